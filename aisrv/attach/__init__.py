@@ -1,0 +1,1 @@
+"""Attachments: ways for a host program to reach the virtual device."""

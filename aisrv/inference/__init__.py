@@ -1,0 +1,1 @@
+"""The inference-engine layer: four calls that hide the interpreter below."""

@@ -1,0 +1,1 @@
+"""Physical layers: each connects an outside bus to the channel ends of AI engines."""

@@ -1,0 +1,68 @@
+"""The private memory of a tile: blocks that no other tile reads, within 512 KiB."""
+
+from typing import TYPE_CHECKING, Final
+
+from aisrv.xcore.core import current_core
+from aisrv.xcore.traps import Trap, TrapKind, XcoreError
+
+if TYPE_CHECKING:
+    from aisrv.xcore.tile import Tile
+
+SRAM_BYTES: Final = 512 * 1024
+
+
+class OutOfMemory(XcoreError):
+    """A block that the tile has no room for."""
+
+
+class MemoryBlock:
+    """Named bytes in the memory of a tile, shared by its cores."""
+
+    def __init__(self, memory: "Memory", name: str, size: int) -> None:
+        self._memory = memory
+        self.name: Final = name
+        self.size: Final = size
+        self._data = bytearray(size)
+
+    def access(self) -> memoryview:
+        """Return the bytes; a core of another tile traps with LOAD_STORE."""
+        core = current_core()
+        if core is not None and core.tile is not self._memory.tile:
+            raise Trap(
+                TrapKind.LOAD_STORE,
+                f"{core} has no access to {self.name!r} in the memory of tile {self._memory.tile.number}",
+            )
+        return memoryview(self._data)
+
+    def free(self) -> None:
+        """Give the room back."""
+        self._memory.release(self)
+
+
+class Memory:
+    """Accounts for the blocks of one tile."""
+
+    def __init__(self, tile: "Tile", capacity: int = SRAM_BYTES) -> None:
+        self.tile: Final = tile
+        self.capacity: Final = capacity
+        self._blocks: set[MemoryBlock] = set()
+
+    @property
+    def available(self) -> int:
+        """Bytes not in any block."""
+        return self.capacity - sum(block.size for block in self._blocks)
+
+    def allocate(self, name: str, size: int) -> MemoryBlock:
+        """Take `size` bytes, zeroed; more than there are raises OutOfMemory."""
+        if size > self.available:
+            raise OutOfMemory(
+                f"{name!r} needs {size} bytes on tile {self.tile.number}, {self.available} of "
+                f"{self.capacity} are available"
+            )
+        block = MemoryBlock(self, name, size)
+        self._blocks.add(block)
+        return block
+
+    def release(self, block: MemoryBlock) -> None:
+        """Forget a block."""
+        self._blocks.discard(block)

@@ -1,0 +1,43 @@
+"""The tracer: hooks that are called as cores run and tokens move. All are empty; override what you need.
+
+A node without a tracer pays one comparison with None per event. Install one with `Node.tracing`.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from aisrv.xcore.chanend import ChanEnd
+    from aisrv.xcore.core import Core, Resource
+    from aisrv.xcore.tokens import Run
+    from aisrv.xcore.traps import Trap
+
+
+class Tracer:
+    """Base of all tracers. Hooks run inside the simulation: they must not block and must not raise."""
+
+    def core_started(self, core: "Core") -> None:
+        """Report that a task took a logical core."""
+
+    def core_ended(self, core: "Core") -> None:
+        """Report that the task of a core returned, or was cancelled."""
+
+    def core_trapped(self, core: "Core", trap: "Trap") -> None:
+        """Report that a core broke a rule and stopped."""
+
+    def parked(self, core: "Core", verb: str, resource: "Resource") -> None:
+        """Report that a core waits in `verb` for `resource`."""
+
+    def woken(self, core: "Core") -> None:
+        """Report that a parked core can run again."""
+
+    def output(self, end: "ChanEnd", run: "Run") -> None:
+        """Report that `end` sent a run of tokens towards its destination."""
+
+    def input(self, end: "ChanEnd", run: "Run") -> None:
+        """Report that a run of tokens was taken out of the buffer of `end`."""
+
+    def route_opened(self, source: "ChanEnd", destination: "ChanEnd") -> None:
+        """Report that `destination` now belongs to `source`."""
+
+    def route_closed(self, source: "ChanEnd", destination: "ChanEnd") -> None:
+        """Report that the route was closed by END or PAUSE."""

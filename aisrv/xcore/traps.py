@@ -1,0 +1,41 @@
+"""Traps: what stops a core. Numbers are those of lib_xcore's `trycatch.h`."""
+
+import enum
+from typing import NoReturn
+
+
+class TrapKind(enum.IntEnum):
+    """The exception types that this substrate can raise."""
+
+    LINK_ERROR = 1
+    """An output with no destination set."""
+    ILLEGAL_RESOURCE = 4
+    """A token of the wrong kind, a resource in the wrong state, freed, or one more than there are."""
+    LOAD_STORE = 5
+    """An access to memory that the tile does not have."""
+    ECALL = 8
+    """The program gave up by itself, as a failed assertion does."""
+    RESOURCE_DEP = 9
+    """A second core on a resource that another core is using."""
+
+
+class XcoreError(Exception):
+    """Base of all errors of the substrate."""
+
+
+class Trap(XcoreError):
+    """A core broke a rule of the architecture. On silicon that core stops and the others run on."""
+
+    def __init__(self, kind: TrapKind, reason: str) -> None:
+        super().__init__(f"{kind.name} ({kind.value}): {reason}")
+        self.kind = kind
+        self.reason = reason
+
+
+class Deadlock(XcoreError):
+    """Every core is parked and nothing is left that could wake one; the message says who waits on what."""
+
+
+def ecall(reason: str) -> NoReturn:
+    """Trap the calling core with ECALL, as a failed assertion of the firmware does."""
+    raise Trap(TrapKind.ECALL, reason)

@@ -136,7 +136,8 @@ class CommandPacket:
         dialect = _DIALECT_BY_LENGTH.get(len(data))
         if dialect is None:
             raise ProtocolError(f"a command packet has 3 or 12 bytes, not {len(data)}")
-        return cls(*_FRAMINGS[dialect].unpack(data), dialect)
+        command, engine, tensor = _FRAMINGS[dialect].unpack(data)
+        return cls(command, engine, tensor, dialect)
 
     def __bytes__(self) -> bytes:
         try:
@@ -170,7 +171,8 @@ class Spec:
         if len(data) not in (_SPEC.size, _SPEC.size + 4):
             raise ProtocolError(f"a spec has {_SPEC.size} or {_SPEC.size + 4} bytes, not {len(data)}")
         sensor = int.from_bytes(data[_SPEC.size :], "little") if len(data) > _SPEC.size else None
-        return cls(*_SPEC.unpack_from(data), sensor)
+        kind, tiles, internal, flash, external, inputs, outputs, timings = _SPEC.unpack_from(data)
+        return cls(kind, tiles, internal, flash, external, inputs, outputs, timings, sensor)
 
     def __bytes__(self) -> bytes:
         words = _SPEC.pack(

@@ -2,12 +2,18 @@
 
 Values only, no I/O. Layouts follow the Linux kernel's "USB/IP protocol" document (version 1.1.1);
 every integer is big-endian, except the eight bytes of a control transfer's SETUP packet.
+Other people's programs load this module through `host_tools/injection`: it stays readable to Python 3.8.
 """
+
+from __future__ import annotations
 
 import enum
 import struct
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from typing import Self
 
 PORT: Final = 3240
 VERSION: Final = 0x0111
@@ -55,6 +61,8 @@ class UrbStatus(enum.IntEnum):
     """Status of a request, the negative errno values of Linux."""
 
     OKAY = 0
+    NO_MEMORY = -12
+    """-ENOMEM: more data in flight than the server keeps."""
     NO_DEVICE = -19
     """-ENODEV: the device is gone."""
     INVALID = -22
@@ -76,7 +84,7 @@ OPERATION_SIZE: Final = _OPERATION.size
 DEVICE_SIZE: Final = _DEVICE.size
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class OperationHeader:
     """The 8 bytes before every request and reply of the first phase."""
 
@@ -99,6 +107,8 @@ class OperationHeader:
 def pack_busid(busid: str) -> bytes:
     """A bus id as 32 bytes padded with NUL."""
     encoded = busid.encode()
+    if b"\0" in encoded:
+        raise UsbipError(f"bus id {busid!r} holds a NUL, which would end it")
     if len(encoded) >= _BUSID_SIZE:
         raise UsbipError(f"bus id {busid!r} is longer than {_BUSID_SIZE - 1} bytes")
     return encoded.ljust(_BUSID_SIZE, b"\0")
@@ -109,7 +119,7 @@ def unpack_busid(data: bytes) -> str:
     return bytes(data).split(b"\0", 1)[0].decode(errors="backslashreplace")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DeviceRecord:
     """One exported device: 312 bytes, followed in a device list by 4 bytes per interface."""
 
@@ -173,7 +183,7 @@ _RET_UNLINK = struct.Struct(">5I i 24x")
 NO_ISO_PACKETS: Final = 0xFFFFFFFF
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Submit:
     """A transfer request; OUT data of `length` bytes follows it on the wire."""
 
@@ -208,7 +218,7 @@ class Submit:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SubmitReply:
     """The end of a transfer; IN data of `actual_length` bytes follows it on the wire."""
 
@@ -229,7 +239,7 @@ class SubmitReply:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Unlink:
     """Take back the request whose seqnum is `target`."""
 
@@ -248,7 +258,7 @@ class Unlink:
         return _UNLINK.pack(Message.CMD_UNLINK, self.seqnum, self.devid, 0, 0, self.target)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class UnlinkReply:
     """UNLINKED where the request was still pending, OKAY where it had already been answered."""
 

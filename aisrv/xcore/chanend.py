@@ -296,8 +296,8 @@ class ChanEnd:
             self._steps.send(None)
         except StopIteration as done:
             self._finish(outcome.Value(done.value))
-        except Trap as trap:
-            self._finish(outcome.Error(trap))
+        except Exception as error:  # the caller of the verb gets it, not the task that made it go on
+            self._finish(outcome.Error(error))
 
     def listen(self, listener: Listener) -> None:
         """Let a select know when the first token comes."""

@@ -22,7 +22,7 @@ class MemoryBlock:
         self._memory = memory
         self.name: Final = name
         self.size: Final = size
-        self._data = bytearray(size)
+        self._data: bytearray | None = None  # made when first accessed: most blocks only count
 
     def access(self) -> memoryview:
         """Return the bytes; a core of another tile traps with LOAD_STORE."""
@@ -32,6 +32,8 @@ class MemoryBlock:
                 TrapKind.LOAD_STORE,
                 f"{core} has no access to {self.name!r} in the memory of tile {self._memory.tile.number}",
             )
+        if self._data is None:
+            self._data = bytearray(self.size)
         return memoryview(self._data)
 
     def free(self) -> None:

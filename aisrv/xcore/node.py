@@ -59,6 +59,10 @@ class Node:
         channel.b.setd(channel.a)
         return channel
 
+    def stop(self) -> None:
+        """Stop all cores, as taking the power away does."""
+        self._nursery.cancel_scope.cancel()
+
     @contextmanager
     def tracing(self, tracer: Tracer) -> Iterator[Tracer]:
         """Call the hooks of `tracer` within the block."""

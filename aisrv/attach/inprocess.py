@@ -1,0 +1,109 @@
+"""A host inside the process: drives a device's bus with plain awaits, on live or virtual time.
+
+For tests and embedding programs. It is a host like any other: it may wait for an answer while it sends,
+give up a request, and reset the bus.
+"""
+
+from typing import Any
+
+import outcome
+import trio
+
+from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
+from phy.usb.bus import ControlRequest, UsbBus
+from phy.usb.descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
+from phy.usb.xud import InRequest, OutRequest, TransferStatus
+
+
+class TransferFailed(Exception):
+    """A transfer that ended with another status than OKAY."""
+
+    def __init__(self, status: TransferStatus, transferred: int | bytes) -> None:
+        super().__init__(f"{status.value} after {transferred!r}")
+        self.status = status
+        self.transferred = transferred
+        """What went across before: a count of bytes sent, or the bytes received."""
+
+
+class _Completion:
+    """Waits for a request's `complete(status, result)`, which may come before or after `wait`."""
+
+    def __init__(self) -> None:
+        self._task: trio.lowlevel.Task | None = None
+        self._result: outcome.Outcome[Any] | None = None
+
+    def __call__(self, status: TransferStatus, result: int | bytes) -> None:
+        done: outcome.Outcome[Any] = (
+            outcome.Value(result)
+            if status is TransferStatus.OKAY
+            else outcome.Error(TransferFailed(status, result))
+        )
+        if self._task is None:
+            self._result = done
+        else:
+            task, self._task = self._task, None
+            trio.lowlevel.reschedule(task, done)
+
+    async def wait(self, bus: UsbBus, request: OutRequest | InRequest | ControlRequest) -> Any:  # noqa: ANN401
+        """Wait for the end of the request; cancelled, it is unlinked."""
+        if self._result is not None:
+            await trio.lowlevel.checkpoint()
+            return self._result.unwrap()
+        self._task = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._task = None
+            bus.unlink(request)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        return await trio.lowlevel.wait_task_rescheduled(abort)
+
+
+class InProcessHost:
+    """A host that has the device to itself. All methods raise TransferFailed."""
+
+    def __init__(self, bus: UsbBus) -> None:
+        self.bus = bus
+
+    async def plug_in(self) -> None:
+        """Reset the bus and choose configuration 1, as an operating system does."""
+        self.bus.reset()
+        await self.control(SetupPacket(0, Request.SET_CONFIGURATION, 1, 0, 0))
+
+    async def write(self, data: bytes, *, endpoint: int = ENDPOINT_OUT, zero_packet: bool = False) -> int:
+        """Send one request; its end says that the firmware has taken all of it. Returns the bytes taken."""
+        completion = _Completion()
+        request = OutRequest(len(data), completion, zero_packet=zero_packet)
+        if data:
+            request.feed(data)
+        if not self.bus.submit_out(endpoint, request):
+            raise TransferFailed(TransferStatus.SHUTDOWN, 0)
+        taken: int = await completion.wait(self.bus, request)
+        return taken
+
+    async def read(self, length: int, *, endpoint: int = ENDPOINT_IN) -> bytes:
+        """Receive up to `length` bytes, or fewer where a short packet ends the transfer."""
+        completion = _Completion()
+        request = InRequest(length, completion)
+        if not self.bus.submit_in(endpoint, request):
+            raise TransferFailed(TransferStatus.SHUTDOWN, b"")
+        data: bytes = await completion.wait(self.bus, request)
+        return data
+
+    async def control(self, setup: SetupPacket, data: bytes = b"") -> bytes:
+        """Carry out a control transfer; returns the data of its IN stage."""
+        completion = _Completion()
+        request = ControlRequest(setup, data, completion)
+        self.bus.submit_control(request)
+        answer: bytes = await completion.wait(self.bus, request)
+        return answer
+
+    async def clear_halt(self, endpoint: int) -> None:
+        """Clear the halt of one endpoint."""
+        await self.control(SetupPacket(Recipient.ENDPOINT, Request.CLEAR_FEATURE, ENDPOINT_HALT, endpoint, 0))
+
+    async def get_descriptor(self, kind: int, index: int = 0, length: int = 255) -> bytes:
+        """Fetch a descriptor."""
+        return await self.control(
+            SetupPacket(DIRECTION_IN, Request.GET_DESCRIPTOR, kind << 8 | index, 0, length)
+        )

@@ -1,0 +1,34 @@
+"""The debug log of an engine: the last few lines, as GET_DEBUG_LOG answers them."""
+
+import logging
+from collections import deque
+from typing import Final
+
+SIZE: Final = 2048
+"""Bytes of the answer: the newest lines that fit, each ended by a newline, then NUL."""
+
+LINE_LIMIT: Final = 512
+"""Bytes of one line; a longer one is cut."""
+
+
+class DebugLog:
+    """Keeps the newest lines and passes each on to a logger of the host's."""
+
+    def __init__(self, logger: logging.Logger) -> None:
+        self._lines: deque[bytes] = deque()
+        self._used = 0
+        self._logger = logger
+
+    def write(self, text: str) -> None:
+        """Add text, one entry a line; the oldest lines make room."""
+        for line in text.splitlines():
+            self._logger.info("%s", line)
+            encoded = line.encode(errors="backslashreplace").replace(b"\0", b"")[: LINE_LIMIT - 1] + b"\n"
+            self._lines.append(encoded)
+            self._used += len(encoded)
+            while self._used >= SIZE:
+                self._used -= len(self._lines.popleft())
+
+    def __bytes__(self) -> bytes:
+        """The log as it goes over the wire: text, padded with NUL to SIZE bytes."""
+        return b"".join(self._lines).ljust(SIZE, b"\0")

@@ -1,0 +1,122 @@
+"""Fixtures that give any test a running virtual device; pytest finds them by themselves.
+
+| fixture | is |
+|---|---|
+| `aisrv_board` | the board of the device; override it, or mark a test with `@pytest.mark.aisrv(...)` |
+| `aisrv_device` | the running device, on a thread of this process (`aisrv.attach.background`) |
+| `aisrv_server` | the host library's `AiServer`, connected to it in process |
+| `aisrv_usbip` | its address for a host program, `usbip:127.0.0.1:PORT` |
+
+The mark takes the fields of `Board`, and `engines` as a number or as `EngineSpec` values. The host drives the
+device by `aisrv_server` or by `aisrv_usbip`, not by both in one test.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from aisrv.attach.background import BackgroundBus, BackgroundDevice
+    from aisrv.board import Board
+    from host_tools.client import AiServer
+    from host_tools.transports import Buffer
+
+MARK = "aisrv"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make the mark known."""
+    config.addinivalue_line("markers", f"{MARK}(**board): the board of this test's virtual device")
+
+
+class InProcessTransport:
+    """A transport of the host library straight to the endpoints of a device in this process."""
+
+    def __init__(self, bus: "BackgroundBus") -> None:
+        self._bus = bus
+
+    def write(self, data: "Buffer", timeout: float | None) -> None:
+        """Send packets."""
+        with _as_host_errors():
+            self._bus.write(bytes(data), timeout)
+
+    def read(self, length: int, timeout: float | None) -> bytes:
+        """Receive packets up to a short one, or `length` bytes."""
+        with _as_host_errors():
+            return self._bus.read(length, timeout)
+
+    def clear_halts(self) -> None:
+        """Clear the halt of both endpoints."""
+        from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
+
+        with _as_host_errors():
+            self._bus.clear_halt(ENDPOINT_OUT)
+            self._bus.clear_halt(ENDPOINT_IN)
+
+    def reset(self) -> None:
+        """Reset the bus and configure the device."""
+        with _as_host_errors():
+            self._bus.reset()
+
+    def close(self) -> None:
+        """Do nothing: the device belongs to the test."""
+
+
+class _as_host_errors:  # noqa: N801 - reads as a statement
+    """Turn what the device's side raises into the host library's errors."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        import trio
+
+        from aisrv.attach.inprocess import TransferFailed
+        from host_tools.errors import Stalled, TransferError, TransferTimeout
+        from phy.usb.xud import TransferStatus
+
+        if isinstance(error, trio.TooSlowError):
+            raise TransferTimeout("the device did not answer in time") from error
+        if isinstance(error, TransferFailed):
+            failure = Stalled if error.status is TransferStatus.STALL else TransferError
+            raise failure(str(error)) from error
+
+
+@pytest.fixture
+def aisrv_board(request: pytest.FixtureRequest) -> "Board":
+    """Return the board of the test's mark, or the default one."""
+    from aisrv.board import Board, EngineSpec
+
+    mark = request.node.get_closest_marker(MARK)
+    settings = dict(mark.kwargs) if mark else {}
+    engines = settings.get("engines")
+    if isinstance(engines, int):
+        settings["engines"] = tuple(EngineSpec(tile=number % 2) for number in range(engines))
+    return replace(Board(), **settings)
+
+
+@pytest.fixture
+def aisrv_device(aisrv_board: "Board") -> "Iterator[BackgroundDevice]":
+    """Run a virtual device for the time of the test."""
+    from aisrv.attach.background import BackgroundDevice
+
+    with BackgroundDevice(aisrv_board) as device:
+        yield device
+
+
+@pytest.fixture
+def aisrv_server(aisrv_device: "BackgroundDevice") -> "Iterator[AiServer]":
+    """Connect the host library to the device, in process."""
+    from aisrv.attach.background import BackgroundBus
+    from host_tools.client import AiServer
+
+    with AiServer(InProcessTransport(BackgroundBus(aisrv_device))) as server:
+        yield server
+
+
+@pytest.fixture
+def aisrv_usbip(aisrv_device: "BackgroundDevice") -> str:
+    """Give the device's address for host programs and `AiServer.open`."""
+    return f"usbip:{aisrv_device.usbip_address}"

@@ -1,0 +1,327 @@
+"""Write `.tflite` files: a network as a value, and the bytes of its file.
+
+A `Model` names its tensors, and its operators refer to them by name:
+
+    Model(
+        tensors=(Tensor("a", (1, 4), TensorType.INT8, q), Tensor("sum", (1, 4), TensorType.INT8, q)),
+        operators=(Operator(BuiltinOperator.ADD, ("a", "a"), ("sum",)),),
+        inputs=("a",),
+        outputs=("sum",),
+    )
+
+and `bytes(model)` is the file. The format is TensorFlow Lite's schema (`tensorflow/lite/schema/schema.fbs`),
+version 3, file identifier `TFL3`. The data of every buffer starts at a multiple of 16 bytes, which the schema
+asks of `Buffer.data` (`force_align: 16`). A model gives the same bytes at every call with one version of the
+`flatbuffers` package.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Self
+
+import flatbuffers
+import numpy as np
+import numpy.typing as npt
+import tflite
+from tflite import BuiltinOperator, BuiltinOptions, TensorType
+
+SCHEMA_VERSION: Final = 3
+FILE_IDENTIFIER: Final = b"TFL3"
+BUFFER_ALIGNMENT: Final = 16
+ABSENT: Final = ""
+"""Names an optional input that an operator is not given; the file holds index -1 for it."""
+
+DTYPES: Final[Mapping[int, np.dtype[Any]]] = {
+    TensorType.BOOL: np.dtype("?"),
+    TensorType.INT8: np.dtype("i1"),
+    TensorType.UINT8: np.dtype("u1"),
+    TensorType.INT16: np.dtype("<i2"),
+    TensorType.INT32: np.dtype("<i4"),
+    TensorType.INT64: np.dtype("<i8"),
+    TensorType.FLOAT32: np.dtype("<f4"),
+}
+"""How the data of each type of tensor is laid out in the file."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorKind:
+    """How an operator is written: the schema's table of its options, and the operator's version for int8."""
+
+    options: str
+    version: int
+
+
+OPERATORS: Final[Mapping[int, OperatorKind]] = {
+    BuiltinOperator.ADD: OperatorKind("AddOptions", 2),
+    BuiltinOperator.AVERAGE_POOL_2D: OperatorKind("Pool2DOptions", 2),
+    BuiltinOperator.CONV_2D: OperatorKind("Conv2DOptions", 3),
+    BuiltinOperator.DEPTHWISE_CONV_2D: OperatorKind("DepthwiseConv2DOptions", 3),
+    BuiltinOperator.DEQUANTIZE: OperatorKind("DequantizeOptions", 2),
+    BuiltinOperator.FULLY_CONNECTED: OperatorKind("FullyConnectedOptions", 4),
+    BuiltinOperator.MAX_POOL_2D: OperatorKind("Pool2DOptions", 2),
+    BuiltinOperator.PAD: OperatorKind("PadOptions", 2),
+    BuiltinOperator.QUANTIZE: OperatorKind("QuantizeOptions", 2),
+    BuiltinOperator.RESHAPE: OperatorKind("ReshapeOptions", 1),
+    BuiltinOperator.SOFTMAX: OperatorKind("SoftmaxOptions", 2),
+}
+"""The operators that can be given options: one line teaches the writer another."""
+
+_PLAIN: Final = OperatorKind("", 1)
+_LAST_INT8_CODE: Final = 127  # BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES
+
+
+class WriteError(ValueError):
+    """A model that cannot be written; the message names the tensor or operator at fault."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantisation:
+    """real = scale * (integer - zero point): one pair for the tensor, or one for each index of `axis`.
+
+    Scales are rounded to float32 in the file.
+    """
+
+    scales: tuple[float, ...]
+    zero_points: tuple[int, ...]
+    axis: int = 0
+
+    @classmethod
+    def per_tensor(cls, scale: float, zero_point: int) -> Self:
+        """One scale and zero point for a whole tensor."""
+        return cls((scale,), (zero_point,))
+
+    @classmethod
+    def per_channel(cls, scales: Iterable[float], axis: int) -> Self:
+        """One scale for each index of `axis`, every zero point 0: int8 weights and their biases."""
+        values = tuple(float(scale) for scale in scales)
+        return cls(values, (0,) * len(values), axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor; `data` is None for what is computed or given.
+
+    `data` holds a constant's elements in row-major order, little-endian. A variable tensor keeps its value
+    from one invocation to the next and has no data.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    type: int
+    quantisation: Quantisation | None = None
+    data: bytes | None = field(default=None, repr=False)
+    is_variable: bool = False
+
+    @classmethod
+    def constant(cls, name: str, array: npt.NDArray[Any], quantisation: Quantisation | None = None) -> Self:
+        """Make a constant of the array's shape and elements; raise WriteError for a type not in DTYPES."""
+        for code, dtype in DTYPES.items():
+            if array.dtype == dtype:
+                return cls(name, array.shape, code, quantisation, array.astype(dtype).tobytes())
+        raise WriteError(f"tensor {name!r}: elements of type {array.dtype} cannot be written")
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """An operator over named tensors.
+
+    `code` is a BuiltinOperator, or any int32 for a model that asks for what does not exist. `options` maps
+    the schema's field names (`stride_w`, `fused_activation_function`, …) to numbers or sequences of int32;
+    what it leaves out has the schema's default. `custom_code` names the operator when `code` is CUSTOM.
+    """
+
+    code: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    options: Mapping[str, int | float | Sequence[int]] = field(default_factory=dict)
+    custom_code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A network of one subgraph; operators are in execution order.
+
+    `bytes(model)` is its `.tflite` file and raises WriteError for a model that contradicts itself.
+    """
+
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    description: str = ""
+    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    version: int = SCHEMA_VERSION
+
+    def __bytes__(self) -> bytes:
+        indices = {tensor.name: index for index, tensor in enumerate(self.tensors)}
+        if len(indices) != len(self.tensors) or ABSENT in indices:
+            raise WriteError("tensors need names that are different and not empty")
+        for tensor in self.tensors:
+            _check(tensor)
+        constants = sum(len(tensor.data or b"") for tensor in self.tensors)
+        builder = flatbuffers.Builder(constants + sum(map(len, self.metadata.values())) + 4096)
+        _write(self, builder, indices)
+        return bytes(builder.Output())
+
+
+def _check(tensor: Tensor) -> None:
+    where = f"tensor {tensor.name!r}"
+    quantisation = tensor.quantisation
+    if quantisation is not None:
+        count = len(quantisation.scales)
+        if count != len(quantisation.zero_points):
+            raise WriteError(f"{where}: {count} scales but {len(quantisation.zero_points)} zero points")
+        if count > 1 and tensor.shape[quantisation.axis : quantisation.axis + 1] != (count,):
+            raise WriteError(
+                f"{where}: {count} scales for axis {quantisation.axis} of a tensor of shape {tensor.shape}"
+            )
+    if tensor.data is None:
+        return
+    if tensor.is_variable:
+        raise WriteError(f"{where}: a variable tensor has no data")
+    if tensor.type not in DTYPES:
+        raise WriteError(f"{where}: constants of tensor type {tensor.type} cannot be written")
+    needed = math.prod(tensor.shape) * DTYPES[tensor.type].itemsize
+    if len(tensor.data) != needed:
+        raise WriteError(f"{where}: {len(tensor.data)} bytes of data, its shape and type need {needed}")
+
+
+def _write(model: Model, builder: flatbuffers.Builder, indices: Mapping[str, int]) -> None:
+    # A flatbuffer is written from its end: whatever a table refers to comes before the table.
+    buffers = [_table(builder, "Buffer")]  # buffer 0 stays empty and serves every tensor without data
+    tensors = []
+    for tensor in model.tensors:
+        buffer = 0
+        if tensor.data is not None:
+            buffer = len(buffers)
+            buffers.append(_table(builder, "Buffer", data=_aligned_bytes(builder, tensor.data)))
+        tensors.append(_tensor(builder, tensor, buffer))
+
+    kinds = list(dict.fromkeys((operator.code, operator.custom_code) for operator in model.operators))
+    codes = [_operator_code(builder, code, custom_code) for code, custom_code in kinds]
+    operators = [
+        _operator(builder, operator, kinds.index((operator.code, operator.custom_code)), indices)
+        for operator in model.operators
+    ]
+    subgraph = _table(
+        builder,
+        "SubGraph",
+        tensors=_tables(builder, tensors),
+        inputs=_tensor_indices(builder, model.inputs, indices, "the model's inputs"),
+        outputs=_tensor_indices(builder, model.outputs, indices, "the model's outputs"),
+        operators=_tables(builder, operators),
+        name=builder.CreateString("main"),
+    )
+
+    metadata = []
+    for name, data in model.metadata.items():
+        metadata.append(_table(builder, "Metadata", name=builder.CreateString(name), buffer=len(buffers)))
+        buffers.append(_table(builder, "Buffer", data=_aligned_bytes(builder, data)))
+    extra = {"metadata": _tables(builder, metadata)} if metadata else {}
+    root = _table(
+        builder,
+        "Model",
+        version=model.version,
+        operator_codes=_tables(builder, codes),
+        subgraphs=_tables(builder, [subgraph]),
+        description=builder.CreateString(model.description),
+        buffers=_tables(builder, buffers),
+        **extra,
+    )
+    builder.Finish(root, file_identifier=FILE_IDENTIFIER)
+
+
+def _tensor(builder: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
+    fields: dict[str, int] = {
+        "shape": _numbers(builder, tensor.shape, "<i4"),
+        "type": tensor.type,
+        "buffer": buffer,
+        "name": builder.CreateString(tensor.name),
+        "is_variable": tensor.is_variable,
+    }
+    if tensor.quantisation is not None:
+        fields["quantization"] = _table(
+            builder,
+            "QuantizationParameters",
+            scale=_numbers(builder, tensor.quantisation.scales, "<f4"),
+            zero_point=_numbers(builder, tensor.quantisation.zero_points, "<i8"),
+            quantized_dimension=tensor.quantisation.axis,
+        )
+    return _table(builder, "Tensor", **fields)
+
+
+def _operator_code(builder: flatbuffers.Builder, code: int, custom_code: str) -> int:
+    fields = {
+        # Readers from before schema 3a know only this byte; they take 127 as "a later operator".
+        "deprecated_builtin_code": min(code, _LAST_INT8_CODE),
+        "builtin_code": code,
+        "version": OPERATORS.get(code, _PLAIN).version,
+    }
+    if custom_code:
+        fields["custom_code"] = builder.CreateString(custom_code)
+    return _table(builder, "OperatorCode", **fields)
+
+
+def _operator(
+    builder: flatbuffers.Builder, operator: Operator, code_index: int, indices: Mapping[str, int]
+) -> int:
+    where = f"operator {operator.code} that makes {', '.join(operator.outputs)}"
+    fields = {
+        "opcode_index": code_index,
+        "inputs": _tensor_indices(builder, operator.inputs, indices, where),
+        "outputs": _tensor_indices(builder, operator.outputs, indices, where),
+    }
+    table = OPERATORS.get(operator.code, _PLAIN).options
+    if table:
+        values = {
+            name: _numbers(builder, value, "<i4") if isinstance(value, Sequence) else value
+            for name, value in operator.options.items()
+        }
+        fields["builtin_options_type"] = getattr(BuiltinOptions, table)
+        fields["builtin_options"] = _table(builder, table, **values)
+    elif operator.options:
+        raise WriteError(f"{where}: OPERATORS has no table of options for this operator")
+    return _table(builder, "Operator", **fields)
+
+
+def _tensor_indices(
+    builder: flatbuffers.Builder, names: Iterable[str], indices: Mapping[str, int], where: str
+) -> int:
+    try:
+        return _numbers(builder, [-1 if name == ABSENT else indices[name] for name in names], "<i4")
+    except KeyError as unknown:
+        raise WriteError(f"{where}: there is no tensor named {unknown}") from None
+
+
+def _table(builder: flatbuffers.Builder, table: str, /, **fields: int | float) -> int:
+    """Write a table of the schema by the schema's own field names."""
+    adders: list[tuple[Callable[..., None], int | float]] = []
+    for name, value in fields.items():
+        adder = getattr(tflite, f"{table}Add{''.join(part.capitalize() for part in name.split('_'))}", None)
+        if adder is None:
+            raise WriteError(f"the schema's table {table} has no field {name!r}")
+        adders.append((adder, value))
+    getattr(tflite, f"{table}Start")(builder)
+    for adder, value in adders:
+        adder(builder, value)
+    return int(getattr(tflite, f"{table}End")(builder))
+
+
+def _tables(builder: flatbuffers.Builder, offsets: Sequence[int]) -> int:
+    builder.StartVector(4, len(offsets), 4)
+    for offset in reversed(offsets):
+        builder.PrependUOffsetTRelative(offset)
+    return int(builder.EndVector())
+
+
+def _numbers(builder: flatbuffers.Builder, values: Sequence[float], dtype: str) -> int:
+    return int(builder.CreateNumpyVector(np.array(values, dtype)))
+
+
+def _aligned_bytes(builder: flatbuffers.Builder, data: bytes) -> int:
+    builder.StartVector(1, len(data), BUFFER_ALIGNMENT)
+    # The builder's public way is one call for each byte.
+    builder.head -= len(data)
+    builder.Bytes[builder.head : builder.head + len(data)] = data
+    return int(builder.EndVector())

@@ -1,0 +1,121 @@
+"""The device as its bus sees it: endpoints, control requests, configuration, reset. No I/O of its own.
+
+Every attachment drives a device through this class: it submits requests, unlinks them, and says when the
+host resets the bus or goes away. Control requests are answered by the task of endpoint 0.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import outcome
+import trio
+
+from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
+from phy.usb.descriptors import Descriptors, SetupPacket
+from phy.usb.xud import InEndpoint, InRequest, OutEndpoint, OutRequest, TransferStatus
+
+Endpoint = InEndpoint | OutEndpoint
+
+
+class ControlRequest:
+    """A control transfer: its SETUP packet, the data of its OUT stage, and `complete(status, data)`."""
+
+    __slots__ = ("_complete", "data", "setup")
+
+    def __init__(
+        self, setup: SetupPacket, data: bytes, complete: Callable[[TransferStatus, bytes], None]
+    ) -> None:
+        self.setup: Final = setup
+        self.data: Final = data
+        self._complete = complete
+
+    def answer(self, data: bytes = b"") -> None:
+        """End the transfer; data past the host's wLength are cut, as the host would not fetch them."""
+        self._complete(TransferStatus.OKAY, data[: self.setup.length])
+
+    def stall(self) -> None:
+        """Refuse the request."""
+        self._complete(TransferStatus.STALL, b"")
+
+    def abort(self) -> None:
+        """End the transfer because the bus was reset or the device unplugged."""
+        self._complete(TransferStatus.SHUTDOWN, b"")
+
+
+class UsbBus:
+    """One device on its bus."""
+
+    def __init__(self, descriptors: Descriptors) -> None:
+        self.descriptors: Final = descriptors
+        self.out: Final = OutEndpoint(ENDPOINT_OUT)
+        self.into: Final = InEndpoint(ENDPOINT_IN)
+        self.endpoints: Final[dict[int, Endpoint]] = {ENDPOINT_OUT: self.out, ENDPOINT_IN: self.into}
+        self.address = 0
+        self.configuration = 0
+        self._control: deque[ControlRequest] = deque()
+        self._ep0_task: trio.lowlevel.Task | None = None
+
+    # The host's side.
+
+    def submit_out(self, address: int, request: OutRequest) -> bool:
+        """Give a request to an OUT endpoint; False where there is none, as before a configuration is set."""
+        if address != ENDPOINT_OUT or not self.configuration:
+            return False
+        self.out.submit(request)
+        return True
+
+    def submit_in(self, address: int, request: InRequest) -> bool:
+        """Give a request to an IN endpoint; False where there is none, as before the device is configured."""
+        if address != ENDPOINT_IN or not self.configuration:
+            return False
+        self.into.submit(request)
+        return True
+
+    def submit_control(self, request: ControlRequest) -> None:
+        """Give a control transfer to endpoint 0."""
+        task, self._ep0_task = self._ep0_task, None
+        if task is None:
+            self._control.append(request)
+        else:
+            trio.lowlevel.reschedule(task, outcome.Value(request))
+
+    def unlink(self, request: OutRequest | InRequest | ControlRequest) -> bool:
+        """Take a request back; False where it is done, or is being answered."""
+        if isinstance(request, OutRequest):
+            return self.out.unlink(request)
+        if isinstance(request, InRequest):
+            return self.into.unlink(request)
+        if request in self._control:
+            self._control.remove(request)
+            return True
+        return False
+
+    def reset(self) -> None:
+        """Reset the bus, as a host does on plugging in, and on unplugging for all the device can tell."""
+        self.address = 0
+        requests, self._control = self._control, deque()
+        for request in requests:
+            request.abort()
+        self.configure(0)
+
+    # The firmware's side.
+
+    async def get_setup(self) -> ControlRequest:
+        """Wait for a control transfer."""
+        if self._control:
+            return self._control.popleft()
+        self._ep0_task = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._ep0_task = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        request: ControlRequest = await trio.lowlevel.wait_task_rescheduled(abort)
+        return request
+
+    def configure(self, value: int) -> None:
+        """Enter a configuration: what the endpoints had in hand is dropped, halts are cleared."""
+        self.configuration = value
+        for endpoint in self.endpoints.values():
+            endpoint.reset()

@@ -1,0 +1,114 @@
+"""The data task: takes commands off the bulk endpoints and passes them on to engines.
+
+Both dialects are told apart by the length of the command packet, command by command. Sources: the design
+document, section USB; "XCORE AI server: numbers and wire behaviour", section USB framing.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import Final
+
+from aisrv.engine_channel import abandon_set, begin_get, begin_set, end_set, receive_piece
+from aisrv.protocol import PACKET_SIZE, CommandPacket, Dialect, ProtocolError, Status, is_set
+from aisrv.xcore.chanend import ChanEnd
+from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
+
+logger = logging.getLogger(__name__)
+
+BURST: Final = 128 * PACKET_SIZE
+"""Bytes that are passed on in one go where the host has sent them already."""
+
+
+class UsbData:
+    """The two bulk endpoints and the channel ends to the engines, by number."""
+
+    def __init__(self, out: OutEndpoint, into: InEndpoint, engines: Sequence[ChanEnd], name: str) -> None:
+        self._out = out
+        self._in = into
+        self._engines = engines
+        self._name = name
+
+    async def run(self) -> None:
+        """Serve commands for ever; a reset of the bus abandons the one in hand."""
+        while True:
+            try:
+                await self._serve_command()
+            except UsbReset:
+                self._out.acknowledge_reset()
+                self._in.acknowledge_reset()
+
+    async def _serve_command(self) -> None:
+        packets = await self._out.get_buffer()
+        try:
+            packet = CommandPacket.from_bytes(packets.data)
+        except ProtocolError as error:
+            logger.warning("%s: packet ignored: %s", self._name, error)
+            return
+        if packet.engine >= len(self._engines):
+            logger.warning(
+                "%s: command 0x%02x for engine %d, there are %d",
+                self._name,
+                packet.command,
+                packet.engine,
+                len(self._engines),
+            )
+            await self._refuse(packet)
+        elif is_set(packet.command):
+            await self._serve_set(packet, self._engines[packet.engine])
+        else:
+            await self._serve_get(packet, self._engines[packet.engine])
+
+    async def _refuse(self, packet: CommandPacket) -> None:
+        """Answer ERROR_BAD_CMD without any engine; the data of a SET are read first, as an engine would."""
+        while is_set(packet.command) and not (await self._out.get_buffer(BURST)).short:
+            pass
+        await self._report(packet, Status.ERROR_BAD_CMD)
+
+    async def _serve_set(self, packet: CommandPacket, c: ChanEnd) -> None:
+        await begin_set(c, packet.command, packet.tensor)
+        try:
+            packets = await self._out.get_buffer(BURST)
+            while not packets.short:
+                await c.outwords(packets.data)
+                packets = await self._out.get_buffer(BURST)
+        except UsbReset:
+            await abandon_set(c)
+            raise
+        await self._report(packet, await end_set(c, packets.data))
+
+    async def _serve_get(self, packet: CommandPacket, c: ChanEnd) -> None:
+        status = await begin_get(c, packet.command, packet.tensor)
+        if status or packet.dialect is Dialect.DESIGN:
+            try:
+                await self._report(packet, status)
+            except UsbReset:
+                if not status:
+                    await self._discard_answer(c)
+                raise
+        if not status:
+            await self._forward_answer(c)
+
+    async def _forward_answer(self, c: ChanEnd) -> None:
+        last = False
+        while not last:
+            data, last = await receive_piece(c, BURST)
+            try:
+                await self._in.set_buffer(data, last=last)
+            except UsbReset:
+                if not last:
+                    await self._discard_answer(c)
+                raise
+
+    async def _discard_answer(self, c: ChanEnd) -> None:
+        while not (await receive_piece(c, BURST))[1]:
+            pass
+
+    async def _report(self, packet: CommandPacket, status: Status) -> None:
+        """Tell the host a status: the design dialect in a packet, the classic one by halts unless OKAY."""
+        if packet.dialect is Dialect.DESIGN:
+            await self._in.set_buffer(status.to_bytes(4, "little"))
+        elif status:
+            self._in.halt()
+            self._out.halt()
+            await self._out.wait_halt_cleared()
+            await self._in.wait_halt_cleared()

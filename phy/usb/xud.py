@@ -1,0 +1,342 @@
+"""Endpoints: where the firmware's buffers meet the host's requests.
+
+The firmware side has XUD's calls (`get_buffer`, `set_buffer`, halts, resets), the host side submits and
+unlinks requests. An OUT endpoint is a rendezvous: a request is done when the firmware has taken its last
+packet; until then the device NAKs. Nothing here does I/O.
+
+Many packets may cross in one call, which is what one call a packet would do, only faster.
+"""
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final, Generic, TypeVar
+
+import outcome
+import trio
+
+from aisrv.protocol import PACKET_SIZE
+
+
+class TransferStatus(enum.Enum):
+    """How a request ended."""
+
+    OKAY = "done"
+    STALL = "the endpoint is halted"
+    OVERFLOW = "the device's packet was larger than the request"
+    SHUTDOWN = "the endpoint was reset or switched off"
+
+
+class UsbReset(Exception):
+    """The bus was reset, or the host chose a configuration: give up the transfer in hand."""
+
+
+class OutRequest:
+    """Data from the host: `length` bytes that may come in pieces, with `feed`.
+
+    `complete(status, actual)` is called once, with the number of bytes that the firmware took.
+    """
+
+    __slots__ = ("_complete", "_offset", "_pieces", "_received", "done", "length", "taken", "zero_packet")
+
+    def __init__(
+        self, length: int, complete: Callable[[TransferStatus, int], None], *, zero_packet: bool = False
+    ) -> None:
+        self.length: Final = length
+        self.zero_packet: Final = zero_packet
+        """End with a packet of no bytes where the length is a multiple of the packet size."""
+        self.taken = 0
+        self.done = False
+        self._received = 0
+        self._offset = 0  # bytes taken of the first piece
+        self._pieces: deque[bytes] = deque()
+        self._complete = complete
+
+    @property
+    def ends_transfer(self) -> bool:
+        """Whether its last packet is a short one."""
+        return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
+
+    def feed(self, piece: bytes) -> None:
+        """Add bytes that arrived; the endpoint must be told with `OutEndpoint.fed`."""
+        self._pieces.append(piece)
+        self._received += len(piece)
+
+    def take(self, limit: int, into: list[bytes]) -> int:
+        """Move whole packets, at most `limit` bytes, and return how many bytes that were."""
+        available = self._received - self.taken
+        if self._received < self.length:
+            available -= available % PACKET_SIZE
+        count = left = min(available, limit)
+        while left:
+            piece = self._pieces[0]
+            part = piece[self._offset : self._offset + left]
+            into.append(part)
+            left -= len(part)
+            self._offset += len(part)
+            if self._offset == len(piece):
+                self._pieces.popleft()
+                self._offset = 0
+        self.taken += count
+        return count
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether all of its bytes were taken."""
+        return self.taken == self.length
+
+    def finish(self, status: TransferStatus) -> None:
+        """Tell the host's side."""
+        self.done = True
+        self._complete(status, self.taken)
+
+
+class InRequest:
+    """Room for `length` bytes from the device; `complete(status, data)` is called once."""
+
+    __slots__ = ("_complete", "filled", "length", "parts")
+
+    def __init__(self, length: int, complete: Callable[[TransferStatus, bytes], None]) -> None:
+        self.length: Final = length
+        self.parts: list[bytes] = []
+        self.filled = 0
+        self._complete = complete
+
+    def put(self, data: bytes) -> None:
+        """Add data that the device sent."""
+        if data:
+            self.parts.append(data)
+            self.filled += len(data)
+
+    def finish(self, status: TransferStatus) -> None:
+        """Tell the host's side."""
+        data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+        self._complete(status, data)
+
+
+R = TypeVar("R", OutRequest, InRequest)
+
+
+class _Endpoint(Generic[R]):
+    """What both directions share: a queue of requests, the halt, and one firmware task that may wait."""
+
+    def __init__(self, address: int) -> None:
+        self.address: Final = address
+        self._requests: deque[R] = deque()
+        self._task: trio.lowlevel.Task | None = None
+        self._halted = False
+        self._reset = False
+
+    @property
+    def halted(self) -> bool:
+        """Whether the endpoint answers STALL."""
+        return self._halted
+
+    @property
+    def pending(self) -> int:
+        """Requests of the host that are not done."""
+        return len(self._requests)
+
+    # The host's side.
+
+    def submit(self, request: R) -> None:
+        """Queue a request; a halted endpoint ends it at once."""
+        if self._halted:
+            request.finish(TransferStatus.STALL)
+            return
+        self._requests.append(request)
+        self._serve()
+
+    def unlink(self, request: R) -> bool:
+        """Take a request back; False where it is done already. Its packets that were taken stay taken."""
+        try:
+            self._requests.remove(request)
+        except ValueError:
+            return False
+        return True
+
+    def clear_halt(self) -> None:
+        """CLEAR_FEATURE(ENDPOINT_HALT)."""
+        self._halted = False
+        self._serve()
+
+    def reset(self) -> None:
+        """Drop the host's requests and the halt; the firmware's present or next call raises UsbReset."""
+        self._halted = False
+        self._finish_all(TransferStatus.SHUTDOWN)
+        self._reset = True
+        if self._task is not None:
+            self._wake(outcome.Error(self._take_reset()))
+
+    # The firmware's side.
+
+    def halt(self) -> None:
+        """Answer STALL to all requests, those that wait included."""
+        self._halted = True
+        self._finish_all(TransferStatus.STALL)
+
+    async def wait_halt_cleared(self) -> None:
+        """Wait until the host has cleared the halt; UsbReset where a reset did."""
+        self.check_reset()
+        if self._halted:
+            await self._wait()
+
+    def check_reset(self) -> None:
+        """Raise UsbReset where one has come since the last call."""
+        if self._reset:
+            raise self._take_reset()
+
+    def acknowledge_reset(self) -> None:
+        """Forget a reset that the other endpoint has reported."""
+        self._reset = False
+
+    def _take_reset(self) -> UsbReset:
+        self._reset = False
+        return UsbReset(f"endpoint 0x{self.address:02x} was reset")
+
+    async def _wait(self) -> Any:  # noqa: ANN401 - what _wake brings
+        self._task = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._task = None
+            self._forget()
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        return await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def _wake(self, result: outcome.Outcome[Any]) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            self._forget()
+            trio.lowlevel.reschedule(task, result)
+
+    def _finish_all(self, status: TransferStatus) -> None:
+        requests, self._requests = self._requests, deque()
+        for request in requests:
+            request.finish(status)
+
+    def _serve(self) -> None:
+        """Move what can be moved and wake the firmware's task when it has what it waits for."""
+        raise NotImplementedError
+
+    def _forget(self) -> None:
+        """Drop what the waiting call had asked for."""
+        raise NotImplementedError
+
+
+class Packets:
+    """Data of consecutive packets; `short` says that the last one ended the transfer."""
+
+    __slots__ = ("data", "short")
+
+    def __init__(self, data: bytes, *, short: bool) -> None:
+        self.data = data
+        self.short = short
+
+
+class OutEndpoint(_Endpoint[OutRequest]):
+    """From host to device."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__(address)
+        self._wanted = 0  # bytes that a waiting get_buffer asked for, 0 while none waits
+
+    def fed(self) -> None:
+        """Note that a request has more bytes."""
+        self._serve()
+
+    async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:
+        """Take the next packet, or as many as there are up to `limit` bytes or the end of the transfer."""
+        self.check_reset()
+        packets = self._take(limit)
+        if packets is not None:
+            return packets
+        self._wanted = limit
+        got: Packets = await self._wait()
+        return got
+
+    def _serve(self) -> None:
+        if self._wanted and (packets := self._take(self._wanted)) is not None:
+            self._wake(outcome.Value(packets))
+        elif self._task is not None and not self._wanted and not self._halted:
+            self._wake(outcome.Value(None))
+
+    def _forget(self) -> None:
+        self._wanted = 0
+
+    def _take(self, limit: int) -> Packets | None:
+        parts: list[bytes] = []
+        requests = self._requests
+        short = False
+        size = 0
+        while requests and not short and size < limit:
+            request = requests[0]
+            size += request.take(limit - size, parts)
+            if not request.exhausted:
+                break
+            short = request.ends_transfer
+            requests.popleft()
+            request.finish(TransferStatus.OKAY)
+        if not size and not short:
+            return None
+        return Packets(parts[0] if len(parts) == 1 else b"".join(parts), short=short)
+
+
+class InEndpoint(_Endpoint[InRequest]):
+    """From device to host."""
+
+    def __init__(self, address: int) -> None:
+        super().__init__(address)
+        self._data = b""
+        self._offset = 0
+        self._sending = False
+        self._zero_packet_due = False
+
+    async def set_buffer(self, data: bytes, *, last: bool = True) -> None:
+        """Send packets, and wait until the host has taken them.
+
+        With `last` the transfer ends: by its short packet, or by one of no bytes where the length is a
+        multiple of the packet size. Without it the length must be such a multiple.
+        """
+        self.check_reset()
+        self._data, self._offset = data, 0
+        self._zero_packet_due = last and len(data) % PACKET_SIZE == 0
+        self._sending = True
+        self._serve()
+        if self._sending:
+            await self._wait()
+
+    def _serve(self) -> None:
+        if self._sending:
+            self._send()
+            if not self._sending and self._task is not None:
+                self._wake(outcome.Value(None))
+        elif self._task is not None and not self._halted:
+            self._wake(outcome.Value(None))
+
+    def _forget(self) -> None:
+        self._data = b""
+        self._sending = self._zero_packet_due = False
+
+    def _send(self) -> None:
+        requests = self._requests
+        while requests and self._sending:
+            request = requests[0]
+            room = request.length - request.filled
+            left = len(self._data) - self._offset
+            count = left if left <= room else room - room % PACKET_SIZE
+            if left and not count:
+                requests.popleft()
+                request.finish(TransferStatus.OVERFLOW)
+                continue
+            request.put(self._data[self._offset : self._offset + count])
+            self._offset += count
+            ended = count % PACKET_SIZE != 0
+            if not ended and count == left and self._zero_packet_due and (count < room or not request.length):
+                self._zero_packet_due = False
+                ended = True
+            if ended or request.filled == request.length:
+                requests.popleft()
+                request.finish(TransferStatus.OKAY)
+            if self._offset == len(self._data) and not self._zero_packet_due:
+                self._sending = False

@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _UNITS = {"": 1, "K": 1024, "M": 1024 * 1024}
 
 
-class Size(click.ParamType):
+class Size(click.ParamType[int]):
     """A number of bytes, with K or M for KiB or MiB."""
 
     name = "size"

@@ -1,0 +1,212 @@
+"""The inference engine: the calls of the firmware's API on one model at a time.
+
+    initialise              InferenceEngine(...)
+    load_model              InferenceEngine.load_model
+    unload_model            InferenceEngine.unload_model
+    interp_invoke           InferenceEngine.invoke
+    print_profiler_summary  InferenceEngine.print_profiler_summary
+
+Source: the design document, section Inference Engine; for limits and timings "Inference engines". Inputs keep
+their values when a model runs, so that a second `invoke` gives the same result. TensorFlow Lite Micro on a
+device reuses the memory of inputs: a host that runs on both writes its inputs before every run.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import trio
+
+from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.interpreter import TensorLayout
+from aisrv.inference.memory import MemoryMap, ModelMemory, arena_need, check_tensor_counts, place_model
+from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
+from aisrv.tflite_model import Model, ModelFileError, SchemaVersionError, Tensor
+
+
+class Runner(Protocol):
+    """Where one model executes: `IsolatedInterpreter` or `InlineInterpreter`."""
+
+    @property
+    def layout(self) -> TensorLayout:
+        """Sizes of the loaded model's tensors."""
+
+    def input(self, number: int) -> memoryview:
+        """Return the memory of an input."""
+
+    def output(self, number: int) -> memoryview:
+        """Return the memory of an output."""
+
+    async def load(self, model: bytes) -> None:
+        """Load a model file; ModelError."""
+
+    async def invoke(self) -> None:
+        """Run the model once; InvokeError."""
+
+    async def close(self) -> None:
+        """Forget the model."""
+
+
+RunnerFactory = Callable[[Callable[[str], None]], Runner]
+"""Makes a runner that is not loaded; the argument takes the text that the interpreter prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model with everything that was worked out when it was loaded."""
+
+    model: Model
+    memory_map: MemoryMap
+    runner: Runner
+    operator_times: tuple[OperatorTime, ...]
+
+
+class InferenceEngine:
+    """Loads and runs one model at a time, with the memory and the timings of a modelled device."""
+
+    def __init__(
+        self,
+        runner: RunnerFactory,
+        *,
+        arena_bytes: int,
+        external_bytes: int,
+        device: DeviceModel | None = None,
+        log: Callable[[str], None] = lambda _text: None,
+    ) -> None:
+        """Make an engine without a model; `log` gets what interpreters print, for the debug log."""
+        self._make_runner = runner
+        self.arena_bytes: Final = arena_bytes
+        """Memory for tensors, and for a model in ARENA memory."""
+        self.external_bytes: Final = external_bytes
+        """Memory for a model in EXT memory."""
+        self._device = device or DeviceModel()
+        self._log = log
+        self._loaded: _Loaded | None = None
+        self._host_seconds: float | None = None
+
+    @property
+    def model(self) -> Model | None:
+        """The loaded model, None while there is none."""
+        return None if self._loaded is None else self._loaded.model
+
+    @property
+    def memory_map(self) -> MemoryMap | None:
+        """Where the loaded model and its tensors are in the device's memory."""
+        return None if self._loaded is None else self._loaded.memory_map
+
+    @property
+    def input_count(self) -> int:
+        """Number of input tensors, 0 without a model."""
+        return len(self._loaded.model.inputs) if self._loaded else 0
+
+    @property
+    def output_count(self) -> int:
+        """Number of output tensors, 0 without a model."""
+        return len(self._loaded.model.outputs) if self._loaded else 0
+
+    def input(self, number: int) -> memoryview:
+        """Return the bytes of an input tensor, written before `invoke`; IndexError where there is none."""
+        if self._loaded is None:
+            raise IndexError(f"no input {number}: no model is loaded")
+        return self._loaded.runner.input(number)
+
+    def output(self, number: int) -> memoryview:
+        """Return the bytes of an output tensor, zeros before the first run; IndexError where none is."""
+        if self._loaded is None:
+            raise IndexError(f"no output {number}: no model is loaded")
+        return self._loaded.runner.output(number)
+
+    @property
+    def timings(self) -> tuple[int, ...]:
+        """Ticks of 10 ns that each operator of the last run took on the modelled device; zeros before it."""
+        if self._loaded is None:
+            return ()
+        if self._host_seconds is None:
+            return (0,) * len(self._loaded.operator_times)
+        return to_words(self._loaded.operator_times)
+
+    @property
+    def host_seconds(self) -> float | None:
+        """How long this host took for the last run, None before the first; says nothing about the device."""
+        return self._host_seconds
+
+    async def load_model(self, model: bytes, memory: ModelMemory) -> None:
+        """Load a model file as if it were put in `memory`, in place of the one before.
+
+        On a device the new model overwrites the old one, so after a ModelError, or when cancelled, there is
+        no model.
+        """
+        await self.unload_model()
+        parsed = _parse(model)
+        check_tensor_counts(parsed)
+        memory_map = place_model(
+            len(model), arena_need(parsed), self.arena_bytes, self.external_bytes, memory
+        )
+        runner = self._make_runner(self._log)
+        try:
+            await runner.load(model)
+            _check_layout(parsed, runner.layout)
+        except BaseException:
+            await _close(runner)
+            raise
+        self._loaded = _Loaded(parsed, memory_map, runner, self._device.estimate(parsed))
+
+    async def unload_model(self) -> None:
+        """Forget the model, if there is one."""
+        loaded, self._loaded = self._loaded, None
+        self._host_seconds = None
+        if loaded is not None:
+            await _close(loaded.runner)
+
+    async def invoke(self) -> None:
+        """Run the model once on its inputs as they are; InvokeError with the reason.
+
+        The model stays loaded whatever happens, with inputs, outputs and timings as they were; where its
+        process died, the next `invoke` starts a new one.
+        """
+        if self._loaded is None:
+            raise InvokeError("no model is loaded")
+        start = time.perf_counter()
+        await self._loaded.runner.invoke()
+        self._host_seconds = time.perf_counter() - start
+
+    def print_profiler_summary(self) -> str:
+        """Tell what the last run took on the modelled device, by operator and by class, and on this host."""
+        if self._loaded is None:
+            return "No model is loaded.\n"
+        if self._host_seconds is None:
+            return "The model has not run yet.\n"
+        summary = profiler_summary(self._loaded.operator_times)
+        return f"{summary}\nThis host took {1000 * self._host_seconds:.3f} ms.\n"
+
+
+async def _close(runner: Runner) -> None:
+    with trio.CancelScope(shield=True):
+        await runner.close()
+
+
+def _parse(model: bytes) -> Model:
+    try:
+        return Model.from_bytes(model)
+    except SchemaVersionError as error:
+        raise ModelError(str(error), LoadResult.SCHEMA_VERSION) from error
+    except ModelFileError as error:
+        raise ModelError(str(error)) from error
+
+
+def _check_layout(model: Model, layout: TensorLayout) -> None:
+    """Raise ModelError where the interpreter sees tensors of other sizes than the file, and so the device."""
+    _check_sizes("input", model.input_tensors, layout.inputs)
+    _check_sizes("output", model.output_tensors, layout.outputs)
+
+
+def _check_sizes(kind: str, tensors: tuple[Tensor, ...], sizes: tuple[int, ...]) -> None:
+    if len(tensors) != len(sizes):
+        raise ModelError(f"the file has {len(tensors)} {kind}s, the interpreter {len(sizes)}")
+    for number, (tensor, size) in enumerate(zip(tensors, sizes, strict=True)):
+        if tensor.nbytes != size:
+            raise ModelError(
+                f"{kind} {number} has {tensor.nbytes} bytes in the file, {size} in the interpreter: "
+                "sizes that change while a model runs are not supported"
+            )

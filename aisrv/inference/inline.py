@@ -1,0 +1,84 @@
+"""An interpreter in this process, for devices on virtual time.
+
+A clock that jumps over idle time would jump over a worker's answer: a worker process is the outside world.
+Nothing protects this process here: a model that crashes an interpreter crashes the device with it.
+"""
+
+from collections.abc import Callable
+
+import trio
+
+from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference.interpreter import (
+    Interpreter,
+    TensorLayout,
+    create_interpreter,
+    describe,
+    interpreter_spec,
+    run_once,
+)
+
+
+class InlineInterpreter:
+    """One model in this process; the calls are those of `IsolatedInterpreter`, each with one checkpoint.
+
+    The checkpoint comes first: a call that is cancelled has done nothing.
+    """
+
+    def __init__(self, kind: str = "tflite") -> None:
+        """Make one that is not loaded; ValueError for an unknown kind."""
+        self._spec = interpreter_spec(kind)
+        self._interpreter: Interpreter | None = None
+        self._layout = TensorLayout((), ())
+        self._inputs: list[memoryview] = []
+        self._outputs: list[memoryview] = []
+
+    @property
+    def layout(self) -> TensorLayout:
+        """Sizes of the tensors; empty before `load` and after `close`."""
+        return self._layout
+
+    def input(self, number: int) -> memoryview:
+        """Return the memory of an input; what is written to it is what the next `invoke` runs on."""
+        return self._inputs[number][:]
+
+    def output(self, number: int) -> memoryview:
+        """Return the memory of an output: zeros until the first `invoke`, then the result of the last."""
+        return self._outputs[number][:]
+
+    async def load(self, model: bytes) -> None:
+        """Load a model; ModelError with the reason, and nothing is left."""
+        await trio.lowlevel.checkpoint()
+        self._release()
+        try:
+            interpreter = create_interpreter(self._spec)
+            self._layout = interpreter.load(model)
+        except Exception as error:
+            raise ModelError(f"loading the model: {describe(error)}") from error
+        self._inputs, self._outputs = self._layout.views(memoryview(bytearray(self._layout.nbytes)))
+        self._interpreter = interpreter
+
+    async def invoke(self) -> None:
+        """Run the model once on the inputs as they are; InvokeError with the reason."""
+        await trio.lowlevel.checkpoint()
+        if self._interpreter is None:
+            raise InvokeError("no model is loaded")
+        try:
+            run_once(self._interpreter, self._inputs, self._outputs)
+        except Exception as error:
+            raise InvokeError(f"running the model: {describe(error)}") from error
+
+    async def close(self) -> None:
+        """Forget the model. Views of its tensors stay readable."""
+        self._release()
+        await trio.lowlevel.checkpoint()
+
+    def _release(self) -> None:
+        self._interpreter = None
+        self._layout = TensorLayout((), ())
+        self._inputs, self._outputs = [], []
+
+
+def inline(_log: Callable[[str], None], *, kind: str = "tflite") -> InlineInterpreter:
+    """Make a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
+    return InlineInterpreter(kind)

@@ -1,0 +1,107 @@
+"""What an interpreter offers to the layer above it, and the table of the interpreters there are.
+
+The module is imported by every worker process: it must stay light.
+"""
+
+import struct
+from collections.abc import Sequence
+from importlib import import_module
+from itertools import accumulate
+from typing import Final, NamedTuple, Protocol, Self, cast
+
+ALIGNMENT: Final = 64
+"""Bytes to which the start of a tensor is rounded up in memory that holds several."""
+
+_COUNTS: Final = struct.Struct("<2I")
+
+
+class TensorLayout(NamedTuple):
+    """Sizes in bytes of a loaded model's inputs and outputs, in the order of its main subgraph."""
+
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory for all tensors: the inputs, then the outputs, each at a multiple of ALIGNMENT."""
+        return sum(map(_aligned, self.inputs + self.outputs))
+
+    def views(self, memory: memoryview) -> tuple[list[memoryview], list[memoryview]]:
+        """Cut `nbytes` bytes of memory into inputs and outputs."""
+        sizes = self.inputs + self.outputs
+        starts = accumulate(map(_aligned, sizes), initial=0)
+        views = [memory[start : start + size] for start, size in zip(starts, sizes, strict=False)]
+        return views[: len(self.inputs)], views[len(self.inputs) :]
+
+    def __bytes__(self) -> bytes:
+        """Pack the two counts as u32 and the sizes as u64, little-endian."""
+        sizes = self.inputs + self.outputs
+        return _COUNTS.pack(len(self.inputs), len(self.outputs)) + struct.pack(f"<{len(sizes)}Q", *sizes)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack what `__bytes__` gives; ValueError for anything else."""
+        try:
+            inputs, outputs = _COUNTS.unpack_from(data)
+            sizes: tuple[int, ...] = struct.unpack(f"<{inputs + outputs}Q", data[_COUNTS.size :])
+        except struct.error as error:
+            raise ValueError(f"{len(data)} bytes are no tensor layout: {error}") from None
+        return cls(sizes[:inputs], sizes[inputs:])
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Interpreter(Protocol):
+    """One model in one interpreter. Calls are synchronous; any of them may raise whatever the binding does.
+
+    An interpreter is made with no arguments, loads once, and is then invoked any number of times: all
+    inputs are set before each `invoke`, all outputs are read after it. So it does not matter whether an
+    interpreter leaves its inputs alone.
+    """
+
+    def load(self, model: bytes) -> TensorLayout:
+        """Load a model file and allocate its tensors."""
+
+    def set_input(self, number: int, data: memoryview) -> None:
+        """Copy the bytes of one input in."""
+
+    def invoke(self) -> None:
+        """Run the model once."""
+
+    def get_output(self, number: int, into: memoryview) -> None:
+        """Copy the bytes of one output out."""
+
+
+INTERPRETERS: Final = {"tflite": "aisrv.inference.tflite:TfliteInterpreter"}
+"""Where the interpreters are, by kind: "module:class", imported by the process that runs one."""
+
+
+def interpreter_spec(kind: str) -> str:
+    """Give the "module:class" of a kind, which may be one itself; ValueError for an unknown kind."""
+    spec = INTERPRETERS.get(kind, kind)
+    if ":" not in spec:
+        raise ValueError(f'no interpreter "{kind}": there are {", ".join(INTERPRETERS)} and "module:class"')
+    return spec
+
+
+def create_interpreter(spec: str) -> Interpreter:
+    """Import and make the interpreter at "module:class"; ImportError or AttributeError if there is none."""
+    module, _, name = spec.partition(":")
+    return cast("Interpreter", getattr(import_module(module), name)())
+
+
+def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:
+    """Set all inputs, invoke, and read all outputs."""
+    for number, data in enumerate(inputs):
+        interpreter.set_input(number, data)
+    interpreter.invoke()
+    for number, into in enumerate(outputs):
+        interpreter.get_output(number, into)
+
+
+def describe(error: Exception) -> str:
+    """Tell what a binding raised: its type and text, of which bindings often leave one out."""
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

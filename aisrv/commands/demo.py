@@ -57,16 +57,18 @@ def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict
     model = digits.model_bytes()
     with AiServer.open(device) as server:
         server.load_model(model)
-        started = time.perf_counter()
+        seconds = 0.0
         verdicts = []
         for index in indices:
-            scores = memoryview(server.run(images[index].image)).cast("b").tolist()
+            started = time.perf_counter()
+            output = server.run(images[index].image)
+            seconds += time.perf_counter() - started
+            scores = memoryview(output).cast("b").tolist()
             verdict = Verdict(index, images[index].label, scores.index(max(scores)), tuple(scores))
             verdicts.append(verdict)
             seen(verdict)
-        seconds = (time.perf_counter() - started) / max(1, len(indices))
         names = tuple(operator.name for operator in Model.from_bytes(model).operators)
-        return Result(tuple(verdicts), names, server.timings(), seconds)
+        return Result(tuple(verdicts), names, server.timings(), seconds / max(1, len(indices)))
 
 
 def _picture(image: bytes) -> Iterator[str]:

@@ -1,0 +1,89 @@
+"""An interpreter that does what its model says: for tests of the process around it.
+
+The model file is the name of what `load` does, `[input 0]` what `invoke` does; an output of one byte counts
+the runs. It imports nothing slow.
+"""
+
+import ctypes
+import os
+import signal
+import struct
+import sys
+
+from aisrv.inference.interpreter import TensorLayout
+
+KIND = "tests.inference.puppet:Puppet"
+NAME_BYTES = 16
+LAYOUT = TensorLayout((NAME_BYTES,), (1,))
+FLOOD = 1 << 20
+
+
+def _raise(error: Exception) -> None:
+    raise error
+
+
+def _hog() -> None:
+    _hoard.append(bytearray(1 << 30))
+
+
+_hoard: list[bytearray] = []
+
+ACTIONS = {
+    "": lambda: None,
+    "hang": signal.pause,
+    "exit 3": lambda: os._exit(3),
+    "segfault": lambda: ctypes.string_at(0),
+    "sigterm": lambda: os.kill(os.getpid(), signal.SIGTERM),
+    "signal 40": lambda: os.kill(os.getpid(), 40),
+    "last words": lambda: (print("one"), print("two", file=sys.stderr), print("three"), os.abort()),
+    "print": lambda: print("hello\nworld"),
+    "printf": lambda: ctypes.CDLL(None).printf(b"from C\n"),
+    "flood": lambda: os.write(1, b"x" * FLOOD),
+    "hog": _hog,
+    "unicode": lambda: b"\xff".decode(),
+    "struct": lambda: struct.unpack("<I", b""),
+    "index": lambda: [][0],  # type: ignore[var-annotated]
+    "type": lambda: len(1),  # type: ignore[arg-type]
+    "empty": lambda: _raise(RuntimeError()),
+    "long": lambda: _raise(RuntimeError("long " * 10_000)),
+    "surrogate": lambda: _raise(RuntimeError("\ud800")),
+    "core limit": lambda: _raise(RuntimeError(_limits("Max core file size"))),
+}
+
+
+def _limits(name: str) -> str:
+    with open("/proc/self/limits") as limits:
+        return next(line for line in limits if line.startswith(name))
+
+
+class Puppet:
+    """The interpreter."""
+
+    def __init__(self) -> None:
+        self._action = ""
+        self._runs = 0
+
+    def load(self, model: bytes) -> TensorLayout:
+        """Do what the model says."""
+        name = model.decode()
+        if name.startswith("layout "):
+            sizes = tuple(map(int, name.split()[1:]))
+            return TensorLayout(sizes[:1], sizes[1:])
+        if name.startswith("once "):
+            os.remove(name.removeprefix("once "))
+        else:
+            ACTIONS[name]()
+        return LAYOUT
+
+    def set_input(self, number: int, data: memoryview) -> None:
+        """Take the name of the action."""
+        self._action = bytes(data).rstrip(b"\0").decode()
+
+    def invoke(self) -> None:
+        """Do what input 0 says."""
+        ACTIONS[self._action]()
+        self._runs += 1
+
+    def get_output(self, number: int, into: memoryview) -> None:
+        """Give the number of runs."""
+        into[:] = bytes([self._runs])

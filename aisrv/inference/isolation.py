@@ -31,7 +31,7 @@ LogSink = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a worker may take: address space in bytes (Python itself takes 90 MB), and times in seconds."""
+    """What a worker may take: address space in bytes (idle it has 90 MB), and times in seconds."""
 
     memory_bytes: int = 1 << 30
     load_seconds: float = 30.0

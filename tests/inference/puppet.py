@@ -1,14 +1,17 @@
 """An interpreter that does what its model says: for tests of the process around it.
 
-The model file is the name of what `load` does, `[input 0]` what `invoke` does; an output of one byte counts
-the runs. It imports nothing slow.
+The model file names what `load` does, input 0 what `invoke` does, and the first output counts the runs.
+It imports nothing slow.
 """
 
 import ctypes
+import mmap
 import os
 import signal
 import struct
 import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
 
 from aisrv.inference.interpreter import TensorLayout
 
@@ -23,12 +26,12 @@ def _raise(error: Exception) -> None:
 
 
 def _hog() -> None:
-    _hoard.append(bytearray(1 << 30))
+    mmap.mmap(-1, 1 << 30)
 
 
-_hoard: list[bytearray] = []
+_nothing: list[int] = []
 
-ACTIONS = {
+ACTIONS: Mapping[str, Callable[[], object]] = {
     "": lambda: None,
     "hang": signal.pause,
     "exit 3": lambda: os._exit(3),
@@ -42,18 +45,18 @@ ACTIONS = {
     "hog": _hog,
     "unicode": lambda: b"\xff".decode(),
     "struct": lambda: struct.unpack("<I", b""),
-    "index": lambda: [][0],  # type: ignore[var-annotated]
+    "index": lambda: _nothing[0],
     "type": lambda: len(1),  # type: ignore[arg-type]
     "empty": lambda: _raise(RuntimeError()),
     "long": lambda: _raise(RuntimeError("long " * 10_000)),
     "surrogate": lambda: _raise(RuntimeError("\ud800")),
-    "core limit": lambda: _raise(RuntimeError(_limits("Max core file size"))),
+    "core limit": lambda: _raise(RuntimeError(_limit("Max core file size"))),
 }
 
 
-def _limits(name: str) -> str:
-    with open("/proc/self/limits") as limits:
-        return next(line for line in limits if line.startswith(name))
+def _limit(name: str) -> str:
+    limits = Path("/proc/self/limits").read_text().splitlines()
+    return next(" ".join(line.split()) for line in limits if line.startswith(name))
 
 
 class Puppet:
@@ -66,11 +69,11 @@ class Puppet:
     def load(self, model: bytes) -> TensorLayout:
         """Do what the model says."""
         name = model.decode()
-        if name.startswith("layout "):
+        if name.startswith("layout"):
             sizes = tuple(map(int, name.split()[1:]))
             return TensorLayout(sizes[:1], sizes[1:])
         if name.startswith("once "):
-            os.remove(name.removeprefix("once "))
+            Path(name.removeprefix("once ")).unlink()
         else:
             ACTIONS[name]()
         return LAYOUT
@@ -86,4 +89,4 @@ class Puppet:
 
     def get_output(self, number: int, into: memoryview) -> None:
         """Give the number of runs."""
-        into[:] = bytes([self._runs])
+        into[:] = bytes([self._runs]).ljust(len(into), b"\0")[: len(into)]

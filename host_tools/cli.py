@@ -1,0 +1,119 @@
+"""The command `aisrv-host`: its options, its subcommands, and what its exit codes mean.
+
+| exit code | meaning |
+|---|---|
+| 0 | done |
+| 1 | the device reported an error |
+| 2 | wrong usage: an option, an address, or a file that does not fit |
+| 3 | the device was not found, is in use, may not be opened, or went away |
+| 4 | a transfer was not done in time |
+| 5 | a transfer failed, or brought nonsense |
+| 130 | interrupted by Ctrl-C |
+"""
+
+from typing import Final
+
+import click
+
+from aisrv.protocol import Dialect, ProtocolError
+from host_tools.commands.bench import bench
+from host_tools.commands.gpio import gpio
+from host_tools.commands.inspect import info, list_command, log, timings
+from host_tools.commands.network import infer, load
+from host_tools.commands.settings import NUMBER, Settings, examples
+from host_tools.commands.tensors import read, write
+from host_tools.errors import (
+    BadAddressError,
+    CommandError,
+    DeviceAccessDenied,
+    DeviceBusy,
+    DeviceGone,
+    DeviceNotFound,
+    HostError,
+    TensorError,
+    TransferTimeout,
+)
+
+NAME: Final = "aisrv-host"
+
+EXIT_CODES: Final[dict[type[Exception], int]] = {
+    CommandError: 1,
+    BadAddressError: 2,
+    TensorError: 2,
+    ProtocolError: 2,
+    DeviceNotFound: 3,
+    DeviceAccessDenied: 3,
+    DeviceBusy: 3,
+    DeviceGone: 3,
+    TransferTimeout: 4,
+    HostError: 5,
+}
+"""The exit code of each error; the first kind that fits counts."""
+
+INTERRUPTED: Final = 130
+
+
+class HostGroup(click.Group):
+    """Turns the library's errors into one line on stderr and an exit code, and Ctrl-C into one, too."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except tuple(EXIT_CODES) as error:
+            click.echo(f"{NAME}: {' '.join(str(error).split())}", err=True)
+            ctx.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(
+    NAME,
+    cls=HostGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "aisrv-host list",
+        "aisrv-host info",
+        "aisrv-host load person.tflite",
+        "aisrv-host infer photo.png --model person.tflite --labels labels.txt",
+        "aisrv-host --device virtual infer photo.png --model person.tflite",
+        "AISRV_DEVICE=usbip:localhost:3240 aisrv-host timings",
+    )
+    + "\n\n\b\nExit codes: 0 done, 1 the device reported an error, 2 wrong usage, 3 no device,\n"
+    "4 not done in time, 5 a transfer failed, 130 interrupted.",
+)
+@click.option(
+    "--device",
+    envvar="AISRV_DEVICE",
+    show_envvar=True,
+    metavar="ADDRESS",
+    help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], or virtual[:BOARD], which starts a device for this call. "
+    "[default: usb]",
+)
+@click.option("--engine", type=NUMBER, default=0, show_default=True, help="Which engine of the device.")
+@click.option(
+    "--dialect",
+    type=click.Choice([dialect.value for dialect in Dialect]),
+    default=Dialect.CLASSIC.value,
+    show_default=True,
+    help="USB framing: 3-byte commands with stalls, or 12-byte commands with a status word.",
+)
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=10.0,
+    show_default=True,
+    help="Seconds for each transfer, and so for one inference.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.version_option(package_name="aisrv", prog_name=NAME)
+@click.pass_context
+def main(
+    context: click.Context, device: str | None, engine: int, dialect: str, timeout: float, as_json: bool
+) -> None:
+    """Talk to an XCORE AI server: load networks, run them, read their outputs and timings."""
+    context.obj = Settings(device, engine, Dialect(dialect), timeout, as_json)
+
+
+for _command in (list_command, info, load, infer, read, write, timings, log, gpio, bench):
+    main.add_command(_command)

@@ -1,0 +1,1 @@
+"""The subcommands of `aisrv-host`: each a thin layer over the library."""

@@ -1,0 +1,122 @@
+"""What there is and what it says: list, info, log, timings."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Final
+
+import click
+
+from aisrv.usbip import PORT
+from host_tools.commands.settings import DEFAULT_DEVICE, FILE, Settings, examples, pass_settings
+from host_tools.errors import DeviceNotFound, TensorError
+
+LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")
+"""Where `list` looks when no device is named."""
+
+
+@click.command(
+    "list",
+    epilog=examples("aisrv-host list", "aisrv-host --device usbip:lab-pc:3240 list"),
+)
+@pass_settings
+def list_command(settings: Settings) -> None:
+    """List the devices that can be reached.
+
+    Without --device: boards on USB, and a USB/IP server on this machine. With --device usbip:HOST:PORT: the
+    devices of that server.
+    """
+    from host_tools import report
+    from host_tools.transports import list_devices
+
+    devices = []
+    if settings.device:
+        devices = list_devices(settings.device)
+    else:
+        for address in LOOKED_AT:
+            try:
+                devices += list_devices(address)
+            except DeviceNotFound as error:
+                click.echo(f"aisrv-host: {error}", err=True)
+
+    def show() -> None:
+        rows = [(one.address, one.product, one.serial, one.note) for one in devices]
+        if rows:
+            report.show_table(("device", "product", "serial", "note"), rows)
+        else:
+            click.echo("no devices found")
+
+    settings.answer([asdict(device) for device in devices], show)
+
+
+@click.command(
+    short_help="Show ID, status, hardware and model sizes.",
+    epilog=examples("aisrv-host info", "aisrv-host --device virtual --json info"),
+)
+@pass_settings
+def info(settings: Settings) -> None:
+    """Show the server's ID, status, hardware and the sizes of the loaded model."""
+    from host_tools import report
+
+    with settings.connect() as server:
+        identity, status, spec = server.id, server.status(), server.spec()
+    bits = [bit.name for bit in status]
+    data = {"id": identity, "engine": settings.engine, "status": bits, "spec": asdict(spec)}
+    loaded = spec.input_bytes or spec.output_bytes
+    pairs = {
+        "ID": f"{identity:#010x}",
+        "engine": settings.engine,
+        "status": " ".join(map(str, bits)) or "OKAY",
+        "kind of server": spec.server_kind,
+        "tiles": spec.tiles,
+        "internal memory": f"{spec.internal_kib} KiB a tile",
+        "external memory": f"{spec.external_kib} KiB",
+        "flash": f"{spec.flash_kib} KiB",
+        "model": (
+            f"{spec.input_bytes} bytes in, {spec.output_bytes} bytes out, {spec.timing_count} timings"
+            if loaded
+            else "none loaded"
+        ),
+    }
+    settings.answer(data, lambda: report.show_pairs(pairs))
+
+
+@click.command(short_help="Show the debug log.", epilog=examples("aisrv-host log"))
+@pass_settings
+def log(settings: Settings) -> None:
+    """Show the last lines of the engine's debug log."""
+    with settings.connect() as server:
+        text = server.debug_log()
+    settings.answer({"log": text.splitlines()}, lambda: click.echo(text, nl=bool(text)))
+
+
+@click.command(
+    short_help="Show the time of each operator.",
+    epilog=examples("aisrv-host timings", "aisrv-host timings --model person.tflite"),
+)
+@click.option("--model", "model_file", type=FILE, help="The loaded model's file, for the operators' names.")
+@pass_settings
+def timings(settings: Settings, model_file: Path | None) -> None:
+    """Show how long each operator took in the last inference.
+
+    Times are the device's own, in ticks of 10 ns.
+    """
+    from host_tools import report
+    from host_tools.tensors import read_model
+
+    names = [operator.name for operator in read_model(model_file).operators] if model_file else []
+    with settings.connect() as server:
+        ticks = server.timings()
+    if names and len(names) != len(ticks):
+        raise TensorError(
+            f"{model_file} has {len(names)} operators, the device gives {len(ticks)} timings: "
+            "it holds another model"
+        )
+    data = {
+        "total_ticks": sum(ticks),
+        "total_us": report.microseconds(sum(ticks)),
+        "operators": [
+            {"index": index, "name": names[index] if names else None, "ticks": count}
+            for index, count in enumerate(ticks)
+        ],
+    }
+    settings.answer(data, lambda: report.show_timings(ticks, names))

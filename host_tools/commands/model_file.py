@@ -1,0 +1,83 @@
+"""What several subcommands take: a model's file, and the options by which files become tensors."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from host_tools.commands.settings import FILE
+from host_tools.errors import TensorError
+from host_tools.images import AUTO, RANGE_NAMES
+
+if TYPE_CHECKING:
+    from aisrv.tflite_model import Model, Tensor
+    from host_tools.tensor_spec import TensorSpec
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def model_option(text: str) -> Callable[[_Command], _Command]:
+    """The option --model FILE with its help text."""
+    return click.option("--model", "model_file", type=FILE, help=text)
+
+
+def input_options(command: _Command) -> _Command:
+    """How files become input tensors."""
+    for option in reversed(
+        (
+            click.option(
+                "--shape", help="Shape and type of the input, if there is no model file: 1x96x96x3:int8."
+            ),
+            click.option(
+                "--range",
+                "value_range",
+                type=click.Choice(RANGE_NAMES),
+                default=AUTO,
+                show_default=True,
+                help="Numbers that an image's black and white stand for; auto goes by the model's "
+                "quantisation, full fills the type (int8: pixel - 128).",
+            ),
+            click.option("--invert", is_flag=True, help="Swap an image's black and white."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | None, list[TensorSpec]]":
+    """The model, if its file is given, and what is known of its inputs."""
+    from host_tools.tensor_spec import TensorSpec
+    from host_tools.tensors import read_model
+
+    if model_file:
+        model = read_model(model_file)
+        return model, [TensorSpec.of(tensor) for tensor in model.input_tensors]
+    return None, [TensorSpec.parse(shape)] if shape else []
+
+
+def input_spec(model_file: Path | None, shape: str | None, number: int) -> "TensorSpec | None":
+    """What the model's file, or the shape, says of one input tensor; None without either."""
+    from host_tools.tensor_spec import TensorSpec
+    from host_tools.tensors import read_model
+
+    if model_file:
+        return _numbered(read_model(model_file).input_tensors, number, "input", model_file)
+    return TensorSpec.parse(shape) if shape else None
+
+
+def output_spec(model_file: Path | None, number: int) -> "TensorSpec | None":
+    """What the model's file says of one output tensor; None without it."""
+    from host_tools.tensors import read_model
+
+    if not model_file:
+        return None
+    return _numbered(read_model(model_file).output_tensors, number, "output", model_file)
+
+
+def _numbered(tensors: "Sequence[Tensor]", number: int, kind: str, model_file: Path) -> "TensorSpec":
+    from host_tools.tensor_spec import TensorSpec
+
+    if number >= len(tensors):
+        raise TensorError(f"{model_file} has {len(tensors)} {kind} tensors; there is no number {number}")
+    return TensorSpec.of(tensors[number])

@@ -1,0 +1,141 @@
+"""A network at work: load, infer."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from host_tools.commands.model_file import input_options, input_specs, model_option, output_spec
+from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
+from host_tools.errors import TensorError
+
+if TYPE_CHECKING:
+    from aisrv.tflite_model import Model
+    from host_tools.client import AiServer
+    from host_tools.tensor_spec import TensorSpec
+
+
+@click.command(epilog=examples("aisrv-host load person.tflite", "aisrv-host load --ext large.tflite"))
+@click.argument("model", type=FILE)
+@click.option("--ext", is_flag=True, help="Put the model in external memory, not in the tensor arena.")
+@pass_settings
+def load(settings: Settings, model: Path, ext: bool) -> None:
+    """Load the .tflite file MODEL into the engine."""
+    data = model.read_bytes()
+    with settings.connect() as server:
+        seconds = _load(server, data, ext=ext)
+    memory = "ext" if ext else "arena"
+    settings.answer(
+        {"model": str(model), "bytes": len(data), "memory": memory, "seconds": seconds},
+        lambda: click.echo(f"{model}: {len(data)} bytes loaded into {memory} in {1000 * seconds:.1f} ms"),
+    )
+
+
+@click.command(
+    short_help="Run the network on files.",
+    epilog=examples(
+        "aisrv-host --device virtual infer cat.png --model mobilenet.tflite --labels labels.txt",
+        "aisrv-host infer input.bin --output scores.npy --model person.tflite",
+        "aisrv-host infer --top 0 --output out.bin      (with the inputs as they were written)",
+    ),
+)
+@click.argument("inputs", nargs=-1, type=FILE)
+@model_option("The model's file: gives shapes and quantisation, and is loaded if the engine has none.")
+@input_options
+@click.option("--output", type=NEW_FILE, help="Write the output tensor to this file: .npy or raw bytes.")
+@click.option("--tensor", type=NUMBER, default=0, show_default=True, help="Which output tensor.")
+@click.option(
+    "--top", type=click.IntRange(min=0), default=5, show_default=True, help="How many scores to show."
+)
+@click.option("--labels", type=FILE, help="A text file with one class name a line.")
+@pass_settings
+def infer(
+    settings: Settings,
+    inputs: tuple[Path, ...],
+    model_file: Path | None,
+    shape: str | None,
+    value_range: str,
+    invert: bool,
+    output: Path | None,
+    tensor: int,
+    top: int,
+    labels: Path | None,
+) -> None:
+    """Run the network on INPUTS, one file for each input tensor, and show the largest outputs.
+
+    A file is an image, a .npy array or raw bytes, by its name. Values are real numbers if --model gives the
+    quantisation, else the tensor's bytes as int8.
+    """
+    from host_tools import report
+    from host_tools.tensors import read_tensor, write_tensor
+
+    names = _read_labels(labels)
+    model, specs = input_specs(model_file, shape)
+    if model and len(inputs) > len(specs):
+        raise TensorError(f"{len(inputs)} inputs given, {model_file} has {len(specs)}")
+    result_spec = output_spec(model_file, tensor)
+
+    def content(number: int, path: Path, length: int | None = None) -> bytes:
+        spec = specs[number] if number < len(specs) else None
+        return read_tensor(path, spec, length=length, value_range=value_range, invert=invert)
+
+    # With a model everything is checked before the device is touched.
+    ready = [content(number, path) for number, path in enumerate(inputs)] if model else []
+    with settings.connect() as server:
+        if model_file and model:
+            _ensure_loaded(server, model, model_file)
+        for number, path in enumerate(inputs):
+            data = ready[number] if ready else content(number, path, server.input_length(number))
+            server.write_input(data, number)
+        server.infer()
+        result = server.read_output(tensor)
+    if output:
+        write_tensor(output, result, result_spec)
+    scores = report.best_scores(_values(result, result_spec), top, names)
+    answer = {
+        "tensor": tensor,
+        "bytes": len(result),
+        "top": [{"index": one.index, "label": one.label or None, "value": one.value} for one in scores],
+    }
+    settings.answer(answer, lambda: report.show_scores(scores) if scores else None)
+
+
+def _load(server: "AiServer", data: bytes, *, ext: bool = False) -> float:
+    """Load a model with a progress bar; return the seconds it took."""
+    from host_tools import report
+
+    with report.transfer_progress("Loading", len(data)) as progress:
+        started = time.perf_counter()
+        server.load_model(data, "ext" if ext else "arena", progress)
+        return time.perf_counter() - started
+
+
+def _ensure_loaded(server: "AiServer", model: "Model", path: Path) -> None:
+    """Load the model if the engine has none; complain if it evidently has another."""
+    spec = server.spec()
+    device = spec.input_bytes, spec.output_bytes, spec.timing_count
+    file = model.input_bytes, model.output_bytes, len(model.operators)
+    if device == (0, 0, 0):
+        _load(server, path.read_bytes())
+    elif device[:2] != file[:2] or device[2] not in (0, file[2]):
+        raise TensorError(
+            f"the engine holds another model ({device[0]} bytes in, {device[1]} out, {device[2]} timings) "
+            f"than {path} ({file[0]}, {file[1]}, {file[2]}); load it first: aisrv-host load {path}"
+        )
+
+
+def _values(data: bytes, spec: "TensorSpec | None") -> list[Any]:
+    if spec:
+        values: list[Any] = spec.values(data).ravel().tolist()
+        return values
+    return memoryview(data).cast("b").tolist()
+
+
+def _read_labels(path: Path | None) -> list[str]:
+    if not path:
+        return []
+    try:
+        return path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TensorError(f"{path}: not a text file of labels ({error})") from error

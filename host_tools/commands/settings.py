@@ -1,0 +1,55 @@
+"""What every subcommand shares: which device to talk to, and how to answer."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from aisrv.protocol import Dialect
+
+if TYPE_CHECKING:
+    from host_tools.client import AiServer
+
+DEFAULT_DEVICE: Final = "usb"
+
+FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+NUMBER: Final = click.IntRange(0, 255)
+"""A tensor or engine number, as the classic framing carries it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of the command itself. `device` is None where none was given."""
+
+    device: str | None = None
+    engine: int = 0
+    dialect: Dialect = Dialect.CLASSIC
+    timeout: float | None = None
+    as_json: bool = False
+
+    def connect(self) -> "AiServer":
+        """Open the device; a context manager gives it back."""
+        from host_tools.client import AiServer
+
+        return AiServer.open(
+            self.device or DEFAULT_DEVICE, engine=self.engine, dialect=self.dialect, timeout=self.timeout
+        )
+
+    def answer(self, data: object, show: Callable[[], object]) -> None:
+        """Print `data` as JSON where that was asked for; otherwise call `show`."""
+        if self.as_json:
+            click.echo(json.dumps(data, indent=2))
+        else:
+            show()
+
+
+pass_settings = click.make_pass_decorator(Settings)
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to copy, kept as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,0 +1,89 @@
+"""Single tensors: read, write."""
+
+from pathlib import Path
+
+import click
+
+from host_tools.commands.model_file import input_options, input_spec, model_option, output_spec
+from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
+
+
+@click.command(
+    short_help="Read a tensor.",
+    epilog=examples(
+        "aisrv-host read 0",
+        "aisrv-host read 1 --output features.npy --model two_outputs.tflite",
+        "aisrv-host read 0 --input",
+    ),
+)
+@click.argument("tensor", type=NUMBER)
+@click.option("--input", "from_input", is_flag=True, help="Read an input tensor, not an output tensor.")
+@model_option("The loaded model's file: shows values, not bytes.")
+@click.option("--output", type=NEW_FILE, help="Write to this file: .npy or raw bytes.")
+@pass_settings
+def read(
+    settings: Settings, tensor: int, from_input: bool, model_file: Path | None, output: Path | None
+) -> None:
+    """Read output tensor number TENSOR."""
+    from host_tools.tensors import write_tensor
+
+    spec = input_spec(model_file, None, tensor) if from_input else output_spec(model_file, tensor)
+    with settings.connect() as server:
+        data = server.read_input(tensor) if from_input else server.read_output(tensor)
+    values = spec.values(data) if spec else None
+    if output:
+        write_tensor(output, data, spec)
+    answer: dict[str, object] = {"tensor": tensor, "bytes": len(data)}
+    if output:
+        answer["output"] = str(output)
+    else:
+        answer["hex"] = data.hex()
+    if values is not None:
+        answer["values"] = values.tolist()
+
+    def show() -> None:
+        if output:
+            click.echo(f"{output}: {len(data)} bytes")
+        else:
+            click.echo(_hex_dump(data) if values is None else values)
+
+    settings.answer(answer, show)
+
+
+@click.command(
+    short_help="Write a file to an input tensor.",
+    epilog=examples("aisrv-host write 0 input.bin", "aisrv-host write 1 cat.png --model two_inputs.tflite"),
+)
+@click.argument("tensor", type=NUMBER)
+@click.argument("file", type=FILE)
+@model_option("The loaded model's file: gives shape and quantisation.")
+@input_options
+@pass_settings
+def write(
+    settings: Settings,
+    tensor: int,
+    file: Path,
+    model_file: Path | None,
+    shape: str | None,
+    value_range: str,
+    invert: bool,
+) -> None:
+    """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
+    from host_tools import report
+    from host_tools.tensors import read_tensor
+
+    spec = input_spec(model_file, shape, tensor)
+    with settings.connect() as server:
+        length = None if spec else server.input_length(tensor)
+        data = read_tensor(file, spec, length=length, value_range=value_range, invert=invert)
+        with report.transfer_progress("Writing", len(data)) as progress:
+            server.write_input(data, tensor, progress)
+    settings.answer(
+        {"tensor": tensor, "bytes": len(data)},
+        lambda: click.echo(f"input {tensor}: {len(data)} bytes written"),
+    )
+
+
+def _hex_dump(data: bytes) -> str:
+    """Sixteen bytes a line, each line with the offset of its first."""
+    return "\n".join(f"{start:08x}  {data[start : start + 16].hex(' ')}" for start in range(0, len(data), 16))

@@ -1,0 +1,127 @@
+"""What the host library raises: one family, `HostError`, for the way to the device and for its answers.
+
+The status bits of a failed command follow "XCORE AI server: numbers and wire behaviour", section Commands.
+"""
+
+from typing import Final
+
+from aisrv.protocol import STATUS_ERRORS, Command, Status
+
+
+class HostError(Exception):
+    """Anything that goes wrong between a host program and an AI server."""
+
+
+class BadAddressError(HostError):
+    """A device address (`scheme:spec`) that means nothing, or whose scheme is unknown."""
+
+
+class DeviceNotFound(HostError):
+    """No device answers at the address."""
+
+
+class DeviceAccessDenied(HostError):
+    """The operating system does not let this user open the device."""
+
+
+class DeviceBusy(HostError):
+    """Another program has the device."""
+
+
+class DeviceGone(HostError):
+    """The device went away: unplugged, switched off, or its server ended."""
+
+
+class TransferError(HostError):
+    """A USB transfer failed, or brought bytes that the protocol does not allow."""
+
+
+class Stalled(TransferError):
+    """The endpoint is halted. The client turns this into a `CommandError`."""
+
+
+class TransferTimeout(HostError):
+    """A transfer was not done in time; the client's next command puts the wire in order again."""
+
+
+class TensorError(HostError):
+    """A file that does not fit the tensor it is meant for, or a model file that cannot be read."""
+
+
+class CommandError(HostError):
+    """The device refused a command or failed in it.
+
+    `command`, `engine` and `tensor` are those of the command packet; `status` has the error bits, none where
+    the device did not say; `log` is the device's debug log, empty where it gave none.
+    """
+
+    advice = "the device gave no reason"
+
+    def __init__(
+        self, command: int, engine: int = 0, tensor: int = 0, status: Status = Status.OKAY, log: str = ""
+    ) -> None:
+        self.command = command
+        self.engine = engine
+        self.tensor = tensor
+        self.status = status
+        self.log = log
+        super().__init__(self._describe())
+
+    def _describe(self) -> str:
+        where = f"{_name(self.command)} failed on engine {self.engine}, tensor {self.tensor}"
+        bits = f" ({self.status.name or hex(self.status)})" if self.status else ""
+        last = self.log.strip().rpartition("\n")[2].strip()
+        return f"{where}{bits}: {self.advice}" + (f"; its log ends with: {last}" if last else "")
+
+
+class NoModelError(CommandError):
+    """ERROR_NO_MODEL: the command needs a model and none is loaded."""
+
+    advice = "no model is loaded; load one first"
+
+
+class ModelError(CommandError):
+    """ERROR_MODEL_ERR: the model is malformed, has operators the engine lacks, or needs more memory."""
+
+    advice = "the engine cannot take this model"
+
+
+class InferenceError(CommandError):
+    """ERROR_INFER_ERR: the inference itself failed."""
+
+    advice = "the inference failed"
+
+
+class BadCommandError(CommandError):
+    """ERROR_BAD_CMD: an unknown command, tensor or engine, or data of the wrong size."""
+
+    advice = "the device refuses the command, its tensor or engine number, or the size of its data"
+
+
+class NoEngineError(BadCommandError):
+    """The device refuses every command for this engine, GET_STATUS too: it has no such engine."""
+
+    advice = "the device has no such engine"
+
+
+COMMAND_ERRORS: Final[dict[Status, type[CommandError]]] = {
+    Status.ERROR_NO_MODEL: NoModelError,
+    Status.ERROR_MODEL_ERR: ModelError,
+    Status.ERROR_INFER_ERR: InferenceError,
+    Status.ERROR_BAD_CMD: BadCommandError,
+}
+"""Which error a status bit becomes; where several bits are set, the first in this order."""
+
+
+def command_error(command: int, engine: int, tensor: int, status: int, log: str = "") -> CommandError:
+    """The error for a command that ended with these bits; a plain `CommandError` where none tells why."""
+    bits = Status(status)
+    kind = next((error for bit, error in COMMAND_ERRORS.items() if bits & bit), CommandError)
+    return kind(command, engine, tensor, bits & STATUS_ERRORS or bits, log)
+
+
+def _name(command: int) -> str:
+    try:
+        return Command(command).name
+    except ValueError:
+        return f"command {command:#04x}"

@@ -1,0 +1,402 @@
+"""The inference engine: its four calls, the device's limits, and what stays after an error."""
+
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from aisrv import digits
+from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
+from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.inline import InlineInterpreter, inline
+from aisrv.inference.interpreter import TensorLayout
+from aisrv.inference.isolation import IsolatedInterpreter, isolated
+from aisrv.inference.memory import MemoryShortage, ModelMemory, Region, arena_need
+from aisrv.inference.timings import DeviceModel
+from aisrv.tflite_model import Model
+from tests import networks
+from tests.inference import puppet
+
+KIB = 1024
+ARENA = 448 * KIB
+EXTERNAL = 16 * KIB * KIB
+OPERATORS = 6
+"""Operators of the digits network."""
+
+
+@asynccontextmanager
+async def open_engine(
+    runner: RunnerFactory = inline,
+    *,
+    arena_bytes: int = ARENA,
+    external_bytes: int = EXTERNAL,
+    device: DeviceModel | None = None,
+) -> AsyncIterator[InferenceEngine]:
+    engine = InferenceEngine(runner, arena_bytes=arena_bytes, external_bytes=external_bytes, device=device)
+    try:
+        yield engine
+    finally:
+        with trio.CancelScope(shield=True):
+            await engine.unload_model()
+
+
+async def load_digits(engine: InferenceEngine) -> None:
+    await engine.load_model(digits.model_bytes(), ModelMemory.EXT)
+
+
+def assert_no_model(engine: InferenceEngine) -> None:
+    assert engine.model is None
+    assert engine.memory_map is None
+    assert (engine.input_count, engine.output_count) == (0, 0)
+    assert engine.timings == ()
+    assert engine.host_seconds is None
+
+
+class IsolatedPuppet(IsolatedInterpreter):
+    """A runner whose interpreter gets an action in place of the model."""
+
+    def __init__(self, action: str, log: Callable[[str], None]) -> None:
+        super().__init__(log, puppet.KIND)
+        self._action = action
+
+    async def load(self, model: bytes) -> None:
+        await super().load(self._action.encode())
+
+
+class Spy:
+    """A factory of inline runners that remembers them, and who was closed."""
+
+    def __init__(self) -> None:
+        self.made: list[InlineInterpreter] = []
+        self.closed: list[InlineInterpreter] = []
+
+    def __call__(self, log: object) -> Runner:
+        spy = self
+
+        class Watched(InlineInterpreter):
+            async def close(self) -> None:
+                spy.closed.append(self)
+                await super().close()
+
+        self.made.append(Watched())
+        return self.made[-1]
+
+
+# Without a model.
+
+
+async def test_an_engine_starts_without_a_model() -> None:
+    async with open_engine() as engine:
+        assert_no_model(engine)
+        assert engine.print_profiler_summary() == "No model is loaded.\n"
+
+
+async def test_without_a_model_nothing_runs() -> None:
+    async with open_engine() as engine:
+        with pytest.raises(InvokeError, match=r"^no model is loaded$"):
+            await engine.invoke()
+        with pytest.raises(IndexError, match="no input 0: no model is loaded"):
+            engine.input(0)
+        with pytest.raises(IndexError, match="no output 0: no model is loaded"):
+            engine.output(0)
+
+
+async def test_unloading_nothing_is_fine() -> None:
+    async with open_engine() as engine:
+        await engine.unload_model()
+        assert_no_model(engine)
+
+
+# Load and run.
+
+
+@pytest.mark.parametrize("runner", [isolated, inline])
+async def test_load_and_invoke(runner: RunnerFactory) -> None:
+    async with open_engine(runner) as engine:
+        await load_digits(engine)
+        assert (engine.input_count, engine.output_count) == (1, 1)
+        for digit in digits.test_images()[:3]:
+            engine.input(0)[:] = digit.image
+            await engine.invoke()
+            assert [bytes(engine.output(0))] == networks.run(digits.model_bytes(), digit.image)
+
+
+async def test_the_model_is_the_file_read() -> None:
+    async with open_engine() as engine:
+        await load_digits(engine)
+        assert engine.model == Model.from_bytes(digits.model_bytes())
+
+
+async def test_two_outputs_are_numbered_in_the_file_s_order() -> None:
+    async with open_engine() as engine:
+        await engine.load_model(digits.two_output_model_bytes(), ModelMemory.ARENA)
+        assert [len(engine.output(number)) for number in range(engine.output_count)] == [10, 128]
+
+
+async def test_a_tensor_that_the_model_does_not_have_is_an_index_error() -> None:
+    async with open_engine() as engine:
+        await load_digits(engine)
+        with pytest.raises(IndexError):
+            engine.input(1)
+        with pytest.raises(IndexError):
+            engine.output(1)
+
+
+async def test_a_model_replaces_the_one_before() -> None:
+    spy = Spy()
+    async with open_engine(spy) as engine:
+        await load_digits(engine)
+        await engine.invoke()
+        await engine.load_model(networks.two_input_add_network(), ModelMemory.ARENA)
+        assert (engine.input_count, engine.output_count) == (2, 1)
+        assert engine.timings == (0,)
+        assert spy.closed == spy.made[:1]
+
+
+async def test_unloading_closes_the_runner() -> None:
+    spy = Spy()
+    async with open_engine(spy) as engine:
+        await load_digits(engine)
+        await engine.unload_model()
+        assert_no_model(engine)
+        assert spy.closed == spy.made
+
+
+def test_inline_a_model_runs_on_virtual_time() -> None:
+    async def main() -> float:
+        start = trio.current_time()
+        async with open_engine() as engine:
+            await load_digits(engine)
+            await engine.invoke()
+        return trio.current_time() - start
+
+    assert trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0)) == 0
+
+
+# Models that are refused.
+
+
+@pytest.mark.parametrize(
+    ("model", "result", "message"),
+    [
+        (b"", LoadResult.OTHER, "it has 0 bytes, too few for a header"),
+        (b"\x1c\0\0\0TFL2" + bytes(100), LoadResult.OTHER, "bytes 4 to 7 are b'TFL2', not TFL3"),
+        (
+            networks.wrong_version(digits.model_bytes()),
+            LoadResult.SCHEMA_VERSION,
+            "schema version 2, expected 3",
+        ),
+        (networks.adding_network(41, 1), LoadResult.TOO_MANY_INPUTS, "has 41 inputs"),
+        (networks.adding_network(2, 41), LoadResult.TOO_MANY_OUTPUTS, "has 41 outputs"),
+        (networks.adding_network(2, 1, ARENA), LoadResult.TENSORS_DO_NOT_FIT, "the tensors"),
+        (networks.custom_operator_network(), LoadResult.OTHER, "NoSuchOperator"),
+    ],
+)
+async def test_a_refused_model_leaves_none(model: bytes, result: LoadResult, message: str) -> None:
+    spy = Spy()
+    async with open_engine(spy) as engine:
+        await load_digits(engine)
+        with pytest.raises(ModelError, match=message) as caught:
+            await engine.load_model(model, ModelMemory.EXT)
+        assert caught.value.load_result is result
+        assert_no_model(engine)
+        assert spy.closed == spy.made
+
+
+async def test_40_inputs_and_40_outputs_are_taken() -> None:
+    async with open_engine() as engine:
+        await engine.load_model(networks.adding_network(40, 40), ModelMemory.EXT)
+        assert (engine.input_count, engine.output_count) == (40, 40)
+
+
+async def test_every_beginning_of_a_file_is_refused() -> None:
+    async with open_engine() as engine:
+        for part in networks.truncations(digits.model_bytes()):
+            with pytest.raises(ModelError):
+                await engine.load_model(part, ModelMemory.EXT)
+            assert engine.model is None
+
+
+async def test_a_model_that_kills_its_process_is_a_model_error() -> None:
+    async with open_engine(lambda log: IsolatedPuppet("segfault", log)) as engine:
+        with pytest.raises(ModelError, match="the interpreter was killed by SIGSEGV"):
+            await load_digits(engine)
+        assert_no_model(engine)
+
+
+@pytest.mark.parametrize(
+    ("action", "message"),
+    [
+        ("layout 64 11", "output 0 has 10 bytes in the file, 11 in the interpreter"),
+        ("layout 63 10", "input 0 has 64 bytes in the file, 63 in the interpreter"),
+        ("layout 64 10 1", "the file has 1 outputs, the interpreter 2"),
+    ],
+)
+async def test_an_interpreter_that_sees_other_tensors_is_refused(action: str, message: str) -> None:
+    async with open_engine(lambda log: IsolatedPuppet(action, log)) as engine:
+        with pytest.raises(ModelError, match=message):
+            await load_digits(engine)
+        assert_no_model(engine)
+
+
+async def test_a_cancelled_load_leaves_no_model_and_no_process() -> None:
+    runners: list[IsolatedInterpreter] = []
+
+    def remembered(log: Callable[[str], None]) -> Runner:
+        runners.append(isolated(log))
+        return runners[-1]
+
+    async with open_engine(remembered) as engine:
+        await load_digits(engine)
+        with trio.CancelScope() as scope:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(load_digits, engine)
+                await trio.testing.wait_all_tasks_blocked()
+                assert runners[1].pid is not None
+                scope.cancel()
+        assert_no_model(engine)
+        assert [runner.pid for runner in runners] == [None, None]
+
+
+# Errors of a run.
+
+
+async def test_a_dead_process_is_an_invoke_error_and_the_model_stays() -> None:
+    runners: list[IsolatedInterpreter] = []
+
+    def remembered(log: Callable[[str], None]) -> Runner:
+        runners.append(isolated(log))
+        return runners[-1]
+
+    async with open_engine(remembered) as engine:
+        await load_digits(engine)
+        digit = digits.test_images()[0]
+        engine.input(0)[:] = digit.image
+        pid = runners[0].pid
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+        with pytest.raises(InvokeError, match="the interpreter was killed by SIGKILL"):
+            await engine.invoke()
+        assert engine.timings == (0,) * OPERATORS
+        await engine.invoke()
+        assert [bytes(engine.output(0))] == networks.run(digits.model_bytes(), digit.image)
+        assert len(runners) == 1
+
+
+# Memory.
+
+
+async def test_memory_map_in_the_arena() -> None:
+    model = digits.model_bytes()
+    async with open_engine() as engine:
+        await engine.load_model(model, ModelMemory.ARENA)
+        assert engine.memory_map is not None
+        size = -(-len(model) // 4) * 4
+        assert engine.memory_map.model == Region(ModelMemory.ARENA, 0, size)
+        assert engine.memory_map.tensor_arena == Region(ModelMemory.ARENA, size, ARENA - size)
+
+
+async def test_memory_map_in_external_memory() -> None:
+    model = digits.model_bytes()
+    async with open_engine() as engine:
+        await engine.load_model(model, ModelMemory.EXT)
+        assert engine.memory_map is not None
+        assert engine.memory_map.model == Region(ModelMemory.EXT, 0, len(model))
+        assert engine.memory_map.tensor_arena == Region(ModelMemory.ARENA, 0, ARENA)
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_the_smallest_arena(missing: int) -> None:
+    need = arena_need(Model.from_bytes(digits.model_bytes())).total
+    async with open_engine(arena_bytes=need - missing) as engine:
+        if missing:
+            with pytest.raises(MemoryShortage) as caught:
+                await load_digits(engine)
+            assert (caught.value.memory, caught.value.missing) == (ModelMemory.ARENA, 1)
+            assert caught.value.load_result is LoadResult.TENSORS_DO_NOT_FIT
+        else:
+            await load_digits(engine)
+            assert engine.model is not None
+
+
+@pytest.mark.parametrize("missing", [0, 1])
+async def test_the_smallest_external_memory(missing: int) -> None:
+    async with open_engine(external_bytes=len(digits.model_bytes()) - missing) as engine:
+        if missing:
+            with pytest.raises(MemoryShortage) as caught:
+                await load_digits(engine)
+            assert (caught.value.memory, caught.value.missing) == (ModelMemory.EXT, 1)
+        else:
+            await load_digits(engine)
+            assert engine.model is not None
+
+
+# Timings.
+
+
+async def test_timings_are_zeros_until_the_first_run() -> None:
+    async with open_engine() as engine:
+        await load_digits(engine)
+        assert engine.timings == (0,) * OPERATORS
+        assert engine.print_profiler_summary() == "The model has not run yet.\n"
+
+
+async def test_timings_are_the_device_s() -> None:
+    device = DeviceModel(clock_mhz=800, threads=5)
+    async with open_engine(device=device) as engine:
+        await load_digits(engine)
+        await engine.invoke()
+        assert engine.model is not None
+        assert engine.timings == tuple(each.ticks for each in device.estimate(engine.model))
+        assert min(engine.timings) > 0
+
+
+async def test_the_profiler_summary_has_the_host_s_time_beside_the_device_s() -> None:
+    async with open_engine() as engine:
+        await load_digits(engine)
+        await engine.invoke()
+        summary = engine.print_profiler_summary()
+        assert engine.host_seconds is not None
+        assert summary.endswith(f"\n\nThis host took {1000 * engine.host_seconds:.3f} ms.\n")
+        assert f"{sum(engine.timings)}" in summary
+
+
+async def test_a_new_model_has_not_run() -> None:
+    async with open_engine() as engine:
+        await load_digits(engine)
+        await engine.invoke()
+        await load_digits(engine)
+        assert engine.host_seconds is None
+        assert engine.timings == (0,) * OPERATORS
+
+
+# The log.
+
+
+async def test_what_an_interpreter_prints_goes_to_the_log() -> None:
+    lines: list[str] = []
+
+    engine = InferenceEngine(
+        lambda log: IsolatedPuppet("print", log),
+        arena_bytes=ARENA,
+        external_bytes=EXTERNAL,
+        log=lines.append,
+    )
+    with pytest.raises(ModelError, match="input 0 has 64 bytes in the file, 16 in the interpreter"):
+        await load_digits(engine)
+    assert lines == ["hello\nworld\n"]
+
+
+def test_layouts_survive_the_wire() -> None:
+    layout = TensorLayout((1, 2), (3, 1 << 40, 0))
+    assert TensorLayout.from_bytes(bytes(layout)) == layout
+    assert bytes(layout)[:16] == bytes.fromhex("0200000003000000 0100000000000000")
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 9, 15, 17])
+def test_other_bytes_are_no_layout(size: int) -> None:
+    with pytest.raises(ValueError, match=f"{size} bytes are no tensor layout"):
+        TensorLayout.from_bytes(bytes([1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0])[:size])

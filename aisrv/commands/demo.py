@@ -103,24 +103,16 @@ def _show_verdict(console: Any, verdict: Verdict) -> None:  # noqa: ANN401 - ric
     )
 
 
-def _show_timings(console: Any, result: Result) -> None:  # noqa: ANN401 - rich is imported when used
-    from rich.table import Table
+def _show_summary(result: Result) -> None:
+    from host_tools.report import show_timings
 
-    table = Table(title="Timings of one inference, as the device reports them")
-    table.add_column("operator")
-    table.add_column("µs", justify="right")
-    table.add_column("")
-    longest = max(result.ticks, default=1) or 1
-    for name, ticks in zip(result.operators, result.ticks, strict=True):
-        table.add_row(
-            name, f"{ticks / 100:.1f}", "[cyan]" + "━" * max(1, round(ticks / longest * 30)) + "[/]"
-        )
-    console.print(table)
+    click.echo("Timings of one inference, as the device reports them:")
+    show_timings(result.ticks, result.operators)
     device = sum(result.ticks) / TICKS_PER_SECOND * 1e6
-    console.print(
-        f"{result.right} of {len(result.verdicts)} right. "
-        f"On the device one inference takes about {device:.0f} µs (an estimate of the modelled hardware); "
-        f"here a write, an inference and a read took {result.host_seconds * 1e6:.0f} µs over USB/IP."
+    click.echo(f"{result.right} of {len(result.verdicts)} right.")
+    click.echo(
+        f"On the device one inference takes about {device:.0f} µs, an estimate of the modelled hardware. "
+        f"Here a write,\nan inference and a read took {result.host_seconds * 1e6:.0f} µs over USB/IP."
     )
 
 
@@ -147,16 +139,17 @@ def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool) ->
 
     available = range(len(digits.test_images()))
     chosen = available if all_images else random.Random(seed).sample(available, min(count, len(available)))  # noqa: S311
-    console = Console(quiet=as_json)
+    console = Console()
 
     def show(verdict: Verdict) -> None:
-        if not all_images:
+        if not (all_images or as_json):
             _show_verdict(console, verdict)
 
     try:
         result = classify_digits(device, list(chosen), show)
     except HostError as error:
         raise click.ClickException(str(error)) from None
-    _show_timings(console, result)
     if as_json:
         click.echo(json.dumps({**asdict(result), "right": result.right}))
+    else:
+        _show_summary(result)

@@ -1,0 +1,341 @@
+"""The whole product, in real processes: `aisrv run`, `exec` and `demo`, the host library and `aisrv-host`."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from aisrv import digits, usbip
+from aisrv.protocol import Dialect
+from host_tools.client import AiServer
+from host_tools.errors import BadCommandError, DeviceBusy, ModelError, NoModelError
+from tests import networks
+
+AISRV = [sys.executable, "-P", "-m", "aisrv"]
+HOST = [sys.executable, "-P", "-m", "host_tools"]
+IMAGES = digits.test_images()
+TIMEOUT = 30
+
+
+@contextmanager
+def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """`aisrv run` on a free port, with its process and its address."""
+    process = subprocess.Popen(
+        [*AISRV, "run", "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        yield process, line.removeprefix("aisrv: ready at ").strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with running() as (_, address):
+        yield address
+
+
+@pytest.fixture
+def digits_file(tmp_path: Path) -> Path:
+    path = tmp_path / "digits.tflite"
+    path.write_bytes(digits.model_bytes())
+    return path
+
+
+# The device.
+
+
+def test_it_says_where_it_is_ready_in_one_line() -> None:
+    with running() as (_, address):
+        scheme, host, port = address.split(":")
+        assert (scheme, host) == ("usbip", "127.0.0.1")
+        with socket.create_connection((host, int(port)), TIMEOUT):
+            pass
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
+    with running() as (process, address):
+        with AiServer.open(address) as server:
+            server.load_model(digits.model_bytes())
+            process.send_signal(number)
+            output, errors = process.communicate(timeout=TIMEOUT)
+        assert (process.returncode, output, errors) == (0, "", "")
+
+
+def test_it_loads_models_at_start(digits_file: Path) -> None:
+    with running("--model", str(digits_file)) as (_, address), AiServer.open(address) as server:
+        assert server.run(IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)[0]
+
+
+def test_it_takes_a_model_for_each_engine(tmp_path: Path) -> None:
+    first, second = (tmp_path / name for name in ("first.tflite", "second.tflite"))
+    halves = networks.cut_in_two()
+    first.write_bytes(halves[0])
+    second.write_bytes(halves[1])
+    with (
+        running("--board", "chained", "--model", str(first), "--model", str(second)) as (_, address),
+        AiServer.open(address, engine=0) as start,
+    ):
+        start.write_input(IMAGES[5].image)
+        start.infer()
+        start.close()
+        with AiServer.open(address, engine=1) as end:
+            assert end.read_output() == networks.run(digits.model_bytes(), IMAGES[5].image)[0]
+
+
+def refusal(*arguments: str) -> tuple[int, str, str]:
+    done = subprocess.run([*AISRV, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_model_that_an_engine_refuses_ends_it_with_the_reason(tmp_path: Path) -> None:
+    path = tmp_path / "bad.tflite"
+    path.write_bytes(b"nonsense")
+    code, output, errors = refusal("run", "--port", "0", "--model", str(path))
+    assert (code, output) == (1, "")
+    assert errors.startswith("Error: engine 0 answered")
+    assert "Traceback" not in errors
+
+
+def test_a_port_in_use_ends_it_with_the_reason() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, output, errors = refusal("run", "--port", str(taken.getsockname()[1]))
+    assert (code, output) == (1, "")
+    assert "ddress already in use" in errors
+    assert "Traceback" not in errors
+
+
+def test_more_engines_than_a_tile_has_cores_for_is_an_error_that_says_so() -> None:
+    code, _, errors = refusal("run", "--port", "0", "--engines", "12", "--arena", "16K", "--external", "0")
+    assert code == 1
+    assert "8 logical cores" in errors
+    assert "Traceback" not in errors
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--arena", "600K"], "the arenas on tile 0 need 614400 bytes, the tile has 524288"),
+        (["--arena", "lots"], "'lots' is no size"),
+        (["--usb-tile", "1", "--tiles", "1"], "the USB layer is on tile 1, the node has 1"),
+        (["--board", "nothing"], "'nothing' is not one of"),
+    ],
+)
+def test_a_board_that_cannot_be_is_a_usage_error(options: list[str], message: str) -> None:
+    code, output, errors = refusal("run", "--port", "0", *options)
+    assert (code, output) == (2, "")
+    assert message in errors
+
+
+# The host library, over USB/IP.
+
+
+def test_every_digit_gives_the_bytes_of_tflite_runtime_called_directly(address: str) -> None:
+    with AiServer.open(address) as server:
+        server.load_model(digits.model_bytes())
+        got = [server.run(image) for image, _ in IMAGES]
+    assert got == [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+@pytest.mark.parametrize("size", [511, 512, 513, 1024, 1025])
+def test_tensors_of_every_remainder_of_a_packet(address: str, dialect: Dialect, size: int) -> None:
+    model = networks.two_input_add_network(size)
+    one, two = bytes(i % 60 for i in range(size)), bytes(i % 61 for i in range(size))
+    with AiServer.open(address, dialect=dialect) as server:
+        server.load_model(model)
+        server.write_input(one, tensor=0)
+        server.write_input(two, tensor=1)
+        server.infer()
+        assert server.read_output() == bytes(a + b for a, b in zip(one, two, strict=True))
+
+
+@pytest.mark.parametrize("dialect", Dialect)
+def test_a_failure_is_typed_and_the_next_command_works(address: str, dialect: Dialect) -> None:
+    with AiServer.open(address, dialect=dialect) as server:
+        with pytest.raises(ModelError, match="not a TensorFlow Lite file"):
+            server.load_model(b"nonsense" * 64)
+        with pytest.raises(NoModelError):
+            server.infer()
+        server.load_model(digits.model_bytes())
+        with pytest.raises(BadCommandError):
+            server.read_output(tensor=3)
+        assert server.id == 0x12345678
+
+
+def test_a_model_of_4_mib_in_external_memory(address: str) -> None:
+    model = networks.big_network(4 << 20)
+    with AiServer.open(address) as server:
+        server.load_model(model, memory="ext")
+        assert server.spec().input_bytes == networks.BIG_INPUT_BYTES
+
+
+def test_a_model_stays_when_the_host_leaves(address: str) -> None:
+    with AiServer.open(address) as server:
+        server.load_model(digits.model_bytes())
+    with AiServer.open(address) as server:
+        assert server.run(IMAGES[1].image) == networks.run(digits.model_bytes(), IMAGES[1].image)[0]
+
+
+def test_one_host_at_a_time(address: str) -> None:
+    with AiServer.open(address), pytest.raises(DeviceBusy):
+        AiServer.open(address)
+
+
+def test_a_host_killed_in_the_middle_of_a_model_leaves_a_working_device(address: str) -> None:
+    host, port = address.removeprefix("usbip:").split(":")
+    with socket.create_connection((host, int(port)), TIMEOUT) as half:
+        half.sendall(bytes(usbip.OperationHeader(usbip.Operation.REQ_IMPORT)) + usbip.pack_busid("1-1"))
+        record = half.recv(usbip.OPERATION_SIZE + usbip.DEVICE_SIZE, socket.MSG_WAITALL)
+        devid = usbip.DeviceRecord.from_bytes(record[usbip.OPERATION_SIZE :]).devid
+        configure = usbip.Submit(1, devid, 0, 0, 0, setup=bytes.fromhex("0009010000000000"))
+        command = usbip.Submit(2, devid, 0, 1, 3)
+        data = usbip.Submit(3, devid, 0, 1, 1 << 20)
+        half.sendall(bytes(configure) + bytes(command) + b"\x86\0\0" + bytes(data) + bytes(100_000))
+        half.recv(2 * usbip.HEADER_SIZE, socket.MSG_WAITALL)
+    with AiServer.open(address) as server:
+        server.load_model(digits.model_bytes())
+        assert len(server.run(IMAGES[0].image)) == 10
+
+
+# exec and demo.
+
+PROGRAM = """
+import sys, usb.core, usb.backend.libusb1
+device = usb.core.find(idVendor=0x20B1, product="xAISRV")
+device.write(0x01, b"\\x05\\0\\0")
+try:
+    device.read(0x81, 512)
+except usb.core.USBError as error:
+    assert error.backend_error_code == usb.backend.libusb1.LIBUSB_ERROR_PIPE
+    sys.exit(9)
+"""
+
+
+def test_exec_ends_with_the_exit_code_of_an_unmodified_pyusb_program() -> None:
+    done = subprocess.run([*AISRV, "exec", "--", sys.executable, "-c", PROGRAM], timeout=TIMEOUT, check=False)
+    assert done.returncode == 9
+
+
+def test_exec_gives_the_program_its_model(digits_file: Path) -> None:
+    done = subprocess.run(
+        [*AISRV, "exec", "--model", str(digits_file), "--", sys.executable, "-c", PROGRAM],
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode == 0
+
+
+def test_exec_of_a_program_that_does_not_exist() -> None:
+    done = subprocess.run(
+        [*AISRV, "exec", "--", "/nonexistent/tool"],
+        timeout=TIMEOUT,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 127
+    assert "/nonexistent/tool" in done.stderr
+
+
+def test_the_demo_classifies_all_test_images() -> None:
+    done = subprocess.run(
+        [*AISRV, "demo", "--all", "--json"], timeout=TIMEOUT, check=True, capture_output=True, text=True
+    )
+    result = json.loads(done.stdout)
+    scores = [verdict["scores"] for verdict in result["verdicts"]]
+    expected = [
+        memoryview(networks.run(digits.model_bytes(), image)[0]).cast("b").tolist() for image, _ in IMAGES
+    ]
+    assert scores == expected
+    assert result["operators"] == ["CONV_2D", "MAX_POOL_2D"] * 2 + ["FULLY_CONNECTED", "SOFTMAX"]
+
+
+def test_the_demo_shows_pictures_and_timings() -> None:
+    done = subprocess.run([*AISRV, "demo", "--count", "2"], timeout=TIMEOUT, check=True, capture_output=True)
+    text = done.stdout.decode()
+    assert text.count("image ") == 2
+    assert "CONV_2D" in text
+
+
+# The host tool.
+
+
+def host(address: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*HOST, "--device", address, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+        env={**os.environ, "COLUMNS": "100"},
+    )
+
+
+def test_the_tool_loads_infers_and_shows_timings(address: str, digits_file: Path, tmp_path: Path) -> None:
+    image = tmp_path / "image.bin"
+    image.write_bytes(IMAGES[0].image)
+    assert host(address, "load", str(digits_file)).returncode == 0
+    inferred = host(address, "--json", "infer", str(image))
+    assert inferred.returncode == 0, inferred.stderr
+    timings = host(address, "timings", "--model", str(digits_file))
+    assert "SOFTMAX" in timings.stdout
+
+
+def test_the_tool_tells_a_refused_model_by_its_exit_code(address: str, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tflite"
+    bad.write_bytes(bytes(100))
+    done = host(address, "load", str(bad))
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+
+
+def test_a_virtual_device_is_started_for_the_call() -> None:
+    done = host("virtual", "--json", "info")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)
+
+
+def test_a_virtual_board_is_chosen_by_name() -> None:
+    with AiServer.open("virtual:two-engines", engine=1) as server:
+        assert server.id == 0x12345678
+
+
+# The pytest plugin.
+
+
+def test_in_process(aisrv_server: AiServer) -> None:
+    aisrv_server.load_model(digits.model_bytes())
+    assert aisrv_server.run(IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)[0]
+
+
+def test_over_usbip(aisrv_usbip: str) -> None:
+    with AiServer.open(aisrv_usbip) as server:
+        assert server.id == 0x12345678
+
+
+@pytest.mark.aisrv(engines=2, serial="T-1")
+def test_the_mark_describes_the_board(aisrv_usbip: str) -> None:
+    with AiServer.open(aisrv_usbip, engine=1) as server:
+        assert server.spec().external_kib == 2 * 16384
+
+
+def test_failures_in_process_are_those_of_the_host_library(aisrv_server: AiServer) -> None:
+    with pytest.raises(NoModelError):
+        aisrv_server.infer()
+    assert aisrv_server.id == 0x12345678

@@ -59,16 +59,31 @@ def receive_array_steps(c: ChanEnd, limit: int) -> Steps[Array]:
     """
     wire = bytearray()
     length = 0
+    room = -(-limit // WORD_BYTES) * WORD_BYTES  # whole words, as the last one begins with its last byte
     while not isinstance(run := (yield from c.input_until_control(1 << 20)), int):
         length += len(run)
-        if len(wire) < limit:
+        if len(wire) < room:
             wire += run
     if run == Control.NACK:
         yield from c.check_control(Control.END)
         raise ArrayAbandoned
-    if run != Control.END or length % WORD_BYTES:
-        raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {run} after {length} bytes")
+    tail = yield from array_tail_steps(c, run, length)
     data = bytearray(words_to_wire(memoryview(wire)[: len(wire) & -WORD_BYTES]))
+    if len(data) == length:
+        data += tail
+    del data[limit:]
+    return Array(data, length + len(tail))
+
+
+def array_tail_steps(c: ChanEnd, token: int, length: int) -> Steps[bytes]:
+    """Receive what follows the `length` bytes of words that a control token ended: 0 to 3 bytes and END.
+
+    Traps with ILLEGAL_RESOURCE where that token was not END, or what it ended was not words.
+    """
+    if token != Control.END or length % WORD_BYTES:
+        raise Trap(
+            TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {token} after {length} bytes"
+        )
     tail = bytearray()
     while not isinstance(run := (yield from c.input_until_control(WORD_BYTES)), int):
         tail += run
@@ -76,10 +91,7 @@ def receive_array_steps(c: ChanEnd, limit: int) -> Steps[Array]:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: more than 3 bytes after its words")
     if run != Control.END:
         raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {run} in its tail")
-    if len(data) == length:
-        data += tail
-    del data[limit:]
-    return Array(data, length + len(tail))
+    return bytes(tail)
 
 
 async def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> None:

@@ -8,6 +8,12 @@ DEFAULT_ARENA: Final = 448 * KIB
 DEFAULT_EXTERNAL: Final = 16 * KIB * KIB
 LARGEST_EXTERNAL: Final = 0xFFFF * KIB
 """The spec words give external memory as 16 bits of KiB."""
+LARGEST_INTERNAL: Final = 512
+"""KiB of SRAM of a tile."""
+LARGEST_FLASH: Final = 0xFFFF
+"""KiB; the spec words have 16 bits for flash."""
+LONGEST_SERIAL: Final = 126
+"""Characters that a USB string descriptor holds."""
 
 
 class BoardError(ValueError):
@@ -47,6 +53,7 @@ class Board:
             raise BoardError(f"a node has 1 or 2 tiles, not {self.tiles}")
         if not 1 <= len(self.engines) <= 255:
             raise BoardError(f"a board has 1 to 255 engines, not {len(self.engines)}")
+        self._check_node()
         self._check_tile("the USB layer", self.usb_tile)
         for number, engine in enumerate(self.engines):
             self._check_engine(number, engine)
@@ -57,6 +64,19 @@ class Board:
     def external_kib(self) -> int:
         """KiB of external memory of all engines together, as the spec words can give it."""
         return min(0xFFFF, sum(engine.external_bytes for engine in self.engines) // KIB)
+
+    def _check_node(self) -> None:
+        if self.core_clock_mhz <= 0:
+            raise BoardError(f"a core clock of {self.core_clock_mhz} MHz, it must be above 0")
+        if not 1 <= self.internal_kib <= LARGEST_INTERNAL:
+            raise BoardError(f"a tile has 1 to {LARGEST_INTERNAL} KiB of memory, not {self.internal_kib}")
+        if not 0 <= self.flash_kib <= LARGEST_FLASH:
+            raise BoardError(f"{self.flash_kib} KiB of flash, at most {LARGEST_FLASH} can be described")
+        serial = self.serial or ""
+        if not (serial.isascii() and serial.isprintable() and len(serial) <= LONGEST_SERIAL):
+            raise BoardError(
+                f"serial number {serial!r}: hosts take at most {LONGEST_SERIAL} printable ASCII characters"
+            )
 
     def _check_tile(self, what: str, tile: int) -> None:
         if not 0 <= tile < self.tiles:

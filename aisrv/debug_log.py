@@ -8,7 +8,7 @@ SIZE: Final = 2048
 """Bytes of the answer: the newest lines that fit, each ended by a newline, then NUL."""
 
 LINE_LIMIT: Final = 512
-"""Bytes of one line; a longer one is cut."""
+"""Bytes of one line with its newline; a longer one is cut."""
 
 
 class DebugLog:
@@ -23,7 +23,9 @@ class DebugLog:
         """Add text, one entry a line; the oldest lines make room."""
         for line in text.splitlines():
             self._logger.info("%s", line)
-            encoded = line.encode(errors="backslashreplace").replace(b"\0", b"")[: LINE_LIMIT - 1] + b"\n"
+            whole = line.replace("\0", "").encode(errors="backslashreplace")
+            cut = whole[: LINE_LIMIT - 1].decode(errors="ignore")  # not in the middle of a character
+            encoded = cut.encode() + b"\n"
             self._lines.append(encoded)
             self._used += len(encoded)
             while self._used >= SIZE:

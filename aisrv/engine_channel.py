@@ -4,7 +4,7 @@ Source: "XCORE AI server: numbers and wire behaviour", section Channel to an AI 
 chained engines and local tasks are such clients.
 """
 
-from aisrv.arrays import abandon_array_steps, receive_array_steps, send_array_steps
+from aisrv.arrays import abandon_array_steps, array_tail_steps, receive_array_steps, send_array_steps
 from aisrv.protocol import Status
 from aisrv.xcore.chanend import ChanEnd, Steps
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
@@ -53,9 +53,7 @@ def _piece_steps(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
     while len(wire) < size:
         run = yield from c.input_until_control(size - len(wire))
         if isinstance(run, int):
-            tail = bytearray()
-            while not isinstance(byte := (yield from c.input_until_control(WORD_BYTES)), int):
-                tail += byte
+            tail = yield from array_tail_steps(c, run, len(wire))
             return words_to_wire(wire) + tail, True
         wire += run
     return words_to_wire(wire), False

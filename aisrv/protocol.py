@@ -175,14 +175,17 @@ class Spec:
         return cls(kind, tiles, internal, flash, external, inputs, outputs, timings, sensor)
 
     def __bytes__(self) -> bytes:
-        words = _SPEC.pack(
-            self.server_kind,
-            self.tiles,
-            self.internal_kib,
-            self.flash_kib,
-            self.external_kib,
-            self.input_bytes,
-            self.output_bytes,
-            self.timing_count,
-        )
-        return words if self.sensor_bytes is None else words + self.sensor_bytes.to_bytes(4, "little")
+        try:
+            words = _SPEC.pack(
+                self.server_kind,
+                self.tiles,
+                self.internal_kib,
+                self.flash_kib,
+                self.external_kib,
+                self.input_bytes,
+                self.output_bytes,
+                self.timing_count,
+            )
+            return words if self.sensor_bytes is None else words + struct.pack("<I", self.sensor_bytes)
+        except struct.error as error:
+            raise ProtocolError(f"{self} does not fit the spec words: {error}") from None

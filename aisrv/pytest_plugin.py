@@ -11,13 +11,14 @@ The mark takes the fields of `Board`, and `engines` as a number or as `EngineSpe
 device by `aisrv_server` or by `aisrv_usbip`, not by both in one test.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
     from aisrv.attach.background import BackgroundBus, BackgroundDevice
     from aisrv.board import Board
     from host_tools.client import AiServer
@@ -46,6 +47,12 @@ class InProcessTransport:
         """Receive packets up to a short one, or `length` bytes."""
         with _as_host_errors():
             return self._bus.read(length, timeout)
+
+    def exchange(self, writes: "Sequence[Buffer]", length: int, timeout: float | None) -> bytes:
+        """Do several writes and then a read."""
+        from host_tools.transports import one_after_another
+
+        return one_after_another(self, writes, length, timeout)
 
     def clear_halts(self) -> None:
         """Clear the halt of both endpoints."""

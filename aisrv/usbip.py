@@ -79,7 +79,7 @@ class UrbStatus(enum.IntEnum):
 
 _OPERATION: Final = struct.Struct(">HHI")
 _DEVICE: Final = struct.Struct(">256s32sIIIHHHBBBBBB")
-_BUSID_SIZE: Final = 32
+BUSID_SIZE: Final = 32
 OPERATION_SIZE: Final = _OPERATION.size
 DEVICE_SIZE: Final = _DEVICE.size
 
@@ -109,9 +109,9 @@ def pack_busid(busid: str) -> bytes:
     encoded = busid.encode()
     if b"\0" in encoded:
         raise UsbipError(f"bus id {busid!r} holds a NUL, which would end it")
-    if len(encoded) >= _BUSID_SIZE:
-        raise UsbipError(f"bus id {busid!r} is longer than {_BUSID_SIZE - 1} bytes")
-    return encoded.ljust(_BUSID_SIZE, b"\0")
+    if len(encoded) >= BUSID_SIZE:
+        raise UsbipError(f"bus id {busid!r} is longer than {BUSID_SIZE - 1} bytes")
+    return encoded.ljust(BUSID_SIZE, b"\0")
 
 
 def unpack_busid(data: bytes) -> str:

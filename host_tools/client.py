@@ -141,9 +141,7 @@ class AiServer:
 
     def run(self, data: Buffer) -> bytes:
         """Write input 0, infer, read output 0; quicker than the three calls in the classic framing."""
-        self._exchange.set(Command.SET_INPUT_TENSOR, data, confirm=False)
-        self._exchange.set(Command.START_INFER, confirm=False)
-        return self._exchange.get(Command.GET_OUTPUT_TENSOR)
+        return self._exchange.run(data)
 
     def timings(self) -> tuple[int, ...]:
         """Time of each operator in the last inference, in execution order, in ticks of 10 ns."""

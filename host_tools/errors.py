@@ -39,6 +39,9 @@ class TransferError(HostError):
 class Stalled(TransferError):
     """The endpoint is halted. The client turns this into a `CommandError`."""
 
+    writes_done = 0
+    """In a `Transport.exchange`, how many of its writes the device had taken before."""
+
 
 class TransferTimeout(HostError):
     """A transfer was not done in time; the client's next command puts the wire in order again."""

@@ -10,7 +10,7 @@ Source: "XCORE AI server: numbers and wire behaviour", section USB framing.
 """
 
 from collections.abc import Callable, Iterator
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 from aisrv.protocol import PACKET_SIZE, STATUS_ERRORS, Command, CommandPacket, Dialect, Status
 from host_tools.errors import CommandError, NoEngineError, Stalled, TransferError, command_error
@@ -22,8 +22,19 @@ Progress: TypeAlias = Callable[[int, int], object]
 CHUNK: Final = 1 << 20
 """Bytes of one large write: whole packets, and small enough to show progress."""
 
+_SMALL: Final = 64 * 1024
+"""Data of a SET that goes out together with its command packet."""
+
 _FIRST_READ: Final = 16 * 1024
 _LARGEST_READ: Final = 1 << 20
+
+
+class _Step(NamedTuple):
+    """A command on its way: its numbers, and the writes it takes."""
+
+    command: Command
+    tensor: int
+    writes: list[Buffer]
 
 
 class Exchange:
@@ -44,66 +55,115 @@ class Exchange:
 
     def get(self, command: Command, tensor: int = 0) -> bytes:
         """Send a GET; return its data."""
-        self._begin(command, tensor)
-        try:
-            self._check_status_word(command, tensor)
-            data = self._receive()
-        except Stalled:
-            raise self._explain(command, tensor) from None
+        return self._get_after([], command, tensor)
+
+    def set(
+        self, command: Command, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
+    ) -> None:
+        """Send a SET, and wait until the engine has done it."""
+        content = memoryview(data).cast("B")
+        step = self._set_step(command, content, tensor)
+        if len(content) > _SMALL:
+            self._send_large(step, content, progress)
+        elif self.dialect is Dialect.CLASSIC:
+            self._get_after([step], Command.GET_ID)
+        else:
+            self._check_status_word(step, self._transact([step], PACKET_SIZE))
+
+    def run(self, data: Buffer) -> bytes:
+        """Set input tensor 0, start an inference, get output tensor 0."""
+        content = memoryview(data).cast("B")
+        if self.dialect is Dialect.DESIGN or len(content) > _SMALL:
+            self.set(Command.SET_INPUT_TENSOR, content)
+            self.set(Command.START_INFER)
+            return self.get(Command.GET_OUTPUT_TENSOR)
+        steps = [
+            self._set_step(Command.SET_INPUT_TENSOR, content),
+            self._set_step(Command.START_INFER, memoryview(b"")),
+        ]
+        return self._get_after(steps, Command.GET_OUTPUT_TENSOR)
+
+    def _get_after(self, sets: list[_Step], command: Command, tensor: int = 0) -> bytes:
+        """Send SETs whose failures show at the transfers that follow, then a GET; return the GET's data."""
+        step = _Step(command, tensor, [self._packet(command, tensor)])
+        if self.dialect is Dialect.DESIGN:
+            self._check_status_word(step, self._transact([step], PACKET_SIZE))
+            self._in_step = False
+            data = self._receive_all()
+        else:
+            first = self._transact([*sets, step], _FIRST_READ)
+            self._in_step = len(first) < _FIRST_READ
+            data = first if self._in_step else first + self._receive_all()
         self._in_step = True
         return data
 
-    def set(
-        self,
-        command: Command,
-        data: Buffer = b"",
-        tensor: int = 0,
-        progress: Progress | None = None,
-        confirm: bool = True,
-    ) -> None:
-        """Send a SET, and wait until the engine has done it.
+    def _transact(self, steps: list[_Step], length: int) -> bytes:
+        """Do the writes of all steps, then one read of `length` bytes, unless 0.
 
-        Without `confirm` a failure in the classic framing is raised by the next command, as this one's.
+        A stall is raised as the failure of the step that it tells of: where the device does not take a
+        command packet, that is the command before.
         """
-        content = memoryview(data).cast("B")
-        self._begin(command, tensor)
-        try:
-            self._send(content, progress)
-            self._check_status_word(command, tensor)
-        except Stalled:
-            raise self._explain(command, tensor) from None
-        self._in_step = True
-        if self.dialect is Dialect.CLASSIC:
-            self._unconfirmed = command, tensor
-            if confirm:
-                self.get(Command.GET_ID)
-
-    def _begin(self, command: Command, tensor: int) -> None:
-        """Send the command packet. The device takes it when it is done with the command before."""
         if not self._in_step:  # a transfer was cut short: what the device expects next is not known
             self.transport.reset()
             self._unconfirmed = None
-        packet = self._packet(command, tensor)
+        writes = [data for step in steps for data in step.writes]
         self._in_step = False
         try:
-            self.transport.write(packet, self.timeout)
-        except Stalled:
-            raise self._explain(*(self._unconfirmed or (command, tensor))) from None
+            answer = self.transport.exchange(writes, length, self.timeout)
+        except Stalled as stall:
+            raise self._explain(*self._blame(steps, stall.writes_done)) from None
         finally:
             self._unconfirmed = None
+        self._in_step = True
+        return answer
+
+    def _blame(self, steps: list[_Step], writes_done: int) -> tuple[Command, int]:
+        before = self._unconfirmed
+        for step in steps:
+            if writes_done == 0:
+                return before or (step.command, step.tensor)
+            if writes_done < len(step.writes):
+                return step.command, step.tensor
+            writes_done -= len(step.writes)
+            before = step.command, step.tensor
+        return steps[-1].command, steps[-1].tensor
+
+    def _send_large(self, step: _Step, data: memoryview, progress: Progress | None) -> None:
+        """Send a SET's data in chunks, one after another, and wait until the engine has done it."""
+        self._transact([step._replace(writes=step.writes[:1])], 0)
+        self._in_step = False
+        try:
+            for start in range(0, len(data), CHUNK):
+                self.transport.write(data[start : start + CHUNK], self.timeout)
+                if progress:
+                    progress(min(start + CHUNK, len(data)), len(data))
+            word = self.transport.exchange(step.writes[2:], self._status_length, self.timeout)
+        except Stalled:
+            raise self._explain(step.command, step.tensor) from None
+        self._in_step = True
+        if self.dialect is Dialect.DESIGN:
+            self._check_status_word(step, word)
+        else:
+            self._unconfirmed = step.command, step.tensor
+            self.get(Command.GET_ID)
+
+    @property
+    def _status_length(self) -> int:
+        return PACKET_SIZE if self.dialect is Dialect.DESIGN else 0
+
+    def _set_step(self, command: Command, data: memoryview, tensor: int = 0) -> _Step:
+        """A SET: command packet, data, and an empty packet where the data does not end with a short one."""
+        writes: list[Buffer] = [self._packet(command, tensor)]
+        if data:
+            writes.append(data)
+        if len(data) % PACKET_SIZE == 0:
+            writes.append(b"")
+        return _Step(command, tensor, writes)
 
     def _packet(self, command: Command, tensor: int) -> bytes:
         return bytes(CommandPacket(command, self.engine, tensor, self.dialect))
 
-    def _send(self, data: memoryview, progress: Progress | None) -> None:
-        for start in range(0, len(data), CHUNK):
-            self.transport.write(data[start : start + CHUNK], self.timeout)
-            if progress:
-                progress(min(start + CHUNK, len(data)), len(data))
-        if len(data) % PACKET_SIZE == 0:
-            self.transport.write(b"", self.timeout)
-
-    def _receive(self) -> bytes:
+    def _receive_all(self) -> bytes:
         """One answer of any length: reads of growing size, the last of which comes back short."""
         pieces = []
         for size in _read_sizes():
@@ -112,15 +172,15 @@ class Exchange:
                 break
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _check_status_word(self, command: Command, tensor: int) -> None:
-        if self.dialect is Dialect.CLASSIC:
-            return
-        word = self.transport.read(PACKET_SIZE, self.timeout)
+    def _check_status_word(self, step: _Step, word: bytes) -> None:
         if len(word) != 4:
-            raise TransferError(f"{command.name}: expected a status word of 4 bytes, got {len(word)} bytes")
+            self._in_step = False
+            raise TransferError(
+                f"{step.command.name}: expected a status word of 4 bytes, got {len(word)} bytes"
+            )
         status = int.from_bytes(word, "little")
         if status:
-            raise self._explain(command, tensor, status)
+            raise self._explain(step.command, step.tensor, status)
 
     # Failures
 
@@ -148,7 +208,7 @@ class Exchange:
             self.transport.write(self._packet(command, 0), self.timeout)
             if self.dialect is Dialect.DESIGN and any(self.transport.read(PACKET_SIZE, self.timeout)):
                 return None
-            return self._receive()
+            return self._receive_all()
         except Stalled:
             self.transport.clear_halts()
             return None

@@ -52,7 +52,7 @@ from host_tools.usbip_client import (
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 _logger = logging.getLogger(__name__)
 
@@ -394,6 +394,35 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             return dev_handle.connection.bulk_in_into(ep | 0x80, memoryview(buff), timeout / 1000 or None)
         except UsbipClientError as error:
             return _moved_or_raise(error)
+
+    def bulk_exchange(
+        self,
+        dev_handle: Handle,
+        ep_out: int,
+        writes: Sequence[bytes | bytearray | memoryview],
+        ep_in: int,
+        length: int,
+        timeout: int,
+    ) -> bytes:
+        """Not in IBackend: several writes and then a read, all in flight at once; return what was read.
+
+        `length` 0 stands for no read. The USBError of a failure has `transfers_done`: how many ended well.
+        """
+        answer = bytearray(length)
+        requests: list[tuple[int, bytes | bytearray | memoryview]] = [
+            (ep_out & 0x7F, data) for data in writes
+        ]
+        if length:
+            requests.append((ep_in | 0x80, answer))
+        moved: list[int] = []
+        try:
+            for count in dev_handle.connection.transfer_together(requests, timeout / 1000 or None):
+                moved.append(count)  # noqa: PERF402 - what ended well counts although a later one fails
+        except UsbipClientError as error:
+            failure = usb_error(_code_of(error))
+            failure.transfers_done = len(moved)
+            raise failure from error
+        return bytes(memoryview(answer)[: moved[-1]]) if length else b""
 
     # USB/IP carries an interrupt transfer as it does a bulk transfer.
     intr_write = bulk_write

@@ -7,11 +7,11 @@
 | `virtual[:BOARD]` | a virtual device that is started for this use and ended with it |
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
-from host_tools.errors import BadAddressError
+from host_tools.errors import BadAddressError, Stalled
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -36,6 +36,13 @@ class Transport(Protocol):
         to come; where it has fewer, the transfer is over.
         """
 
+    def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
+        """Do several writes, then a read unless `length` is 0, and return what was read.
+
+        The same as one call after another, and `one_after_another` is that; a transport that can have all of
+        them in flight at once saves a round trip for each. `Stalled` tells how many writes were done.
+        """
+
     def clear_halts(self) -> None:
         """Clear the halt of both endpoints, which is what the device waits for after a failure."""
 
@@ -44,6 +51,21 @@ class Transport(Protocol):
 
     def close(self) -> None:
         """Give the device back. Closing again does nothing."""
+
+
+def one_after_another(
+    transport: Transport, writes: Sequence[Buffer], length: int, timeout: float | None
+) -> bytes:
+    """`Transport.exchange` in terms of `write` and `read`."""
+    done = 0
+    try:
+        for data in writes:
+            transport.write(data, timeout)
+            done += 1
+        return transport.read(length, timeout) if length else b""
+    except Stalled as stall:
+        stall.writes_done = done
+        raise
 
 
 @dataclass(frozen=True, slots=True)

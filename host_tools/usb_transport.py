@@ -12,7 +12,7 @@ Device identity, endpoints and packet size: "XCORE AI server: numbers and wire b
 
 import time
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -31,7 +31,7 @@ from host_tools.errors import (
     TransferError,
     TransferTimeout,
 )
-from host_tools.transports import Buffer, DeviceInfo
+from host_tools.transports import Buffer, DeviceInfo, one_after_another
 
 CONFIGURATION: Final = 1
 INTERFACE: Final = 0
@@ -80,6 +80,7 @@ class UsbTransport:
         self._backend = backend
         self._bulk_write = backend.bulk_write
         self._bulk_read = backend.bulk_read
+        self._bulk_exchange = getattr(backend, "bulk_exchange", None)
         with ExitStack() as opened, _translated("opening the device"):
             self._handle = backend.open_device(device)
             opened.callback(backend.close_device, self._handle)
@@ -117,6 +118,21 @@ class UsbTransport:
         ):  # whole packets and no end: pyusb keeps quiet about this timeout, too
             raise TransferTimeout(f"reading: timed out after {received} bytes")
         return memoryview(packets)[:received].tobytes()
+
+    def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
+        """See `Transport.exchange`. Our own backend has all requests in flight at once, libusb's has one."""
+        if self._bulk_exchange is None:
+            return one_after_another(self, writes, length, timeout)
+        try:
+            answer: bytes = self._bulk_exchange(
+                self._handle, ENDPOINT_OUT, writes, ENDPOINT_IN, length, _milliseconds(timeout)
+            )
+        except usb.core.USBError as error:
+            failure = translate(error, "exchanging")
+            if isinstance(failure, Stalled):
+                failure.writes_done = error.transfers_done
+            raise failure from error
+        return answer
 
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""

@@ -39,6 +39,7 @@ from host_tools.usbip_pipeline import Pipeline, Transfer, bytes_of, deadline_aft
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Iterator, Sequence
     from types import TracebackType
     from typing import Self
 
@@ -139,6 +140,24 @@ class Connection(Pipeline):
                 raise
             count = error.transferred
         return bytes(memoryview(buffer)[:count])
+
+    def transfer_together(
+        self, requests: Sequence[tuple[int, Buffer]], timeout: float | None = None
+    ) -> Iterator[int]:
+        """Carry out transfers, each an endpoint and its buffer, all in flight at once.
+
+        Yields the bytes that each moved, in order. At the first failure the others are taken back and the
+        error is raised; so they are where the caller stops iterating.
+        """
+        deadline = deadline_after(timeout)
+        transfers = self.submit_batch(requests, deadline)
+        try:
+            for transfer in transfers:
+                yield self.wait(transfer, remaining_until(deadline))
+        finally:
+            for transfer in transfers:
+                if transfer.status is None and self.is_open:
+                    self.withdraw(transfer)
 
     def wait(self, transfer: Transfer, timeout: float | None = None) -> int:
         """Wait until a submitted request is done; return the number of bytes that moved.

@@ -23,7 +23,7 @@ from aisrv.usbip import HEADER_SIZE, MAX_TRANSFER, NO_ISO_PACKETS, Message, Unli
 from host_tools.usbip_errors import DeviceGoneError, TransferTimeoutError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     Buffer = bytes | bytearray | memoryview
 
@@ -138,19 +138,28 @@ class Pipeline:
         self, endpoint: int, buffers: Iterable[Buffer], deadline: float | None = None
     ) -> list[Transfer]:
         """Start a request for each buffer, in order, with one send: the way to move many small ones fast."""
-        views = [bytes_of(buffer) for buffer in buffers]
-        tails = {length: self._tail(endpoint, length, _NO_SETUP, 0) for length in {len(v) for v in views}}
-        inwards = endpoint & 0x80
+        return self.submit_batch([(endpoint, buffer) for buffer in buffers], deadline)
+
+    def submit_batch(
+        self, requests: Sequence[tuple[int, Buffer]], deadline: float | None = None
+    ) -> list[Transfer]:
+        """Start a request for each endpoint and buffer, in order, with one send."""
+        views = [(endpoint, bytes_of(buffer)) for endpoint, buffer in requests]
+        tails = {
+            (endpoint, length): self._tail(endpoint, length, _NO_SETUP, 0)
+            for endpoint, length in {(endpoint, len(view)) for endpoint, view in views}
+        }
         parts: list[Buffer] = []
         transfers: list[Transfer] = []
+        endpoint = views[0][0] if views else 0
         self._lock_for_sending(endpoint, deadline)
         try:
-            for view in views:
+            for endpoint, view in views:
                 transfer = self._register(endpoint, view)
                 transfers.append(transfer)
                 parts.append(_START.pack(_CMD_SUBMIT, transfer.seqnum))
-                parts.append(tails[transfer.length])
-                if not inwards:
+                parts.append(tails[endpoint, transfer.length])
+                if not endpoint & 0x80:
                     parts.append(view)
             if not self._transmit([b"".join(parts)], deadline):
                 for transfer in transfers:

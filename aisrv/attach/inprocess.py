@@ -47,7 +47,7 @@ class _Completion:
     async def wait(self, bus: UsbBus, request: OutRequest | InRequest | ControlRequest) -> Any:  # noqa: ANN401
         """Wait for the end of the request; cancelled, it is unlinked."""
         if self._result is not None:
-            await trio.lowlevel.checkpoint()
+            await trio.lowlevel.cancel_shielded_checkpoint()  # it is done: too late to cancel it
             return self._result.unwrap()
         self._task = trio.lowlevel.current_task()
 
@@ -72,6 +72,7 @@ class InProcessHost:
 
     async def write(self, data: bytes, *, endpoint: int = ENDPOINT_OUT, zero_packet: bool = False) -> int:
         """Send one request; its end says that the firmware has taken all of it. Returns the bytes taken."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
         request = OutRequest(len(data), completion, zero_packet=zero_packet)
         if data:
@@ -83,6 +84,7 @@ class InProcessHost:
 
     async def read(self, length: int, *, endpoint: int = ENDPOINT_IN) -> bytes:
         """Receive up to `length` bytes, or fewer where a short packet ends the transfer."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
         request = InRequest(length, completion)
         if not self.bus.submit_in(endpoint, request):
@@ -92,6 +94,7 @@ class InProcessHost:
 
     async def control(self, setup: SetupPacket, data: bytes = b"") -> bytes:
         """Carry out a control transfer; returns the data of its IN stage."""
+        await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
         request = ControlRequest(setup, data, completion)
         self.bus.submit_control(request)

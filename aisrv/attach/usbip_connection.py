@@ -1,77 +1,63 @@
-"""One host that has imported a device: its requests on the way in, their ends on the way out."""
+"""One host that has imported a device: the byte stream between its socket and the device's requests."""
 
-import logging
 import socket
-from collections import deque
+import struct
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from aisrv.usbip import (
-    HEADER_SIZE,
-    MAX_TRANSFER,
-    NO_ISO_PACKETS,
-    REPLY_HEADER,
-    SUBMIT_HEADER,
-    URB_ZERO_PACKET,
-    Direction,
-    Message,
-    Unlink,
-    UnlinkReply,
-    UrbStatus,
-    UsbipError,
-)
-from phy.usb.bus import ControlRequest, UsbBus
-from phy.usb.descriptors import SetupPacket
-from phy.usb.xud import InRequest, OutRequest, TransferStatus
+from aisrv.attach.usbip_requests import Requests
+from aisrv.attach.usbip_sender import Sender
+from aisrv.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, Message, UsbipError
+from phy.usb.bus import UsbBus
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from phy.usb.xud import OutRequest
 
 RECEIVE_BUFFER: Final = 256 * 1024
-UNSENT_LIMIT: Final = 4 * MAX_TRANSFER
-"""Bytes of answers that may wait for a host that does not read; past it no request is taken."""
 
-UNTAKEN_LIMIT: Final = MAX_TRANSFER
-"""Bytes of OUT data that may wait for the firmware, as much as usbfs lets a host have in flight."""
+WHOLE_LIMIT: Final = 64 * 1024
+"""OUT data up to this length are passed on when all of them have come, longer ones piece by piece."""
+
+UNSENT_LIMIT: Final = MAX_TRANSFER
+"""Bytes of answers that may wait for a host that does not read; past it no message is taken."""
 
 HALF_MESSAGE_SECONDS: Final = 30.0
-"""Time that a peer has to finish a message it has begun."""
+"""Time that a peer has to go on with a message it has begun."""
 
-_GATHER: Final = 64
-"""Buffers handed to one system call."""
+_HEADER: Final = struct.Struct(">7I12x8s")
+"""The fields of a SUBMIT that count here; in an UNLINK, the target stands in the place of the flags."""
 
-_STATUS: Final = {
-    TransferStatus.OKAY: UrbStatus.OKAY,
-    TransferStatus.STALL: UrbStatus.STALL,
-    TransferStatus.OVERFLOW: UrbStatus.OVERFLOW,
-    TransferStatus.SHUTDOWN: UrbStatus.SHUTDOWN,
-}
-
-Request = OutRequest | InRequest | ControlRequest
+# Plain integers: an enum's attribute access shows in the time of a small request.
+_CMD_SUBMIT: Final = int(Message.CMD_SUBMIT)
+_CMD_UNLINK: Final = int(Message.CMD_UNLINK)
+_OUT: Final = int(Direction.OUT)
+_IN: Final = int(Direction.IN)
 
 
 class Connection:
-    """Carries requests between a connected, non-blocking socket and a bus, until the host goes away."""
+    """Carries messages between a connected socket and a bus, until the host goes away.
+
+    The reader never waits for the device, because control transfers and UNLINK come on the same stream.
+    """
 
     def __init__(self, sock: trio.socket.SocketType, bus: UsbBus, devid: int) -> None:
         # The plain socket: a Trio stream would cost a task switch for every message.
         self._socket = socket.socket(fileno=sock.detach())
         self._socket.setblocking(False)
-        self._bus = bus
-        self._devid = devid
-        self._pending: dict[int, Request] = {}
-        self._untaken = 0
-        self._unsent: deque[bytes | memoryview] = deque()
-        self._unsent_bytes = 0
-        self._reading = False
-        self._wake_writer = trio.Event()
-        self._sent = trio.Event()
+        self._sender = Sender(self._socket)
+        self._requests = Requests(bus, devid, self._sender.put)
         self._buffer = memoryview(bytearray(RECEIVE_BUFFER))
         self._start = self._end = 0
+        self._fed: OutRequest | None = None
+        self._missing = 0
 
     async def run(self) -> None:
-        """Serve until the host closes the connection; a message that is none raises UsbipError."""
+        """Serve until the host closes the connection.
+
+        Raises UsbipError for bytes that are no message, OSError where the connection broke.
+        """
         failures: list[Exception] = []
 
         async def until_failure(direction: Callable[[], Awaitable[None]]) -> None:
@@ -83,61 +69,55 @@ class Connection:
 
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(until_failure, self._write)
+                nursery.start_soon(until_failure, self._sender.run)
                 await until_failure(self._read)
             for failure in failures:
                 raise failure
         finally:
-            self._pending.clear()
+            self._requests.forget()
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 
-    # The way in.
-
     async def _read(self) -> None:
-        while await self._fill(HEADER_SIZE):
-            self._reading = True
-            while self._end - self._start >= HEADER_SIZE:
-                unfinished = self._take_message()
-                if unfinished is not None:
-                    self._reading = False
-                    self._flush()
-                    await self._feed(*unfinished)
-                    self._reading = True
-            self._reading = False
-            self._flush()
-            while self._unsent_bytes > UNSENT_LIMIT:
-                self._sent = trio.Event()
-                await self._sent.wait()
+        needed = HEADER_SIZE
+        while await self._fill(needed):
+            self._sender.gather()
+            needed = self._take_messages()
+            # Firmware takes OUT data in its own turn, before or after ours: the answers then leave together.
+            turns = 0
+            while self._requests.untaken and turns < 2:
+                await trio.lowlevel.checkpoint()
+                turns += 1
+            self._sender.flush()
+            if not turns:
+                await trio.lowlevel.checkpoint()
+            if self._missing:
+                await self._feed()
+            if self._sender.unsent_bytes > UNSENT_LIMIT:
+                await self._sender.wait_below(UNSENT_LIMIT)
 
-    async def _fill(self, size: int) -> bool:
-        """Receive until `size` bytes are there; False at the end of the stream between two messages."""
-        if self._start == self._end:
-            self._start = self._end = 0
-        elif self._start > RECEIVE_BUFFER - HEADER_SIZE:
-            left = bytes(self._buffer[self._start : self._end])
-            self._buffer[: len(left)] = left
-            self._start, self._end = 0, len(left)
+    async def _fill(self, needed: int) -> bool:
+        """Receive until `needed` bytes are there; False at the end of the stream between two messages."""
+        left = self._end - self._start
+        if left and self._start:
+            self._buffer[:left] = self._buffer[self._start : self._end]
+        self._start, self._end = 0, left
         while True:
-            within = self._start != self._end
-            received = await self._receive_into(self._buffer[self._end :], within_message=within)
+            received = await self._receive_into(self._buffer[self._end :], within_message=self._end > 0)
             if not received:
-                if self._start != self._end:
-                    raise UsbipError(f"the stream ended after {self._end - self._start} bytes of a message")
+                if self._end:
+                    raise UsbipError(f"the stream ended after {self._end} of {needed} bytes of a message")
                 return False
             self._end += received
-            if self._end - self._start >= size:
+            if self._end >= needed:
                 return True
 
     async def _receive_into(self, room: memoryview, *, within_message: bool) -> int:
-        """Receive some bytes into `room`, 0 at the end of the stream; lets other tasks run either way."""
+        """Receive some bytes into `room`, 0 at the end of the stream."""
         try:
-            received = self._socket.recv_into(room)
+            return self._socket.recv_into(room)
         except BlockingIOError:
             pass
-        else:
-            await trio.lowlevel.checkpoint()
-            return received
         while True:
             if within_message:
                 with trio.move_on_after(HALF_MESSAGE_SECONDS) as patience:
@@ -151,168 +131,47 @@ class Connection:
             except BlockingIOError:
                 continue
 
-    def _take_message(self) -> tuple[OutRequest | None, int] | None:
-        """Act on the message at the head of the buffer.
-
-        Returns None, or the OUT request whose data are not all there with the count of the missing bytes;
-        no request means that the bytes belong to nobody.
-        """
-        header = self._buffer[self._start : self._start + HEADER_SIZE]
-        (message, seqnum, devid, direction, endpoint, flags, length, _, _, _, setup) = (
-            SUBMIT_HEADER.unpack_from(header)
-        )
-        self._start += HEADER_SIZE
-        if message == Message.CMD_SUBMIT:
-            if direction == Direction.OUT:
-                return self._submit_out(seqnum, devid, endpoint, flags, length, setup)
-            self._submit_in(seqnum, devid, endpoint, length, setup)
-            return None
-        if message == Message.CMD_UNLINK:
-            self._unlink(Unlink.from_bytes(bytes(header)))
-            return None
-        raise UsbipError(f"message {message} where SUBMIT or UNLINK was expected")
-
-    def _submit_in(self, seqnum: int, devid: int, endpoint: int, length: int, setup: bytes) -> None:
-        if refusal := self._refusal(seqnum, devid, length):
-            self._reply(seqnum, refusal)
-        elif endpoint == 0:
-            self._submit_control(seqnum, setup, b"")
-        else:
-            request = InRequest(length, lambda status, data: self._complete(seqnum, status, len(data), data))
-            self._pending[seqnum] = request
-            if not self._bus.submit_in(endpoint | 0x80, request):
-                self._complete(seqnum, TransferStatus.STALL, 0)
-
-    def _submit_out(
-        self, seqnum: int, devid: int, endpoint: int, flags: int, length: int, setup: bytes
-    ) -> tuple[OutRequest | None, int] | None:
-        if length > MAX_TRANSFER:
-            raise UsbipError(f"request {seqnum} sends {length} bytes, {MAX_TRANSFER} are allowed")
-        here = min(length, self._end - self._start)
-        data = bytes(self._buffer[self._start : self._start + here])
-        self._start += here
-        missing = length - here
-        if refusal := self._refusal(seqnum, devid, length):
-            self._reply(seqnum, refusal)
-        elif endpoint == 0:
-            if missing:
-                raise UsbipError(
-                    f"control request {seqnum} with {length} bytes, larger than any the device has"
-                )
-            self._submit_control(seqnum, setup, data)
-        else:
-            return self._submit_bulk_out(seqnum, endpoint, flags, length, data)
-        return (None, missing) if missing else None
-
-    def _submit_bulk_out(
-        self, seqnum: int, endpoint: int, flags: int, length: int, data: bytes
-    ) -> tuple[OutRequest | None, int] | None:
-        missing = length - len(data)
-        if self._untaken + length > UNTAKEN_LIMIT and self._untaken:
-            self._reply(seqnum, UrbStatus.NO_MEMORY)
-            return (None, missing) if missing else None
-
-        def complete(status: TransferStatus, taken: int) -> None:
-            self._untaken -= length
-            self._complete(seqnum, status, taken)
-
-        request = OutRequest(length, complete, zero_packet=bool(flags & URB_ZERO_PACKET))
-        if data:
-            request.feed(data)
-        self._pending[seqnum] = request
-        self._untaken += length
-        if not self._bus.submit_out(endpoint, request):
-            complete(TransferStatus.STALL, 0)
-        return (request, missing) if missing else None
-
-    def _submit_control(self, seqnum: int, setup: bytes, data: bytes) -> None:
-        request = ControlRequest(
-            SetupPacket.from_bytes(setup),
-            data,
-            lambda status, answer: self._complete(
-                seqnum, status, len(answer) if setup[0] & 0x80 else len(data), answer
-            ),
-        )
-        self._pending[seqnum] = request
-        self._bus.submit_control(request)
-
-    def _refusal(self, seqnum: int, devid: int, length: int) -> UrbStatus | None:
-        if devid != self._devid:
-            logger.warning("request %d is for device %#x, this is %#x", seqnum, devid, self._devid)
-            return UrbStatus.NO_DEVICE
-        if seqnum in self._pending:
-            logger.warning("request %d is still pending and came again", seqnum)
-            return UrbStatus.INVALID
-        if length > MAX_TRANSFER:
-            logger.warning("request %d asks for %d bytes, %d are allowed", seqnum, length, MAX_TRANSFER)
-            return UrbStatus.INVALID
-        return None
-
-    async def _feed(self, request: OutRequest | None, missing: int) -> None:
+    async def _feed(self) -> None:
         """Pass on the rest of an OUT request's data as they come; the buffer is empty and serves for them."""
-        while missing:
-            room = self._buffer[: min(missing, RECEIVE_BUFFER)]
+        while self._missing:
+            room = self._buffer[: min(self._missing, RECEIVE_BUFFER)]
             received = await self._receive_into(room, within_message=True)
             if not received:
-                raise UsbipError(f"the stream ended {missing} bytes before the end of a request")
-            missing -= received
-            if request is not None and not request.done:
-                request.feed(bytes(room[:received]))
-                self._bus.out.fed()
+                raise UsbipError(f"the stream ended {self._missing} bytes before the end of a request")
+            self._missing -= received
+            if self._fed is not None:
+                self._requests.feed(self._fed, bytes(room[:received]))
+            await trio.lowlevel.checkpoint()
+        self._fed = None
 
-    def _unlink(self, message: Unlink) -> None:
-        request = self._pending.get(message.target)
-        status = UrbStatus.OKAY
-        if request is not None and self._bus.unlink(request):
-            del self._pending[message.target]
-            if isinstance(request, OutRequest):
-                self._untaken -= request.length
-            status = UrbStatus.UNLINKED
-        self._queue(bytes(UnlinkReply(message.seqnum, status)))
-
-    # The way out.
-
-    def _complete(self, seqnum: int, status: TransferStatus, actual: int, data: bytes = b"") -> None:
-        if self._pending.pop(seqnum, None) is not None:
-            self._reply(seqnum, _STATUS[status], actual, data)
-
-    def _reply(self, seqnum: int, status: UrbStatus, actual: int = 0, data: bytes = b"") -> None:
-        header = REPLY_HEADER.pack(Message.RET_SUBMIT, seqnum, 0, 0, 0, status, actual, 0, NO_ISO_PACKETS, 0)
-        self._queue(header)
-        if data:
-            self._queue(data)
-
-    def _queue(self, data: bytes) -> None:
-        self._unsent.append(data)
-        self._unsent_bytes += len(data)
-        if not self._reading:
-            self._wake_writer.set()
-
-    def _flush(self) -> bool:
-        """Send what the socket takes; whether that was all."""
-        unsent = self._unsent
-        while unsent:
-            try:
-                if len(unsent) == 1:
-                    sent = self._socket.send(unsent[0])
-                else:
-                    sent = self._socket.sendmsg([unsent[i] for i in range(min(len(unsent), _GATHER))])
-            except BlockingIOError:
-                self._wake_writer.set()
-                return False
-            self._unsent_bytes -= sent
-            while sent:
-                first = unsent.popleft()
-                if len(first) > sent:
-                    unsent.appendleft(memoryview(first)[sent:])
-                    break
-                sent -= len(first)
-        self._sent.set()
-        return True
-
-    async def _write(self) -> None:
-        while True:
-            await self._wake_writer.wait()
-            self._wake_writer = trio.Event()
-            while not self._flush():
-                await trio.lowlevel.wait_writable(self._socket)
+    def _take_messages(self) -> int:
+        """Act on the messages in the buffer; return how many bytes the next one must have to go on."""
+        while (held := self._end - self._start) >= HEADER_SIZE:
+            message, seqnum, devid, direction, endpoint, flags, length, setup = _HEADER.unpack_from(
+                self._buffer, self._start
+            )
+            if message == _CMD_SUBMIT and direction == _OUT:
+                size: int = HEADER_SIZE + length
+                if size > held:
+                    if length > MAX_TRANSFER:
+                        raise UsbipError(f"request {seqnum} sends {length} bytes, {MAX_TRANSFER} are allowed")
+                    if length <= WHOLE_LIMIT:
+                        return size
+                    self._missing = size - held
+                    size = held
+                data = bytes(self._buffer[self._start + HEADER_SIZE : self._start + size])
+                self._start += size
+                request = self._requests.submit_out(seqnum, devid, endpoint, flags, length, setup, data)
+                if self._missing:
+                    self._fed = request
+                continue
+            self._start += HEADER_SIZE
+            if message == _CMD_SUBMIT and direction == _IN:
+                self._requests.submit_in(seqnum, devid, endpoint, length, setup)
+            elif message == _CMD_UNLINK:
+                self._requests.unlink(seqnum, target=flags)
+            elif message == _CMD_SUBMIT:
+                raise UsbipError(f"request {seqnum} goes in direction {direction}, neither OUT nor IN")
+            else:
+                raise UsbipError(f"message {message} where SUBMIT or UNLINK was expected")
+        return HEADER_SIZE

@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 GREETING_SECONDS: Final = 10.0
 """Time that a peer has for each message before it has imported a device."""
 
+KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
+"""Seconds, seconds and probes: a host that vanished without a word frees its device after half a minute."""
+
 BACKLOG: Final = 64
 
 
@@ -88,8 +91,7 @@ class UsbipServer:
         peer = "that left at once"
         try:
             peer = _address_text(stream.socket.getpeername())
-            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            _set_options(stream)
             exported = await self._greet(stream, peer)
             if exported is not None:
                 await self._serve_import(stream, exported, peer)
@@ -127,7 +129,10 @@ class UsbipServer:
         return b"".join(parts)
 
     async def _import(self, stream: trio.SocketStream, peer: str) -> Export | None:
-        busid = usbip.unpack_busid(await _receive(stream, 32) or b"")
+        wanted = await _receive(stream, usbip.BUSID_SIZE)
+        if wanted is None:
+            raise UsbipError("the stream ended where a bus id was expected")
+        busid = usbip.unpack_busid(wanted)
         found = self.exports.get(busid)
         if found is None or found.imported_by is not None:
             reason = f"is imported by {found.imported_by}" if found else "does not exist"
@@ -151,6 +156,14 @@ class UsbipServer:
             exported.bus.reset()
             exported.imported_by = None
             logger.info("USB/IP peer %s released %s", peer, exported.record.busid)
+
+
+def _set_options(stream: trio.SocketStream) -> None:
+    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in KEEPALIVE.items():
+        if hasattr(socket, name):  # not every system has them
+            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _address_text(address: tuple[object, ...]) -> str:

@@ -22,6 +22,9 @@ BUFFER_TOKENS: Final = 8
 RESOURCE_TYPE: Final = 2
 """Bits 0 to 7 of the resource id of a channel end."""
 
+_CLOSING: Final = frozenset((Control.END, Control.PAUSE))
+_OUTPUT_VERBS: Final = frozenset(("setd", "outuint", "outuchar", "outct", "outbytes", "outwords"))
+
 T = TypeVar("T")
 Steps = Generator[None, None, T]
 """A verb in steps: yields where it must wait for tokens or room, returns the verb's result."""
@@ -38,14 +41,17 @@ class ChanEnd:
     """One channel end of a tile. Allocate with `Tile.allocate_chanend`, join two with `Node.channel`.
 
     Verbs raise `Trap`: LINK_ERROR with no destination set; ILLEGAL_RESOURCE on an end that was freed or
-    a token of the wrong kind; RESOURCE_DEP while another task is in a verb or select on the same end.
+    a token of the wrong kind; RESOURCE_DEP while another task is in a verb or select on the same end,
+    but setting the destination and output are open to others while one is in a select.
     A cancelled verb withdraws the tokens that did not fit the receiver's buffer yet; the others stay sent.
+    What it has input stays input: that is nothing for up to four tokens, else what it had taken so far.
     """
 
     __slots__ = (
         "_claims",
         "_destination",
         "_dropping",
+        "_error",
         "_freed",
         "_listener",
         "_node",
@@ -78,7 +84,8 @@ class ChanEnd:
         self._route: ChanEnd | None = None
         self._dropping = False  # a route to nobody is open
         self._steps: Steps[Any] | None = None
-        self._result: outcome.Outcome[Any] | None = None
+        self._result: Any = None  # of a verb that was done without parking
+        self._error: Exception | None = None
         self._parking = Parking(tile.node)
         self._listener: Listener | None = None
         self._freed = False
@@ -93,7 +100,9 @@ class ChanEnd:
 
     @property
     def ready(self) -> bool:
-        """Whether a token waits: what a select asks."""
+        """Whether a token waits: what a select asks; an end that was freed traps."""
+        if self._freed:
+            self._check_usable("select")
         return self._queued > 0
 
     # Verbs of the firmware.
@@ -129,13 +138,8 @@ class ChanEnd:
 
     async def inuint(self) -> int:
         """Input a word; a control token among its four tokens traps at once."""
-        if self._runs and self._idle and not self._offset:
-            head = self._runs[0]
-            if not isinstance(head, int) and len(head) == WORD_BYTES:
-                self._runs.popleft()
-                self._consumed(head)
-                return int.from_bytes(head, "big")
-        return int.from_bytes(await self.perform("inuint", self.input_data(WORD_BYTES)), "big")
+        data = self._input_at_once(WORD_BYTES) or await self.perform("inuint", self._input_short(WORD_BYTES))
+        return int.from_bytes(data, "big")
 
     async def inuchar(self) -> int:
         """Input one data token; a control token traps."""
@@ -159,11 +163,14 @@ class ChanEnd:
 
     async def inbytes(self, count: int) -> bytes:
         """Input `count` data tokens in wire order: `inuchar` for each, in one go."""
-        return await self.perform("inbytes", self.input_data(count))
+        return self._input_at_once(count) or await self.perform("inbytes", self.input_data(count))
 
     async def inwords(self, count: int) -> bytes:
         """Input `count` words into a little-endian block of memory: `inuint` for each, in one go."""
-        return words_to_wire(await self.perform("inwords", self.input_data(count * WORD_BYTES)))
+        size = count * WORD_BYTES
+        return words_to_wire(
+            self._input_at_once(size) or await self.perform("inwords", self.input_data(size))
+        )
 
     def free(self) -> None:
         """Give the end back to its tile; tokens buffered, a route open or a verb in progress trap."""
@@ -185,35 +192,44 @@ class ChanEnd:
         A verb that need not wait is done at once and lets nobody else run; where it waits it can be
         cancelled. The buffer is so small that no pair of cores goes far without waiting.
         """
-        self._check_usable(verb)
+        if self._steps is not None or self._listener is not None or self._freed:
+            self._check_usable(verb)
         self._steps = steps
         self._switch.step(self)
-        result: outcome.Outcome[T] | None = self._result
-        if result is not None:
-            self._result = None
-            return result.unwrap()
-        done: T = await self._parking.park(verb, self, self._withdraw)
-        return done
+        result: T
+        if self._steps is not None:
+            result = await self._parking.park(verb, self, self._withdraw)
+            return result
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        result, self._result = self._result, None
+        return result
 
     def output(self, run: Run) -> Steps[None]:
-        """Send a run: open the route if need be, wait for room, close the route after END or PAUSE."""
+        """Send a run: open the route if need be, wait for room, close the route after END or PAUSE.
+
+        An empty run is no token: it opens no route.
+        """
         closing = False
         if isinstance(run, int):
             if not 0 <= run <= LAST_CONTROL:
                 raise Trap(
                     TrapKind.ILLEGAL_RESOURCE, f"control token {run} on {self.name} is not for software"
                 )
-            closing = run in (Control.END, Control.PAUSE)
+            closing = run in _CLOSING
+        elif not run:
+            return
         if self._route is None and not self._dropping:
             yield from self._open_route()
         target = self._route
         if target is None:
             self._dropping = not closing
             return
-        if run != Control.PAUSE and run != b"":
-            target._deliver(run)
+        if run != Control.PAUSE:
             if self._node.tracer is not None:
                 self._node.tracer.output(self, run)
+            target._deliver(run)
             while target._queued > BUFFER_TOKENS:
                 yield
         if closing:
@@ -229,7 +245,7 @@ class ChanEnd:
                 self._consumed(first)
                 return first
         if count <= WORD_BYTES:
-            return (yield from self._input_short(count))
+            return (yield from self._input_short(count)) if count else b""
         taken = bytearray()
         while len(taken) < count:
             if runs:
@@ -295,9 +311,17 @@ class ChanEnd:
         try:
             self._steps.send(None)
         except StopIteration as done:
-            self._finish(outcome.Value(done.value))
+            self._steps = None
+            if self._parking.task is not None:
+                self._parking.wake(outcome.Value(done.value))
+            else:
+                self._result = done.value
         except Exception as error:  # the caller of the verb gets it, not the task that made it go on
-            self._finish(outcome.Error(error))
+            self._steps = None
+            if self._parking.task is not None:
+                self._parking.wake(outcome.Error(error))
+            else:
+                self._error = error
 
     def listen(self, listener: Listener) -> None:
         """Let a select know when the first token comes."""
@@ -315,6 +339,8 @@ class ChanEnd:
             return
         if self._freed:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{verb} on {self.name}, which was freed")
+        if self._steps is None and verb in _OUTPUT_VERBS:
+            return  # a core in a select owns the input only
         raise Trap(TrapKind.RESOURCE_DEP, f"{verb} on {self.name} while another core is using it")
 
     @property
@@ -324,19 +350,22 @@ class ChanEnd:
     def _output_at_once(self, run: bytes) -> bool:
         """Output without waiting, where the route is open and there is room: the common case, made cheap."""
         target = self._route
-        if target is None or target._queued + len(run) > BUFFER_TOKENS or not self._idle:
+        if target is None or target._queued + len(run) > BUFFER_TOKENS or self._steps is not None:
             return False
-        target._deliver(run)
         if self._node.tracer is not None:
             self._node.tracer.output(self, run)
+        target._deliver(run)
         return True
 
-    def _finish(self, result: outcome.Outcome[Any]) -> None:
-        self._steps = None
-        if self._parking.parked:
-            self._parking.wake(result)
-        else:
-            self._result = result
+    def _input_at_once(self, count: int) -> bytes:
+        """Take the first run without waiting, where it is just what is asked for; else return no bytes."""
+        if self._runs and not self._offset and self._steps is None and self._listener is None:
+            head = self._runs[0]
+            if not isinstance(head, int) and len(head) == count:
+                self._runs.popleft()
+                self._consumed(head)
+                return head
+        return b""
 
     def _open_route(self) -> Steps[None]:
         if self._destination is None:
@@ -367,7 +396,7 @@ class ChanEnd:
         self._queued += 1 if isinstance(run, int) else len(run)
         if self._steps is not None:
             self._switch.step(self)
-        elif self._listener is not None:
+        if self._listener is not None:
             self._listener.fire(self)
 
     def _withdraw(self) -> None:
@@ -387,7 +416,7 @@ class ChanEnd:
         excess = self._queued - BUFFER_TOKENS
         while excess > 0:
             last = self._runs.pop()
-            size = 1 if isinstance(last, int) else len(last) - (self._offset if not self._runs else 0)
+            size = 1 if isinstance(last, int) else len(last)  # some of the first run stays, and its offset
             if not isinstance(last, int) and size > excess:
                 self._runs.append(last[:-excess])
                 size = excess

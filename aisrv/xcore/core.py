@@ -57,17 +57,14 @@ def current_core() -> Core | None:
 class Parking:
     """One task waiting for one thing, woken exactly once however many try."""
 
-    __slots__ = ("_core", "_node", "_task")
+    __slots__ = ("_core", "_node", "_withdraw", "task")
 
     def __init__(self, node: "Node") -> None:
         self._node = node
-        self._task: trio.lowlevel.Task | None = None
+        self._withdraw: Callable[[], None]  # set while parked
+        self.task: trio.lowlevel.Task | None = None
+        """The task that sleeps, None once it was woken or cancelled."""
         self._core: Core | None = None
-
-    @property
-    def parked(self) -> bool:
-        """Whether the task still sleeps."""
-        return self._task is not None
 
     async def park(
         self, verb: str, resource: Resource, withdraw: Callable[[], None], *, timed: bool = False
@@ -80,27 +77,27 @@ class Parking:
         core = _current.get()
         if core is not None and (timed or core.task is not task):
             core = None  # of a child task: the core itself may well be running
-        self._task = task
+        self.task = task
         self._core = core
         if core is not None:
             self._node.core_parked(core, verb, resource)
+        self._withdraw = withdraw
+        return await trio.lowlevel.wait_task_rescheduled(self._abort)
 
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._leave()
-            withdraw()
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        return await trio.lowlevel.wait_task_rescheduled(abort)
+    def _abort(self, _: object) -> trio.lowlevel.Abort:
+        self._leave()
+        self._withdraw()
+        return trio.lowlevel.Abort.SUCCEEDED
 
     def wake(self, result: outcome.Outcome[Any]) -> None:
         """Let the task run again with `result`; does nothing where it was woken or cancelled already."""
-        task = self._task
+        task = self.task
         if task is not None:
             self._leave()
             trio.lowlevel.reschedule(task, result)
 
     def _leave(self) -> None:
-        self._task = None
+        self.task = None
         core, self._core = self._core, None
         if core is not None:
             self._node.core_woken(core)

@@ -21,6 +21,7 @@ class Lock:
         self._tile = tile
         self.number: Final = number
         self.resource_id: Final = tile.resource_id(RESOURCE_TYPE, number)
+        self._freed = False
         self._held = False
         self._owner: Core | None = None
         self._waiting: deque[tuple[Parking, Core | None]] = deque()
@@ -32,6 +33,7 @@ class Lock:
 
     async def acquire(self) -> None:
         """Take the lock, or wait for it (`in r, res[lock]`); a cancelled wait leaves the queue."""
+        self._check_usable("lock_acquire")
         core = current_core()
         if not self._held:
             self._held, self._owner = True, core
@@ -52,6 +54,12 @@ class Lock:
 
     def free(self) -> None:
         """Give the lock back to its tile; a lock that is held traps."""
+        self._check_usable("freer")
         if self._held:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"freer on {self.name}, which {self._owner} holds")
+        self._freed = True
         self._tile.release_lock(self)
+
+    def _check_usable(self, verb: str) -> None:
+        if self._freed:
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{verb} on {self.name}, which was freed")

@@ -114,7 +114,8 @@ class Node:
         self._runnable -= 1
         if self.tracer is not None:
             self.tracer.parked(core, verb, resource)
-        self._check_deadlock()
+        if self._runnable == 0:
+            self._check_deadlock()
 
     def core_woken(self, core: Core) -> None:
         """Count a core in again."""
@@ -132,9 +133,18 @@ class Node:
             for core in sorted(self._live, key=lambda core: (core.tile.number, core.number))
         )
 
+    @property
+    def _deadlocked(self) -> bool:
+        return self._runnable == 0 and bool(self._live) and not self._outsiders
+
     def _check_deadlock(self) -> None:
-        if self._runnable == 0 and self._live and not self._outsiders:
-            self._nursery.start_soon(_fail, Deadlock(f"every core is parked for ever:\n{self.report()}"))
+        if self._deadlocked:
+            self._nursery.start_soon(self._fail)
+
+    async def _fail(self) -> None:
+        """Raise Deadlock, unless another error ends the node first or a core parked only to be cancelled."""
+        if self._deadlocked:
+            raise Deadlock(f"every core is parked for ever:\n{self.report()}")
 
     def _trapped(self, core: Core, trap: Trap) -> None:
         if self.tracer is not None:
@@ -144,10 +154,6 @@ class Node:
             trap.add_note(note)
             raise trap
         logger.error("%s: %s; the core is halted", note, trap)
-
-
-async def _fail(error: Exception) -> None:
-    raise error
 
 
 @asynccontextmanager

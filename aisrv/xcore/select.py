@@ -65,11 +65,13 @@ class _Selection:
 
     async def wait(self) -> Event:
         """Park until an event comes; a deadline among the events counts as one."""
-        listening = [event for event in self._events if not isinstance(event, TimerAfter)]
         timed = [event for event in self._events if isinstance(event, TimerAfter)]
+        listening: list[Selectable] = []
         try:
-            for event in listening:
-                event.listen(self)
+            for event in self._events:
+                if not isinstance(event, TimerAfter):
+                    event.listen(self)
+                    listening.append(event)
             if not timed:
                 return await self._park(timed=False)
             first = min(timed, key=lambda event: event.deadline)
@@ -87,7 +89,8 @@ class _Selection:
 
 def _enabled(cases: tuple[Event | Case, ...]) -> list[Event]:
     events = [case.event if isinstance(case, Case) else case for case in cases]
-    if len({id(event) for event in events}) != len(events):
+    resources = [event.timer if isinstance(event, TimerAfter) else event for event in events]
+    if len(set(map(id, resources))) != len(events):
         names = ", ".join(event.name for event in events)
         raise SelectError(f"a resource may stand in one case of a select only: {names}")
     return [

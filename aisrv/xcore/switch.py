@@ -35,11 +35,12 @@ class Switch:
     def step(self, end: "ChanEnd") -> None:
         """Step the verb in progress on `end`, and every verb that this lets go on."""
         due = self._due
-        due.append(end)
         if self._stepping:
+            due.append(end)
             return
         self._stepping = True
         try:
+            end.advance()
             while due:
                 due.popleft().advance()
         finally:

@@ -108,6 +108,7 @@ class UsbData:
         if packet.dialect is Dialect.DESIGN:
             await self._in.set_buffer(status.to_bytes(4, "little"))
         elif status:
+            self._out.check_reset()  # a halt must not hit the configuration that came after the command
             self._in.halt()
             self._out.halt()
             await self._out.wait_halt_cleared()

@@ -212,11 +212,18 @@ class ConfigurationDescriptor:
     interfaces: tuple[InterfaceDescriptor, ...] = (InterfaceDescriptor(),)
 
     def __bytes__(self) -> bytes:
+        return self._pack(DescriptorType.CONFIGURATION)
+
+    def other_speed(self) -> bytes:
+        """The same as an OTHER_SPEED_CONFIGURATION, section 9.6.4: what goes with the qualifier."""
+        return self._pack(DescriptorType.OTHER_SPEED_CONFIGURATION)
+
+    def _pack(self, descriptor_type: DescriptorType) -> bytes:
         interfaces = b"".join(map(bytes, self.interfaces))
         own = struct.pack(
             "<BBHBBBBB",
             9,
-            DescriptorType.CONFIGURATION,
+            descriptor_type,
             9 + len(interfaces),
             len(self.interfaces),
             self.value,
@@ -228,8 +235,8 @@ class ConfigurationDescriptor:
 
 
 def string_descriptor(text: str) -> bytes:
-    """UNICODE string, section 9.6.7; at most 126 characters of UTF-16."""
-    encoded = text.encode("utf-16-le")[:252]
+    """UNICODE string, section 9.6.7: as many whole characters as fit into 252 bytes of UTF-16."""
+    encoded = text.encode("utf-16-le")[:252].decode("utf-16-le", "ignore").encode("utf-16-le")
     return bytes((2 + len(encoded), DescriptorType.STRING)) + encoded
 
 
@@ -261,6 +268,8 @@ class Descriptors:
             return bytes(self.configuration)
         if descriptor_type == DescriptorType.DEVICE_QUALIFIER:
             return self.device.qualifier()
+        if descriptor_type == DescriptorType.OTHER_SPEED_CONFIGURATION:
+            return self.configuration.other_speed()
         return None
 
     def _string(self, index: int) -> bytes | None:

@@ -27,6 +27,9 @@ class TransferStatus(enum.Enum):
     SHUTDOWN = "the endpoint was reset or switched off"
 
 
+_OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each request
+
+
 class UsbReset(Exception):
     """The bus was reset, or the host chose a configuration: give up the transfer in hand."""
 
@@ -58,12 +61,21 @@ class OutRequest:
         return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
 
     def feed(self, piece: bytes) -> None:
-        """Add bytes that arrived; the endpoint must be told with `OutEndpoint.fed`."""
+        """Add bytes that arrived; the endpoint must be told with `OutEndpoint.fed`.
+
+        More than `length` in all is a ValueError.
+        """
+        if self._received + len(piece) > self.length:
+            raise ValueError(f"{self._received + len(piece)} bytes fed to a request of {self.length}")
         self._pieces.append(piece)
         self._received += len(piece)
 
     def take(self, limit: int, into: list[bytes]) -> int:
         """Move whole packets, at most `limit` bytes, and return how many bytes that were."""
+        if limit >= self.length == self._received and not self.taken:  # the usual case: all of it at once
+            into.extend(self._pieces)
+            self.taken = self.length
+            return self.length
         available = self._received - self.taken
         if self._received < self.length:
             available -= available % PACKET_SIZE
@@ -79,11 +91,6 @@ class OutRequest:
                 self._offset = 0
         self.taken += count
         return count
-
-    @property
-    def exhausted(self) -> bool:
-        """Whether all of its bytes were taken."""
-        return self.taken == self.length
 
     def finish(self, status: TransferStatus) -> None:
         """Tell the host's side."""
@@ -163,10 +170,10 @@ class _Endpoint(Generic[R]):
     def reset(self) -> None:
         """Drop the host's requests and the halt; the firmware's present or next call raises UsbReset."""
         self._halted = False
-        self._finish_all(TransferStatus.SHUTDOWN)
         self._reset = True
         if self._task is not None:
             self._wake(outcome.Error(self._take_reset()))
+        self._finish_all(TransferStatus.SHUTDOWN)
 
     # The firmware's side.
 
@@ -234,6 +241,11 @@ class Packets:
         self.short = short
 
 
+def _finish(requests: list[OutRequest]) -> None:
+    for request in requests:
+        request.finish(_OKAY)
+
+
 class OutEndpoint(_Endpoint[OutRequest]):
     """From host to device."""
 
@@ -248,7 +260,8 @@ class OutEndpoint(_Endpoint[OutRequest]):
     async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:
         """Take the next packet, or as many as there are up to `limit` bytes or the end of the transfer."""
         self.check_reset()
-        packets = self._take(limit)
+        packets, ended = self._take(limit)
+        _finish(ended)
         if packets is not None:
             return packets
         self._wanted = limit
@@ -256,30 +269,34 @@ class OutEndpoint(_Endpoint[OutRequest]):
         return got
 
     def _serve(self) -> None:
-        if self._wanted and (packets := self._take(self._wanted)) is not None:
-            self._wake(outcome.Value(packets))
-        elif self._task is not None and not self._wanted and not self._halted:
+        if self._wanted:
+            packets, ended = self._take(self._wanted)
+            if packets is not None:
+                self._wake(outcome.Value(packets))
+            _finish(ended)  # last, as the host may submit its next request from there
+        elif self._task is not None and not self._halted:
             self._wake(outcome.Value(None))
 
     def _forget(self) -> None:
         self._wanted = 0
 
-    def _take(self, limit: int) -> Packets | None:
+    def _take(self, limit: int) -> tuple[Packets | None, list[OutRequest]]:
+        """Take packets off the requests, and say which requests that ends."""
         parts: list[bytes] = []
+        ended: list[OutRequest] = []
         requests = self._requests
         short = False
         size = 0
         while requests and not short and size < limit:
             request = requests[0]
             size += request.take(limit - size, parts)
-            if not request.exhausted:
+            if request.taken != request.length:
                 break
             short = request.ends_transfer
-            requests.popleft()
-            request.finish(TransferStatus.OKAY)
+            ended.append(requests.popleft())
         if not size and not short:
-            return None
-        return Packets(parts[0] if len(parts) == 1 else b"".join(parts), short=short)
+            return None, ended
+        return Packets(parts[0] if len(parts) == 1 else b"".join(parts), short=short), ended
 
 
 class InEndpoint(_Endpoint[InRequest]):
@@ -301,7 +318,7 @@ class InEndpoint(_Endpoint[InRequest]):
         self.check_reset()
         self._data, self._offset = data, 0
         self._zero_packet_due = last and len(data) % PACKET_SIZE == 0
-        self._sending = True
+        self._sending = last or bool(data)
         self._serve()
         if self._sending:
             await self._wait()
@@ -335,8 +352,7 @@ class InEndpoint(_Endpoint[InRequest]):
             if not ended and count == left and self._zero_packet_due and (count < room or not request.length):
                 self._zero_packet_due = False
                 ended = True
+            self._sending = self._offset < len(self._data) or self._zero_packet_due
             if ended or request.filled == request.length:
                 requests.popleft()
                 request.finish(TransferStatus.OKAY)
-            if self._offset == len(self._data) and not self._zero_packet_due:
-                self._sending = False

@@ -178,6 +178,14 @@ def test_a_failure_is_typed_and_the_next_command_works(address: str, dialect: Di
         assert server.id == 0x12345678
 
 
+def test_a_failure_in_the_middle_of_a_run_is_told_as_its_own(address: str) -> None:
+    with AiServer.open(address) as server:
+        server.load_model(digits.model_bytes())
+        with pytest.raises(BadCommandError, match="SET_INPUT_TENSOR failed"):
+            server.run(bytes(63))
+        assert len(server.run(IMAGES[0].image)) == 10
+
+
 def test_a_model_of_4_mib_in_external_memory(address: str) -> None:
     model = networks.big_network(4 << 20)
     with AiServer.open(address) as server:

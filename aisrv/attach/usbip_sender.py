@@ -1,0 +1,109 @@
+"""Answers on their way to a host: gathered while more are coming, sent as far as the socket takes them."""
+
+import socket
+from itertools import islice
+from typing import Final
+
+import trio
+
+_GATHER: Final = 512
+"""Buffers handed to one system call, which takes 1024 at most."""
+
+
+class Sender:
+    """The sending side of a connected, non-blocking socket; `run` sends what could not go at once."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        self._unsent: list[bytes | memoryview] = []
+        self._unsent_bytes = 0
+        self._gathering = False
+        self._writer: trio.lowlevel.Task | None = None
+        self._writer_due = False
+        self._relief: trio.Event | None = None
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes that the socket has not taken yet."""
+        return self._unsent_bytes
+
+    def put(self, message: bytes) -> None:
+        """Queue bytes; they leave at the end of `gather`, or when the task of `run` has its turn."""
+        self._unsent.append(message)
+        self._unsent_bytes += len(message)
+        if not self._gathering:
+            self._wake_writer()
+
+    def gather(self) -> None:
+        """Hold messages back until `flush`, so that they leave together."""
+        self._gathering = True
+
+    def flush(self) -> None:
+        """Send what the socket takes now and leave the rest to `run`. Raises OSError."""
+        self._gathering = False
+        if self._unsent and not self._send():
+            self._wake_writer()
+
+    async def wait_below(self, limit: int) -> None:
+        """Wait while more than `limit` bytes are unsent."""
+        while self._unsent_bytes > limit:
+            self._relief = trio.Event()
+            await self._relief.wait()
+
+    async def run(self) -> None:
+        """Send for ever. Raises OSError where the host is gone."""
+        while True:
+            await self._wait_for_messages()
+            while not self._send():
+                await trio.lowlevel.wait_writable(self._socket)
+
+    async def _wait_for_messages(self) -> None:
+        if self._writer_due:
+            self._writer_due = False
+            return
+        self._writer = trio.lowlevel.current_task()
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._writer = None
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        await trio.lowlevel.wait_task_rescheduled(abort)
+
+    def _wake_writer(self) -> None:
+        if self._writer is None:
+            self._writer_due = True
+        else:
+            task, self._writer = self._writer, None
+            trio.lowlevel.reschedule(task)
+
+    def _send(self) -> bool:
+        """Send what the socket takes; whether that was all."""
+        while unsent := self._unsent:
+            try:
+                if len(unsent) == 1:
+                    sent = self._socket.send(unsent[0])
+                else:
+                    sent = self._socket.sendmsg(unsent if len(unsent) <= _GATHER else unsent[:_GATHER])
+            except BlockingIOError:
+                return False
+            self._unsent_bytes -= sent
+            if self._relief is not None:
+                self._relief.set()
+            if not self._unsent_bytes:
+                unsent.clear()
+            else:
+                _drop(unsent, sent)
+        return True
+
+
+def _drop(buffers: list[bytes | memoryview], size: int) -> None:
+    """Remove the first `size` bytes."""
+    whole = 0
+    for each in islice(buffers, _GATHER):
+        if size < len(each):
+            break
+        size -= len(each)
+        whole += 1
+    del buffers[:whole]
+    if size:
+        buffers[0] = memoryview(buffers[0])[size:]

@@ -1,0 +1,1 @@
+"""Measurements of the device; `python -m benchmarks` runs them."""

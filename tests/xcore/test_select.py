@@ -1,0 +1,361 @@
+"""Select: which case is taken, when, and how often the task wakes."""
+
+from collections import Counter
+
+import pytest
+import trio
+
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.core import Core
+from aisrv.xcore.node import open_node
+from aisrv.xcore.select import Case, SelectError, select, select_or_default
+from aisrv.xcore.tokens import Control
+from aisrv.xcore.trace import Tracer
+from aisrv.xcore.traps import Trap, TrapKind
+from tests.xcore.simulation import Bench, bench, drain, settle, simulated, tokens
+
+
+def _sinks(test: Bench, count: int) -> tuple[list[ChanEnd], list[ChanEnd]]:
+    pairs = [test.node.channel(*test.node.tiles) for _ in range(count)]
+    return [pair.a for pair in pairs], [pair.b for pair in pairs]
+
+
+@pytest.mark.parametrize("token", [b"\x01", 5])
+@simulated
+async def test_an_end_is_ready_when_one_token_is_buffered(token: bytes | int) -> None:
+    async with bench() as (node, a, b, _tasks):
+        assert await select_or_default(node, b) is None
+        await (a.outct(token) if isinstance(token, int) else a.outbytes(token))
+        assert await select(node, b) is b
+
+
+@simulated
+async def test_a_select_consumes_nothing() -> None:
+    async with bench() as (node, a, b, _tasks):
+        await a.outuchar(7)
+        assert [await select(node, b), await select(node, b)] == [b, b]
+        assert await drain(b) == tokens(b"\x07")
+
+
+@simulated
+async def test_pause_is_no_event() -> None:
+    async with bench() as (node, a, b, _tasks):
+        await a.outct(Control.PAUSE)
+        assert await select_or_default(node, b) is None
+
+
+@simulated
+async def test_a_select_waits_for_the_first_event() -> None:
+    async with bench() as test:
+        sources, sinks = _sinks(test, 3)
+        chosen = test.start(select, test.node, *sinks)
+        await settle()
+        assert not chosen.done
+        await sources[1].outuchar(1)
+        await settle()
+        assert chosen.value() is sinks[1]
+
+
+@simulated
+async def test_of_several_ready_events_any_is_taken() -> None:
+    async with bench() as test:
+        sources, sinks = _sinks(test, 3)
+        for source in sources:
+            await source.outct(Control.END)
+        taken = Counter([sinks.index(await select(test.node, *sinks)) for _ in range(300)])  # type: ignore[arg-type]  # an end went in
+        assert set(taken) == {0, 1, 2}
+        assert min(taken.values()) > 50
+
+
+@simulated
+async def test_a_seeded_node_repeats_its_choices() -> None:
+    runs = []
+    for _ in range(2):
+        async with open_node(seed=7) as node:
+            pairs = [node.channel(*node.tiles) for _ in range(4)]
+            for pair in pairs:
+                await pair.a.outuchar(1)
+            runs.append([(await select(node, *(pair.b for pair in pairs))).name for _ in range(50)])
+            for pair in pairs:
+                await pair.b.inuchar()
+    assert runs[0] == runs[1]
+    assert len(set(runs[0])) == 4
+
+
+@simulated
+async def test_an_ordered_select_takes_the_first_ready_case() -> None:
+    async with bench() as test:
+        sources, sinks = _sinks(test, 3)
+        await sources[2].outuchar(1)
+        await sources[1].outuchar(1)
+        assert {await select(test.node, *sinks, ordered=True) for _ in range(50)} == {sinks[1]}
+
+
+@simulated
+async def test_an_ordered_select_that_parked_takes_whichever_comes_first() -> None:
+    async with bench() as test:
+        sources, sinks = _sinks(test, 3)
+        chosen = test.start(lambda: select(test.node, *sinks, ordered=True))
+        await settle()
+        await sources[2].outuchar(1)
+        await sources[0].outuchar(1)  # in the same pass of the scheduler
+        await settle()
+        assert chosen.value() is sinks[2]
+
+
+class _Wakes(Tracer):
+    def __init__(self) -> None:
+        self.wakes = 0
+
+    def woken(self, core: Core) -> None:
+        self.wakes += 1
+
+
+@pytest.mark.parametrize("count", [2, 4, 16])
+@simulated
+async def test_ends_that_become_ready_in_one_pass_wake_the_select_once(count: int) -> None:
+    async with bench() as test:
+        sources, sinks = _sinks(test, count)
+        received: list[int] = []
+
+        async def server() -> None:
+            left = list(sinks)
+            while left:
+                end = await select(test.node, *left)
+                assert isinstance(end, ChanEnd)
+                received.append(await end.inuchar())
+                left.remove(end)
+
+        wakes = _Wakes()
+        with test.node.tracing(wakes):
+            test.node.tiles[1].start(server)
+            await settle()
+            for number, source in enumerate(sources):
+                await source.outuchar(number)
+            await settle()
+        assert sorted(received) == list(range(count))
+        assert wakes.wakes == 1
+
+
+@simulated
+async def test_a_guard_that_is_false_leaves_its_case_out() -> None:
+    async with bench() as test:
+        sources, sinks = _sinks(test, 2)
+        for source in sources:
+            await source.outuchar(1)
+        cases = (Case(sinks[0], lambda: False), Case(sinks[1], lambda: True))
+        assert {await select(test.node, *cases) for _ in range(20)} == {sinks[1]}
+
+
+@simulated
+async def test_guards_are_evaluated_each_time() -> None:
+    async with bench() as test:
+        sources, sinks = _sinks(test, 2)
+        for source in sources:
+            await source.outuchar(1)
+        room = [True, False, True]
+        seen = iter(room)
+        cases = (Case(sinks[0], lambda: next(seen)), sinks[1])
+        chosen = [await select(test.node, *cases, ordered=True) for _ in room]
+        assert chosen == [sinks[0], sinks[1], sinks[0]]
+
+
+@simulated
+async def test_a_guard_is_not_evaluated_while_the_select_is_parked() -> None:
+    async with bench() as test:
+        evaluated: list[bool] = []
+
+        def guard() -> bool:
+            evaluated.append(len(evaluated) > 0)  # true from the second time
+            return evaluated[-1]
+
+        guarded, other = Case(test.b, guard), test.end()
+        chosen = test.start(select, test.node, guarded, other)
+        await settle()
+        await test.a.outuchar(1)
+        await settle()
+        assert evaluated == [False]
+        assert not chosen.done
+
+
+@simulated
+async def test_the_default_case_is_taken_when_nothing_is_ready() -> None:
+    async with bench() as (node, a, b, _tasks):
+        assert await select_or_default(node, b) is None
+        await a.outuchar(1)
+        assert await select_or_default(node, b) is b
+
+
+@simulated
+async def test_a_loop_over_a_default_case_lets_others_run() -> None:
+    async with bench() as test:
+
+        async def engine() -> int:
+            turns = 0
+            while await select_or_default(test.node, test.b) is None:
+                turns += 1
+            return turns
+
+        turns = test.start(engine)
+        for _ in range(10):
+            await trio.lowlevel.checkpoint()
+        assert not turns.done
+        await test.a.outuchar(1)
+        await settle()
+        assert turns.value() >= 9
+
+
+@simulated
+async def test_a_resource_may_stand_in_one_case_only() -> None:
+    async with bench() as (node, _a, b, _tasks):
+        timer = node.tiles[0].allocate_timer()
+        for twice in ((b, b), (b, Case(b, lambda: False)), (timer.after(1), b, timer.after(2))):
+            with pytest.raises(SelectError, match="a resource may stand in one case of a select only"):
+                await select(node, *twice)
+        with pytest.raises(SelectError):
+            await select_or_default(node, b, b)
+
+
+@simulated
+async def test_a_second_core_that_selects_on_the_same_end_traps_and_leaves_the_first_alone() -> None:
+    async with bench() as test:
+        free = test.end()
+        first = test.start(select, test.node, test.b)
+        await settle()
+        with pytest.raises(Trap) as trap:
+            await select(test.node, free, test.b)
+        assert trap.value.kind is TrapKind.RESOURCE_DEP
+        assert trap.value.reason == "select on chanend 0x80010002 while another core is using it"
+        await test.a.outuchar(1)
+        await settle()
+        assert first.value() is test.b
+        free.free()  # nor does anybody listen there
+
+
+@simulated
+async def test_a_select_on_an_end_in_a_verb_traps() -> None:
+    async with bench() as test:
+        test.start(test.b.inuint)
+        await settle()
+        with pytest.raises(Trap) as trap:
+            await select(test.node, test.b)
+        assert trap.value.kind is TrapKind.RESOURCE_DEP
+
+
+@simulated
+async def test_a_select_on_a_freed_end_traps() -> None:
+    async with bench() as (node, _a, b, _tasks):
+        b.free()
+        for verb in (select, select_or_default):
+            with pytest.raises(Trap) as trap:
+                await verb(node, b)
+            assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
+            assert trap.value.reason == "select on chanend 0x80010002, which was freed"
+
+
+@simulated
+async def test_an_end_can_be_used_again_after_a_select() -> None:
+    async with bench() as test:
+        chosen = test.start(select, test.node, test.a, test.end())
+        await settle()
+        await test.b.outct(Control.END)
+        await settle()
+        assert chosen.value() is test.a
+        await test.a.chkct(Control.END)
+        await _round_trip(test)
+        test.a.free()
+        test.b.free()
+
+
+async def _round_trip(test: Bench) -> None:
+    received = test.start(chan_in_word, test.b)
+    await chan_out_word(test.a, 3)
+    await settle()
+    assert received.value() == 3
+
+
+# With timers.
+
+
+@simulated
+async def test_a_timer_among_the_events_ends_the_wait() -> None:
+    async with bench() as test:
+        timer = test.node.tiles[0].allocate_timer()
+        deadline = timer.after(timer.now() + 1000)
+        assert await select(test.node, test.b, deadline) is deadline
+        assert timer.now() == 1001
+
+
+@simulated
+async def test_the_earlier_of_two_timers_is_taken() -> None:
+    async with bench() as test:
+        one, other = (test.node.tiles[0].allocate_timer() for _ in range(2))
+        late, early = one.after(2000), other.after(1000)
+        assert await select(test.node, late, early) is early
+        assert one.now() == 1001
+
+
+@simulated
+async def test_a_token_before_the_time_is_taken_and_the_timer_does_nothing_later() -> None:
+    async with bench() as test:
+        timer = test.node.tiles[0].allocate_timer()
+        deadline = timer.after(1000)
+        chosen = test.start(select, test.node, test.b, deadline)
+        await timer.wait_after(500)
+        await test.a.outuchar(1)
+        await settle()
+        assert chosen.value() is test.b
+        assert timer.now() == 501
+        word = test.start(test.b.inuint)
+        await timer.wait_after(2000)
+        assert not word.done  # and was not cancelled either
+        await test.a.outbytes(b"\x02\x03\x04")
+        await settle()
+        assert word.value() == 0x01020304
+
+
+@simulated
+async def test_a_timer_that_has_passed_is_ready_at_once() -> None:
+    async with bench() as test:
+        timer = test.node.tiles[0].allocate_timer()
+        await timer.wait_after(10)
+        past = timer.after(10)
+        assert await select_or_default(test.node, test.b, past) is past
+        assert await select_or_default(test.node, test.b, timer.after(11)) is None
+
+
+@simulated
+async def test_an_ordered_select_puts_a_ready_end_before_a_passed_time() -> None:
+    async with bench() as test:
+        timer = test.node.tiles[0].allocate_timer()
+        await timer.wait_after(10)
+        await test.a.outuchar(1)
+        assert {await select(test.node, test.b, timer.after(1), ordered=True) for _ in range(20)} == {test.b}
+
+
+@simulated
+async def test_a_periodic_case_keeps_its_times_whatever_else_happens() -> None:
+    async with bench() as test:
+        timer = test.node.tiles[0].allocate_timer()
+        sender = test.node.tiles[1].allocate_timer()
+        due: list[int] = []
+        bytes_taken = 0
+
+        async def source() -> None:
+            for number in range(100):
+                await sender.wait_after(sender.now() + 37)
+                await test.a.outuchar(number)
+
+        test.start(source)
+        time = timer.now()
+        while len(due) < 10:
+            event = await select(test.node, test.b, timer.after(time + 500))
+            if event is test.b:
+                await test.b.inuchar()
+                bytes_taken += 1
+            else:
+                time += 500
+                due.append(timer.now())
+        assert due == [500 * n + 1 for n in range(1, 11)]
+        assert bytes_taken == 100

@@ -39,10 +39,11 @@ def send_array_steps(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[
 
 def end_array_steps(c: ChanEnd, tail: bytes) -> Steps[None]:
     """End an array whose words were sent with `outwords`: END, the tail of 0 to 3 bytes, END."""
-    yield from c.output(Control.END)
-    if tail:
+    if not c.output_packet_at_once(b""):
+        yield from c.output(Control.END)
+    if not c.output_packet_at_once(tail):
         yield from c.output(tail)
-    yield from c.output(Control.END)
+        yield from c.output(Control.END)
 
 
 def abandon_array_steps(c: ChanEnd) -> Steps[None]:

@@ -6,7 +6,7 @@ the last row sets single words against a Trio memory channel that passes one obj
 
 import time
 from collections.abc import Awaitable, Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
@@ -15,17 +15,10 @@ from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.select import select
 from aisrv.xcore.tokens import Control
+from benchmarks.rows import Row
 
 REPEATS: Final = 5
 """Each figure is the best of so many: the machine's other work only ever slows one down."""
-
-
-class Row(NamedTuple):
-    """One figure."""
-
-    name: str
-    value: float
-    unit: str
 
 
 Program = Callable[[Node], Awaitable[None]]

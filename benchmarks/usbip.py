@@ -10,7 +10,6 @@ most of the time goes into waking the other one. Compare ratios, not times, betw
 """
 
 import multiprocessing
-import os
 import socket
 import statistics
 import threading
@@ -19,13 +18,15 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection as Pipe
-from typing import Final, NamedTuple
+from typing import Final
 
 import trio
 
 from aisrv.attach.usbip_server import UsbipServer, export
 from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE
 from aisrv.usbip import HEADER_SIZE, Submit
+from benchmarks.echo import ANSWER, QUESTION, echo, echo_task, echo_thread, one_core, receive
+from benchmarks.rows import Row
 from host_tools.usbip_client import Connection, setup_packet
 from host_tools.usbip_discovery import import_device
 from phy.usb.bus import UsbBus
@@ -35,8 +36,6 @@ from phy.usb.ep0 import usb_ep0
 from phy.usb.xud import UsbReset
 
 BUSID: Final = "1-1"
-QUESTION: Final = bytes(3)
-ANSWER: Final = bytes(20)
 IN_FLIGHT: Final = 32
 REPEATS: Final = 5
 """Rates are the best of so many: other work of the machine only ever slows one down."""
@@ -47,14 +46,6 @@ LARGE_TIMES: Final = 16
 ROUNDS: Final = 20
 ROUND_TRIPS: Final = 100
 _SET_CONFIGURATION: Final = setup_packet(0, Request.SET_CONFIGURATION, 1, 0, 0)
-
-
-class Row(NamedTuple):
-    """One figure."""
-
-    name: str
-    value: float
-    unit: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +72,6 @@ async def _firmware(bus: UsbBus) -> None:
             bus.into.acknowledge_reset()
 
 
-async def _echo_task(stream: trio.SocketStream) -> None:
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    while await stream.receive_some(4096):
-        await stream.send_all(ANSWER)
-
-
-def _echo_thread(listener: socket.socket) -> None:
-    connection, _ = listener.accept()
-    with connection:
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        while connection.recv(4096):
-            connection.sendall(ANSWER)
-
-
 async def _usbip_server(nursery: trio.Nursery) -> int:
     bus = UsbBus(aisrv_descriptors())
     nursery.start_soon(usb_ep0, bus)
@@ -105,11 +82,11 @@ async def _usbip_server(nursery: trio.Nursery) -> int:
 
 async def _device(pipe: Pipe) -> None:
     with socket.create_server(("127.0.0.1", 0)) as thread_listener:
-        threading.Thread(target=_echo_thread, args=(thread_listener,), daemon=True).start()
+        threading.Thread(target=echo_thread, args=(thread_listener,), daemon=True).start()
         async with trio.open_nursery() as nursery:
             usbip = await _usbip_server(nursery), await _usbip_server(nursery)
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
-            nursery.start_soon(trio.serve_listeners, _echo_task, listeners)
+            nursery.start_soon(trio.serve_listeners, echo_task, listeners)
             task = listeners[0].socket.getsockname()[1]
             pipe.send(Ports(usbip, task, thread_listener.getsockname()[1]))
             await trio.lowlevel.wait_readable(pipe.fileno())
@@ -149,13 +126,8 @@ def _raw(address: str) -> tuple[socket.socket, int]:
     peer, record = import_device(address, BUSID, 5)
     peer.setblocking(True)
     peer.sendall(bytes(Submit(1, record.devid, 0, 0, 0, setup=_SET_CONFIGURATION)))
-    _receive(peer, HEADER_SIZE)
+    receive(peer, HEADER_SIZE)
     return peer, record.devid
-
-
-def _receive(peer: socket.socket, size: int) -> None:
-    while size:
-        size -= len(peer.recv(size))
 
 
 def _small_requests(address: str) -> float:
@@ -174,8 +146,8 @@ def _small_requests(address: str) -> float:
         peer.sendall(halves[0])
         for turn in range(1, SMALL_TOTAL // PACKET_SIZE // half):
             peer.sendall(halves[turn % 2])
-            _receive(peer, half * HEADER_SIZE)
-        _receive(peer, half * HEADER_SIZE)
+            receive(peer, half * HEADER_SIZE)
+        receive(peer, half * HEADER_SIZE)
         return SMALL_TOTAL / (time.perf_counter() - start) / 1e6
 
 
@@ -203,17 +175,6 @@ def _large_requests(connection: Connection) -> float:
     return LARGE * LARGE_TIMES / (time.perf_counter() - start) / 1e6
 
 
-def _echo(port: int, cleanup: ExitStack) -> Callable[[], None]:
-    peer = cleanup.enter_context(socket.create_connection(("127.0.0.1", port)))
-    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-
-    def exchange() -> None:
-        peer.sendall(QUESTION)
-        _receive(peer, len(ANSWER))
-
-    return exchange
-
-
 def _plain(address: str, cleanup: ExitStack) -> Callable[[], None]:
     peer, devid = _raw(address)
     cleanup.enter_context(peer)
@@ -222,9 +183,9 @@ def _plain(address: str, cleanup: ExitStack) -> Callable[[], None]:
 
     def exchange() -> None:
         peer.sendall(question)
-        _receive(peer, HEADER_SIZE)
+        receive(peer, HEADER_SIZE)
         peer.sendall(answer)
-        _receive(peer, HEADER_SIZE + len(ANSWER))
+        receive(peer, HEADER_SIZE + len(ANSWER))
 
     return exchange
 
@@ -244,8 +205,8 @@ def _round_trips(cores: str) -> list[Row]:
     with device_process() as ports, ExitStack() as cleanup:
         addresses = [f"127.0.0.1:{port}" for port in ports.usbip]
         exchanges = {
-            "TCP echo by a thread": _echo(ports.thread, cleanup),
-            "TCP echo by a task": _echo(ports.task, cleanup),
+            "TCP echo by a thread": echo(ports.thread, cleanup),
+            "TCP echo by a task": echo(ports.task, cleanup),
             "OUT and IN, plain socket": _plain(addresses[0], cleanup),
             "OUT and IN, host library": _of_library(addresses[1], cleanup),
         }
@@ -266,17 +227,6 @@ def _round_trips(cores: str) -> list[Row]:
     ]
 
 
-@contextmanager
-def _one_core() -> Iterator[None]:
-    """Keep this process, and those that it starts, on one core: no time goes into waking another one."""
-    cores = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {max(cores)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, cores)
-
-
 def run() -> list[Row]:
     """Measure; about 10 s."""
     with device_process() as ports:
@@ -291,7 +241,7 @@ def run() -> list[Row]:
         Row("OUT requests of 4 MiB, host library", large, "MB/s"),
         *_round_trips("any core"),
     ]
-    with _one_core():
+    with one_core():
         return rows + _round_trips("one core")
 
 

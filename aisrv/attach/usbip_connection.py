@@ -23,6 +23,9 @@ WHOLE_LIMIT: Final = 64 * 1024
 UNSENT_LIMIT: Final = MAX_TRANSFER
 """Bytes of answers that may wait for a host that does not read; past it no message is taken."""
 
+GATHERING_TURNS: Final = 6
+"""Turns of the other tasks for which answers are held back: a command through an engine takes that many."""
+
 HALF_MESSAGE_SECONDS: Final = 30.0
 """Time that a peer has to go on with a message it has begun."""
 
@@ -74,7 +77,6 @@ class Connection:
             for failure in failures:
                 raise failure
         finally:
-            self._requests.forget()
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
 
@@ -83,9 +85,9 @@ class Connection:
         while await self._fill(needed):
             self._sender.gather()
             needed = self._take_messages()
-            # Firmware takes OUT data in its own turn, before or after ours: the answers then leave together.
+            # The firmware takes and gives data in turns of its own: the answers of a few turns leave together.
             turns = 0
-            while self._requests.untaken and turns < 2:
+            while self._requests.in_hand and turns < GATHERING_TURNS:
                 await trio.lowlevel.checkpoint()
                 turns += 1
             self._sender.flush()

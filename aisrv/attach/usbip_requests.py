@@ -54,6 +54,11 @@ class Requests:
         self.untaken = 0
         """Bytes of the pending OUT requests."""
 
+    @property
+    def in_hand(self) -> bool:
+        """Whether OUT data wait for the firmware, or an IN request for its answer."""
+        return bool(self.untaken or self._room)
+
     def submit_out(
         self, seqnum: int, devid: int, endpoint: int, flags: int, length: int, setup: bytes, data: bytes
     ) -> OutRequest | None:
@@ -114,10 +119,6 @@ class Requests:
                 self._room -= request.length
         status = UrbStatus.OKAY if request is None else UrbStatus.UNLINKED
         self._put(bytes(UnlinkReply(seqnum, status)))
-
-    def forget(self) -> None:
-        """Answer nothing any more; the requests still lie in their endpoints until the bus is reset."""
-        self._pending.clear()
 
     def _submit_control(self, seqnum: int, raw_setup: bytes, length: int, data: bytes | None) -> None:
         """Give a control transfer to endpoint 0; without `data` the host waits for up to `length` bytes."""

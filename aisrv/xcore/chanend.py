@@ -23,6 +23,7 @@ RESOURCE_TYPE: Final = 2
 """Bits 0 to 7 of the resource id of a channel end."""
 
 _CLOSING: Final = frozenset((Control.END, Control.PAUSE))
+_END: Final = int(Control.END)
 _OUTPUT_VERBS: Final = frozenset(("setd", "outuint", "outuchar", "outct", "outbytes", "outwords"))
 
 T = TypeVar("T")
@@ -237,18 +238,13 @@ class ChanEnd:
 
     def input_data(self, count: int) -> Steps[bytes]:
         """Take `count` data tokens; a control token among them traps."""
-        runs = self._runs
-        if runs and not self._offset:
-            first = runs[0]
-            if not isinstance(first, int) and len(first) == count:
-                runs.popleft()
-                self._consumed(first)
-                return first
+        if taken_at_once := self.take_run(count):
+            return taken_at_once
         if count <= WORD_BYTES:
             return (yield from self._input_short(count)) if count else b""
         taken = bytearray()
         while len(taken) < count:
-            if runs:
+            if self._runs:
                 taken += self._take_data(count - len(taken))
             else:
                 yield
@@ -267,14 +263,8 @@ class ChanEnd:
 
     def check_control(self, token: int) -> Steps[None]:
         """Take that control token; anything else traps and stays."""
-        while not self._runs:
+        while not self.take_control(token):
             yield
-        head = self._runs[0]
-        if not isinstance(head, int) or head != token:
-            got = f"control token {head}" if isinstance(head, int) else "data"
-            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected control token {token} on {self.name}, got {got}")
-        self._runs.popleft()
-        self._consumed(head)
 
     def test_control(self) -> Steps[bool]:
         """Wait for a token; whether it is a control token."""
@@ -301,6 +291,53 @@ class ChanEnd:
             self._consumed(head)
             return head
         return self._take_data(limit)
+
+    # Parts of steps that need not wait. A false answer means that nothing was done: wait, or take the long way.
+
+    def output_packet_at_once(self, data: bytes) -> bool:
+        """Output data and END, which open and close the route, where nothing stands in the way."""
+        target = self._route
+        if target is None:
+            if self._destination is None or self._dropping:
+                return False
+            target = self._switch.find(self._destination)
+            if target is None or target._source is not None:
+                return False
+        queued = target._queued + len(data) + 1
+        if queued > BUFFER_TOKENS or target._claims or self._node.tracer is not None:
+            return False
+        self._route = target._source = None
+        if data:
+            target._runs.append(data)
+        target._runs.append(_END)
+        target._queued = queued
+        if target._steps is not None:
+            self._switch.step(target)
+        if target._listener is not None:
+            target._listener.fire(target)
+        return True
+
+    def take_control(self, token: int) -> bool:
+        """Take that control token where a token waits; anything else traps and stays."""
+        if not self._runs:
+            return False
+        head = self._runs[0]
+        if head != token:
+            got = f"control token {head}" if isinstance(head, int) else "data"
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected control token {token} on {self.name}, got {got}")
+        self._runs.popleft()
+        self._consumed(token)
+        return True
+
+    def take_run(self, count: int) -> bytes:
+        """Take the first run where it has just `count` data tokens; else no bytes."""
+        if self._runs and not self._offset:
+            head = self._runs[0]
+            if not isinstance(head, int) and len(head) == count:
+                self._runs.popleft()
+                self._consumed(head)
+                return head
+        return b""
 
     # What the switch, a select and other ends call.
 
@@ -359,13 +396,7 @@ class ChanEnd:
 
     def _input_at_once(self, count: int) -> bytes:
         """Take the first run without waiting, where it is just what is asked for; else return no bytes."""
-        if self._runs and not self._offset and self._steps is None and self._listener is None:
-            head = self._runs[0]
-            if not isinstance(head, int) and len(head) == count:
-                self._runs.popleft()
-                self._consumed(head)
-                return head
-        return b""
+        return self.take_run(count) if self._steps is None and self._listener is None else b""
 
     def _open_route(self) -> Steps[None]:
         if self._destination is None:

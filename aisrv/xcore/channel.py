@@ -26,20 +26,30 @@ def _word(word: int) -> bytes:
 
 def chan_out_steps(c: ChanEnd, data: bytes) -> Steps[None]:
     """Normal output: END, await END, the data, END, await END."""
-    yield from c.output(Control.END)
-    yield from c.check_control(Control.END)
-    yield from c.output(data)
-    yield from c.output(Control.END)
-    yield from c.check_control(Control.END)
+    if not c.output_packet_at_once(b""):
+        yield from c.output(Control.END)
+    while not c.take_control(Control.END):
+        yield
+    if not c.output_packet_at_once(data):
+        yield from c.output(data)
+        yield from c.output(Control.END)
+    while not c.take_control(Control.END):
+        yield
 
 
 def chan_in_steps(c: ChanEnd, count: int) -> Steps[bytes]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
-    yield from c.check_control(Control.END)
-    yield from c.output(Control.END)
-    data = yield from c.input_data(count)
-    yield from c.check_control(Control.END)
-    yield from c.output(Control.END)
+    while not c.take_control(Control.END):
+        yield
+    if not c.output_packet_at_once(b""):
+        yield from c.output(Control.END)
+    if not c.ready:
+        yield
+    data = c.take_run(count) or (yield from c.input_data(count))
+    while not c.take_control(Control.END):
+        yield
+    if not c.output_packet_at_once(b""):
+        yield from c.output(Control.END)
     return data
 
 

@@ -4,6 +4,7 @@ The host builds its messages with `struct` from the kernel's description of the 
 code with the server.
 """
 
+import socket
 import struct
 from array import array
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -214,7 +215,7 @@ class Host:
     _open: "list[Host]" = []  # noqa: RUF012 - all of one test, for its end
 
     def __init__(self, stream: trio.SocketStream) -> None:
-        stream.setsockopt(6, 1, 1)
+        stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream = stream
         self._inwards: set[int] = set()
         Host._open.append(self)
@@ -284,5 +285,6 @@ class Host:
 
     def reset(self) -> None:
         """Break the connection: the server gets ECONNRESET."""
-        self.stream.setsockopt(1, 13, struct.pack("ii", 1, 0))  # SO_LINGER of no time
+        no_time = struct.pack("ii", 1, 0)
+        self.stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, no_time)
         self.stream.socket.close()

@@ -1,0 +1,18 @@
+"""All benchmarks: `python -m benchmarks`, or some of them by name."""
+
+import importlib
+import sys
+
+BENCHMARKS = ("substrate", "usbip", "device")
+
+
+def main() -> None:
+    """Run the benchmarks named on the command line, or all of them."""
+    for name in sys.argv[1:] or BENCHMARKS:
+        print(f"== {name}")
+        for row in importlib.import_module(f"benchmarks.{name}").run():
+            print(f"{row.name:<65} {row.value:>12.2f} {row.unit}")
+
+
+if __name__ == "__main__":
+    main()

@@ -27,10 +27,11 @@ from aisrv.protocol import (
     Status,
     is_set,
 )
-from aisrv.xcore.chanend import ChanEnd, Steps
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
 from aisrv.xcore.node import Node
 from aisrv.xcore.select import select
+from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import WORD_BYTES, Control
 
 MAX_TIMINGS: Final = 0xFFFFFFFF

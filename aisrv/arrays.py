@@ -7,7 +7,8 @@ receiver raises `ArrayAbandoned` and the channel is free for the next command.
 
 from dataclasses import dataclass
 
-from aisrv.xcore.chanend import ChanEnd, Steps
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind
 

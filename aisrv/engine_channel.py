@@ -6,8 +6,9 @@ chained engines and local tasks are such clients.
 
 from aisrv.arrays import abandon_array_steps, array_tail_steps, receive_array_steps, send_array_steps
 from aisrv.protocol import Status
-from aisrv.xcore.chanend import ChanEnd, Steps
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
+from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
 
 MAX_ARRAY = 64 * 1024 * 1024

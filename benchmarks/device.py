@@ -2,8 +2,8 @@
 
     python -m benchmarks.device
 
-Loading a large model, the round trip of a command through the engine beside a bare TCP echo between the same two
-processes, and inferences beside the interpreter called directly. What is compared takes turns in one run.
+Loading a large model, the round trip of a command through the engine beside a bare TCP echo between the
+same two processes, and inferences beside the interpreter called directly. What is compared takes turns.
 """
 
 import multiprocessing

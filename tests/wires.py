@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import open_node
+from aisrv.xcore.steps import SteppedResource
 from aisrv.xcore.tokens import Control, Run
 from aisrv.xcore.trace import Tracer
 
@@ -18,7 +19,7 @@ class Wiretap(Tracer):
     def __init__(self) -> None:
         self._sent: dict[int, list[Run]] = {}
 
-    def output(self, end: ChanEnd, run: Run) -> None:
+    def output(self, end: SteppedResource, run: Run) -> None:
         self._sent.setdefault(end.resource_id, []).append(run)
 
     def sent(self, end: ChanEnd) -> str:

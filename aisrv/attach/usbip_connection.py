@@ -85,7 +85,7 @@ class Connection:
         while await self._fill(needed):
             self._sender.gather()
             needed = self._take_messages()
-            # The firmware takes and gives data in turns of its own: the answers of a few turns leave together.
+            # The firmware takes and gives data in turns of its own; answers of a few turns leave together.
             turns = 0
             while self._requests.in_hand and turns < GATHERING_TURNS:
                 await trio.lowlevel.checkpoint()

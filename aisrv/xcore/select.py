@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 import outcome
 import trio
 
-from aisrv.xcore.chanend import Listener
 from aisrv.xcore.core import Parking
+from aisrv.xcore.route import Listener
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import XcoreError
 

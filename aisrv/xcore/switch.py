@@ -9,30 +9,31 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from aisrv.xcore.chanend import ChanEnd
+    from aisrv.xcore.route import RoutedEnd
+    from aisrv.xcore.steps import SteppedResource
 
 
 class Switch:
     """All channel ends of a node by resource id."""
 
     def __init__(self) -> None:
-        self._ends: dict[int, ChanEnd] = {}
-        self._due: deque[ChanEnd] = deque()
+        self._ends: dict[int, RoutedEnd] = {}
+        self._due: deque[SteppedResource] = deque()
         self._stepping = False
 
-    def register(self, end: "ChanEnd") -> None:
+    def register(self, end: "RoutedEnd") -> None:
         """Make an end reachable."""
         self._ends[end.resource_id] = end
 
-    def remove(self, end: "ChanEnd") -> None:
+    def remove(self, end: "RoutedEnd") -> None:
         """Take an end off: tokens sent to it are dropped from now on."""
         del self._ends[end.resource_id]
 
-    def find(self, resource_id: int) -> "ChanEnd | None":
+    def find(self, resource_id: int) -> "RoutedEnd | None":
         """Return the allocated end with that id."""
         return self._ends.get(resource_id)
 
-    def step(self, end: "ChanEnd") -> None:
+    def step(self, end: "SteppedResource") -> None:
         """Step the verb in progress on `end`, and every verb that this lets go on."""
         due = self._due
         if self._stepping:

@@ -6,14 +6,17 @@ A node without a tracer pays one comparison with None per event. Install one wit
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from aisrv.xcore.chanend import ChanEnd
     from aisrv.xcore.core import Core, Resource
+    from aisrv.xcore.steps import SteppedResource
     from aisrv.xcore.tokens import Run
     from aisrv.xcore.traps import Trap
 
 
 class Tracer:
-    """Base of all tracers. Hooks run inside the simulation: they must not block and must not raise."""
+    """Base of all tracers. Hooks run inside the simulation: they must not block and must not raise.
+
+    The ends that hooks get are channel ends (`ChanEnd`), with their name, number and tile.
+    """
 
     def core_started(self, core: "Core") -> None:
         """Report that a task took a logical core."""
@@ -30,14 +33,14 @@ class Tracer:
     def woken(self, core: "Core") -> None:
         """Report that a parked core can run again."""
 
-    def output(self, end: "ChanEnd", run: "Run") -> None:
+    def output(self, end: "SteppedResource", run: "Run") -> None:
         """Report that `end` sent a run of tokens towards its destination."""
 
-    def input(self, end: "ChanEnd", run: "Run") -> None:
+    def input(self, end: "SteppedResource", run: "Run") -> None:
         """Report that a run of tokens was taken out of the buffer of `end`."""
 
-    def route_opened(self, source: "ChanEnd", destination: "ChanEnd") -> None:
+    def route_opened(self, source: "SteppedResource", destination: "SteppedResource") -> None:
         """Report that `destination` now belongs to `source`."""
 
-    def route_closed(self, source: "ChanEnd", destination: "ChanEnd") -> None:
+    def route_closed(self, source: "SteppedResource", destination: "SteppedResource") -> None:
         """Report that the route was closed by END or PAUSE."""

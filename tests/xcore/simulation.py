@@ -11,6 +11,7 @@ import trio.testing
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.steps import SteppedResource
 from aisrv.xcore.tokens import Run
 from aisrv.xcore.trace import Tracer
 
@@ -121,9 +122,9 @@ class TokenTrace(Tracer):
 
     def __init__(self, **labels: ChanEnd) -> None:
         self.sent: list[tuple[str, Run]] = []
-        self._labels = {end: label for label, end in labels.items()}
+        self._labels: dict[SteppedResource, str] = {end: label for label, end in labels.items()}
 
-    def output(self, end: ChanEnd, run: Run) -> None:
+    def output(self, end: SteppedResource, run: Run) -> None:
         label = self._labels[end]
         if isinstance(run, bytes) and self.sent and self.sent[-1][0] == label:
             before = self.sent[-1][1]

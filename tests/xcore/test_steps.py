@@ -2,7 +2,8 @@
 
 import pytest
 
-from aisrv.xcore.chanend import ChanEnd, Steps
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.xcore.simulation import bench, drain, send_singly, settle, simulated, tokens

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Core, Resource
+from aisrv.xcore.steps import SteppedResource
 from aisrv.xcore.tokens import Control, Run
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
@@ -32,16 +32,16 @@ class _Log(Tracer):
     def woken(self, core: Core) -> None:
         self.lines.append(("woken", core.name))
 
-    def output(self, end: ChanEnd, run: Run) -> None:
+    def output(self, end: SteppedResource, run: Run) -> None:
         self.lines.append(("output", end.resource_id, run))
 
-    def input(self, end: ChanEnd, run: Run) -> None:
+    def input(self, end: SteppedResource, run: Run) -> None:
         self.lines.append(("input", end.resource_id, run))
 
-    def route_opened(self, source: ChanEnd, destination: ChanEnd) -> None:
+    def route_opened(self, source: SteppedResource, destination: SteppedResource) -> None:
         self.lines.append(("opened", source.resource_id, destination.resource_id))
 
-    def route_closed(self, source: ChanEnd, destination: ChanEnd) -> None:
+    def route_closed(self, source: SteppedResource, destination: SteppedResource) -> None:
         self.lines.append(("closed", source.resource_id, destination.resource_id))
 
 

@@ -1,0 +1,134 @@
+"""The output side of a channel end: a route to another end, opened by the first token and closed by END.
+
+While a route is open its destination belongs to its source; other sources queue in order. Behaviour: "The
+XCORE substrate", section Tokens and channel ends.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Final, Protocol
+
+from aisrv.xcore.steps import Steps
+from aisrv.xcore.tokenbuffer import BUFFER_TOKENS, TokenBuffer
+from aisrv.xcore.tokens import LAST_CONTROL, Control, Run
+from aisrv.xcore.traps import Trap, TrapKind
+
+if TYPE_CHECKING:
+    from aisrv.xcore.tile import Tile
+
+_CLOSING: Final = frozenset((Control.END, Control.PAUSE))
+_END: Final = int(Control.END)
+
+
+class Listener(Protocol):
+    """What a select leaves at each of its resources."""
+
+    def fire(self, resource: object) -> None:
+        """Take note that the resource is ready."""
+
+
+class RoutedEnd(TokenBuffer):
+    """A token buffer that also sends."""
+
+    __slots__ = ("_claims", "_destination", "_dropping", "_listener", "_route")
+
+    def __init__(self, tile: "Tile", number: int) -> None:
+        super().__init__(tile, number)
+        self._claims: deque[RoutedEnd] = deque()  # ends that wait for their route to this one
+        self._destination: int | None = None
+        self._route: RoutedEnd | None = None
+        self._dropping = False  # a route to nobody is open
+        self._listener: Listener | None = None
+
+    def output(self, run: Run) -> Steps[None]:
+        """Send a run: open the route if need be, wait for room, close the route after END or PAUSE.
+
+        An empty run is no token: it opens no route.
+        """
+        closing = False
+        if isinstance(run, int):
+            if not 0 <= run <= LAST_CONTROL:
+                raise Trap(
+                    TrapKind.ILLEGAL_RESOURCE, f"control token {run} on {self.name} is not for software"
+                )
+            closing = run in _CLOSING
+        elif not run:
+            return
+        if self._route is None and not self._dropping:
+            yield from self._open_route()
+        target = self._route
+        if target is None:
+            self._dropping = not closing
+            return
+        if run != Control.PAUSE:
+            if self._node.tracer is not None:
+                self._node.tracer.output(self, run)
+            target._deliver(run)
+            while target._queued > BUFFER_TOKENS:
+                yield
+        if closing:
+            self._close_route(target)
+
+    def output_packet_at_once(self, data: bytes) -> bool:
+        """Output data and END, which open and close the route, where nothing stands in the way."""
+        target = self._route
+        if target is None:
+            if self._destination is None or self._dropping:
+                return False
+            target = self._switch.find(self._destination)
+            if target is None or target._source is not None:
+                return False
+        queued = target._queued + len(data) + 1
+        if queued > BUFFER_TOKENS or target._claims or self._node.tracer is not None:
+            return False
+        self._route = target._source = None
+        if data:
+            target._runs.append(data)
+        target._runs.append(_END)
+        target._queued = queued
+        if target._steps is not None:
+            self._switch.step(target)
+        if target._listener is not None:
+            target._listener.fire(target)
+        return True
+
+    def _open_route(self) -> Steps[None]:
+        if self._destination is None:
+            raise Trap(TrapKind.LINK_ERROR, f"output on {self.name}, which has no destination")
+        target = self._switch.find(self._destination)
+        if target is None:
+            return
+        if target._source is None:
+            target._source = self
+        else:
+            target._claims.append(self)
+            while target._source is not self:
+                yield
+        self._route = target
+        if self._node.tracer is not None:
+            self._node.tracer.route_opened(self, target)
+
+    def _close_route(self, target: "RoutedEnd") -> None:
+        self._route = None
+        if self._node.tracer is not None:
+            self._node.tracer.route_closed(self, target)
+        target._source = target._claims.popleft() if target._claims else None
+        if target._source is not None:
+            self._switch.step(target._source)
+
+    def _deliver(self, run: Run) -> None:
+        self._runs.append(run)
+        self._queued += 1 if isinstance(run, int) else len(run)
+        if self._steps is not None:
+            self._switch.step(self)
+        if self._listener is not None:
+            self._listener.fire(self)
+
+    def _output_at_once(self, run: bytes) -> bool:
+        """Output without waiting, where the route is open and there is room: the common case, made cheap."""
+        target = self._route
+        if target is None or target._queued + len(run) > BUFFER_TOKENS or self._steps is not None:
+            return False
+        if self._node.tracer is not None:
+            self._node.tracer.output(self, run)
+        target._deliver(run)
+        return True

@@ -8,10 +8,10 @@ import logging
 from collections.abc import Sequence
 from typing import Final
 
-from aisrv.engine_channel import abandon_set, begin_get, begin_set, end_set, receive_piece
+from aisrv.engine_channel import abandon_set, begin_get, begin_set, end_set, receive_piece, set_command
 from aisrv.protocol import PACKET_SIZE, CommandPacket, Dialect, ProtocolError, Status, is_set
 from aisrv.xcore.chanend import ChanEnd
-from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
+from phy.usb.xud import InEndpoint, OutEndpoint, Packets, UsbReset
 
 logger = logging.getLogger(__name__)
 
@@ -65,16 +65,24 @@ class UsbData:
         await self._report(packet, Status.ERROR_BAD_CMD)
 
     async def _serve_set(self, packet: CommandPacket, c: ChanEnd) -> None:
+        packets = await self._out.get_buffer(BURST)
+        if packets.short:
+            status = await set_command(c, packet.command, packet.tensor, packets.data)
+        else:
+            status = await self._forward_data(packet, packets, c)
+        await self._report(packet, status)
+
+    async def _forward_data(self, packet: CommandPacket, packets: Packets, c: ChanEnd) -> Status:
+        """Pass the data of a SET on as they come; a reset makes the engine forget the command."""
         await begin_set(c, packet.command, packet.tensor)
         try:
-            packets = await self._out.get_buffer(BURST)
             while not packets.short:
                 await c.outwords(packets.data)
                 packets = await self._out.get_buffer(BURST)
         except UsbReset:
             await abandon_set(c)
             raise
-        await self._report(packet, await end_set(c, packets.data))
+        return await end_set(c, packets.data)
 
     async def _serve_get(self, packet: CommandPacket, c: ChanEnd) -> None:
         status = await begin_get(c, packet.command, packet.tensor)

@@ -261,9 +261,16 @@ async def test_device_can_be_switched_off(stage: Stage, dialect: str) -> None:
         rig.node.stop()
 
 
-@pytest.mark.parametrize(
-    "stage", [after_the_command_packet, in_the_middle_of_the_data, in_the_middle_of_a_packet]
-)
+async def test_engine_does_not_hear_of_a_command_whose_data_never_begin() -> None:
+    async with usb_device() as rig:
+        await after_the_command_packet(rig, CLASSIC)
+        await wait_all_tasks_blocked()
+        await rig.host.plug_in()
+        await wait_all_tasks_blocked()
+        assert rig.engine.commands == []
+
+
+@pytest.mark.parametrize("stage", [in_the_middle_of_the_data, in_the_middle_of_a_packet])
 async def test_engine_is_told_that_an_array_is_given_up(stage: Stage) -> None:
     async with usb_device() as rig:
         requests = await stage(rig, CLASSIC)

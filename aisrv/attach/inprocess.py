@@ -10,7 +10,7 @@ import outcome
 import trio
 
 from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
-from phy.usb.bus import ControlRequest, UsbBus
+from phy.usb.bus import ControlRequest, HostPort
 from phy.usb.descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
 from phy.usb.xud import InRequest, OutRequest, TransferStatus
 
@@ -44,7 +44,7 @@ class _Completion:
             task, self._task = self._task, None
             trio.lowlevel.reschedule(task, done)
 
-    async def wait(self, bus: UsbBus, request: OutRequest | InRequest | ControlRequest) -> Any:  # noqa: ANN401
+    async def wait(self, bus: HostPort, request: OutRequest | InRequest | ControlRequest) -> Any:  # noqa: ANN401
         """Wait for the end of the request; cancelled, it is unlinked."""
         if self._result is not None:
             await trio.lowlevel.cancel_shielded_checkpoint()  # it is done: too late to cancel it
@@ -62,7 +62,7 @@ class _Completion:
 class InProcessHost:
     """A host that has the device to itself. All methods raise TransferFailed."""
 
-    def __init__(self, bus: UsbBus) -> None:
+    def __init__(self, bus: HostPort) -> None:
         self.bus = bus
 
     async def plug_in(self) -> None:

@@ -10,7 +10,7 @@ import trio
 from aisrv.attach.usbip_requests import Requests
 from aisrv.attach.usbip_sender import Sender
 from aisrv.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, Message, UsbipError
-from phy.usb.bus import UsbBus
+from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
     from phy.usb.xud import OutRequest
@@ -45,7 +45,7 @@ class Connection:
     The reader never waits for the device, because control transfers and UNLINK come on the same stream.
     """
 
-    def __init__(self, sock: trio.socket.SocketType, bus: UsbBus, devid: int) -> None:
+    def __init__(self, sock: trio.socket.SocketType, bus: HostPort, devid: int) -> None:
         # The plain socket: a Trio stream would cost a task switch for every message.
         self._socket = socket.socket(fileno=sock.detach())
         self._socket.setblocking(False)

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from aisrv.usbip import MAX_TRANSFER, NO_ISO_PACKETS, URB_ZERO_PACKET, Message, UnlinkReply, UrbStatus
-from phy.usb.bus import ControlRequest, UsbBus
+from phy.usb.bus import ControlRequest, HostPort
 from phy.usb.descriptors import SetupPacket
 from phy.usb.xud import InRequest, OutRequest, TransferStatus
 
@@ -45,7 +45,7 @@ _RET_SUBMIT: Final = int(Message.RET_SUBMIT)
 class Requests:
     """Takes the messages of one host for the device `devid`; `put` is called with each piece of an answer."""
 
-    def __init__(self, bus: UsbBus, devid: int, put: Callable[[bytes], None]) -> None:
+    def __init__(self, bus: HostPort, devid: int, put: Callable[[bytes], None]) -> None:
         self._bus = bus
         self._devid = devid
         self._put = put
@@ -106,7 +106,7 @@ class Requests:
         """Pass on a further part of an OUT request's data; one that has ended takes nothing more."""
         if not request.done:
             request.feed(data)
-            self._bus.out.fed()
+            self._bus.fed(request)
 
     def unlink(self, seqnum: int, target: int) -> None:
         """End a pending request without an answer of its own: after this message none may come."""

@@ -17,7 +17,7 @@ import trio
 from aisrv import usbip
 from aisrv.attach.usbip_connection import Connection
 from aisrv.usbip import DeviceRecord, Operation, OperationHeader, UsbipError
-from phy.usb.bus import UsbBus
+from phy.usb.bus import HostPort
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +35,13 @@ class Export:
     """A device under its bus id; one host at a time may import it."""
 
     record: DeviceRecord
-    bus: UsbBus
+    bus: HostPort
     interfaces: bytes
     """Class, subclass and protocol of each interface, padded to 4 bytes."""
     imported_by: str | None = field(default=None)
 
 
-def export(bus: UsbBus, busid: str, number: int = 1) -> Export:
+def export(bus: HostPort, busid: str, number: int = 1) -> Export:
     """Describe a device for export; `busid` is what hosts ask for, such as `1-1`."""
     device, configuration = bus.descriptors.device, bus.descriptors.configuration
     record = DeviceRecord(

@@ -6,7 +6,7 @@ host resets the bus or goes away. Control requests are answered by the task of e
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 import outcome
 import trio
@@ -43,6 +43,32 @@ class ControlRequest:
         self._complete(TransferStatus.SHUTDOWN, b"")
 
 
+class HostPort(Protocol):
+    """The host's side of a device, which attachments drive: `UsbBus`, or something that stands before one."""
+
+    @property
+    def descriptors(self) -> Descriptors:
+        """What the device is."""
+
+    def submit_out(self, address: int, request: OutRequest) -> bool:
+        """Give a request to an OUT endpoint; False where there is none."""
+
+    def fed(self, request: OutRequest) -> None:
+        """Note that a request has more bytes, see `OutRequest.feed`."""
+
+    def submit_in(self, address: int, request: InRequest) -> bool:
+        """Give a request to an IN endpoint; False where there is none."""
+
+    def submit_control(self, request: ControlRequest) -> None:
+        """Give a control transfer to endpoint 0."""
+
+    def unlink(self, request: OutRequest | InRequest | ControlRequest) -> bool:
+        """Take a request back; False where it is done, or is being answered."""
+
+    def reset(self) -> None:
+        """Reset the bus, as a host does on plugging in, and on unplugging."""
+
+
 class UsbBus:
     """One device on its bus."""
 
@@ -64,6 +90,11 @@ class UsbBus:
             return False
         self.out.submit(request)
         return True
+
+    def fed(self, request: OutRequest) -> None:
+        """Note that a request has more bytes."""
+        if not request.done:
+            self.out.fed()
 
     def submit_in(self, address: int, request: InRequest) -> bool:
         """Give a request to an IN endpoint; False where there is none, as before the device is configured."""

@@ -92,7 +92,11 @@ class Rig:
 
     @property
     def bus(self) -> UsbBus:
-        return self.exports[0].bus
+        return self.buses[0]
+
+    @property
+    def buses(self) -> list[UsbBus]:
+        return [each.bus for each in self.exports if isinstance(each.bus, UsbBus)]
 
     async def connect(self) -> "Host":
         return Host(await trio.open_tcp_stream("127.0.0.1", self.port))
@@ -105,10 +109,10 @@ class Rig:
 
     def assert_unused(self) -> None:
         """No device is imported, no request waits in any."""
-        for each in self.exports:
-            assert each.imported_by is None
-            assert (each.bus.out.pending, each.bus.into.pending) == (0, 0)
-            assert not each.bus.configuration
+        assert [each.imported_by for each in self.exports] == [None] * len(self.buses)
+        for bus in self.buses:
+            assert (bus.out.pending, bus.into.pending) == (0, 0)
+            assert not bus.configuration
 
 
 @asynccontextmanager

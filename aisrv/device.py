@@ -10,10 +10,11 @@ from typing import Final
 
 import trio
 
-from aisrv.aiengine import AIEngine, aiengine
+from aisrv.aiengine import aiengine
 from aisrv.board import Board
 from aisrv.debug_log import DebugLog
 from aisrv.engine_channel import set_command
+from aisrv.engine_state import AIEngine
 from aisrv.inference.engine import InferenceEngine, RunnerFactory
 from aisrv.inference.isolation import isolated
 from aisrv.inference.timings import DeviceModel
@@ -74,6 +75,22 @@ async def open_device(
         with trio.CancelScope(shield=True):
             for engine in engines:
                 await engine.inference.unload_model()
+
+
+@asynccontextmanager
+async def open_devices(
+    boards: Sequence[Board], *, runner: RunnerFactory = isolated
+) -> AsyncIterator[tuple[Device, ...]]:
+    """Run a device for each board, side by side, for as long as the block lasts."""
+
+    async def run(board: Board, *, task_status: trio.TaskStatus[Device]) -> None:
+        async with open_device(board, runner=runner) as device:
+            task_status.started(device)
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        yield tuple([await nursery.start(run, board) for board in boards])
+        nursery.cancel_scope.cancel()
 
 
 def _build(board: Board, node: Node, runner: RunnerFactory) -> Device:

@@ -16,6 +16,8 @@ VALUES = "aisrv aisrv.protocol aisrv.usbip aisrv.tflite_model"
 
 SMALL = "aisrv.arrays aisrv.engine_channel aisrv.gpio aisrv.debug_log aisrv.board"
 
+ENGINE = "aisrv.inference aisrv.engine_state aisrv.engine_commands"
+
 RUNS_DEVICES = "aisrv.device aisrv.attach aisrv.attach.background"
 
 # What the modules of a row may import, apart from each other. A name stands for that module and for all below
@@ -36,11 +38,13 @@ ALLOWED = {
     "aisrv.board": "aisrv.protocol aisrv.xcore",
     # the layers
     "aisrv.inference": f"{VALUES} aisrv.xcore",
-    "aisrv.aiengine": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference",
+    "aisrv.engine_state": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference",
+    "aisrv.engine_commands": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference aisrv.engine_state",
+    "aisrv.aiengine": f"{VALUES} aisrv.xcore {SMALL} {ENGINE}",
     "phy": f"{VALUES} aisrv.xcore aisrv.arrays aisrv.engine_channel",
     "flash_server": f"{VALUES} aisrv.xcore aisrv.arrays",
     # the composition root, and what runs devices
-    "aisrv.device": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference aisrv.aiengine phy flash_server",
+    "aisrv.device": f"{VALUES} aisrv.xcore {SMALL} {ENGINE} aisrv.aiengine phy flash_server",
     "aisrv.attach": f"{VALUES} phy",
     "aisrv.attach.background": f"{VALUES} phy aisrv.attach aisrv.board aisrv.device",
     # beside the device

@@ -16,22 +16,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv import tflite_writer as writer
+from aisrv.inference.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
+from aisrv.inference.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail
 from aisrv.inference.errors import InferenceError, InvokeError, LoadResult, ModelError
 from aisrv.inference.memory import (
-    DEVICE_TAIL,
-    OFFLINE_PLAN,
-    Allocation,
     ArenaNeed,
     MemoryMap,
     MemoryShortage,
     ModelMemory,
     Region,
-    TailLayout,
     arena_need,
     check_tensor_counts,
-    estimate_tail,
     place_model,
-    plan_arena,
 )
 from aisrv.tflite_model import Model, Operator, Tensor, TensorType
 

@@ -1,0 +1,191 @@
+"""The commands of the AI engine: a handler for each, in two tables.
+
+Source: "XCORE AI server: numbers and wire behaviour", section Commands.
+"""
+
+import struct
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Final
+
+from aisrv.arrays import Array
+from aisrv.engine_channel import set_command
+from aisrv.engine_state import AIEngine, CommandFailed
+from aisrv.inference.memory import ModelMemory
+from aisrv.protocol import GPIO_COUNT, SERVER_ID, Command, GpioMode, Status
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.tokens import WORD_BYTES
+
+MAX_TIMINGS: Final = 0xFFFFFFFF
+SMALL: Final = 512
+"""Data bytes kept of a SET that carries a setting."""
+
+
+def _word(value: int) -> bytes:
+    return value.to_bytes(WORD_BYTES, "little")
+
+
+# GET commands: what they answer.
+
+
+def _nothing(_engine: AIEngine, _tensor: int) -> bytes:
+    return b""
+
+
+def _get_status(engine: AIEngine, _tensor: int) -> bytes:
+    status, engine.errors = engine.errors, Status.OKAY
+    return _word(status)
+
+
+def _get_timings(engine: AIEngine, _tensor: int) -> bytes:
+    engine.require_model()
+    timings = engine.inference.timings
+    return struct.pack(f"<{len(timings)}I", *(ticks & MAX_TIMINGS for ticks in timings))
+
+
+def _get_thresholds(engine: AIEngine, _tensor: int) -> bytes:
+    return struct.pack(f"{GPIO_COUNT}b", *engine.gpio.thresholds)
+
+
+GetHandler = Callable[[AIEngine, int], bytes | memoryview]
+
+GET_HANDLERS: Final[dict[int, GetHandler]] = {
+    Command.NONE: _nothing,
+    Command.HELLO: _nothing,
+    Command.GET_STATUS: _get_status,
+    Command.GET_ID: lambda _engine, _tensor: _word(SERVER_ID),
+    Command.GET_SPEC: lambda engine, _tensor: bytes(engine.spec()),
+    Command.GET_TIMINGS: _get_timings,
+    Command.GET_DEBUG_LOG: lambda engine, _tensor: bytes(engine.log),
+    Command.GET_INPUT_TENSOR: AIEngine.input_tensor,
+    Command.GET_OUTPUT_TENSOR: AIEngine.output_tensor,
+    Command.GET_INPUT_TENSOR_LENGTH: lambda engine, tensor: _word(len(engine.input_tensor(tensor))),
+    Command.GET_OUTPUT_TENSOR_LENGTH: lambda engine, tensor: _word(len(engine.output_tensor(tensor))),
+    Command.GET_OUTPUT_GPIO_EN: lambda engine, _tensor: _word(engine.gpio.enabled),
+    Command.GET_OUTPUT_GPIO_MODE: lambda engine, _tensor: _word(engine.gpio.mode),
+    Command.GET_OUTPUT_GPIO_THRESH: _get_thresholds,
+}
+
+
+# SET commands: what they do with their data.
+
+
+async def _set_input_tensor(engine: AIEngine, tensor: int, array: Array) -> None:
+    target = engine.input_tensor(tensor)
+    padded = len(target) + -len(target) % WORD_BYTES  # hosts may pad to whole words
+    if array.length not in (len(target), padded):
+        raise CommandFailed(
+            Status.ERROR_BAD_CMD, f"input tensor {tensor} has {len(target)} bytes, not {array.length}"
+        )
+    target[:] = memoryview(array.data)[: len(target)]
+
+
+async def _start_infer(engine: AIEngine, _tensor: int, array: Array) -> None:
+    if array.length > WORD_BYTES:
+        raise CommandFailed(Status.ERROR_BAD_CMD, f"START_INFER takes no data, got {array.length} bytes")
+    engine.require_model()
+    await engine.inference.invoke()
+    if engine.inference.output_count:
+        engine.gpio.update(engine.inference.output(0))
+    if engine.chain is not None:
+        await _push_outputs(engine, engine.chain)
+
+
+async def _push_outputs(engine: AIEngine, chain: ChanEnd) -> None:
+    """Make each output the input of the same number of the next engine, and start that one."""
+    for number in range(engine.inference.output_count):
+        data = bytes(engine.inference.output(number))
+        _check_chained(await set_command(chain, Command.SET_INPUT_TENSOR, number, data))
+    _check_chained(await set_command(chain, Command.START_INFER))
+
+
+def _check_chained(status: Status) -> None:
+    if status:
+        raise CommandFailed(status, f"the chained engine answered {status!r}")
+
+
+def _set_model(memory: ModelMemory) -> "SetAction":
+    async def set_model(engine: AIEngine, _tensor: int, array: Array) -> None:
+        if array.overflowed:
+            await engine.inference.unload_model()
+            raise CommandFailed(
+                Status.ERROR_MODEL_ERR,
+                f"the model has {array.length} bytes, {memory.name} memory has room for {len(array.data)}",
+            )
+        await engine.inference.load_model(bytes(array.data), memory)
+
+    return set_model
+
+
+def _setting(array: Array) -> int:
+    """Read a setting, which hosts send as one to four bytes."""
+    if not 1 <= array.length <= WORD_BYTES:
+        raise CommandFailed(Status.ERROR_BAD_CMD, f"a setting has 1 to 4 bytes, not {array.length}")
+    return int.from_bytes(array.data, "little")
+
+
+async def _set_gpio_enable(engine: AIEngine, _tensor: int, array: Array) -> None:
+    enabled = _setting(array)
+    if enabled > 1:
+        raise CommandFailed(Status.ERROR_BAD_CMD, f"GPIO enable is 0 or 1, not {enabled}")
+    engine.gpio.enabled = bool(enabled)
+
+
+async def _set_gpio_mode(engine: AIEngine, _tensor: int, array: Array) -> None:
+    mode = _setting(array)
+    if mode not in list(GpioMode):
+        raise CommandFailed(Status.ERROR_BAD_CMD, f"GPIO mode is 0 (none) or 1 (max), not {mode}")
+    engine.gpio.mode = GpioMode(mode)
+
+
+async def _set_gpio_threshold(engine: AIEngine, _tensor: int, array: Array) -> None:
+    if not 2 <= array.length <= WORD_BYTES:
+        raise CommandFailed(
+            Status.ERROR_BAD_CMD, f"a threshold has 2 bytes, index and level, not {array.length}"
+        )
+    index, threshold = struct.unpack_from("Bb", array.data)
+    if index >= GPIO_COUNT:
+        raise CommandFailed(Status.ERROR_BAD_CMD, f"there are {GPIO_COUNT} GPIO outputs, there is no {index}")
+    engine.gpio.thresholds[index] = threshold
+
+
+SetAction = Callable[[AIEngine, int, Array], Awaitable[None]]
+
+
+def _small(_engine: AIEngine) -> int:
+    return SMALL
+
+
+@dataclass(frozen=True, slots=True)
+class SetHandler:
+    """What a SET does with its data, and how much of them it can take."""
+
+    run: SetAction
+    limit: Callable[[AIEngine], int] = _small
+
+
+def _largest_input(engine: AIEngine) -> int:
+    inference = engine.inference
+    return max((len(inference.input(i)) + WORD_BYTES for i in range(inference.input_count)), default=0)
+
+
+SET_HANDLERS: Final[dict[int, SetHandler]] = {
+    Command.SET_INPUT_TENSOR: SetHandler(_set_input_tensor, _largest_input),
+    Command.START_INFER: SetHandler(_start_infer),
+    Command.SET_MODEL_ARENA: SetHandler(
+        _set_model(ModelMemory.ARENA), lambda engine: engine.inference.arena_bytes
+    ),
+    Command.SET_MODEL_EXT: SetHandler(
+        _set_model(ModelMemory.EXT), lambda engine: engine.inference.external_bytes
+    ),
+    Command.SET_OUTPUT_GPIO_EN: SetHandler(_set_gpio_enable),
+    Command.SET_OUTPUT_GPIO_THRESH: SetHandler(_set_gpio_threshold),
+    Command.SET_OUTPUT_GPIO_MODE: SetHandler(_set_gpio_mode),
+}
+
+
+async def _refuse(_engine: AIEngine, _tensor: int, _array: Array) -> None:
+    raise CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")
+
+
+UNKNOWN_SET: Final = SetHandler(_refuse)

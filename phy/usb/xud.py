@@ -8,6 +8,7 @@ Many packets may cross in one call, which is what one call a packet would do, on
 """
 
 import enum
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
@@ -124,7 +125,7 @@ class InRequest:
 R = TypeVar("R", OutRequest, InRequest)
 
 
-class _Endpoint(Generic[R]):
+class _Endpoint(ABC, Generic[R]):
     """What both directions share: a queue of requests, the halt, and one firmware task that may wait."""
 
     def __init__(self, address: int) -> None:
@@ -222,13 +223,13 @@ class _Endpoint(Generic[R]):
         for request in requests:
             request.finish(status)
 
+    @abstractmethod
     def _serve(self) -> None:
         """Move what can be moved and wake the firmware's task when it has what it waits for."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _forget(self) -> None:
         """Drop what the waiting call had asked for."""
-        raise NotImplementedError
 
 
 class Packets:

@@ -15,8 +15,9 @@ import pytest
 from aisrv import digits, usbip
 from aisrv.protocol import Dialect
 from host_tools.client import AiServer
-from host_tools.errors import BadCommandError, DeviceBusy, ModelError, NoModelError
+from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
 from tests import networks
+from tests.inference.test_tflite_engine import scatter_network, unquantised_network
 
 AISRV = [sys.executable, "-P", "-m", "aisrv"]
 HOST = [sys.executable, "-P", "-m", "host_tools"]
@@ -184,6 +185,22 @@ def test_a_failure_in_the_middle_of_a_run_is_told_as_its_own(address: str) -> No
         with pytest.raises(BadCommandError, match="SET_INPUT_TENSOR failed"):
             server.run(bytes(63))
         assert len(server.run(IMAGES[0].image)) == 10
+
+
+def test_a_model_that_kills_the_interpreter_costs_an_error_not_the_device(address: str) -> None:
+    with AiServer.open(address) as server:
+        with pytest.raises(ModelError, match="killed by SIGABRT"):
+            server.load_model(unquantised_network())
+        server.load_model(digits.model_bytes())
+        assert len(server.run(IMAGES[0].image)) == 10
+
+
+def test_an_input_that_kills_the_interpreter_costs_an_error_not_the_device(address: str) -> None:
+    with AiServer.open(address) as server:
+        server.load_model(scatter_network())
+        with pytest.raises(InferenceError, match="killed by SIGSEGV"):
+            server.run(b"\xff\xff\xff\x7f")
+        assert len(server.run(b"\1\0\0\0")) == 16
 
 
 def test_a_model_of_4_mib_in_external_memory(address: str) -> None:

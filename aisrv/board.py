@@ -1,5 +1,6 @@
 """Boards: what is on one, as values."""
 
+import enum
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,6 +19,15 @@ LONGEST_SERIAL: Final = 126
 
 class BoardError(ValueError):
     """A board that cannot be built; the message says which setting is wrong and why."""
+
+
+class UsbProtocol(enum.Enum):
+    """What a device speaks on its bulk endpoints; the codes overlap, so it is one or the other."""
+
+    AISRV = "aisrv"
+    """The AI server's own commands, in the classic and the design framing."""
+    IOSERVER = "ioserver"
+    """Those of XMOS's later firmware: each engine is a model number, and hosts cannot load models."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +57,7 @@ class Board:
     flash_kib: int = 0
     serial: str | None = None
     """USB serial number; hardware has none."""
+    protocol: UsbProtocol = UsbProtocol.AISRV
 
     def __post_init__(self) -> None:
         if self.tiles not in (1, 2):

@@ -11,7 +11,7 @@ from typing import Final
 import trio
 
 from aisrv.aiengine import aiengine
-from aisrv.board import Board
+from aisrv.board import Board, UsbProtocol
 from aisrv.debug_log import DebugLog
 from aisrv.engine_channel import set_command
 from aisrv.engine_state import AIEngine
@@ -25,6 +25,13 @@ from phy.usb.bus import UsbBus
 from phy.usb.data import UsbData
 from phy.usb.descriptors import aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
+from phy.usb.ioserver import UsbIoserver
+
+DATA_TASKS: Final[dict[UsbProtocol, type[UsbData | UsbIoserver]]] = {
+    UsbProtocol.AISRV: UsbData,
+    UsbProtocol.IOSERVER: UsbIoserver,
+}
+"""The task at the bulk endpoints, by what the device speaks."""
 
 
 class ModelRefused(Exception):
@@ -123,7 +130,8 @@ def _build(board: Board, node: Node, runner: RunnerFactory) -> Device:
 
     every = range(len(engines))
     usb = UsbBus(aisrv_descriptors(board.serial))
-    data = UsbData(usb.out, usb.into, [connect(board.usb_tile, number) for number in every], "usb")
+    clients_of_usb = [connect(board.usb_tile, number) for number in every]
+    data = DATA_TASKS[board.protocol](usb.out, usb.into, clients_of_usb, "usb")
     local = [connect(board.engines[number].tile, number) for number in every]
 
     usb_tile = node.tiles[board.usb_tile]

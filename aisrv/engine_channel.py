@@ -4,6 +4,8 @@ Source: "XCORE AI server: numbers and wire behaviour", section Channel to an AI 
 chained engines and local tasks are such clients.
 """
 
+from typing import Final
+
 from aisrv.arrays import abandon_array_steps, array_tail_steps, receive_array_steps, send_array_steps
 from aisrv.protocol import Status
 from aisrv.xcore.chanend import ChanEnd
@@ -13,6 +15,12 @@ from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
 
 MAX_ARRAY = 64 * 1024 * 1024
 """Bytes that a client accepts of an answer; an engine's tensors are far smaller."""
+
+RESET_VARIABLES: Final = 0x180
+"""A SET without data that the AI server's commands lack: the model's variable tensors get their first values.
+
+Tasks on the device use it; the code does not fit into the byte that commands have on most wires.
+"""
 
 
 def _command_steps(c: ChanEnd, command: int, tensor: int) -> Steps[None]:

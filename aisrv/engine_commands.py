@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aisrv.arrays import Array
-from aisrv.engine_channel import set_command
+from aisrv.engine_channel import RESET_VARIABLES, set_command
 from aisrv.engine_state import AIEngine, CommandFailed
 from aisrv.inference.memory import ModelMemory
 from aisrv.protocol import GPIO_COUNT, SERVER_ID, Command, GpioMode, Status
@@ -89,6 +89,10 @@ async def _start_infer(engine: AIEngine, _tensor: int, array: Array) -> None:
         engine.gpio.update(engine.inference.output(0))
     if engine.chain is not None:
         await _push_outputs(engine, engine.chain)
+
+
+async def _reset_variables(engine: AIEngine, _tensor: int, _array: Array) -> None:
+    await engine.inference.reset_variables()
 
 
 async def _push_outputs(engine: AIEngine, chain: ChanEnd) -> None:
@@ -172,6 +176,7 @@ def _largest_input(engine: AIEngine) -> int:
 SET_HANDLERS: Final[dict[int, SetHandler]] = {
     Command.SET_INPUT_TENSOR: SetHandler(_set_input_tensor, _largest_input),
     Command.START_INFER: SetHandler(_start_infer),
+    RESET_VARIABLES: SetHandler(_reset_variables),
     Command.SET_MODEL_ARENA: SetHandler(
         _set_model(ModelMemory.ARENA), lambda engine: engine.inference.arena_bytes
     ),

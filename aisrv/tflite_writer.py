@@ -64,6 +64,7 @@ OPERATORS: Final[Mapping[int, OperatorKind]] = {
     BuiltinOperator.QUANTIZE: OperatorKind("QuantizeOptions", 2),
     BuiltinOperator.RESHAPE: OperatorKind("ReshapeOptions", 1),
     BuiltinOperator.SOFTMAX: OperatorKind("SoftmaxOptions", 2),
+    BuiltinOperator.SVDF: OperatorKind("SVDFOptions", 3),
 }
 """The operators that can be given options: one line teaches the writer another."""
 

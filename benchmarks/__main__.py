@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-BENCHMARKS = ("substrate", "usbip", "device")
+BENCHMARKS = ("substrate", "usbip", "device", "many_devices", "peers")
 
 
 def main() -> None:

@@ -166,7 +166,7 @@ def _milliseconds(timeout: float | None) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class Found:
     """A device that a backend enumerated, and what its descriptor says."""
 
     device: object
@@ -175,14 +175,14 @@ class _Found:
     """Number of its bus and of the device on it, such as 1-4; changes when it is plugged in again."""
 
 
-def find(backend: Any) -> list[_Found]:  # noqa: ANN401 - pyusb has no types
+def find(backend: Any) -> list[Found]:  # noqa: ANN401 - pyusb has no types
     """The AI servers that a backend sees, known by vendor and product number."""
     found = []
     with _translated("looking for devices"):
         for device in backend.enumerate_devices():
             descriptor = backend.get_device_descriptor(device)
             if (descriptor.idVendor, descriptor.idProduct) == (USB_VENDOR_ID, USB_PRODUCT_ID):
-                found.append(_Found(device, descriptor, f"{descriptor.bus}-{descriptor.address}"))
+                found.append(Found(device, descriptor, f"{descriptor.bus}-{descriptor.address}"))
     return found
 
 
@@ -191,7 +191,7 @@ def open_usb(spec: str) -> UsbTransport:
     backend = _libusb()
     found = find(backend)
     if spec:
-        wanted = [one for one in found if spec in (one.location, _strings(backend, one).serial)]
+        wanted = [one for one in found if spec in (one.location, describe(backend, one).serial)]
     else:
         wanted = found
     if not wanted:
@@ -211,7 +211,7 @@ def list_usb(spec: str) -> list[DeviceInfo]:
     backend = _libusb()
     devices = []
     for one in find(backend):
-        strings = _strings(backend, one)
+        strings = describe(backend, one)
         if not spec or spec in (one.location, strings.serial):
             devices.append(strings)
     return devices
@@ -227,7 +227,7 @@ def _libusb() -> Any:  # noqa: ANN401 - pyusb has no types
     return backend
 
 
-def _strings(backend: Any, found: _Found) -> DeviceInfo:  # noqa: ANN401 - pyusb has no types
+def describe(backend: Any, found: Found) -> DeviceInfo:  # noqa: ANN401 - pyusb has no types
     """What a device says of itself; a device that cannot be opened is still listed, with the reason."""
     try:
         handle = backend.open_device(found.device)

@@ -1,12 +1,14 @@
 """Devices that a USB/IP server exports, opened and listed by `HOST[:PORT][/BUSID]`."""
 
+from dataclasses import replace
+
 from aisrv.protocol import USB_MANUFACTURER, USB_PRODUCT, USB_PRODUCT_ID, USB_VENDOR_ID
 from aisrv.usbip import PORT, DeviceRecord
 from host_tools import usbip_client
 from host_tools.errors import BadAddressError, DeviceNotFound
 from host_tools.pyusb_backend import Device, get_backend
 from host_tools.transports import DeviceInfo
-from host_tools.usb_transport import UsbTransport
+from host_tools.usb_transport import Found, UsbTransport, describe
 
 
 def open_usbip(spec: str) -> UsbTransport:
@@ -25,14 +27,19 @@ def open_usbip(spec: str) -> UsbTransport:
 
 
 def list_usbip(spec: str) -> list[DeviceInfo]:
-    """The AI servers that a USB/IP server exports; none of them is opened."""
+    """The AI servers that a USB/IP server exports; each that no host has is opened to ask for its names."""
     address, busid = _split(spec)
-    return [
-        # Vendor and product number say what it is; the list of a server carries no names.
-        DeviceInfo(f"usbip:{address}/{record.busid}", USB_PRODUCT, USB_MANUFACTURER)
-        for record in _exported(address)
-        if busid in ("", record.busid)
-    ]
+    return [_describe(address, record) for record in _exported(address) if busid in ("", record.busid)]
+
+
+def _describe(address: str, record: DeviceRecord) -> DeviceInfo:
+    backend, device = get_backend(address), Device(record)
+    found = Found(device, backend.get_device_descriptor(device), record.busid)
+    info = replace(describe(backend, found), address=f"usbip:{address}/{record.busid}")
+    if info.product:
+        return info
+    # Vendor and product number say what it is; the list of a server carries no names.
+    return replace(info, product=USB_PRODUCT, manufacturer=USB_MANUFACTURER)
 
 
 def _exported(address: str) -> list[DeviceRecord]:

@@ -65,6 +65,25 @@ def two_input_add_network(length: int = 16) -> bytes:
     return adding_network(2, 1, length)
 
 
+def summing_network() -> bytes:
+    """The sum of the last three inputs, float [1, 4]: they are kept in a variable tensor."""
+    tensors = (
+        Tensor("input", (1, 4), TensorType.FLOAT32),
+        Tensor.constant("feature", np.eye(4, dtype=np.float32)),
+        Tensor.constant("time", np.ones((4, 3), np.float32)),
+        Tensor("state", (1, 12), TensorType.FLOAT32, is_variable=True),
+        Tensor("sum", (1, 4), TensorType.FLOAT32),
+    )
+    inputs = ("input", "feature", "time", ABSENT, "state")
+    operator = Operator(BuiltinOperator.SVDF, inputs, ("sum",), {"rank": 1})
+    return bytes(Model(tensors, (operator,), ("input",), ("sum",), "sums"))
+
+
+def floats(*values: float) -> bytes:
+    """Bytes of a float tensor."""
+    return np.array(values, np.float32).tobytes()
+
+
 @functools.cache
 def mmac_network() -> bytes:
     """An image classifier of MMAC_MACS multiply-accumulates: int8 [1, 96, 96, 3] to 10 scores."""

@@ -1,5 +1,6 @@
 """One host that has imported a device: the byte stream between its socket and the device's requests."""
 
+import mmap
 import socket
 import struct
 from collections.abc import Awaitable, Callable
@@ -50,14 +51,16 @@ class Connection:
         self._socket = socket.socket(fileno=sock.detach())
         self._socket.setblocking(False)
         self._sender = Sender(self._socket)
+        self._bus = bus
         self._requests = Requests(bus, devid, self._sender.put)
-        self._buffer = memoryview(bytearray(RECEIVE_BUFFER))
+        # Of pages that take no memory before they are used: most hosts never send so much at once.
+        self._buffer = memoryview(mmap.mmap(-1, RECEIVE_BUFFER))
         self._start = self._end = 0
         self._fed: OutRequest | None = None
         self._missing = 0
 
     async def run(self) -> None:
-        """Serve until the host closes the connection.
+        """Serve until the host closes the connection, or the device leaves its bus.
 
         Raises UsbipError for bytes that are no message, OSError where the connection broke.
         """
@@ -73,12 +76,17 @@ class Connection:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(until_failure, self._sender.run)
+                nursery.start_soon(until_failure, self._until_unplugged)
                 await until_failure(self._read)
             for failure in failures:
                 raise failure
         finally:
             trio.lowlevel.notify_closing(self._socket)
             self._socket.close()
+
+    async def _until_unplugged(self) -> None:
+        await self._bus.wait_unplugged()
+        self._sender.flush()  # what the device answered before still reaches the host
 
     async def _read(self) -> None:
         needed = HEADER_SIZE

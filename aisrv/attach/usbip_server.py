@@ -29,6 +29,9 @@ KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 BACKLOG: Final = 64
 
+BUS_DEVICES: Final = 127
+"""Devices that one bus can address (Universal Serial Bus Specification 2.0, section 9.4.6)."""
+
 
 @dataclass(slots=True)
 class Export:
@@ -41,12 +44,13 @@ class Export:
     imported_by: str | None = field(default=None)
 
 
-def export(bus: HostPort, busid: str, number: int = 1) -> Export:
-    """Describe a device for export; `busid` is what hosts ask for, such as `1-1`."""
+def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> Export:
+    """Describe a device for export: `busid` is what hosts ask for, such as `1-1`, `number` its address."""
     device, configuration = bus.descriptors.device, bus.descriptors.configuration
     record = DeviceRecord(
         busid=busid,
         path=f"/sys/devices/aisrv/{busid}",
+        bus_number=bus_number,
         device_number=number,
         vendor=device.vendor,
         product=device.product,
@@ -63,6 +67,15 @@ def export(bus: HostPort, busid: str, number: int = 1) -> Export:
         for each in configuration.interfaces
     )
     return Export(record, bus, interfaces)
+
+
+def export_all(buses: Sequence[HostPort]) -> list[Export]:
+    """Describe devices for export as 1-1, 1-2 and so on; those past `BUS_DEVICES` go on as 2-1, 2-2."""
+    places = [divmod(number, BUS_DEVICES) for number in range(len(buses))]
+    return [
+        export(bus, f"{before + 1}-{port + 1}", port + 1, before + 1)
+        for bus, (before, port) in zip(buses, places, strict=True)
+    ]
 
 
 class UsbipServer:

@@ -60,9 +60,7 @@ _OPTIONS = (
     click.option(
         "--model-memory",
         type=click.Choice(["arena", "ext"]),
-        default="arena",
-        show_default=True,
-        help="Memory that the models are loaded to.",
+        help="Memory that the models are loaded to. [default: arena; with --protocol ioserver: ext]",
     ),
 )
 

@@ -1,5 +1,7 @@
 """`aisrv exec`: run a program against a private device."""
 
+import logging
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,41 +10,91 @@ from typing import Any
 import click
 import trio
 
-from aisrv.board import Board
-from aisrv.commands.board_options import board_options, make_board
+from aisrv.attach.preload import Preload, PreloadError, serve_preload
+from aisrv.board import Board, UsbProtocol
+from aisrv.commands.board_options import board_options
 from aisrv.commands.logs import start_logging, verbose_option
-from aisrv.commands.run import first_error, serve_device
+from aisrv.commands.number_of_devices import devices_option, number_boards
+from aisrv.commands.port_options import PortOptions, port_options
+from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
+from aisrv.commands.run import first_error, serve_devices
 from aisrv.device import ModelRefused
 from aisrv.xcore.traps import XcoreError
 from host_tools.launcher import environment, run_program
+from phy.usb.fault_plan import Fault
+
+logger = logging.getLogger(__name__)
 
 
-async def exec_program(argv: Sequence[str], board: Board, models: Sequence[Path], memory: str) -> int:
-    """Run a program that finds the device where it looks for USB; returns its exit code as a shell would."""
-    async with serve_device(board, "127.0.0.1", 0, models, memory) as (_, address):
-        return await run_program(argv, environment(address))
+async def exec_program(
+    argv: Sequence[str], boards: Sequence[Board], models: Sequence[Path], memory: str, options: PortOptions
+) -> int:
+    """Run a program that finds the devices where it looks for USB; returns its exit code as a shell would."""
+    async with (
+        serve_devices(boards, "127.0.0.1", 0, models, memory, options) as (ports, address),
+        trio.open_nursery() as nursery,
+    ):
+        variables = environment(address)
+        try:
+            preload: Preload = await nursery.start(serve_preload, ports)
+        except PreloadError as error:
+            level = logging.INFO if is_python(argv[0]) else logging.WARNING
+            logger.log(level, "%s; without it only Python programs on pyusb find the device", error)
+        else:
+            variables = preload.environment(variables)
+        code = await run_program(argv, variables)
+        nursery.cancel_scope.cancel()
+    return code
+
+
+def is_python(program: str) -> bool:
+    """Whether a program is a Python interpreter, by its name, or a script for one, by its first line."""
+    if Path(program).name.startswith("python"):
+        return True
+    path = shutil.which(program)
+    if path is None:
+        return False
+    try:
+        with Path(path).open("rb") as file:
+            first = file.readline(256)
+    except OSError:
+        return False
+    return first.startswith(b"#!") and b"python" in first
 
 
 @click.command("exec", context_settings={"ignore_unknown_options": True})
 @board_options
+@protocol_option
+@devices_option
+@port_options
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
     models: tuple[Path, ...],
-    model_memory: str,
+    model_memory: str | None,
+    protocol: UsbProtocol,
+    devices: int,
+    pcap: Path | None,
+    faults: tuple[Fault, ...],
+    fault_seed: int,
     verbose: int,
     program: tuple[str, ...],
     **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
 ) -> None:
-    """Run PROGRAM against a private virtual device, and end with its exit code.
+    """Run PROGRAM against a private virtual device, or several, and end with its exit code.
 
-    A Python program on pyusb finds the device as if it were plugged in, unmodified.
+    The program finds the device as if it were plugged in, unmodified. A Python program on pyusb always does,
+    any other program on libusb where the package umockdev is installed, unless it is static or setuid.
 
     \b
     Examples:
       aisrv exec -- python tool.py
+      aisrv exec -- lsusb -v -d 20b1:a15e
       aisrv exec --model person.tflite -- python -m pytest tests/hardware
       aisrv exec --engines 2 -- python tool.py --verbose
+      aisrv exec --devices 3 --serial LAB- -- python tool.py
+      aisrv exec --fault nak:in:p=0.1:2s --pcap usb.pcapng -- python tool.py
+      aisrv exec --protocol ioserver --model person.tflite -- python io_server_tool.py
 
     Exit code: the program's; 126 where it cannot be executed, 127 where it does not exist, 128 + n where
     signal n ended it.
@@ -50,7 +102,10 @@ def exec_(
     start_logging(verbose)
     code = 1
     try:
-        code = trio.run(exec_program, program, make_board(**board), models, model_memory)
+        boards = number_boards(make_protocol_board(protocol, len(models), **board), devices)
+        options = PortOptions(pcap, faults, fault_seed)
+        memory = model_memory or MODEL_MEMORY[protocol]
+        code = trio.run(exec_program, program, boards, models, memory, options)
     except* (ModelRefused, OSError, XcoreError) as errors:
         raise click.ClickException(first_error(errors)) from None
     sys.exit(code)

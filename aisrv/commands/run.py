@@ -1,4 +1,4 @@
-"""`aisrv run`: a device in the foreground, served over USB/IP."""
+"""`aisrv run`: devices in the foreground, served over USB/IP."""
 
 import os
 import signal
@@ -12,45 +12,66 @@ import click
 import trio
 
 from aisrv import usbip
-from aisrv.attach.usbip_server import UsbipServer, export
-from aisrv.board import Board
-from aisrv.commands.board_options import MODEL_COMMANDS, board_options, make_board
+from aisrv.attach.usbip_server import UsbipServer, export_all
+from aisrv.board import Board, UsbProtocol
+from aisrv.commands.board_options import MODEL_COMMANDS, board_options
 from aisrv.commands.logs import start_logging, verbose_option
-from aisrv.device import Device, ModelRefused, open_device
+from aisrv.commands.number_of_devices import devices_option, number_boards
+from aisrv.commands.port_options import PortOptions, port_options, stand_before
+from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
+from aisrv.device import ModelRefused, open_devices
 from aisrv.xcore.traps import XcoreError
-
-BUSID = "1-1"
+from phy.usb.bus import HostPort
+from phy.usb.fault_plan import Fault
 
 
 @asynccontextmanager
-async def serve_device(
-    board: Board, host: str, port: int, models: Sequence[Path], memory: str
-) -> AsyncIterator[tuple[Device, str]]:
-    """Run a device, load its models, serve it over USB/IP; gives the device and `HOST:PORT`.
+async def serve_devices(
+    boards: Sequence[Board],
+    host: str,
+    port: int,
+    models: Sequence[Path],
+    memory: str,
+    options: PortOptions | None = None,
+) -> AsyncIterator[tuple[Sequence[HostPort], str]]:
+    """Run a device for each board, load the models into each, serve all of them over one USB/IP server.
 
-    Raises ModelRefused, OSError where the address or a file cannot be had, XcoreError for a board with more
-    than a node has.
+    Gives the hosts' side of the devices, which hosts know as 1-1, 1-2 and so on, and `HOST:PORT`. Raises
+    ModelRefused, OSError where the address or a file cannot be had, XcoreError for a board with more than a
+    node has.
     """
-    if len(models) > len(board.engines):
-        raise ModelRefused(f"{len(models)} models for {len(board.engines)} engines")
-    async with open_device(board) as device:
+    engines = min(len(board.engines) for board in boards)
+    if len(models) > engines:
+        raise ModelRefused(f"{len(models)} models for {engines} engines")
+    async with open_devices(boards) as devices:
         for engine, path in enumerate(models):
             model = await trio.Path(path).read_bytes()
-            await device.load_model(model, engine=engine, command=MODEL_COMMANDS[memory])
-        async with trio.open_nursery() as nursery:
-            server = UsbipServer([export(device.usb, BUSID)])
+            for device in devices:
+                await device.load_model(model, engine=engine, command=MODEL_COMMANDS[memory])
+        async with (
+            stand_before([device.usb for device in devices], options or PortOptions()) as ports,
+            trio.open_nursery() as nursery,
+        ):
+            server = UsbipServer(export_all(ports))
             address, bound = await nursery.start(server.serve, host, port)
-            yield device, f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
+            yield ports, f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
             nursery.cancel_scope.cancel()
 
 
-async def run_device(
-    board: Board, host: str, port: int, models: Sequence[Path], memory: str, *, until_eof: bool
+async def run_devices(
+    boards: Sequence[Board],
+    host: str,
+    port: int,
+    models: Sequence[Path],
+    memory: str,
+    options: PortOptions,
+    *,
+    until_eof: bool,
 ) -> None:
-    """Serve a device until SIGINT or SIGTERM, or with `until_eof` until standard input ends."""
+    """Serve devices until SIGINT or SIGTERM, or with `until_eof` until standard input ends."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with (
-            serve_device(board, host, port, models, memory) as (_, address),
+            serve_devices(boards, host, port, models, memory, options) as (_, address),
             trio.open_nursery() as ends,
         ):
             print(f"aisrv: ready at usbip:{address}", flush=True)
@@ -80,18 +101,26 @@ async def run_device(
     help="TCP port; 0 takes any that is free.",
 )
 @board_options
+@protocol_option
+@devices_option
+@port_options
 @click.option("--until-eof", is_flag=True, help="End when standard input ends, besides SIGINT and SIGTERM.")
 @verbose_option
 def run(
     host: str,
     port: int,
     models: tuple[Path, ...],
-    model_memory: str,
+    model_memory: str | None,
+    protocol: UsbProtocol,
+    devices: int,
+    pcap: Path | None,
+    faults: tuple[Fault, ...],
+    fault_seed: int,
     until_eof: bool,
     verbose: int,
     **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
 ) -> None:
-    """Run a virtual device and serve it over USB/IP until Ctrl-C.
+    """Run a virtual device, or several, and serve it over USB/IP until Ctrl-C.
 
     One line on standard output says when it is ready, and where.
 
@@ -101,12 +130,23 @@ def run(
       aisrv run --port 0 --model person.tflite
       aisrv run --board chained --model first.tflite --model second.tflite
       aisrv run --engines 2 --arena 256K --external 32M --serial LAB-7
+      aisrv run --devices 4 --serial LAB-
+      aisrv run --protocol ioserver --model first.tflite --model second.tflite
+      aisrv run --pcap usb.pcapng --fault stall:in:3
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
     start_logging(verbose)
     try:
         trio.run(
-            lambda: run_device(make_board(**board), host, port, models, model_memory, until_eof=until_eof)
+            lambda: run_devices(
+                number_boards(make_protocol_board(protocol, len(models), **board), devices),
+                host,
+                port,
+                models,
+                model_memory or MODEL_MEMORY[protocol],
+                PortOptions(pcap, faults, fault_seed),
+                until_eof=until_eof,
+            )
         )
     except* (ModelRefused, OSError, XcoreError) as errors:
         raise click.ClickException(first_error(errors)) from None

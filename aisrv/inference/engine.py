@@ -44,6 +44,9 @@ class Runner(Protocol):
     async def invoke(self) -> None:
         """Run the model once; InvokeError."""
 
+    async def reset_variables(self) -> None:
+        """Have the next `invoke` start with the variables of a model that was just loaded."""
+
     async def close(self) -> None:
         """Forget the model."""
 
@@ -170,6 +173,11 @@ class InferenceEngine:
         start = time.perf_counter()
         await self._loaded.runner.invoke()
         self._host_seconds = time.perf_counter() - start
+
+    async def reset_variables(self) -> None:
+        """Give what the model keeps from run to run its first value; inputs and outputs stay as they are."""
+        if self._loaded is not None and any(tensor.is_variable for tensor in self._loaded.model.tensors):
+            await self._loaded.runner.reset_variables()
 
     def print_profiler_summary(self) -> str:
         """Tell what the last run took on the modelled device, by operator and by class, and on this host."""

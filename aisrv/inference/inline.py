@@ -29,6 +29,7 @@ class InlineInterpreter:
         """Make one that is not loaded; ValueError for an unknown kind."""
         self._spec = interpreter_spec(kind)
         self._interpreter: Interpreter | None = None
+        self._model = b""
         self._layout = TensorLayout((), ())
         self._inputs: list[memoryview] = []
         self._outputs: list[memoryview] = []
@@ -57,6 +58,7 @@ class InlineInterpreter:
             raise ModelError(f"loading the model: {describe(error)}") from error
         self._inputs, self._outputs = self._layout.views(memoryview(bytearray(self._layout.nbytes)))
         self._interpreter = interpreter
+        self._model = model
 
     async def invoke(self) -> None:
         """Run the model once on the inputs as they are; InvokeError with the reason."""
@@ -68,6 +70,13 @@ class InlineInterpreter:
         except Exception as error:
             raise InvokeError(f"running the model: {describe(error)}") from error
 
+    async def reset_variables(self) -> None:
+        """Load the model into a new interpreter, whose variables have their first values."""
+        await trio.lowlevel.checkpoint()
+        if self._interpreter is not None:
+            self._interpreter = create_interpreter(self._spec)
+            self._interpreter.load(self._model)
+
     async def close(self) -> None:
         """Forget the model. Views of its tensors stay readable."""
         self._release()
@@ -75,6 +84,7 @@ class InlineInterpreter:
 
     def _release(self) -> None:
         self._interpreter = None
+        self._model = b""
         self._layout = TensorLayout((), ())
         self._inputs, self._outputs = [], []
 

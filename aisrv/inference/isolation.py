@@ -105,6 +105,11 @@ class IsolatedInterpreter:
         except (_WorkerFailure, OSError) as failure:
             raise InvokeError(str(failure)) from None
 
+    async def reset_variables(self) -> None:
+        """Kill the worker: the next `invoke` starts one whose variables have their first values."""
+        self._stop()
+        await trio.lowlevel.checkpoint()
+
     async def close(self) -> None:
         """Kill the worker and forget the model. Views of its tensors stay readable."""
         self._release()

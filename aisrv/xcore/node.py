@@ -8,6 +8,7 @@ import logging
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import cached_property
 from typing import Final, Literal, TypeVarTuple
 
 import trio
@@ -48,9 +49,14 @@ class Node:
         self.core_clock_mhz: Final = core_clock_mhz
         self.switch: Final = Switch()
         self.clock: Final = Clock()
-        self.random: Final = random.Random(seed)  # noqa: S311 - chooses among ready events, keeps no secret
+        self._seed = seed
         self.tracer: Tracer | None = None
         self.tiles: Final = tuple(Tile(self, tile) for tile in range(tiles))
+
+    @cached_property
+    def random(self) -> random.Random:
+        """Chooses among ready events; made at its first use, as its state is larger than that of a core."""
+        return random.Random(self._seed)  # noqa: S311 - keeps no secret
 
     def channel(self, a: Tile, b: Tile) -> Channel:
         """Allocate an end on each tile and make each the other's destination."""

@@ -4,7 +4,6 @@ While a route is open its destination belongs to its source; other sources queue
 XCORE substrate", section Tokens and channel ends.
 """
 
-from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from aisrv.xcore.steps import Steps
@@ -33,7 +32,7 @@ class RoutedEnd(TokenBuffer):
 
     def __init__(self, tile: "Tile", number: int) -> None:
         super().__init__(tile, number)
-        self._claims: deque[RoutedEnd] = deque()  # ends that wait for their route to this one
+        self._claims: list[RoutedEnd] = []  # ends that wait for their route to this one: few, mostly none
         self._destination: int | None = None
         self._route: RoutedEnd | None = None
         self._dropping = False  # a route to nobody is open
@@ -111,7 +110,7 @@ class RoutedEnd(TokenBuffer):
         self._route = None
         if self._node.tracer is not None:
             self._node.tracer.route_closed(self, target)
-        target._source = target._claims.popleft() if target._claims else None
+        target._source = target._claims.pop(0) if target._claims else None
         if target._source is not None:
             self._switch.step(target._source)
 

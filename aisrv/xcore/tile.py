@@ -26,6 +26,8 @@ Ts = TypeVarTuple("Ts")
 class _Pool:
     """Numbers of one kind of resource, lowest first."""
 
+    __slots__ = ("_count", "_kind", "_tile", "_used")
+
     def __init__(self, tile: "Tile", kind: str, count: int) -> None:
         self._tile = tile
         self._kind = kind

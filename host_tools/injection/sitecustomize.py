@@ -3,6 +3,8 @@
 Python imports a module of this name at its start. With this directory on PYTHONPATH and AISRV_USBIP set to
 HOST:PORT, `usb.backend.libusb1.get_backend` returns the backend for that USB/IP server, both when
 `usb.core.find` asks for it and when the program does. `host_tools.launcher.environment` sets both variables.
+Where umockdev's library is in LD_PRELOAD as well, libusb reaches the device by itself: pyusb has its own
+backend then, and ours where there is no libusb.
 
 The program may run in a virtual environment that has pyusb but not this project. So the few modules that are
 needed are loaded from their files, under names of their own: to the program nothing else becomes importable.
@@ -16,7 +18,7 @@ import sys
 
 TYPE_CHECKING = False  # as typing has it, whose import would slow every start
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from importlib.abc import Loader
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 _TARGET = "usb.backend.libusb1"
 _VARIABLE = "AISRV_USBIP"
+_PRELOAD_LIBRARY = "libumockdev-preload"
 _OLDEST_PYTHON = (3, 8)
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would slow every start
 _ROOT = os.path.dirname(os.path.dirname(_HERE))  # noqa: PTH120
@@ -69,12 +72,26 @@ class PatchingLoader:
                 "aisrv: the virtual device needs Python {}.{} or later\n".format(*_OLDEST_PYTHON)
             )
         else:
-            module.__dict__["get_backend"] = get_backend
+            own = module.__dict__["get_backend"]
+            module.__dict__["get_backend"] = preferring(own) if _is_preloaded() else get_backend
 
 
 def get_backend(find_library: Any = None) -> Any:  # noqa: ANN401, ARG001 - pyusb's signature, no types
     """The backend for the server that AISRV_USBIP names, in place of libusb's."""
     return PRIVATE_MODULES.load("host_tools.pyusb_backend").get_backend(os.environ[_VARIABLE])
+
+
+def preferring(own: Callable[..., Any]) -> Callable[..., Any]:
+    """A `get_backend` that gives libusb's backend, which the preload library serves, or ours without it."""
+
+    def get_backend_of_either(find_library: Any = None) -> Any:  # noqa: ANN401 - pyusb's signature, no types
+        return own(find_library=find_library) or get_backend(find_library)
+
+    return get_backend_of_either
+
+
+def _is_preloaded() -> bool:
+    return _PRELOAD_LIBRARY in os.environ.get("LD_PRELOAD", "")
 
 
 class PrivateModules:

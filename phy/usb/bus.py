@@ -68,6 +68,9 @@ class HostPort(Protocol):
     def reset(self) -> None:
         """Reset the bus, as a host does on plugging in, and on unplugging."""
 
+    async def wait_unplugged(self) -> None:
+        """Wait until the device leaves the bus by itself, maybe for ever; `reset` brings it back."""
+
 
 class UsbBus:
     """One device on its bus."""
@@ -129,6 +132,10 @@ class UsbBus:
         for request in requests:
             request.abort()
         self.configure(0)
+
+    async def wait_unplugged(self) -> None:
+        """Wait for ever: this device does not leave its bus."""
+        await trio.sleep_forever()
 
     # The firmware's side.
 

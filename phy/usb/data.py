@@ -11,6 +11,7 @@ from typing import Final
 from aisrv.engine_channel import abandon_set, begin_get, begin_set, end_set, receive_piece, set_command
 from aisrv.protocol import PACKET_SIZE, CommandPacket, Dialect, ProtocolError, Status, is_set
 from aisrv.xcore.chanend import ChanEnd
+from phy.usb.halts import halt_until_cleared
 from phy.usb.xud import InEndpoint, OutEndpoint, Packets, UsbReset
 
 logger = logging.getLogger(__name__)
@@ -116,8 +117,4 @@ class UsbData:
         if packet.dialect is Dialect.DESIGN:
             await self._in.set_buffer(status.to_bytes(4, "little"))
         elif status:
-            self._out.check_reset()  # a halt must not hit the configuration that came after the command
-            self._in.halt()
-            self._out.halt()
-            await self._out.wait_halt_cleared()
-            await self._in.wait_halt_cleared()
+            await halt_until_cleared(self._out, self._in)

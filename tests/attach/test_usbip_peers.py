@@ -12,6 +12,9 @@ import pytest
 import trio
 import usbip
 
+from aisrv.attach.usbip_server import UsbipServer, export_all
+from aisrv.board import Board
+from aisrv.device import open_devices
 from phy.usb.bus import UsbBus
 from tests.attach.rig import DEVICE_DESCRIPTOR, Rig, idle, loopback, pattern, served
 
@@ -149,6 +152,30 @@ async def test_package_is_refused_a_device_in_use() -> None:
 
     async with served(idle) as rig:
         await with_peer(rig, use)
+
+
+async def test_package_talks_to_each_of_several_devices() -> None:
+    """Whole devices, with their engines: GET_ID, and a serial number that differs."""
+
+    def use(transport: Transport) -> list[tuple[bytes, str]]:
+        answers = []
+        for busid in ("1-2", "1-1"):
+            with usbip.open(busid=busid, transport=transport) as handle:
+                assert handle.bulk_out(0x01, b"\x10\0\0") == 3
+                identity = handle.bulk_in(0x81, 512)
+                serial = handle.control(0x80, 6, 0x0304, 0x0409, 255)
+                answers.append((identity, serial[2:].decode("utf-16-le")))
+        return answers
+
+    boards = [Board(serial="LAB-1"), Board(serial="LAB-2")]
+    async with open_devices(boards) as devices, trio.open_nursery() as nursery:
+        server = UsbipServer(export_all([device.usb for device in devices]))
+        _, port = await nursery.start(server.serve, "127.0.0.1", 0)
+        transport = Transport("127.0.0.1", port)
+        answers = await trio.to_thread.run_sync(use, transport)
+        transport.close_all()
+        nursery.cancel_scope.cancel()
+    assert answers == [(b"\x78\x56\x34\x12", "LAB-2"), (b"\x78\x56\x34\x12", "LAB-1")]
 
 
 # The tool. Listing needs no kernel module.

@@ -1,0 +1,59 @@
+"""The messages of umockdev's preload library as values: what an intercepted call says to a device server.
+
+Each message is three native unsigned longs: a command and two arguments. Memory that the client sends, and
+that it is to take, follows as bare bytes. The protocol has no version and no document; it is the same from
+umockdev 0.16 to 0.19. Source: "Ways for a host program to reach the virtual device", section Preload server.
+"""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final, Self
+
+LIBRARY: Final = "libumockdev-preload.so.0"
+PACKAGE: Final = "umockdev"
+"""Debian's package that holds the library."""
+
+_MESSAGE: Final = struct.Struct("@3L")
+MESSAGE_SIZE: Final = _MESSAGE.size
+_WORD_MASK: Final = (1 << 8 * struct.calcsize("@L")) - 1
+
+
+class WireError(ValueError):
+    """Bytes that are no message of the preload library."""
+
+
+class Command(enum.IntEnum):
+    """First word of a message."""
+
+    IOCTL = 1
+    """From the client: request code, argument."""
+    DONE = 3
+    """To the client: result, errno. Ends the call."""
+    READ_MEMORY = 5
+    """To the client: address, length. It answers with that many bytes."""
+    WRITE_MEMORY = 6
+    """To the client: address, length. That many bytes follow."""
+    READ = 7
+    """From the client: address, length of its buffer."""
+    WRITE = 8
+    """From the client: address, length of its data."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message."""
+
+    command: int
+    first: int = 0
+    second: int = 0
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read three words; another number of bytes is a WireError."""
+        if len(data) != MESSAGE_SIZE:
+            raise WireError(f"a message of the preload library has {MESSAGE_SIZE} bytes, not {len(data)}")
+        return cls(*_MESSAGE.unpack(data))
+
+    def __bytes__(self) -> bytes:
+        return _MESSAGE.pack(self.command, self.first & _WORD_MASK, self.second & _WORD_MASK)

@@ -1,0 +1,143 @@
+"""The data task of a device that speaks the "ioserver" protocol; each model number is an AI engine.
+
+It stands where `UsbData` stands in a device that speaks the AI server's own protocol. Sources:
+lib_tflite_micro, `src/ioserver.c`, function `ioserver_usb_ep`; docs/ioserver.md, which tells where this task
+differs because the firmware would stop there.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final
+
+from aisrv.engine_channel import RESET_VARIABLES, begin_get, get_command, receive_piece, set_command
+from aisrv.ioserver_protocol import IoserverCommand, IoserverPacket, padded_length
+from aisrv.protocol import PACKET_SIZE, Command, ProtocolError, Status
+from aisrv.xcore.chanend import ChanEnd
+from phy.usb.halts import halt_until_cleared
+from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
+
+logger = logging.getLogger(__name__)
+
+BURST: Final = 128 * PACKET_SIZE
+"""Bytes that are passed on in one go where they are there already."""
+
+
+class _Refused(Exception):
+    """The command fails; both endpoints halt."""
+
+
+class UsbIoserver:
+    """The two bulk endpoints and the channel ends to the engines, by model number."""
+
+    def __init__(self, out: OutEndpoint, into: InEndpoint, engines: Sequence[ChanEnd], name: str) -> None:
+        self._out = out
+        self._in = into
+        self._engines = engines
+        self._name = name
+
+    async def run(self) -> None:
+        """Serve commands for ever; a reset of the bus abandons the one in hand."""
+        while True:
+            try:
+                await self._serve_command()
+            except UsbReset:
+                self._out.acknowledge_reset()
+                self._in.acknowledge_reset()
+
+    async def _serve_command(self) -> None:
+        packets = await self._out.get_buffer()
+        if not packets.data:
+            logger.debug("%s: empty packet ignored", self._name)  # hosts send one after RESET
+            return
+        try:
+            packet = IoserverPacket.from_bytes(packets.data)
+        except ProtocolError as error:
+            logger.warning("%s: packet ignored: %s", self._name, error)
+            return
+        handler = _HANDLERS.get(packet.command)
+        if handler is None:
+            logger.warning("%s: unknown ioserver command %d ignored", self._name, packet.command)
+            return
+        try:
+            await handler(self, packet)
+        except _Refused as refusal:
+            logger.warning(
+                "%s: %s, model %d, tensor %d: %s; both endpoints halt",
+                self._name,
+                IoserverCommand(packet.command).name,
+                packet.model,
+                packet.tensor,
+                refusal,
+            )
+            await halt_until_cleared(self._out, self._in)
+
+    def _engine(self, packet: IoserverPacket) -> ChanEnd:
+        """The channel to a model, and to model 0 for a number that there is not, as in the firmware."""
+        if packet.model < len(self._engines):
+            return self._engines[packet.model]
+        logger.warning("%s: there is no model %d, using model 0", self._name, packet.model)
+        return self._engines[0]
+
+    async def _invoke(self, packet: IoserverPacket) -> None:
+        await self._out.get_buffer()
+        _check(await set_command(self._engine(packet), Command.START_INFER))
+
+    async def _send_output(self, packet: IoserverPacket) -> None:
+        c = self._engine(packet)
+        _check(await begin_get(c, Command.GET_OUTPUT_TENSOR, packet.tensor))
+        last = False
+        while not last:
+            data, last = await receive_piece(c, BURST)
+            try:
+                await self._in.set_buffer(data.ljust(padded_length(len(data)), b"\0"), last=last)
+            except UsbReset:
+                while not last:
+                    _, last = await receive_piece(c, BURST)
+                raise
+
+    async def _receive_input(self, packet: IoserverPacket) -> None:
+        # The number is judged before the data come, so that it is the write of the data that fails.
+        c = self._engine(packet)
+        status, word = await get_command(c, Command.GET_INPUT_TENSOR_LENGTH, packet.tensor)
+        _check(status)
+        data = await self._receive(int.from_bytes(word, "little"))
+        _check(await set_command(c, Command.SET_INPUT_TENSOR, packet.tensor, data))
+
+    async def _receive(self, length: int) -> bytes:
+        """Receive the data of a tensor of `length` bytes, which may be padded to whole words."""
+        room = padded_length(length)
+        data = bytearray()
+        ended = False
+        while not ended:
+            # No packet past the first that is too many: a write that has more of them must fail.
+            wanted = (room - len(data)) // PACKET_SIZE * PACKET_SIZE + PACKET_SIZE
+            packets = await self._out.get_buffer(min(BURST, wanted))
+            data += packets.data
+            ended = packets.short
+            if len(data) > room:
+                raise _Refused(f"the tensor has {length} bytes, the host sends more")
+        if len(data) < length:
+            raise _Refused(f"the tensor has {length} bytes, the host sent {len(data)}")
+        return bytes(data[:length])
+
+    async def _reset(self, packet: IoserverPacket) -> None:
+        _check(await set_command(self._engine(packet), RESET_VARIABLES))
+
+    async def _exit(self, _packet: IoserverPacket) -> None:
+        logger.info("%s: the host is done, all models are reset", self._name)
+        for c in self._engines:
+            _check(await set_command(c, RESET_VARIABLES))
+
+
+def _check(status: Status) -> None:
+    if status:
+        raise _Refused(f"the engine answered {status!r}")
+
+
+_HANDLERS: Final[dict[int, Callable[[UsbIoserver, IoserverPacket], Awaitable[None]]]] = {
+    IoserverCommand.INVOKE: UsbIoserver._invoke,
+    IoserverCommand.TENSOR_SEND_OUTPUT: UsbIoserver._send_output,
+    IoserverCommand.TENSOR_RECV_INPUT: UsbIoserver._receive_input,
+    IoserverCommand.RESET: UsbIoserver._reset,
+    IoserverCommand.EXIT: UsbIoserver._exit,
+}

@@ -1,0 +1,110 @@
+"""Events of USB requests as Linux's usbmon records them.
+
+Source: Documentation/usb/usbmon.rst of the Linux kernel, "Raw binary format and API"; which events carry data
+and a SETUP packet, from drivers/usb/mon/mon_bin.c.
+"""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+LINKTYPE_USB_LINUX_MMAPPED: Final = 220
+"""Link type of packets that start with the 64-byte header."""
+
+_HEADER: Final = struct.Struct("<Q4BH2sqiiII8siiII")
+HEADER_SIZE: Final = _HEADER.size
+
+IN_PROGRESS: Final = -115
+"""Status of a request that is submitted: EINPROGRESS."""
+
+_FLAG_DIRECTION_IN: Final = 0x200
+_FLAG_ZERO_PACKET: Final = 0x40
+_ABSENT: Final = b"-"
+_PRESENT: Final = b"\0"
+
+
+class EventType(enum.IntEnum):
+    """What happened to a request."""
+
+    SUBMIT = ord("S")
+    COMPLETE = ord("C")
+    ERROR = ord("E")
+    """The submission failed."""
+
+
+class TransferType(enum.IntEnum):
+    """Kinds of transfers, in usbmon's numbering."""
+
+    ISOCHRONOUS = 0
+    INTERRUPT = 1
+    CONTROL = 2
+    BULK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class UsbmonEvent:
+    """One event of one request (URB)."""
+
+    urb: int
+    """Number that the events of a request share."""
+    event: EventType
+    transfer: TransferType
+    endpoint: int
+    """Address; for endpoint 0, bit 7 is the direction of the data stage."""
+    device: int
+    bus: int
+    timestamp: int
+    """Nanoseconds since 1970."""
+    status: int
+    """0 or a negative errno of Linux."""
+    length: int
+    """SUBMIT: bytes sent or asked for. COMPLETE: bytes that went across."""
+    data: bytes = b""
+    """The data, or the first of them."""
+    setup: bytes | None = None
+    """Of a control request's SUBMIT."""
+    zero_packet: bool = False
+
+    @property
+    def carries_data(self) -> bool:
+        """Whether the event is the one of its direction that has the data."""
+        inwards = bool(self.endpoint & 0x80)
+        return (self.event is EventType.COMPLETE) if inwards else (self.event is EventType.SUBMIT)
+
+    @property
+    def original_length(self) -> int:
+        """Bytes of header and all data, whatever part of them is kept."""
+        return HEADER_SIZE + (self.length if self.carries_data else 0)
+
+    def __bytes__(self) -> bytes:
+        inwards = bool(self.endpoint & 0x80)
+        flags = (_FLAG_DIRECTION_IN if inwards else 0) | (_FLAG_ZERO_PACKET if self.zero_packet else 0)
+        seconds, nanoseconds = divmod(self.timestamp, 1_000_000_000)
+        header = _HEADER.pack(
+            self.urb,
+            self.event,
+            self.transfer,
+            self.endpoint,
+            self.device,
+            self.bus,
+            (_ABSENT if self.setup is None else _PRESENT) + self._data_flag(inwards),
+            seconds,
+            nanoseconds // 1000,
+            self.status,
+            self.length,
+            len(self.data),
+            self.setup or bytes(8),
+            0,
+            0,
+            flags,
+            0,
+        )
+        return header + self.data
+
+    def _data_flag(self, inwards: bool) -> bytes:
+        if self.event is EventType.ERROR:
+            return b"E"
+        if self.carries_data:
+            return _PRESENT
+        return b"<" if inwards else b">"

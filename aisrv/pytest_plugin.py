@@ -82,7 +82,7 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
 
         from aisrv.attach.inprocess import TransferFailed
         from host_tools.errors import Stalled, TransferError, TransferTimeout
-        from phy.usb.xud import TransferStatus
+        from phy.usb.requests import TransferStatus
 
         if isinstance(error, trio.TooSlowError):
             raise TransferTimeout("the device did not answer in time") from error

@@ -12,7 +12,7 @@ from aisrv.commands.port_options import PortOptions, port_options, stand_before
 from phy.usb.bus import UsbBus
 from phy.usb.descriptors import aisrv_descriptors
 from phy.usb.fault_plan import Fault, Kind, Nth
-from phy.usb.xud import TransferStatus
+from phy.usb.requests import TransferStatus
 
 
 @click.command()

@@ -12,7 +12,7 @@ import trio
 from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
 from phy.usb.bus import ControlRequest, HostPort
 from phy.usb.descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
-from phy.usb.xud import InRequest, OutRequest, TransferStatus
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
 
 
 class TransferFailed(Exception):

@@ -26,7 +26,7 @@ from aisrv.attach.usbfs import (
 )
 from aisrv.attach.usbfs_node import UsbfsFile
 from phy.usb.descriptors import DIRECTION_IN, Recipient, Request, SetupPacket
-from phy.usb.xud import TransferStatus
+from phy.usb.requests import TransferStatus
 
 CAPABILITIES: Final = Capability.ZERO_PACKET | Capability.NO_PACKET_SIZE_LIM | Capability.BULK_SCATTER_GATHER
 

@@ -23,7 +23,7 @@ from aisrv.attach.usbfs import (
 )
 from phy.usb.bus import ControlRequest, HostPort
 from phy.usb.descriptors import DIRECTION_IN, SetupPacket
-from phy.usb.xud import InRequest, OutRequest, TransferStatus
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
 
 SETUP_SIZE: Final = 8
 _STATUS: Final = {

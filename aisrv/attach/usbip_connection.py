@@ -14,7 +14,7 @@ from aisrv.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, Message, UsbipErro
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
-    from phy.usb.xud import OutRequest
+    from phy.usb.requests import OutRequest
 
 RECEIVE_BUFFER: Final = 256 * 1024
 

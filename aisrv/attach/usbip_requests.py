@@ -14,7 +14,7 @@ from typing import Final
 from aisrv.usbip import MAX_TRANSFER, NO_ISO_PACKETS, URB_ZERO_PACKET, Message, UnlinkReply, UrbStatus
 from phy.usb.bus import ControlRequest, HostPort
 from phy.usb.descriptors import SetupPacket
-from phy.usb.xud import InRequest, OutRequest, TransferStatus
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
 
 logger = logging.getLogger(__name__)
 

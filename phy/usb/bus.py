@@ -13,7 +13,8 @@ import trio
 
 from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
 from phy.usb.descriptors import Descriptors, SetupPacket
-from phy.usb.xud import InEndpoint, InRequest, OutEndpoint, OutRequest, TransferStatus
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
+from phy.usb.xud import InEndpoint, OutEndpoint
 
 Endpoint = InEndpoint | OutEndpoint
 

@@ -16,6 +16,7 @@ from phy.usb.bus import ControlRequest, HostPort
 from phy.usb.descriptors import Descriptors
 from phy.usb.pcapng import EnhancedPacket, InterfaceDescription, SectionHeader
 from phy.usb.relay import Request, Result, arrived, end, submit, successor
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
 from phy.usb.usbmon import (
     HEADER_SIZE,
     IN_PROGRESS,
@@ -24,7 +25,6 @@ from phy.usb.usbmon import (
     TransferType,
     UsbmonEvent,
 )
-from phy.usb.xud import InRequest, OutRequest, TransferStatus
 
 logger = logging.getLogger(__name__)
 

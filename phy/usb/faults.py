@@ -17,7 +17,7 @@ from phy.usb.descriptors import ENDPOINT_HALT, Descriptors, Recipient, SetupPack
 from phy.usb.descriptors import Request as StandardRequest
 from phy.usb.fault_plan import Fault, FaultPlan, Kind
 from phy.usb.relay import Request, Result, arrived, end, nothing_of, submit, successor
-from phy.usb.xud import InRequest, OutRequest, TransferStatus
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from phy.usb.bus import ControlRequest, HostPort
-from phy.usb.xud import InRequest, OutRequest, TransferStatus
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
 
 Request = OutRequest | InRequest | ControlRequest
 

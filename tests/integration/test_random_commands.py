@@ -19,7 +19,7 @@ from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.device import open_device
 from aisrv.inference.inline import inline
 from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandPacket, Dialect, Status
-from phy.usb.xud import TransferStatus
+from phy.usb.requests import TransferStatus
 from tests import networks
 
 DIGITS = digits.model_bytes()

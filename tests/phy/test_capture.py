@@ -22,7 +22,8 @@ from phy.usb.bus import HostPort, UsbBus
 from phy.usb.capture import PAYLOAD_MAXIMUM, CapturedPort, CaptureFile
 from phy.usb.descriptors import SetupPacket, aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
-from phy.usb.xud import OutRequest, TransferStatus, UsbReset
+from phy.usb.requests import OutRequest, TransferStatus
+from phy.usb.xud import UsbReset
 from tests.attach.rig import Answer, served, sink, submit_in, submit_out
 
 SUBMIT, COMPLETE, ERROR = "'S'", "'C'", "'E'"

@@ -7,7 +7,8 @@ from trio.testing import wait_all_tasks_blocked
 from phy.usb.bus import ControlRequest, UsbBus
 from phy.usb.descriptors import Request, SetupPacket, aisrv_descriptors
 from phy.usb.ep0 import answer, usb_ep0
-from phy.usb.xud import TransferStatus, UsbReset
+from phy.usb.requests import TransferStatus
+from phy.usb.xud import UsbReset
 from tests.phy.test_descriptors import CONFIGURATION, DEVICE, LANGUAGES, OTHER_SPEED, PRODUCT, QUALIFIER
 from tests.phy.usb_host import In, Out
 

@@ -14,7 +14,8 @@ from phy.usb.descriptors import SetupPacket, aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
 from phy.usb.fault_plan import Fault, FaultPlan
 from phy.usb.faults import FaultyPort
-from phy.usb.xud import InRequest, OutRequest, TransferStatus, UsbReset
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
+from phy.usb.xud import UsbReset
 from tests.attach.rig import Answer, Host, loopback, served, submit_in, submit_out
 
 OKAY, STALL, SHUTDOWN = TransferStatus.OKAY, TransferStatus.STALL, TransferStatus.SHUTDOWN

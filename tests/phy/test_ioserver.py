@@ -16,7 +16,7 @@ from phy.usb.bus import UsbBus
 from phy.usb.descriptors import aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
 from phy.usb.ioserver import UsbIoserver
-from phy.usb.xud import TransferStatus
+from phy.usb.requests import TransferStatus
 from tests.phy.scripted_engine import BAD_CMD, Recorded, Rig, ScriptedEngine
 from tests.phy.usb_host import In, Out, pattern
 

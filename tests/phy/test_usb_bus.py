@@ -7,7 +7,8 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from phy.usb.bus import ControlRequest, UsbBus
 from phy.usb.descriptors import SetupPacket, aisrv_descriptors
-from phy.usb.xud import InRequest, OutRequest, TransferStatus, UsbReset
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
+from phy.usb.xud import UsbReset
 
 SETUP = SetupPacket(0x80, 6, 0x0100, 0, 4)
 NO_ENDPOINTS = [0x00, 0x02, 0x0F, 0x80, 0x82, 0x101]

@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import TransferFailed
-from phy.usb.xud import TransferStatus
+from phy.usb.requests import TransferStatus
 from tests.phy.scripted_engine import (
     BAD_CMD,
     CLASSIC,

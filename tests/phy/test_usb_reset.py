@@ -11,7 +11,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from phy.usb.descriptors import SetupPacket
-from phy.usb.xud import TransferStatus
+from phy.usb.requests import TransferStatus
 from tests.phy.scripted_engine import BAD_CMD, CLASSIC, DESIGN, DIALECTS, MODEL_ERR, Recorded, Rig, usb_device
 from tests.phy.scripted_engine import command_packet as packet
 from tests.phy.test_usb_data import GET_ID, GET_OUTPUT, IN, OUT, SET_INPUT, START_INFER, assert_still_right

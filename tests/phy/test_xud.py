@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from phy.usb.xud import InEndpoint, OutEndpoint, Packets, TransferStatus, UsbReset
+from phy.usb.requests import TransferStatus
+from phy.usb.xud import InEndpoint, OutEndpoint, Packets, UsbReset
 from tests.phy.usb_host import SIZES, In, Out, packets_of, pattern, received, wire
 
 OKAY, STALL = TransferStatus.OKAY, TransferStatus.STALL

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterable
 
-from phy.usb.xud import InEndpoint, InRequest, OutEndpoint, OutRequest, Packets, TransferStatus
+from phy.usb.requests import InRequest, OutRequest, TransferStatus
+from phy.usb.xud import InEndpoint, OutEndpoint, Packets
 
 SIZES = (0, 1, 3, 4, 511, 512, 513, 1024, 1025)
 """Lengths around every boundary of a bulk endpoint with packets of 512 bytes."""

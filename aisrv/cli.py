@@ -15,6 +15,10 @@ import click
 from aisrv import __version__
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "attach": (
+        "aisrv.commands.attach:attach",
+        "Run a virtual device and plug it into this machine's kernel.",
+    ),
     "demo": ("aisrv.commands.demo:demo", "Classify handwritten digits on a virtual device."),
     "exec": (
         "aisrv.commands.exec:exec_",
@@ -60,6 +64,7 @@ def main() -> None:
       aisrv run                           serve a device at usbip:127.0.0.1:3240
       aisrv run --model net.tflite        with a model loaded already
       aisrv exec -- python tool.py        run a pyusb program against a device of its own
+      sudo aisrv attach                   plug a device into this machine's kernel
 
     The host tool `aisrv-host` talks to the device; see `aisrv-host --help`.
     """

@@ -17,7 +17,8 @@ from aisrv.commands.logs import start_logging, verbose_option
 from aisrv.commands.number_of_devices import devices_option, number_boards
 from aisrv.commands.port_options import PortOptions, port_options
 from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
-from aisrv.commands.run import first_error, serve_devices
+from aisrv.commands.run import serve_devices
+from aisrv.commands.running import first_error
 from aisrv.device import ModelRefused
 from aisrv.xcore.traps import XcoreError
 from host_tools.launcher import environment, run_program

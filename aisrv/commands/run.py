@@ -14,12 +14,13 @@ import trio
 from aisrv import usbip
 from aisrv.attach.usbip_server import UsbipServer, export_all
 from aisrv.board import Board, UsbProtocol
-from aisrv.commands.board_options import MODEL_COMMANDS, board_options
+from aisrv.commands.board_options import board_options
 from aisrv.commands.logs import start_logging, verbose_option
 from aisrv.commands.number_of_devices import devices_option, number_boards
-from aisrv.commands.port_options import PortOptions, port_options, stand_before
+from aisrv.commands.port_options import PortOptions, port_options
 from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
-from aisrv.device import ModelRefused, open_devices
+from aisrv.commands.running import first_error, running_devices
+from aisrv.device import ModelRefused
 from aisrv.xcore.traps import XcoreError
 from phy.usb.bus import HostPort
 from phy.usb.fault_plan import Fault
@@ -40,22 +41,11 @@ async def serve_devices(
     ModelRefused, OSError where the address or a file cannot be had, XcoreError for a board with more than a
     node has.
     """
-    engines = min(len(board.engines) for board in boards)
-    if len(models) > engines:
-        raise ModelRefused(f"{len(models)} models for {engines} engines")
-    async with open_devices(boards) as devices:
-        for engine, path in enumerate(models):
-            model = await trio.Path(path).read_bytes()
-            for device in devices:
-                await device.load_model(model, engine=engine, command=MODEL_COMMANDS[memory])
-        async with (
-            stand_before([device.usb for device in devices], options or PortOptions()) as ports,
-            trio.open_nursery() as nursery,
-        ):
-            server = UsbipServer(export_all(ports))
-            address, bound = await nursery.start(server.serve, host, port)
-            yield ports, f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
-            nursery.cancel_scope.cancel()
+    async with running_devices(boards, models, memory, options) as ports, trio.open_nursery() as nursery:
+        server = UsbipServer(export_all(ports))
+        address, bound = await nursery.start(server.serve, host, port)
+        yield ports, f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
+        nursery.cancel_scope.cancel()
 
 
 async def run_devices(
@@ -150,11 +140,3 @@ def run(
         )
     except* (ModelRefused, OSError, XcoreError) as errors:
         raise click.ClickException(first_error(errors)) from None
-
-
-def first_error(errors: BaseExceptionGroup[Exception]) -> str:
-    """Say what the first error in a group of groups was."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return str(error)

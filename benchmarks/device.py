@@ -158,10 +158,12 @@ def _direct(model: bytes, image: bytes) -> Callable[[], bytes]:
 
 
 def _inferences(address: str) -> list[Row]:
+    """Blocks of runs of either side take turns; and single runs, each after the other side's, all of it cold."""
     rows = []
     cases = (
         ("digits", digits.model_bytes(), digits.test_images()[0].image, ROUNDS, TRIPS // 4),
-        ("50 MMAC", networks.mmac_network(), bytes(networks.MMAC_INPUT_BYTES), ROUNDS, 2),
+        ("50 MMAC", networks.mmac_network(), bytes(networks.MMAC_INPUT_BYTES), ROUNDS // 2, 10),
+        ("50 MMAC, one by one", networks.mmac_network(), bytes(networks.MMAC_INPUT_BYTES), ROUNDS * 2, 1),
     )
     for name, model, image, rounds, times in cases:
         with AiServer.open(address) as server:

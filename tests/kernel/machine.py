@@ -13,7 +13,7 @@ import pytest
 HERE = Path(__file__).parent
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
 MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay", "vhci-hcd", "usbmon")
-DIRECTORIES = ("bin", "modules", "proc", "sys", "dev", "lower", "layer", "root")
+DIRECTORIES = ("bin", "modules", "proc", "sys", "dev", "lower", "layer", "system")
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86 and seabios",
     "busybox": "busybox-static",

@@ -23,11 +23,12 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from phy.usb.bus import UsbBus
 from phy.usb.data import UsbData
+from phy.usb.data_task import DataTask
 from phy.usb.descriptors import aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
 from phy.usb.ioserver import UsbIoserver
 
-DATA_TASKS: Final[dict[UsbProtocol, type[UsbData | UsbIoserver]]] = {
+DATA_TASKS: Final[dict[UsbProtocol, type[DataTask]]] = {
     UsbProtocol.AISRV: UsbData,
     UsbProtocol.IOSERVER: UsbIoserver,
 }

@@ -158,7 +158,7 @@ def _direct(model: bytes, image: bytes) -> Callable[[], bytes]:
 
 
 def _inferences(address: str) -> list[Row]:
-    """Blocks of runs of either side take turns; and single runs, each after the other side's, all of it cold."""
+    """Blocks of runs of either side take turns; then single runs, each after the other side's, all cold."""
     rows = []
     cases = (
         ("digits", digits.model_bytes(), digits.test_images()[0].image, ROUNDS, TRIPS // 4),

@@ -26,7 +26,7 @@ from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_PRODUCT_I
 from benchmarks.rows import Row
 from host_tools.usbip_client import Connection, setup_packet
 from phy.usb.bus import UsbBus
-from phy.usb.data import BURST
+from phy.usb.data_task import BURST
 from phy.usb.descriptors import Request, aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
 from phy.usb.xud import UsbReset

@@ -30,7 +30,7 @@ from benchmarks.rows import Row
 from host_tools.usbip_client import Connection, setup_packet
 from host_tools.usbip_discovery import import_device
 from phy.usb.bus import UsbBus
-from phy.usb.data import BURST
+from phy.usb.data_task import BURST
 from phy.usb.descriptors import Request, aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
 from phy.usb.xud import UsbReset

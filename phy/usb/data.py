@@ -5,38 +5,18 @@ document, section USB; "XCORE AI server: numbers and wire behaviour", section US
 """
 
 import logging
-from collections.abc import Sequence
-from typing import Final
 
 from aisrv.engine_channel import abandon_set, begin_get, begin_set, end_set, receive_piece, set_command
-from aisrv.protocol import PACKET_SIZE, CommandPacket, Dialect, ProtocolError, Status, is_set
+from aisrv.protocol import CommandPacket, Dialect, ProtocolError, Status, is_set
 from aisrv.xcore.chanend import ChanEnd
-from phy.usb.halts import halt_until_cleared
-from phy.usb.xud import InEndpoint, OutEndpoint, Packets, UsbReset
+from phy.usb.data_task import BURST, DataTask
+from phy.usb.xud import Packets, UsbReset
 
 logger = logging.getLogger(__name__)
 
-BURST: Final = 128 * PACKET_SIZE
-"""Bytes that are passed on in one go where the host has sent them already."""
 
-
-class UsbData:
-    """The two bulk endpoints and the channel ends to the engines, by number."""
-
-    def __init__(self, out: OutEndpoint, into: InEndpoint, engines: Sequence[ChanEnd], name: str) -> None:
-        self._out = out
-        self._in = into
-        self._engines = engines
-        self._name = name
-
-    async def run(self) -> None:
-        """Serve commands for ever; a reset of the bus abandons the one in hand."""
-        while True:
-            try:
-                await self._serve_command()
-            except UsbReset:
-                self._out.acknowledge_reset()
-                self._in.acknowledge_reset()
+class UsbData(DataTask):
+    """The task of a device that speaks the AI server's own protocol, in both dialects."""
 
     async def _serve_command(self) -> None:
         packets = await self._out.get_buffer()
@@ -117,4 +97,4 @@ class UsbData:
         if packet.dialect is Dialect.DESIGN:
             await self._in.set_buffer(status.to_bytes(4, "little"))
         elif status:
-            await halt_until_cleared(self._out, self._in)
+            await self._halt_until_cleared()

@@ -6,43 +6,25 @@ differs because the firmware would stop there.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from aisrv.engine_channel import RESET_VARIABLES, begin_get, get_command, receive_piece, set_command
 from aisrv.ioserver_protocol import IoserverCommand, IoserverPacket, padded_length
 from aisrv.protocol import PACKET_SIZE, Command, ProtocolError, Status
 from aisrv.xcore.chanend import ChanEnd
-from phy.usb.halts import halt_until_cleared
-from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
+from phy.usb.data_task import BURST, DataTask
+from phy.usb.xud import UsbReset
 
 logger = logging.getLogger(__name__)
-
-BURST: Final = 128 * PACKET_SIZE
-"""Bytes that are passed on in one go where they are there already."""
 
 
 class _Refused(Exception):
     """The command fails; both endpoints halt."""
 
 
-class UsbIoserver:
-    """The two bulk endpoints and the channel ends to the engines, by model number."""
-
-    def __init__(self, out: OutEndpoint, into: InEndpoint, engines: Sequence[ChanEnd], name: str) -> None:
-        self._out = out
-        self._in = into
-        self._engines = engines
-        self._name = name
-
-    async def run(self) -> None:
-        """Serve commands for ever; a reset of the bus abandons the one in hand."""
-        while True:
-            try:
-                await self._serve_command()
-            except UsbReset:
-                self._out.acknowledge_reset()
-                self._in.acknowledge_reset()
+class UsbIoserver(DataTask):
+    """The task of a device that speaks ioserver; an engine's number is its model number."""
 
     async def _serve_command(self) -> None:
         packets = await self._out.get_buffer()
@@ -69,7 +51,7 @@ class UsbIoserver:
                 packet.tensor,
                 refusal,
             )
-            await halt_until_cleared(self._out, self._in)
+            await self._halt_until_cleared()
 
     def _engine(self, packet: IoserverPacket) -> ChanEnd:
         """The channel to a model, and to model 0 for a number that there is not, as in the firmware."""

@@ -1,0 +1,49 @@
+"""What the tasks at the bulk endpoints have in common, whatever protocol they speak.
+
+Source: "XCORE AI server: numbers and wire behaviour", section USB framing.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Final
+
+from aisrv.protocol import PACKET_SIZE
+from aisrv.xcore.chanend import ChanEnd
+from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
+
+BURST: Final = 128 * PACKET_SIZE
+"""Bytes that are passed on in one go where they are there already."""
+
+
+class DataTask(ABC):
+    """The two bulk endpoints, and the channel ends to the engines by number."""
+
+    def __init__(self, out: OutEndpoint, into: InEndpoint, engines: Sequence[ChanEnd], name: str) -> None:
+        self._out = out
+        self._in = into
+        self._engines = engines
+        self._name = name
+
+    async def run(self) -> None:
+        """Serve commands for ever; a reset of the bus abandons the one in hand."""
+        while True:
+            try:
+                await self._serve_command()
+            except UsbReset:
+                self._out.acknowledge_reset()
+                self._in.acknowledge_reset()
+
+    @abstractmethod
+    async def _serve_command(self) -> None:
+        """Take one command off the endpoints and carry it out."""
+
+    async def _halt_until_cleared(self) -> None:
+        """Tell of a failure without a word: halt both endpoints until the host has cleared both.
+
+        Raises UsbReset where a reset comes first.
+        """
+        self._out.check_reset()  # a halt must not hit the configuration that came after the command
+        self._in.halt()
+        self._out.halt()
+        await self._out.wait_halt_cleared()
+        await self._in.wait_halt_cleared()

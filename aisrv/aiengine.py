@@ -5,10 +5,10 @@ answered: failures with a status word and a line in the debug log. Sources: the 
 Engine; "XCORE AI server: numbers and wire behaviour", sections Commands and Channel to an AI engine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from aisrv.arrays import ArrayAbandoned, receive_array_steps, send_array_steps
-from aisrv.engine_commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET
+from aisrv.engine_commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHandler
 from aisrv.engine_state import AIEngine, CommandFailed
 from aisrv.inference.errors import InferenceError, ModelError
 from aisrv.protocol import STATUS_ERRORS, Command, Status, is_set
@@ -20,10 +20,15 @@ from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import WORD_BYTES, Control
 
 
-async def aiengine(node: Node, engine: AIEngine, clients: Sequence[ChanEnd]) -> None:
-    """Serve the clients' commands for ever, one at a time."""
+async def aiengine(
+    node: Node,
+    engine: AIEngine,
+    clients: Sequence[ChanEnd],
+    set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
+) -> None:
+    """Serve the clients' commands for ever, one at a time; `set_handlers` are the SET commands it knows."""
     while True:
-        await serve_command(engine, await select_client(node, clients))
+        await serve_command(engine, await select_client(node, clients), set_handlers)
 
 
 async def select_client(node: Node, clients: Sequence[ChanEnd]) -> ChanEnd:
@@ -33,11 +38,12 @@ async def select_client(node: Node, clients: Sequence[ChanEnd]) -> ChanEnd:
     return chosen
 
 
-async def serve_command(engine: AIEngine, c: ChanEnd) -> None:
+async def serve_command(engine: AIEngine, c: ChanEnd, set_handlers: Mapping[int, SetHandler]) -> None:
     """Take one command from a client and answer it."""
     command, tensor = await c.perform("command", _command_steps(c))
     if is_set(command):
-        await _serve_set(engine, c, command, tensor)
+        handler = set_handlers.get(command, UNKNOWN_SET)
+        await _serve_set(engine, c, command, tensor, handler)
     else:
         await _serve_get(engine, c, command, tensor)
 
@@ -54,8 +60,7 @@ async def _serve_get(engine: AIEngine, c: ChanEnd, command: int, tensor: int) ->
         await c.perform("answer", _answer_steps(c, data))
 
 
-async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int) -> None:
-    handler = SET_HANDLERS.get(command, UNKNOWN_SET)
+async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, handler: SetHandler) -> None:
     try:
         array = await c.perform("data", receive_array_steps(c, handler.limit(engine)))
     except ArrayAbandoned:

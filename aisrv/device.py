@@ -4,7 +4,7 @@ Tasks on tiles, joined by channels: one core an engine, and on the USB tile XUD,
 """
 
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
@@ -14,6 +14,7 @@ from aisrv.aiengine import aiengine
 from aisrv.board import Board, UsbProtocol
 from aisrv.debug_log import DebugLog
 from aisrv.engine_channel import set_command
+from aisrv.engine_commands import IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
 from aisrv.engine_state import AIEngine
 from aisrv.inference.engine import InferenceEngine, RunnerFactory
 from aisrv.inference.isolation import isolated
@@ -33,6 +34,12 @@ DATA_TASKS: Final[dict[UsbProtocol, type[DataTask]]] = {
     UsbProtocol.IOSERVER: UsbIoserver,
 }
 """The task at the bulk endpoints, by what the device speaks."""
+
+ENGINE_SETS: Final[dict[UsbProtocol, Mapping[int, SetHandler]]] = {
+    UsbProtocol.AISRV: SET_HANDLERS,
+    UsbProtocol.IOSERVER: IOSERVER_SET_HANDLERS,
+}
+"""The SET commands that engines know, by what the device speaks."""
 
 
 class ModelRefused(Exception):
@@ -141,5 +148,6 @@ def _build(board: Board, node: Node, runner: RunnerFactory) -> Device:
     usb_tile.start(data.run, name="usb_data")
     for number, engine in enumerate(engines):
         tile = node.tiles[board.engines[number].tile]
-        tile.start(aiengine, node, engine, clients[number], name=f"aiengine {number}")
+        sets = ENGINE_SETS[board.protocol]
+        tile.start(aiengine, node, engine, clients[number], sets, name=f"aiengine {number}")
     return Device(board, node, engines, usb, local)

@@ -19,7 +19,8 @@ MAX_ARRAY = 64 * 1024 * 1024
 RESET_VARIABLES: Final = 0x180
 """A SET without data that the AI server's commands lack: the model's variable tensors get their first values.
 
-Tasks on the device use it; the code does not fit into the byte that commands have on most wires.
+The ioserver data task uses it. Only the engines of an ioserver device know it, since the design framing of
+the AI server could name any code.
 """
 
 

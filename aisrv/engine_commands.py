@@ -176,7 +176,6 @@ def _largest_input(engine: AIEngine) -> int:
 SET_HANDLERS: Final[dict[int, SetHandler]] = {
     Command.SET_INPUT_TENSOR: SetHandler(_set_input_tensor, _largest_input),
     Command.START_INFER: SetHandler(_start_infer),
-    RESET_VARIABLES: SetHandler(_reset_variables),
     Command.SET_MODEL_ARENA: SetHandler(
         _set_model(ModelMemory.ARENA), lambda engine: engine.inference.arena_bytes
     ),
@@ -187,6 +186,14 @@ SET_HANDLERS: Final[dict[int, SetHandler]] = {
     Command.SET_OUTPUT_GPIO_THRESH: SetHandler(_set_gpio_threshold),
     Command.SET_OUTPUT_GPIO_MODE: SetHandler(_set_gpio_mode),
 }
+
+"""The SET commands of the AI server."""
+
+IOSERVER_SET_HANDLERS: Final[dict[int, SetHandler]] = {
+    **SET_HANDLERS,
+    RESET_VARIABLES: SetHandler(_reset_variables),
+}
+"""Those of an engine behind the ioserver protocol, whose hosts cannot name the code that is added."""
 
 
 async def _refuse(_engine: AIEngine, _tensor: int, _array: Array) -> None:

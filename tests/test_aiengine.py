@@ -121,6 +121,12 @@ async def test_an_unknown_set_is_drained_and_refused(size: int) -> None:
         assert await get(device, Command.GET_ID)
 
 
+@pytest.mark.parametrize("command", [0x180, 0x183, 0x8000_0084, 0xFFFF_FFFF])
+async def test_a_set_that_only_the_design_framing_can_name_is_refused(command: int) -> None:
+    async with engine(model=digits.model_bytes()) as device:
+        assert await put(device, command) == Status.ERROR_BAD_CMD
+
+
 @pytest.mark.parametrize("command", [0x02, 0x7F, 0x14, 0x1234_5678])
 async def test_an_unknown_get_is_refused(command: int) -> None:
     async with engine() as device:

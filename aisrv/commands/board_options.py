@@ -1,4 +1,4 @@
-"""The options of `run` and `exec` that describe the board and its models."""
+"""The options of `run`, `exec` and `attach` that describe the board and its models."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

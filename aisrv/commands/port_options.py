@@ -1,4 +1,4 @@
-"""The options of `run` and `exec` that stand before a device: captures and faults."""
+"""The options of `run`, `exec` and `attach` that stand before a device: captures and faults."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager

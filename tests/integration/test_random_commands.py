@@ -189,7 +189,18 @@ USUAL = st.sampled_from([command.value for command in PLAUSIBLE])
 QUESTIONS = st.sampled_from(
     [Command.GET_STATUS.value, Command.GET_INPUT_TENSOR.value, Command.GET_OUTPUT_TENSOR.value]
 )
-STEP = st.one_of(a_step(USUAL), a_step(USUAL), a_step(QUESTIONS), a_step(KNOWN), a_step(st.integers(0, 255)))
+WIDE = st.tuples(
+    st.sampled_from([0x100, 0x101, 0x180, 0x183, 0x184, 0x8000_0001, 0xFFFF_FFFF]),
+    ENGINES,
+    TENSORS,
+    BOUNDARIES,
+    st.just(Dialect.DESIGN),
+)
+"""Codes that only the design framing can carry."""
+
+STEP = st.one_of(
+    a_step(USUAL), a_step(USUAL), a_step(QUESTIONS), a_step(KNOWN), a_step(st.integers(0, 255)), WIDE
+)
 SEQUENCES = st.lists(STEP, min_size=12, max_size=40)
 
 

@@ -15,7 +15,7 @@ from aisrv.protocol import STATUS_ERRORS, Command, Status, is_set
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
 from aisrv.xcore.node import Node
-from aisrv.xcore.select import select
+from aisrv.xcore.select import Selection
 from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import WORD_BYTES, Control
 
@@ -27,15 +27,11 @@ async def aiengine(
     set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
 ) -> None:
     """Serve the clients' commands for ever, one at a time; `set_handlers` are the SET commands it knows."""
+    some_client = Selection(node, *clients)
     while True:
-        await serve_command(engine, await select_client(node, clients), set_handlers)
-
-
-async def select_client(node: Node, clients: Sequence[ChanEnd]) -> ChanEnd:
-    """Wait for a client that begins a command."""
-    chosen = await select(node, *clients)
-    assert isinstance(chosen, ChanEnd)  # noqa: S101 - only clients are in the select
-    return chosen
+        chosen = await some_client.wait()
+        assert isinstance(chosen, ChanEnd)  # noqa: S101 - only clients are in the select
+        await serve_command(engine, chosen, set_handlers)
 
 
 async def serve_command(engine: AIEngine, c: ChanEnd, set_handlers: Mapping[int, SetHandler]) -> None:

@@ -69,6 +69,14 @@ def _piece_steps(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
     return words_to_wire(wire), False
 
 
+def _begin_get_steps(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[Status, bytes, bool]]:
+    status = yield from _get_status_steps(c, command, tensor)
+    if status:
+        return status, b"", True
+    data, last = yield from _piece_steps(c, size)
+    return status, data, last
+
+
 async def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes = b"") -> Status:
     """Carry out a SET command with all of its data."""
     return await c.perform(f"set command 0x{command:02x}", _set_steps(c, command, tensor, data))
@@ -79,9 +87,12 @@ async def get_command(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status
     return await c.perform(f"get command 0x{command:02x}", _get_steps(c, command, tensor))
 
 
-async def begin_get(c: ChanEnd, command: int, tensor: int) -> Status:
-    """Begin a GET and await its status; where that is OKAY fetch the answer with `receive_piece`."""
-    return await c.perform(f"get command 0x{command:02x}", _get_status_steps(c, command, tensor))
+async def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> tuple[Status, bytes, bool]:
+    """Begin a GET: its status, the first `size` bytes of the answer, and whether they were its last.
+
+    Fetch the rest with `receive_piece`. Where the status is not OKAY there is no answer.
+    """
+    return await c.perform(f"get command 0x{command:02x}", _begin_get_steps(c, command, tensor, size))
 
 
 async def receive_piece(c: ChanEnd, size: int) -> tuple[bytes, bool]:

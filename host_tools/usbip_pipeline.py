@@ -144,21 +144,23 @@ class Pipeline:
         self, requests: Sequence[tuple[int, Buffer]], deadline: float | None = None
     ) -> list[Transfer]:
         """Start a request for each endpoint and buffer, in order, with one send."""
-        views = [(endpoint, bytes_of(buffer)) for endpoint, buffer in requests]
-        tails = {
-            (endpoint, length): self._tail(endpoint, length, _NO_SETUP, 0)
-            for endpoint, length in {(endpoint, len(view)) for endpoint, view in views}
-        }
+        tails: dict[tuple[int, int], bytes] = {}  # of like requests it is the same
+        messages: list[tuple[int, memoryview, bytes]] = []
+        for endpoint, buffer in requests:
+            view = bytes_of(buffer)
+            kind = endpoint, len(view)
+            if kind not in tails:
+                tails[kind] = self._tail(endpoint, len(view), _NO_SETUP, 0)
+            messages.append((endpoint, view, tails[kind]))
+        endpoint = requests[0][0] if requests else 0
         parts: list[Buffer] = []
         transfers: list[Transfer] = []
-        endpoint = views[0][0] if views else 0
         self._lock_for_sending(endpoint, deadline)
         try:
-            for endpoint, view in views:
+            for endpoint, view, tail in messages:
                 transfer = self._register(endpoint, view)
                 transfers.append(transfer)
-                parts.append(_START.pack(_CMD_SUBMIT, transfer.seqnum))
-                parts.append(tails[endpoint, transfer.length])
+                parts += (_START.pack(_CMD_SUBMIT, transfer.seqnum), tail)
                 if not endpoint & 0x80:
                     parts.append(view)
             if not self._transmit([b"".join(parts)], deadline):

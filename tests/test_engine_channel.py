@@ -140,8 +140,8 @@ async def test_tokens_of_a_set_given_up() -> None:
 )
 async def test_answer_in_pieces(size: int, pieces: list[tuple[bytes, bool]]) -> None:
     async with engine(ScriptedEngine(answers={0x05: bytes(range(size))})) as (w, _):
-        assert await begin_get(w.a, 0x05, 0) is Status.OKAY
-        assert [await receive_piece(w.a, 8) for _ in pieces] == pieces
+        assert await begin_get(w.a, 0x05, 0, 8) == (Status.OKAY, *pieces[0])
+        assert [await receive_piece(w.a, 8) for _ in pieces[1:]] == pieces[1:]
         assert await get_command(w.a, 0x10) == (0, b"")
 
 
@@ -152,15 +152,14 @@ async def test_answer_in_pieces(size: int, pieces: list[tuple[bytes, bool]]) -> 
 def test_any_piece_sizes_give_the_same_answer(data: bytes, sizes: list[int]) -> None:
     async def main() -> None:
         async with engine(ScriptedEngine(answers={0x05: data})) as (w, _):
-            await begin_get(w.a, 0x05, 0)
-            got = b""
+            _, piece, last = await begin_get(w.a, 0x05, 0, sizes[0])
+            got = piece
             turn = 0
-            last = False
             while not last:
-                piece, last = await receive_piece(w.a, sizes[turn % len(sizes)])
-                assert last or len(piece) == sizes[turn % len(sizes)]
-                got += piece
+                assert len(piece) == sizes[turn % len(sizes)]
                 turn += 1
+                piece, last = await receive_piece(w.a, sizes[turn % len(sizes)])
+                got += piece
             assert got == data
 
     trio.run(main)

@@ -24,9 +24,6 @@ WHOLE_LIMIT: Final = 64 * 1024
 UNSENT_LIMIT: Final = MAX_TRANSFER
 """Bytes of answers that may wait for a host that does not read; past it no message is taken."""
 
-GATHERING_TURNS: Final = 6
-"""Turns of the other tasks for which answers are held back: a command through an engine takes that many."""
-
 HALF_MESSAGE_SECONDS: Final = 30.0
 """Time that a peer has to go on with a message it has begun."""
 
@@ -50,7 +47,7 @@ class Connection:
         # The plain socket: a Trio stream would cost a task switch for every message.
         self._socket = socket.socket(fileno=sock.detach())
         self._socket.setblocking(False)
-        self._sender = Sender(self._socket)
+        self._sender = Sender(self._socket, lambda: self._requests.in_hand)
         self._bus = bus
         self._requests = Requests(bus, devid, self._sender.put)
         # Of pages that take no memory before they are used: most hosts never send so much at once.
@@ -94,12 +91,11 @@ class Connection:
             self._sender.gather()
             needed = self._take_messages()
             # The firmware takes and gives data in turns of its own; answers of a few turns leave together.
-            turns = 0
-            while self._requests.in_hand and turns < GATHERING_TURNS:
-                await trio.lowlevel.checkpoint()
-                turns += 1
+            turns = await self._sender.gather_more()
             self._sender.flush()
-            if not turns:
+            if turns:
+                await trio.lowlevel.checkpoint_if_cancelled()
+            else:
                 await trio.lowlevel.checkpoint()
             if self._missing:
                 await self._feed()

@@ -1,6 +1,7 @@
 """Answers on their way to a host: gathered while more are coming, sent as far as the socket takes them."""
 
 import socket
+from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
@@ -9,12 +10,21 @@ import trio
 _GATHER: Final = 512
 """Buffers handed to one system call, which takes 1024 at most."""
 
+GATHERING_TURNS: Final = 6
+"""Turns of the other tasks for which answers are held back: a command through an engine takes that many."""
+
+
+def _never() -> bool:
+    return False
+
 
 class Sender:
     """The sending side of a connected, non-blocking socket; `run` sends what could not go at once."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, more_coming: Callable[[], bool] = _never) -> None:
+        """Send to a socket; `more_coming` says whether the device works on something that it will answer."""
         self._socket = sock
+        self._more_coming = more_coming
         self._unsent: list[bytes | memoryview] = []
         self._unsent_bytes = 0
         self._gathering = False
@@ -33,6 +43,14 @@ class Sender:
         self._unsent_bytes += len(message)
         if not self._gathering:
             self._wake_writer()
+
+    async def gather_more(self) -> int:
+        """Let the device's tasks take a few turns, as long as there is more to come; how many they took."""
+        turns = 0
+        while turns < GATHERING_TURNS and self._more_coming():
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            turns += 1
+        return turns
 
     def gather(self) -> None:
         """Hold messages back until `flush`, so that they leave together."""
@@ -54,6 +72,7 @@ class Sender:
         """Send for ever. Raises OSError where the host is gone."""
         while True:
             await self._wait_for_messages()
+            await self.gather_more()
             while not self._send():
                 await trio.lowlevel.wait_writable(self._socket)
 

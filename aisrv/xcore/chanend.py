@@ -151,6 +151,7 @@ class ChanEnd(RoutedEnd):
     def _withdraw(self) -> None:
         """Undo what a cancelled verb has not finished: its claim on a route, its tokens past the buffer."""
         super()._withdraw()
+        self._wanted, self._handed, self._offered = 0, b"", None
         target = self._route
         if target is not None:
             target._drop_past_buffer()

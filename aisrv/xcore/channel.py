@@ -27,8 +27,12 @@ def _word(word: int) -> bytes:
 
 def chan_out_steps(c: ChanEnd, data: bytes) -> Steps[None]:
     """Normal output: END, await END, the data, END, await END."""
+    if c.hand_over(data):
+        return
     if not c.output_packet_at_once(b""):
         yield from c.output(Control.END)
+    if (yield from c.offer(data)):
+        return
     while not c.take_control(Control.END):
         yield
     if not c.output_packet_at_once(data):
@@ -40,8 +44,14 @@ def chan_out_steps(c: ChanEnd, data: bytes) -> Steps[None]:
 
 def chan_in_steps(c: ChanEnd, count: int) -> Steps[bytes]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
+    if not c.ready:
+        data = yield from c.take_handed(count)
+        if data:
+            return data
     while not c.take_control(Control.END):
         yield
+    if data := c.take_offer(count):
+        return data
     if not c.output_packet_at_once(b""):
         yield from c.output(Control.END)
     if not c.ready:

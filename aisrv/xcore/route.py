@@ -28,7 +28,16 @@ class Listener(Protocol):
 class RoutedEnd(TokenBuffer):
     """A token buffer that also sends."""
 
-    __slots__ = ("_claims", "_destination", "_dropping", "_listener", "_route")
+    __slots__ = (
+        "_claims",
+        "_destination",
+        "_dropping",
+        "_handed",
+        "_listener",
+        "_offered",
+        "_route",
+        "_wanted",
+    )
 
     def __init__(self, tile: "Tile", number: int) -> None:
         super().__init__(tile, number)
@@ -37,6 +46,9 @@ class RoutedEnd(TokenBuffer):
         self._route: RoutedEnd | None = None
         self._dropping = False  # a route to nobody is open
         self._listener: Listener | None = None
+        self._wanted = 0  # bytes that a normal input waits for, before its first token
+        self._handed = b""  # what it got in place of tokens
+        self._offered: bytes | None = None  # data of a normal output whose first END was sent
 
     def output(self, run: Run) -> Steps[None]:
         """Send a run: open the route if need be, wait for room, close the route after END or PAUSE.
@@ -89,6 +101,58 @@ class RoutedEnd(TokenBuffer):
         if target._listener is not None:
             target._listener.fire(target)
         return True
+
+    # A normal output and the input that matches it, where nothing else goes on: the tokens need not cross.
+
+    def hand_over(self, data: bytes) -> bool:
+        """Give all of a normal output to the other side, where that waits for just this."""
+        target = self._twin()
+        if target is None or target._wanted != len(data) or target._queued or not data:
+            return False
+        target._wanted = 0
+        target._handed = data
+        self._switch.step(target)
+        return True
+
+    def take_handed(self, count: int) -> Steps[bytes]:
+        """Wait for the first token of a normal input, or for all of it; no bytes where it was a token."""
+        if not self._queued:
+            self._wanted = count
+            yield
+            self._wanted = 0
+        data, self._handed = self._handed, b""
+        return data
+
+    def offer(self, data: bytes) -> Steps[bool]:
+        """Wait for the answer to the first END of a normal output; whether the other side took all of it."""
+        self._offered = data
+        while not self._queued:
+            yield
+            if self._offered is None:
+                return True
+        self._offered = None
+        return False
+
+    def take_offer(self, count: int) -> bytes:
+        """Take what the other side offers, after its first END; no bytes where tokens have to cross."""
+        twin = self._twin()
+        data = None if twin is None else twin._offered
+        if twin is None or not data or len(data) != count or twin._queued:
+            return b""
+        twin._offered = None
+        self._switch.step(twin)
+        return data
+
+    def _twin(self) -> "RoutedEnd | None":
+        """The end that this one sends to and that sends to this one, where both are at rest; else None."""
+        if self._route is not None or self._queued or self._source is not None or self._claims:
+            return None
+        twin = self._switch.find(self._destination) if self._destination is not None else None
+        if twin is None or twin._destination != self.resource_id or self._node.tracer is not None:
+            return None
+        if twin._route is not None or twin._source is not None or twin._claims:
+            return None
+        return twin
 
     def _open_route(self) -> Steps[None]:
         if self._destination is None:

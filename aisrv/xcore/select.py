@@ -49,32 +49,73 @@ class Case:
     guard: Callable[[], bool]
 
 
-class _Selection:
-    """The one waiter that all cases of a select share; firing it twice wakes it once."""
+class Selection:
+    """A select to enter again and again. All cases share one waiter, which is woken once however many fire.
 
-    def __init__(self, node: "Node", events: list[Event]) -> None:
+    Raises SelectError where a resource stands in two cases. `wait` is for one core at a time.
+    """
+
+    def __init__(self, node: "Node", *cases: Event | Case, ordered: bool = False) -> None:
+        self._node = node
         self._parking = Parking(node)
-        self._events = events
+        self._ordered = ordered
+        self._cases = cases
+        self._events = [case.event if isinstance(case, Case) else case for case in cases]
+        self._guarded = any(isinstance(case, Case) for case in cases)
+        self._timed = any(isinstance(event, TimerAfter) for event in self._events)
+        resources = [event.timer if isinstance(event, TimerAfter) else event for event in self._events]
+        if len(set(map(id, resources))) != len(resources):
+            names = ", ".join(event.name for event in self._events)
+            raise SelectError(f"a resource may stand in one case of a select only: {names}")
 
     @property
     def name(self) -> str:
-        return " or ".join(event.name for event in self._events) or "no case whose guard holds"
-
-    def fire(self, resource: object) -> None:
-        self._parking.wake(outcome.Value(resource))
+        """What a core in it waits for, as deadlock reports give it."""
+        return " or ".join(event.name for event in self._enabled()) or "no case whose guard holds"
 
     async def wait(self) -> Event:
+        """Wait for an event and return it; of several that are ready any one, or the first where ordered.
+
+        Nothing is consumed: the caller goes on with an input on the resource returned.
+        """
+        events = self._enabled()
+        return self._choose(events) or await self._wait_for(events)
+
+    async def wait_or_default(self) -> Event | None:
+        """Return a ready event, or None for the default case, after letting other tasks run."""
+        chosen = self._choose(self._enabled())
+        if chosen is None:
+            await trio.lowlevel.checkpoint()
+        return chosen
+
+    def fire(self, resource: object) -> None:
+        """Wake the core, for the resource that is ready."""
+        self._parking.wake(outcome.Value(resource))
+
+    def _enabled(self) -> list[Event]:
+        if not self._guarded:
+            return self._events
+        pairs = zip(self._cases, self._events, strict=True)
+        return [event for case, event in pairs if not isinstance(case, Case) or case.guard()]
+
+    def _choose(self, events: list[Event]) -> Event | None:
+        ready = [event for event in events if event.ready]
+        if not ready:
+            return None
+        return ready[0] if self._ordered or len(ready) == 1 else self._node.random.choice(ready)
+
+    async def _wait_for(self, events: list[Event]) -> Event:
         """Park until an event comes; a deadline among the events counts as one."""
-        timed = [event for event in self._events if isinstance(event, TimerAfter)]
         listening: list[Selectable] = []
         try:
-            for event in self._events:
+            for event in events:
                 if not isinstance(event, TimerAfter):
                     event.listen(self)
                     listening.append(event)
-            if not timed:
+            timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else []
+            if not timers:
                 return await self._park(timed=False)
-            first = min(timed, key=lambda event: event.deadline)
+            first = min(timers, key=lambda event: event.deadline)
             with trio.CancelScope(deadline=first.deadline):
                 return await self._park(timed=True)
             return first
@@ -83,40 +124,19 @@ class _Selection:
                 event.stop_listening()
 
     async def _park(self, *, timed: bool) -> Event:
-        fired: Event = await self._parking.park("select", self, lambda: None, timed=timed)
+        fired: Event = await self._parking.park("select", self, _nothing, timed=timed)
         return fired
 
 
-def _enabled(cases: tuple[Event | Case, ...]) -> list[Event]:
-    events = [case.event if isinstance(case, Case) else case for case in cases]
-    resources = [event.timer if isinstance(event, TimerAfter) else event for event in events]
-    if len(set(map(id, resources))) != len(events):
-        names = ", ".join(event.name for event in events)
-        raise SelectError(f"a resource may stand in one case of a select only: {names}")
-    return [
-        event for case, event in zip(cases, events, strict=True) if not isinstance(case, Case) or case.guard()
-    ]
-
-
-def _choose(node: "Node", events: list[Event], ordered: bool) -> Event | None:
-    ready = [event for event in events if event.ready]
-    if not ready:
-        return None
-    return ready[0] if ordered or len(ready) == 1 else node.random.choice(ready)
+def _nothing() -> None:
+    """Withdraw a select: `_wait_for` takes its listeners back."""
 
 
 async def select(node: "Node", *cases: Event | Case, ordered: bool = False) -> Event:
-    """Wait for an event and return it; of several that are ready any one, or the first with `ordered`.
-
-    Nothing is consumed: the caller goes on with an input on the resource returned.
-    """
-    events = _enabled(cases)
-    return _choose(node, events, ordered) or await _Selection(node, events).wait()
+    """Wait for one of the events, once; see `Selection.wait`."""
+    return await Selection(node, *cases, ordered=ordered).wait()
 
 
 async def select_or_default(node: "Node", *cases: Event | Case, ordered: bool = False) -> Event | None:
-    """Return a ready event, or None for the default case, after letting other tasks run."""
-    chosen = _choose(node, _enabled(cases), ordered)
-    if chosen is None:
-        await trio.lowlevel.checkpoint()
-    return chosen
+    """Take a ready event, or the default; see `Selection.wait_or_default`."""
+    return await Selection(node, *cases, ordered=ordered).wait_or_default()

@@ -66,27 +66,19 @@ class UsbData(DataTask):
         return await end_set(c, packets.data)
 
     async def _serve_get(self, packet: CommandPacket, c: ChanEnd) -> None:
-        status = await begin_get(c, packet.command, packet.tensor)
-        if status or packet.dialect is Dialect.DESIGN:
-            try:
+        status, data, last = await begin_get(c, packet.command, packet.tensor, BURST)
+        try:
+            if status or packet.dialect is Dialect.DESIGN:
                 await self._report(packet, status)
-            except UsbReset:
-                if not status:
-                    await self._discard_answer(c)
-                raise
-        if not status:
-            await self._forward_answer(c)
-
-    async def _forward_answer(self, c: ChanEnd) -> None:
-        last = False
-        while not last:
-            data, last = await receive_piece(c, BURST)
-            try:
+            if not status:
                 await self._in.set_buffer(data, last=last)
-            except UsbReset:
-                if not last:
-                    await self._discard_answer(c)
-                raise
+            while not last:
+                data, last = await receive_piece(c, BURST)
+                await self._in.set_buffer(data, last=last)
+        except UsbReset:
+            if not last:
+                await self._discard_answer(c)
+            raise
 
     async def _discard_answer(self, c: ChanEnd) -> None:
         while not (await receive_piece(c, BURST))[1]:

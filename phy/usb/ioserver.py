@@ -66,16 +66,17 @@ class UsbIoserver(DataTask):
 
     async def _send_output(self, packet: IoserverPacket) -> None:
         c = self._engine(packet)
-        _check(await begin_get(c, Command.GET_OUTPUT_TENSOR, packet.tensor))
-        last = False
-        while not last:
-            data, last = await receive_piece(c, BURST)
-            try:
-                await self._in.set_buffer(data.ljust(padded_length(len(data)), b"\0"), last=last)
-            except UsbReset:
-                while not last:
-                    _, last = await receive_piece(c, BURST)
-                raise
+        status, data, last = await begin_get(c, Command.GET_OUTPUT_TENSOR, packet.tensor, BURST)
+        _check(status)
+        try:
+            await self._in.set_buffer(_padded(data), last=last)
+            while not last:
+                data, last = await receive_piece(c, BURST)
+                await self._in.set_buffer(_padded(data), last=last)
+        except UsbReset:
+            while not last:
+                _, last = await receive_piece(c, BURST)
+            raise
 
     async def _receive_input(self, packet: IoserverPacket) -> None:
         # The number is judged before the data come, so that it is the write of the data that fails.
@@ -109,6 +110,10 @@ class UsbIoserver(DataTask):
         logger.info("%s: the host is done, all models are reset", self._name)
         for c in self._engines:
             _check(await set_command(c, RESET_VARIABLES))
+
+
+def _padded(data: bytes) -> bytes:
+    return data.ljust(padded_length(len(data)), b"\0")
 
 
 def _check(status: Status) -> None:

@@ -1,4 +1,8 @@
-"""The flash server: model, parameter, operator and XIP partitions of a flash chip, served over channels.
+"""Flash: a chip that behaves like one, its server, the layout of its images, and the packager `aisrv-flash`.
 
-Not part of this release: engines answer flash commands with ERROR_BAD_CMD.
+    part, nor, chip, storage     the QSPI NOR chip: values, state machine, verbs in time, bytes that survive a kill
+    layout, packager             images as values, and the files that people make them of
+    server, flash_channel, xip   the task that serves models, parameters, operators and XIP over channels
+    boot, upgrade, slots         server images in the boot partition
+    serprog, programmer          a programmer on the chip's pins
 """

@@ -1,0 +1,59 @@
+"""The cache in front of a window on the flash: its shape, and what it counts.
+
+The level 1 cache of the xcore.ai's software-defined memory has 8 lines of 32 bytes, is fully associative and
+replaces by pseudo-LRU. Source: XMOS, "Using software-defined memory" (XTC Tools Guide, XM-014363-PC). True
+LRU in place of pseudo-LRU is ours.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from flash_server.errors import FlashError
+
+WORD_BYTES: Final = 4
+
+
+class WindowError(FlashError):
+    """An address outside of the window, or a geometry that no cache has."""
+
+
+@dataclass(frozen=True, slots=True)
+class CacheGeometry:
+    """The shape of a cache: bytes in all, ways of a set, bytes of a line; all powers of two."""
+
+    size: int = 256
+    ways: int = 8
+    line_bytes: int = 32
+
+    def __post_init__(self) -> None:
+        """Check the shape."""
+        for name, value in (("size", self.size), ("ways", self.ways), ("line", self.line_bytes)):
+            if value < 1 or value & (value - 1):
+                raise WindowError(f"cache {name} of {value}: it must be a power of two")
+        if self.line_bytes < WORD_BYTES:
+            raise WindowError(f"cache line of {self.line_bytes} bytes: it must hold a word of {WORD_BYTES}")
+        if self.size < self.ways * self.line_bytes:
+            raise WindowError(
+                f"cache of {self.size} bytes: one set of {self.ways} ways has {self.ways * self.line_bytes}"
+            )
+
+    @property
+    def sets(self) -> int:
+        """Number of sets; line n of the segment goes into set n modulo this."""
+        return self.size // (self.ways * self.line_bytes)
+
+
+XCORE_AI_CACHE: Final = CacheGeometry()
+"""The cache in front of software-defined memory: fully associative, 8 lines of 32 bytes."""
+
+
+@dataclass(slots=True)
+class CacheCounters:
+    """Counted since the window was opened. Every line that a read touches is a hit or a miss."""
+
+    hits: int = 0
+    misses: int = 0
+    bytes_read: int = 0
+    """Bytes that the task was given."""
+    bytes_filled: int = 0
+    """Bytes that came from the flash server."""

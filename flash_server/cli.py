@@ -1,0 +1,67 @@
+"""The command `aisrv-flash`: its subcommands, and what its exit codes mean.
+
+| exit code | meaning |
+|---|---|
+| 0 | done; images are the same |
+| 1 | failed: an unsound image, files that do not fit, a chip that refuses; or images differ |
+| 2 | wrong usage: an option, or a file that is missing or makes no sense |
+| 130 | interrupted by Ctrl-C |
+"""
+
+from typing import Final
+
+import click
+
+from flash_server.commands.boot import boot, boot_image
+from flash_server.commands.chip import read, write
+from flash_server.commands.inspect import diff, inspect, verify
+from flash_server.commands.pack import pack, params, unpack
+from flash_server.commands.settings import Settings, examples
+from flash_server.errors import FlashError
+from flash_server.image_files import InputError
+
+NAME: Final = "aisrv-flash"
+
+EXIT_CODES: Final[dict[type[Exception], int]] = {InputError: 2, FlashError: 1}
+"""The exit code of each error; the first kind that fits counts."""
+
+INTERRUPTED: Final = 130
+
+
+class FlashGroup(click.Group):
+    """Turns the library's errors into one line on stderr and an exit code, and Ctrl-C into one, too."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except tuple(EXIT_CODES) as error:
+            click.echo(f"{NAME}: {' '.join(str(error).split())}", err=True)
+            ctx.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)
+
+
+@click.group(
+    NAME,
+    cls=FlashGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=examples(
+        "aisrv-flash pack --engine model=person.tflite,parameters=person.params --output flash.bin",
+        "aisrv-flash inspect flash.bin",
+        "aisrv-flash verify flash.bin --engine model=person.tflite",
+        "aisrv-flash write flash.bin --chip board.flash",
+        "aisrv-flash read --chip board.flash --output copy.bin",
+    )
+    + "\n\n\b\nExit codes: 0 done and the same, 1 failed or different, 2 wrong usage, 130 interrupted.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@click.version_option(package_name="aisrv", prog_name=NAME)
+@click.pass_context
+def main(context: click.Context, as_json: bool) -> None:
+    """Make, check and install flash images for an XCORE AI server."""
+    context.obj = Settings(as_json)
+
+
+for _command in (pack, inspect, unpack, verify, diff, write, read, params, boot_image, boot):
+    main.add_command(_command)

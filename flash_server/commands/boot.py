@@ -1,0 +1,77 @@
+"""`aisrv-flash boot-image` and `boot`: server images for the boot partition, and what of them would boot."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from flash_server.boot import Slot, build_boot_image, parse_boot_image
+from flash_server.commands.chip import open_target, target_options
+from flash_server.commands.drawing import progress_bar
+from flash_server.commands.settings import FILE, NEW_FILE, Settings, examples, pass_settings
+from flash_server.errors import FlashError
+from flash_server.image_files import map_file, write_file
+
+
+@click.command(
+    "boot-image",
+    short_help="Put the header before a server image.",
+    epilog=examples(
+        "aisrv-flash boot-image firmware.bin --version 7 --output firmware.boot",
+        "aisrv-host --device spi:0.0 upgrade firmware.boot",
+    ),
+)
+@click.argument("payload_file", metavar="FILE", type=FILE)
+@click.option(
+    "--version", type=int, required=True, metavar="N", help="The image's version: the newest boots."
+)
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the boot image goes.")
+@pass_settings
+def boot_image(settings: Settings, payload_file: Path, version: int, output: Path) -> None:
+    """Make a boot image of a server image: a header with version, length and CRC, then the file."""
+    image = build_boot_image(version, bytes(map_file(payload_file)))
+    write_file(output, [image], len(image))
+    answer = {"file": str(output), "version": version, "size": len(image)}
+    settings.answer(answer, lambda: click.echo(f"{output}: version {version}, {len(image)} bytes"))
+
+
+@click.command(
+    short_help="Show or write what a chip boots.",
+    epilog=examples(
+        "aisrv-flash boot --chip board.flash",
+        "aisrv-flash boot --chip board.flash --factory firmware.boot",
+        "aisrv-flash boot --device localhost:4242 --upgrade firmware.boot",
+    ),
+)
+@target_options
+@click.option("--factory", type=FILE, metavar="FILE", help="Write this boot image to the factory slot.")
+@click.option("--upgrade", type=FILE, metavar="FILE", help="Write this boot image to the upgrade slot.")
+@pass_settings
+def boot(
+    settings: Settings,
+    chip: Path | None,
+    part: str | None,
+    device: str | None,
+    boot_size: int,
+    factory: Path | None,
+    upgrade: Path | None,
+) -> None:
+    """Show which server image a chip would boot at its next reset, after writing one or both of its slots."""
+    from flash_server.slots import report_of, slot_start
+
+    images = {Slot.FACTORY: factory, Slot.UPGRADE: upgrade}
+    written = {slot: bytes(map_file(path)) for slot, path in images.items() if path is not None}
+    for image in written.values():
+        parse_boot_image(image)
+    with open_target(chip, part, device, writing=bool(written)) as target:
+        found = target.identify()
+        if boot_size > found.size:
+            raise FlashError(f"a boot partition of {boot_size} bytes: {found.name} has {found.size}")
+        for slot, image in written.items():
+            start = slot_start(boot_size, found.sector_size, slot, len(image))
+            with progress_bar(f"writing {slot.name.lower()}", len(image)) as progress:
+                target.write(start, image, progress)
+        with progress_bar("reading", boot_size) as progress:
+            report = report_of(target.read(0, boot_size, progress), found.sector_size)
+    answer = {"part": found.name, "boot": {**asdict(report), "text": str(report)}}
+    settings.answer(answer, lambda: click.echo(f"{chip or device}: {report}"))

@@ -1,0 +1,158 @@
+"""Images to and from a chip: write, read. The chip is in a file, or on a running device."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Final, Protocol
+
+import click
+
+from flash_server.commands.drawing import progress_bar
+from flash_server.commands.settings import FILE, NEW_FILE, SIZE, Settings, examples, pass_settings
+from flash_server.errors import FlashError
+from flash_server.image import Image
+from flash_server.image_files import Progress, ignore, map_file, write_file
+from flash_server.part import FlashPart, part_named
+
+BOOT_SIZE: Final = 0x100000
+"""The boot partition's usual size: the data partition begins behind it."""
+
+
+class Target(Protocol):
+    """What holds a chip; addresses count from the start of the chip."""
+
+    def identify(self) -> FlashPart:
+        """The part."""
+
+    def read(self, address: int, size: int, progress: Progress = ignore) -> bytes:
+        """The bytes from an address on."""
+
+    def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
+        """Make the bytes from an address on these, and verify it."""
+
+
+_offset_option = click.option(
+    "--offset", type=SIZE, default=0, metavar="SIZE", help="From where in the data partition."
+)
+
+
+def target_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that say which chip, and where its boot partition ends."""
+    for option in (
+        click.option(
+            "--boot-size",
+            type=SIZE,
+            default=BOOT_SIZE,
+            metavar="SIZE",
+            help="The boot partition's size, behind which the data partition begins. [default: 1M]",
+        ),
+        click.option(
+            "--device", metavar="HOST:PORT", help="A running device: its flash programmer's address."
+        ),
+        click.option("--part", metavar="PART", help="The chip's part. [default: the one of the file's size]"),
+        click.option("--chip", type=NEW_FILE, metavar="FILE", help="A chip's file."),
+    ):
+        command = option(command)
+    return command
+
+
+def open_target(
+    chip: Path | None, part: str | None, device: str | None, *, writing: bool
+) -> AbstractContextManager[Target]:
+    """Open the chip that the options name: a file, or a running device's."""
+    if device is not None and chip is None:
+        if part is not None:
+            raise click.UsageError("--part is for --chip: a device tells its part")
+        from flash_server.programmer import Programmer
+
+        return Programmer.connect(device)
+    from flash_server.chip_file import ChipFile
+
+    if chip is None or device is not None:
+        raise click.UsageError("give --chip FILE or --device HOST:PORT")
+    if not writing and not chip.exists():
+        raise click.UsageError(f"{chip}: no such file")
+    return ChipFile(chip, part_named(part) if part else None, writing=writing)
+
+
+@click.command(
+    short_help="Write an image to a chip.",
+    epilog=examples(
+        "aisrv-flash write flash.bin --chip board.flash",
+        "aisrv-flash write flash.bin --chip board.flash --part MX25R3235F",
+        "aisrv-flash write flash.bin --device localhost:4242",
+    ),
+)
+@click.argument("image_file", metavar="FILE", type=FILE)
+@target_options
+@_offset_option
+@click.option("--raw", is_flag=True, help="Write any bytes; otherwise the file must be a sound image.")
+@pass_settings
+def write(
+    settings: Settings,
+    image_file: Path,
+    chip: Path | None,
+    part: str | None,
+    device: str | None,
+    boot_size: int,
+    offset: int,
+    raw: bool,
+) -> None:
+    """Write a file to the data partition, and verify it. A chip's file that is missing is made.
+
+    What lies beside it on the chip stays as it is.
+    """
+    data = bytes(map_file(image_file) if raw else Image.open(image_file).data)
+    start = boot_size + offset
+    with open_target(chip, part, device, writing=True) as target:
+        found = target.identify()
+        if start + len(data) > found.size:
+            raise FlashError(
+                f"{image_file}: {len(data)} bytes from {start:#x} on end past {found.name}, which ends at "
+                f"{found.size:#x}"
+            )
+        with progress_bar("writing", len(data)) as progress:
+            target.write(start, data, progress)
+    answer = {"part": found.name, "address": start, "size": len(data)}
+    settings.answer(
+        answer,
+        lambda: click.echo(f"{chip or device}: {len(data)} bytes written to {start:#x} of {found.name}"),
+    )
+
+
+@click.command(
+    short_help="Read the data partition of a chip.",
+    epilog=examples(
+        "aisrv-flash read --chip board.flash --output copy.bin",
+        "aisrv-flash read --device localhost:4242 --size 64K --output copy.bin",
+    ),
+)
+@target_options
+@_offset_option
+@click.option("--size", type=SIZE, metavar="SIZE", help="How much. [default: up to the chip's end]")
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the bytes go.")
+@pass_settings
+def read(
+    settings: Settings,
+    chip: Path | None,
+    part: str | None,
+    device: str | None,
+    boot_size: int,
+    offset: int,
+    size: int | None,
+    output: Path,
+) -> None:
+    """Read the data partition, or some of it, into a file."""
+    start = boot_size + offset
+    with open_target(chip, part, device, writing=False) as target:
+        found = target.identify()
+        count = max(0, found.size - start) if size is None else size
+        if start + count > found.size or not count:
+            raise FlashError(
+                f"{count} bytes from {start:#x} on: {found.name} ends at {found.size:#x}; see --size"
+            )
+        with progress_bar("reading", count) as progress:
+            data = target.read(start, count, progress)
+    write_file(output, [data], len(data))
+    answer = {"file": str(output), "part": found.name, "address": start, "size": count}
+    settings.answer(answer, lambda: click.echo(f"{output}: {count} bytes from {start:#x} of {found.name}"))

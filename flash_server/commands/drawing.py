@@ -1,0 +1,185 @@
+"""What the command shows: the table and the drawn map of an image, differences, progress.
+
+Everything is for people and goes through rich, which is imported at first use. Programs read `--json`.
+"""
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from flash_server.image import Image
+from flash_server.image_files import Progress, ignore
+from flash_server.layout import ImageMap, Part
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PARTS: Final = {Part.MODEL: "M", Part.PARAMETERS: "P", Part.OPERATORS: "O", Part.XIP: "X"}
+"""The letter of each part in the map."""
+
+HEADERS: Final = "H"
+FREE: Final = "·"
+
+MAP_WIDTH: Final = 64
+MAP_ROWS: Final = 8
+
+_PLAIN_WIDTH: Final = 120
+_COLOURS: Final = ("cyan", "magenta", "yellow", "green", "blue", "red")
+_SHOW_PROGRESS: Final = 1 << 20
+_REFRESH_SECONDS: Final = 0.1
+
+Cell = tuple[str, int | None]
+"""A letter, and the engine that it belongs to."""
+
+
+def describe(image: Image) -> dict[str, object]:
+    """All about an image, for JSON: bytes and offsets are from the start of the image."""
+    found = image.map
+    return {
+        "file": str(image.path),
+        "size": found.size,
+        "generation": found.detected.generation.value,
+        "nibbles": "swapped" if found.detected.swapped else "straight",
+        "headers_end": found.headers_end,
+        "engines": [
+            {part.label: _describe_part(image, engine, part) for part in Part}
+            for engine in range(len(found.headers))
+        ],
+    }
+
+
+def _describe_part(image: Image, engine: int, part: Part) -> dict[str, int] | None:
+    segment = image.map.parts[engine][part]
+    if segment is None:
+        return None
+    return {
+        "offset": image.map.headers[engine][part],
+        "data": segment.start,
+        "size": segment.size,
+        "used": image.used(engine, part),
+    }
+
+
+def extents(image: Image) -> list[tuple[int, int, Cell]]:
+    """What lies where, in order of addresses: start, end, letter. What is not listed is free."""
+    found = image.map
+    extents: list[tuple[int, int, Cell]] = [(0, found.headers_end, (HEADERS, None))]
+    for engine, header in enumerate(found.headers):
+        for part in Part:
+            segment = found.parts[engine][part]
+            if segment:
+                end = segment.start + image.used(engine, part)
+                extents.append((header[part], end, (PARTS[part], engine)))
+    return sorted(extents, key=lambda one: one[:2])
+
+
+def map_cells(parts: list[tuple[int, int, Cell]], size: int, count: int) -> list[Cell]:
+    """The image in `count` equal cells, each with what takes most of it."""
+    cells: list[Cell] = []
+    for index in range(count):
+        start, end = index * size / count, (index + 1) * size / count
+        taken: dict[Cell, float] = {}
+        for low, high, cell in parts:
+            overlap = min(end, high) - max(start, low)
+            if overlap > 0:
+                taken[cell] = taken.get(cell, 0.0) + overlap
+        free = (end - start) - sum(taken.values())
+        best = max(taken, key=lambda cell: taken[cell], default=(FREE, None))
+        cells.append(best if taken.get(best, 0.0) >= free else (FREE, None))
+    return cells
+
+
+def show_image(image: Image) -> None:
+    """A line about the image, the table of its parts, and its map."""
+    from rich import box
+    from rich.table import Table
+
+    found = image.map
+    engines = len(found.headers)
+    console = _console()
+    console.print(
+        f"{image.path}: generation {found.detected}, {engines} engine{'s' * (engines != 1)}, "
+        f"{found.size} bytes"
+    )
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    for heading, justify in (("engine", "right"), ("part", "left"), ("offset", "right"), ("bytes", "right")):
+        table.add_column(heading, justify="right" if justify == "right" else "left")
+    table.add_column("without FF at the end", justify="right")
+    table.add_column("%", justify="right")
+    for engine in range(engines):
+        for part in Part:
+            segment = found.parts[engine][part]
+            if segment is None:
+                table.add_row(str(engine), part.label, "-", "absent", "", "")
+                continue
+            used = image.used(engine, part)
+            table.add_row(
+                str(engine),
+                part.label,
+                f"{found.headers[engine][part]:#x}",
+                str(segment.size),
+                str(used),
+                f"{100 * used / found.size:.1f}",
+            )
+    console.print(table)
+    _show_map(image, console)
+
+
+def _show_map(image: Image, console: "Console") -> None:
+    from rich.text import Text
+
+    size = image.map.size
+    rows = max(1, min(MAP_ROWS, size // MAP_WIDTH))
+    cells = map_cells(extents(image), size, rows * MAP_WIDTH)
+    console.print()
+    for row in range(rows):
+        line = Text(f"{row * size // rows:#010x} ")
+        for letter, engine in cells[row * MAP_WIDTH : (row + 1) * MAP_WIDTH]:
+            line.append(letter, "" if engine is None else _COLOURS[engine % len(_COLOURS)])
+        console.print(line)
+    console.print(
+        f"\n{HEADERS} headers, M model, P parameters, O operators, X execute in place, {FREE} FF; "
+        f"a cell is {size / (rows * MAP_WIDTH):.0f} bytes"
+    )
+
+
+@contextmanager
+def progress_bar(description: str, total: int) -> Iterator[Progress]:
+    """A bar on stderr while bytes move; none where stderr is no terminal, or there is little to move."""
+    if not sys.stderr.isatty() or total < _SHOW_PROGRESS:
+        yield ignore
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    shown = 0.0
+    with Bars(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
+        task = bars.add_task(description, total=total)
+
+        def advance(done: int, _: int) -> None:
+            nonlocal shown
+            now = time.monotonic()
+            bars.update(task, completed=done)
+            if now - shown >= _REFRESH_SECONDS:
+                shown = now
+                bars.refresh()
+
+        yield advance
+
+
+def summary(found: ImageMap) -> str:
+    """An image in a few words."""
+    engines = len(found.headers)
+    return f"{found.detected}, {engines} engine{'s' * (engines != 1)}, {found.size} bytes"
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    # A pipe has no width: leave room, so that no name is cut.
+    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+    return Console(highlight=False, markup=False, emoji=False, width=width, soft_wrap=True)

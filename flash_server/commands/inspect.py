@@ -1,0 +1,107 @@
+"""What is in an image: inspect, verify, diff."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+
+from flash_server.commands.drawing import describe, progress_bar, show_image, summary
+from flash_server.commands.settings import (
+    DIFFERENT,
+    FILE,
+    Settings,
+    engine_option,
+    examples,
+    open_image,
+    pass_settings,
+    reading_options,
+)
+from flash_server.comparison import Difference
+from flash_server.comparison import diff as diff_images
+from flash_server.comparison import verify as verify_image
+from flash_server.image import EngineFiles
+
+
+@click.command(
+    short_help="Show what is in an image.",
+    epilog=examples("aisrv-flash inspect flash.bin", "aisrv-flash --json inspect flash.bin"),
+)
+@click.argument("image_file", metavar="FILE", type=FILE)
+@reading_options
+@pass_settings
+def inspect(settings: Settings, image_file: Path, engine_count: int | None, nibbles: str | None) -> None:
+    """Show an image's generation, the parts of each engine, and a map of it in proportion."""
+    image = open_image(image_file, engine_count, nibbles)
+    settings.answer(describe(image) if settings.as_json else None, lambda: show_image(image))
+
+
+@click.command(
+    short_help="Check an image.",
+    epilog=examples(
+        "aisrv-flash verify flash.bin",
+        "aisrv-flash verify flash.bin --engine model=person.tflite,parameters=person.params",
+    ),
+)
+@click.argument("image_file", metavar="FILE", type=FILE)
+@engine_option
+@reading_options
+@pass_settings
+@click.pass_context
+def verify(
+    context: click.Context,
+    settings: Settings,
+    image_file: Path,
+    engines: tuple[EngineFiles, ...],
+    engine_count: int | None,
+    nibbles: str | None,
+) -> None:
+    """Check that an image is sound, and that the given files are what is in it.
+
+    Sound: the preamble is right, every part lies in the image behind the headers, no model runs into what
+    follows. Parts without a file are not compared. Exit code 1 where anything is wrong.
+    """
+    image = open_image(image_file, engine_count, nibbles)
+    with progress_bar("comparing", image.map.size) as progress:
+        found = verify_image(image, engines, progress)
+    _report(context, settings, found, f"{image_file}: sound; {summary(image.map)}", str(image_file))
+
+
+@click.command(
+    short_help="Compare two images.",
+    epilog=examples("aisrv-flash diff old.bin new.bin", "aisrv-flash --json diff old.bin new.bin"),
+)
+@click.argument("first", metavar="A", type=FILE)
+@click.argument("second", metavar="B", type=FILE)
+@reading_options
+@pass_settings
+@click.pass_context
+def diff(
+    context: click.Context,
+    settings: Settings,
+    first: Path,
+    second: Path,
+    engine_count: int | None,
+    nibbles: str | None,
+) -> None:
+    """Show which parts of two images differ, and from which byte. Exit code 1 where any does.
+
+    Generations, nibble orders and numbers of engines are compared, too; the places of the parts are not.
+    """
+    found = diff_images(*(open_image(path, engine_count, nibbles) for path in (first, second)))
+    _report(context, settings, found, f"{first} and {second} have the same contents")
+
+
+def _report(
+    context: click.Context, settings: Settings, found: list[Difference], good: str, name: str = ""
+) -> None:
+    """Print differences, or that there are none, and set the exit code."""
+    lines = [f"{name}: {each}" if name else str(each) for each in found]
+    data = {
+        "same": not found,
+        "differences": [
+            {**asdict(each), "part": each.part.label if each.part is not None else None} for each in found
+        ],
+    }
+    settings.answer(data, lambda: click.echo("\n".join(lines) if lines else good))
+    if found:
+        context.exit(DIFFERENT)

@@ -1,0 +1,188 @@
+"""From files to an image and back: pack, unpack, params."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flash_server.commands.drawing import describe, progress_bar, summary
+from flash_server.commands.settings import (
+    FILE,
+    NEW_FILE,
+    SIZE,
+    Settings,
+    engine_option,
+    examples,
+    open_image,
+    pass_settings,
+    reading_options,
+)
+from flash_server.errors import LayoutError
+from flash_server.image import EngineFiles, Image
+from flash_server.image_files import InputError, map_file, write_file
+from flash_server.layout import Part
+from flash_server.pack_config import GENERATIONS, MISSING, NIBBLES, read_config
+from flash_server.packager import PackOptions
+from flash_server.packager import pack as pack_files
+from flash_server.packager import unpack as unpack_image
+
+
+@click.command(
+    short_help="Make an image of files.",
+    epilog=examples(
+        "aisrv-flash pack --engine model=person.tflite,parameters=person.params --output flash.bin",
+        "aisrv-flash pack --engine model=a.tflite --engine model=b.tflite --size 4M --fill --output f.bin",
+        "aisrv-flash pack --config board.toml --generation 1.2 --nibbles straight --output flash.bin",
+    ),
+)
+@engine_option
+@click.option("--config", "config_file", type=FILE, help="A TOML file with engines and settings.")
+@click.option("--generation", type=click.Choice(list(GENERATIONS)), help="How it begins. [default: fast]")
+@click.option(
+    "--nibbles",
+    type=click.Choice(list(NIBBLES)),
+    help="How bytes are stored. [default: swapped for fast, otherwise straight]",
+)
+@click.option("--size", type=SIZE, metavar="SIZE", help="The data partition's size, as 4194304, 4096K or 4M.")
+@click.option("--align", type=SIZE, metavar="SIZE", help="Parts begin at multiples of this. [default: 1]")
+@click.option("--fill/--no-fill", default=None, help="Pad the image with FF up to --size. [default: no]")
+@click.option(
+    "--missing",
+    type=click.Choice(list(MISSING)),
+    help="A missing part has offset 0, or one with nothing behind it. [default: placed for fast, else zero]",
+)
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the image goes.")
+@pass_settings
+def pack(
+    settings: Settings,
+    engines: tuple[EngineFiles, ...],
+    config_file: Path | None,
+    generation: str | None,
+    nibbles: str | None,
+    size: int | None,
+    align: int | None,
+    fill: bool | None,
+    missing: str | None,
+    output: Path,
+) -> None:
+    """Make an image of the data partition. Options override what a TOML file says.
+
+    Behind the headers come the parts of each engine in turn: model, parameters, operators, execute-in-place
+    data. The fast generation, with the defaults, is what XMOS's generate_flash writes.
+    """
+    chosen: dict[str, Any] = {}
+    if config_file:
+        config = read_config(config_file)
+        if config.engines and engines:
+            raise click.UsageError(f"{config_file} has engines: give no --engine beside it")
+        engines = config.engines or engines
+        chosen.update(config.settings)
+    options = {
+        "generation": GENERATIONS[generation] if generation else None,
+        "swapped": NIBBLES[nibbles] if nibbles else None,
+        "size": size,
+        "alignment": align,
+        "fill": fill,
+        "placed": MISSING[missing] if missing else None,
+    }
+    chosen.update({name: value for name, value in options.items() if value is not None})
+    packing = replace(PackOptions(), **chosen)
+    if not engines:
+        raise click.UsageError("nothing to pack: give --engine or --config")
+    if packing.fill and packing.size is None:
+        raise click.UsageError("--fill pads up to --size: give one")
+    total = packing.size if packing.fill and packing.size else _total(engines)
+    with progress_bar("packing", total) as progress:
+        partition = pack_files(engines, output, packing, progress)
+    if not output.is_file():
+        return
+    image = Image.open(output, len(engines), partition.stored.swapped)
+    _warn_if_ambiguous(image)
+    settings.answer(describe(image), lambda: click.echo(f"{output}: {summary(image.map)}"))
+
+
+@click.command(
+    short_help="Take an image apart.",
+    epilog=examples(
+        "aisrv-flash unpack flash.bin --output parts",
+        "aisrv-flash unpack flash.bin --trim --output parts",
+        "aisrv-flash pack --config parts/image.toml --output flash.bin",
+    ),
+)
+@click.argument("image_file", metavar="FILE", type=FILE)
+@reading_options
+@click.option("--trim", is_flag=True, help="Drop FF at the end of parts whose size is not stored.")
+@click.option(
+    "--output",
+    required=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="A directory.",
+)
+@pass_settings
+def unpack(
+    settings: Settings,
+    image_file: Path,
+    engine_count: int | None,
+    nibbles: str | None,
+    trim: bool,
+    output: Path,
+) -> None:
+    """Write every part to a file, engine0.model and so on, and image.toml, which packs the same image again.
+
+    Only a model's size is stored: other parts come with what is behind them, up to the next part.
+    """
+    image = open_image(image_file, engine_count, nibbles)
+    with progress_bar("unpacking", image.map.size) as progress:
+        written = unpack_image(image, output, trim=trim, progress=progress)
+    settings.answer(
+        {"files": [str(path) for path in written]}, lambda: click.echo("\n".join(map(str, written)))
+    )
+
+
+@click.command(
+    short_help="Extract the first blob of a .params file.",
+    epilog=examples("aisrv-flash params person.params --output person.bin"),
+)
+@click.argument("params_file", metavar="FILE.params", type=FILE)
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the blob goes.")
+@pass_settings
+def params(settings: Settings, params_file: Path, output: Path) -> None:
+    """Extract the first blob of a flexbuffer, as a raw parameters file for `pack`."""
+    from flash_server.params import first_blob
+
+    try:
+        blob = first_blob(bytes(map_file(params_file)))
+    except InputError as error:
+        raise InputError(f"{params_file}: {error}") from error
+    write_file(output, [blob], len(blob))
+    data = {"file": str(output), "size": len(blob)}
+    settings.answer(data, lambda: click.echo(f"{output}: {len(blob)} bytes"))
+
+
+def _warn_if_ambiguous(image: Image) -> None:
+    """Tell where a server, which has nothing but the image, would take it for something else."""
+    try:
+        found = Image.open(image.path).map
+    except LayoutError as error:
+        click.echo(f"aisrv-flash: warning: {error}", err=True)
+        return
+    if found.detected != image.map.detected:
+        click.echo(
+            f"aisrv-flash: warning: {image.path} looks like {found.detected}, not {image.map.detected}; "
+            "the later generations can be told apart for certain",
+            err=True,
+        )
+    elif found.headers != image.map.headers:
+        click.echo(
+            f"aisrv-flash: warning: {image.path} looks like {len(found.headers)} engines, not "
+            f"{len(image.map.headers)}: what follows the headers looks like headers",
+            err=True,
+        )
+
+
+def _total(engines: tuple[EngineFiles, ...]) -> int:
+    """About how many bytes there will be."""
+    paths = [files[part] for files in engines for part in Part]
+    return sum(path.stat().st_size for path in paths if path is not None and path.is_file())

@@ -1,0 +1,117 @@
+"""What every subcommand shares: how to answer, its kinds of values, the marks of an image."""
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from flash_server.image import EngineFiles, Image
+from flash_server.image_files import InputError
+from flash_server.layout import Part
+from flash_server.layout.headers import MAX_ENGINES
+from flash_server.pack_config import NIBBLES, parse_size
+
+FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+
+DIFFERENT: Final = 1
+"""The exit code where images differ; the same as for an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The options of the command itself."""
+
+    as_json: bool = False
+
+    def answer(self, data: object, show: Callable[[], object]) -> None:
+        """Print `data` as JSON where that was asked for; otherwise call `show`."""
+        if self.as_json:
+            click.echo(json.dumps(data, indent=2))
+        else:
+            show()
+
+
+pass_settings = click.make_pass_decorator(Settings)
+
+
+class SizeType(click.ParamType[int]):
+    """Bytes: 4096, 0x1000, 4K, 4M."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Read the text of an option; a number, from a default, is one already."""
+        if isinstance(value, int):
+            return value
+        try:
+            return parse_size(str(value))
+        except InputError as error:
+            self.fail(str(error), param, ctx)
+
+
+SIZE: Final = SizeType()
+
+_LABELS: Final = "|".join(part.label for part in Part)
+
+
+class EngineFilesType(click.ParamType[EngineFiles]):
+    """The files of one engine: model=FILE,parameters=FILE,operators=FILE,xip=FILE."""
+
+    name = "files"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> EngineFiles:
+        """Read the text of an option; a file's name may hold commas, where no part's name follows."""
+        if isinstance(value, EngineFiles):
+            return value
+        files: dict[str, Path] = {}
+        for item in re.split(f",(?=(?:{_LABELS})=)", str(value)) if value else []:
+            label, separator, name = item.partition("=")
+            if not separator or label not in _LABELS.split("|"):
+                self.fail(f"{item!r}: write PART=FILE, with one of {_LABELS.replace('|', ', ')}", param, ctx)
+            if label in files:
+                self.fail(f"{label} is given twice", param, ctx)
+            if not name:
+                self.fail(f"{label}= has no file", param, ctx)
+            files[label] = Path(name)
+        return EngineFiles(**files)
+
+
+engine_option = click.option(
+    "--engine",
+    "engines",
+    multiple=True,
+    type=EngineFilesType(),
+    metavar="PART=FILE,...",
+    help="The files of one engine, in order: model=FILE,parameters=FILE,operators=FILE,xip=FILE. Any part "
+    'may be missing; "" stands for an engine without parts. Repeatable.',
+)
+
+
+def reading_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add what an image does not say for certain: `engine_count` and `nibbles`, None = find it out."""
+    count = click.option(
+        "--engines",
+        "engine_count",
+        type=click.IntRange(1, MAX_ENGINES),
+        metavar="N",
+        help="How many engines the image has. [default: as many headers as fit before the first part]",
+    )
+    nibbles = click.option(
+        "--nibbles", type=click.Choice(list(NIBBLES)), help="How bytes are stored. [default: found out]"
+    )
+    return count(nibbles(command))
+
+
+def open_image(path: Path, engine_count: int | None, nibbles: str | None) -> Image:
+    """Open an image as the reading options say."""
+    return Image.open(path, engine_count, NIBBLES[nibbles] if nibbles else None)
+
+
+def examples(*lines: str) -> str:
+    """The end of a help text: commands to copy, kept as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

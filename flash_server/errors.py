@@ -1,0 +1,39 @@
+"""The errors of the flash: a part, what holds its bytes, and how an image is laid out on it."""
+
+__all__ = [
+    "FlashError",
+    "LayoutError",
+    "NoImageError",
+    "PartError",
+    "ProgrammerError",
+    "ProtectedError",
+    "StorageError",
+]
+
+
+class FlashError(Exception):
+    """The base of every error of the flash layer; the message says what was wrong, where, and what to do."""
+
+
+class LayoutError(FlashError):
+    """An image does not follow its layout, or one cannot be built as asked."""
+
+
+class NoImageError(LayoutError):
+    """There is no image at all: the flash is erased, or full of zeros."""
+
+
+class StorageError(FlashError):
+    """The bytes of a chip cannot be opened, read or written: the file's path is in the message."""
+
+
+class PartError(FlashError):
+    """A flash part's values contradict each other, or an address does not exist on it."""
+
+
+class ProtectedError(FlashError):
+    """A verb that the chip would ignore: it is not write-enabled, or the address is protected."""
+
+
+class ProgrammerError(FlashError):
+    """A programmer cannot be reached, answers nonsense, or wrote something else than it was given."""

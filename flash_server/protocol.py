@@ -1,0 +1,110 @@
+"""The flash server's wire: commands, failures, and requests as values. No I/O.
+
+A request is one transaction (lib_xcore's channel_transaction.h) on the client's channel: the command word and
+its argument words, most significant byte first, then data bytes where the command has any. The server
+answers in the same transaction. Sources: the design document, section Flash; "XCORE AI server: numbers and
+wire behaviour", section Flash. Commands from 0x10 on, failures and the abandoning of a request are ours.
+"""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from flash_server.errors import FlashError
+
+PIECE_BYTES: Final = 4096
+"""Bytes of the flash that the server reads at a time, and the most that one write command takes."""
+
+
+class FlashCommand(enum.IntEnum):
+    """Command words."""
+
+    READ_PARAMETERS = 0
+    """Offset, size; answered with the bytes."""
+    READ_MODEL = 1
+    """Answered with the length word, then the bytes."""
+    READ_OPERATORS = 2
+    """Offset, size; answered with the bytes."""
+    READ_XIP = 3
+    """Offset, size; answered with the bytes."""
+    READ_SIZES = 0x10
+    """Answered with four words: bytes to be had of model, parameters, operators and XIP; 0 = absent."""
+    READ_BOOT = 0x11
+    """Answered with a `BootReport`: what was booted at the last reset."""
+    WRITE_SERVER = 0x20
+    """Offset, then bytes: the next piece of a server image; offset 0 begins an upgrade."""
+    FINISH_SERVER = 0x21
+    """Ends an upgrade: verifies it and makes it count."""
+    READ_DATA = 0x22
+    """Offset in the data partition, size; answered with the bytes as the chip stores them."""
+    WRITE_DATA = 0x23
+    """Offset in the data partition, then bytes to store; sectors that begin among them are erased first."""
+    RELOAD = 0x24
+    """Reads the headers of the data partition again."""
+
+
+class FlashFailure(enum.IntEnum):
+    """What follows NACK, as a word."""
+
+    NO_IMAGE = 1
+    CORRUPT = 2
+    ABSENT = 3
+    OUT_OF_RANGE = 4
+    UNKNOWN_COMMAND = 5
+    BAD_REQUEST = 6
+    CHIP_FAILED = 7
+    BAD_SERVER_IMAGE = 8
+    OUT_OF_ORDER = 9
+    REFUSED = 10
+
+
+FAILURE_TEXTS: Final = {
+    FlashFailure.NO_IMAGE: "the data partition holds no image for this client",
+    FlashFailure.CORRUPT: "the image in the data partition is corrupt",
+    FlashFailure.ABSENT: "the image has no such segment for this client",
+    FlashFailure.OUT_OF_RANGE: "offset and size reach past the end",
+    FlashFailure.UNKNOWN_COMMAND: "the flash server does not know this command on this channel",
+    FlashFailure.BAD_REQUEST: "the command takes another number of words or bytes",
+    FlashFailure.CHIP_FAILED: "the flash chip failed",
+    FlashFailure.BAD_SERVER_IMAGE: "the server image is not valid and was not stored",
+    FlashFailure.OUT_OF_ORDER: "the piece does not follow the one before; begin again at offset 0",
+    FlashFailure.REFUSED: "the client refused what it was offered",
+}
+
+
+def failure_text(code: int) -> str:
+    """Say what a failure's code means."""
+    known = code in FAILURE_TEXTS
+    return (
+        FAILURE_TEXTS[FlashFailure(code)]
+        if known
+        else f"the server failed with code {code}, which is not known"
+    )
+
+
+class FlashReadError(FlashError):
+    """A command failed; `code` says why. The channel is ready for the next command."""
+
+    def __init__(self, code: int, text: str) -> None:
+        super().__init__(text)
+        self.code = FlashFailure(code) if code in FAILURE_TEXTS else code
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A command word, its argument words, and its data."""
+
+    command: int
+    arguments: tuple[int, ...] = ()
+    data: bytes = b""
+
+    def __bytes__(self) -> bytes:
+        """The data tokens of the request."""
+        return struct.pack(f">{1 + len(self.arguments)}I", self.command, *self.arguments) + self.data
+
+    def __str__(self) -> str:
+        known = self.command in list(FlashCommand)
+        name = FlashCommand(self.command).name if known else f"command 0x{self.command:x}"
+        words = "".join(f" {argument}" for argument in self.arguments)
+        return f"{name}{words}" + (f" and {len(self.data)} bytes" if self.data else "")

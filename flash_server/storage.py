@@ -1,0 +1,329 @@
+"""What holds the bytes of a chip: memory, or a file that survives the death of its process at any moment.
+
+A write is atomic: after SIGKILL, and after a write that failed, the file has all of it or nothing of it.
+Of the kernel this takes only that what a system call wrote stays when the process dies; it does not take
+that a call is done whole. `FileStorage` writes each change to a journal beside the file first, under a
+checksum, then to the file, then it clears the journal; the next to open the file finishes what the journal
+holds. A host that loses power is another matter: nothing waits for the disc.
+"""
+
+import fcntl
+import logging
+import os
+import stat
+import struct
+import zlib
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from flash_server.errors import StorageError
+
+logger = logging.getLogger(__name__)
+
+LARGEST_WRITE: Final = 65536
+"""Bytes of one atomic write: a block."""
+
+ERASED: Final = 0xFF
+
+_MAGIC: Final = b"aisrvwal"
+_RECORD: Final = struct.Struct(
+    "<8sQII"
+)  # magic, address, size, CRC-32 of all that follows the magic but itself
+_WHAT: Final = struct.Struct("<QI")
+_CLEARED: Final = bytes(len(_MAGIC))
+_CHUNK: Final = 1 << 20
+
+
+class Storage(Protocol):
+    """The bytes of a chip. Addresses and sizes are within `size`; the chip sees to that."""
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return `size` bytes. Raises StorageError where they cannot be had."""
+
+    def write(self, address: int, data: bytes) -> None:
+        """Replace up to `LARGEST_WRITE` bytes, atomically. Raises StorageError where it cannot be done."""
+
+    def close(self) -> None:
+        """Let go of what holds the bytes."""
+
+
+class MemoryStorage:
+    """Bytes that last as long as the object; erased at first."""
+
+    def __init__(self, size: int) -> None:
+        self._bytes = bytearray(b"\xff" * size)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self._bytes)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return a copy of `size` bytes."""
+        return bytes(memoryview(self._bytes)[address : address + size])
+
+    def write(self, address: int, data: bytes) -> None:
+        """Replace bytes."""
+        self._bytes[address : address + len(data)] = data
+
+    def close(self) -> None:
+        """Keep the bytes: there is nothing to let go of."""
+
+
+class FileStorage:
+    """A file of exactly `size` bytes, which no other process may open meanwhile; made erased where missing.
+
+    Raises StorageError for a file of another size, one that is in use, and one that may not be opened.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], size: int) -> None:
+        self.path: Final = Path(path)
+        self._size = size
+        self._whole = True
+        _create_if_missing(self.path, size)
+        self._file = _open_locked(self.path, size, os.O_RDWR, fcntl.LOCK_EX)
+        with ExitStack() as undone:
+            undone.callback(os.close, self._file)
+            self._journal = _Journal(_journal_of(self.path), os.O_RDWR | os.O_CREAT)
+            undone.callback(self._journal.close, remove=False)
+            self.repaired: Final = self._repair()
+            """Whether the last process died within a write, which was then finished."""
+            undone.pop_all()
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._size
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let others open the file; a second call does nothing."""
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            self._journal.close(remove=self._whole)
+            os.close(file)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return `size` bytes. Raises StorageError where the file has become shorter."""
+        return _read(self._file, self.path, address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Replace up to `LARGEST_WRITE` bytes, atomically.
+
+        Raises StorageError where the file system refuses; then nothing more can be written until the file
+        has been closed and opened again, which finishes or drops that write.
+        """
+        if len(data) > LARGEST_WRITE:
+            raise StorageError(
+                f"{self.path}: {len(data)} bytes at once; {LARGEST_WRITE} are written atomically"
+            )
+        if not self._whole:
+            raise StorageError(
+                f"{self.path}: an earlier write failed half-way; close the file and open it again"
+            )
+        old = self.read(address, len(data))
+        if old == data:
+            return
+        self._whole = False
+        try:
+            self._journal.record(address, old, data)
+            _write_all(self._file, data, address)
+            self._journal.clear()
+        except OSError as error:
+            raise StorageError(f"{self.path}: cannot be written at {address:#x}: {error.strerror}") from error
+        self._whole = True
+
+    def _repair(self) -> bool:
+        found = self._journal.recorded(self._size)
+        if found is None:
+            return False
+        address, old, new = found
+        now = self.read(address, len(new))
+        # Each byte is as before or as after, unless somebody has put another file in the place of this one.
+        ours = all(byte in each for byte, *each in zip(now, old, new, strict=True))
+        try:
+            if ours:
+                _write_all(self._file, new, address)
+            else:
+                logger.warning("%s is another file than its journal is of; journal dropped", self.path)
+            self._journal.clear()
+        except OSError as error:
+            raise StorageError(f"{self.path}: a write cannot be finished: {error.strerror}") from error
+        return ours
+
+
+class ReadOnlyFileStorage:
+    """A file of exactly `size` bytes, for reading only; several processes may have it open so.
+
+    Raises StorageError as `FileStorage` does, for a missing file too, and for one whose last writer died
+    within a write.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], size: int) -> None:
+        self.path: Final = Path(path)
+        self._size = size
+        self._file = _open_locked(self.path, size, os.O_RDONLY, fcntl.LOCK_SH)
+        try:
+            self._check_journal()
+        except BaseException:
+            os.close(self._file)
+            raise
+
+    def _check_journal(self) -> None:
+        path = _journal_of(self.path)
+        if not path.exists():
+            return
+        journal = _Journal(path, os.O_RDONLY)
+        try:
+            if journal.recorded(self._size) is not None:
+                raise StorageError(
+                    f"{self.path}: its last writer died within a write; open it for writing once"
+                )
+        finally:
+            journal.close(remove=False)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._size
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return `size` bytes. Raises StorageError where the file has become shorter."""
+        return _read(self._file, self.path, address, size)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Raise StorageError."""
+        raise StorageError(
+            f"{self.path} is open for reading only: {len(data)} bytes at {address:#x} not written"
+        )
+
+    def close(self) -> None:
+        """Let others write the file; a second call does nothing."""
+        if self._file >= 0:
+            file, self._file = self._file, -1
+            os.close(file)
+
+
+class _Journal:
+    """One record of a change: the bytes before and after it."""
+
+    def __init__(self, path: Path, flags: int) -> None:
+        self._path = path
+        try:
+            self._file = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise StorageError(f"{path}: the journal cannot be opened: {error.strerror}") from error
+
+    def record(self, address: int, old: bytes, new: bytes) -> None:
+        """Write down a change that is about to be made."""
+        what = _WHAT.pack(address, len(new))
+        checksum = zlib.crc32(new, zlib.crc32(old, zlib.crc32(what)))
+        _write_all(self._file, _RECORD.pack(_MAGIC, address, len(new), checksum) + old + new, 0)
+
+    def clear(self) -> None:
+        """Forget the change: it has been made."""
+        _write_all(self._file, _CLEARED, 0)
+
+    def recorded(self, limit: int) -> tuple[int, bytes, bytes] | None:
+        """Return address, old and new bytes of a change that may be half made; None where there is none."""
+        raw = os.pread(self._file, _RECORD.size + 2 * LARGEST_WRITE, 0)
+        if len(raw) < _RECORD.size:
+            return None
+        magic, address, size, checksum = _RECORD.unpack_from(raw)
+        body = raw[_RECORD.size : _RECORD.size + 2 * size]
+        if magic != _MAGIC or len(body) < 2 * size or address + size > limit:
+            return None
+        if zlib.crc32(body, zlib.crc32(_WHAT.pack(address, size))) != checksum:
+            return None  # its writer died while it wrote the journal: the file is as before
+        return address, body[:size], body[size:]
+
+    def close(self, *, remove: bool) -> None:
+        """Close the journal; remove it where no change is half made."""
+        os.close(self._file)
+        if remove:
+            self._path.unlink(missing_ok=True)
+
+
+def _journal_of(path: Path) -> Path:
+    return path.with_name(path.name + ".journal")
+
+
+def _read(file: int, path: Path, address: int, size: int) -> bytes:
+    try:
+        data = os.pread(file, size, address)
+    except OSError as error:
+        raise StorageError(f"{path}: cannot be read at {address:#x}: {error.strerror}") from error
+    if len(data) < size:
+        raise StorageError(f"{path}: {len(data)} of {size} bytes at {address:#x}; the file was cut short")
+    return data
+
+
+def _write_all(file: int, data: bytes, offset: int) -> None:
+    done = os.pwrite(file, data, offset)
+    while done < len(data):
+        done += os.pwrite(file, data[done:], offset + done)
+
+
+def _create_if_missing(path: Path, size: int) -> None:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        _create_erased(path, size)
+    except OSError:
+        return  # opening it will tell
+
+
+def _create_erased(path: Path, size: int) -> None:
+    """Make the file under another name first, so that it is there whole or not at all."""
+    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        with new.open("wb") as file:
+            for offset in range(0, size, _CHUNK):
+                file.write(b"\xff" * min(_CHUNK, size - offset))
+        try:
+            os.link(new, path)  # unlike a rename it spares a file that came there meanwhile
+        except FileExistsError:
+            pass
+        finally:
+            new.unlink(missing_ok=True)
+    except OSError as error:
+        raise StorageError(f"{path} cannot be made: {error.strerror}") from error
+
+
+def _open_locked(path: Path, size: int, flags: int, lock: int) -> int:
+    try:
+        file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)  # not to wait where it is a pipe
+    except OSError as error:
+        raise StorageError(f"{path} cannot be opened: {error.strerror}") from error
+    try:
+        found = os.fstat(file)
+        if not stat.S_ISREG(found.st_mode):
+            raise StorageError(f"{path} is no regular file")
+        try:
+            fcntl.flock(file, lock | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise StorageError(f"{path} is in use by another process, such as a running device") from None
+        except OSError as error:
+            raise StorageError(f"{path} cannot be locked: {error.strerror}") from error
+        found = os.fstat(file)
+        if found.st_size != size:
+            raise StorageError(
+                f"{path} has {found.st_size} bytes, the part has {size}; name another file or part"
+            )
+    except BaseException:
+        os.close(file)
+        raise
+    return file

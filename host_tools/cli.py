@@ -4,7 +4,7 @@
 |---|---|
 | 0 | done |
 | 1 | the device reported an error |
-| 2 | wrong usage: an option, an address, or a file that does not fit |
+| 2 | wrong usage: an option, an address, a file that does not fit, a command that SPI lacks |
 | 3 | the device was not found, is in use, may not be opened, or went away |
 | 4 | a transfer was not done in time |
 | 5 | a transfer failed, or brought nonsense |
@@ -19,7 +19,7 @@ from aisrv.protocol import Dialect, ProtocolError
 from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
 from host_tools.commands.inspect import info, list_command, log, timings
-from host_tools.commands.network import infer, load
+from host_tools.commands.network import infer, load, upgrade
 from host_tools.commands.settings import NUMBER, Settings, examples
 from host_tools.commands.tensors import read, write
 from host_tools.errors import (
@@ -32,6 +32,7 @@ from host_tools.errors import (
     HostError,
     TensorError,
     TransferTimeout,
+    UnsupportedCommand,
 )
 
 NAME: Final = "aisrv-host"
@@ -40,6 +41,7 @@ EXIT_CODES: Final[dict[type[Exception], int]] = {
     CommandError: 1,
     BadAddressError: 2,
     TensorError: 2,
+    UnsupportedCommand: 2,
     ProtocolError: 2,
     DeviceNotFound: 3,
     DeviceAccessDenied: 3,
@@ -77,6 +79,7 @@ class HostGroup(click.Group):
         "aisrv-host load person.tflite",
         "aisrv-host infer photo.png --model person.tflite --labels labels.txt",
         "aisrv-host --device virtual infer photo.png --model person.tflite",
+        "aisrv-host --device spi:0.0 infer photo.png --model person.tflite",
         "AISRV_DEVICE=usbip:localhost:3240 aisrv-host timings",
     )
     + "\n\n\b\nExit codes: 0 done, 1 the device reported an error, 2 wrong usage, 3 no device,\n"
@@ -87,7 +90,8 @@ class HostGroup(click.Group):
     envvar="AISRV_DEVICE",
     show_envvar=True,
     metavar="ADDRESS",
-    help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], or virtual[:BOARD], which starts a device for this call. "
+    help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], spi:B.D[@HOST:PORT] (bus and chip select), or "
+    "virtual[:BOARD], which starts a device for this call. "
     "[default: usb]",
 )
 @click.option("--engine", type=NUMBER, default=0, show_default=True, help="Which engine of the device.")
@@ -115,5 +119,5 @@ def main(
     context.obj = Settings(device, engine, Dialect(dialect), timeout, as_json)
 
 
-for _command in (list_command, info, load, infer, read, write, timings, log, gpio, bench):
+for _command in (list_command, info, load, infer, read, write, timings, log, gpio, bench, upgrade):
     main.add_command(_command)

@@ -1,4 +1,4 @@
-"""The AI server as an object: one method per command, errors as exceptions, both USB framings.
+"""The AI server as an object: one method per command, errors as exceptions, over USB and SPI.
 
     with AiServer.open("usbip:localhost:3240") as server:
         server.load_model("person_detection.tflite")
@@ -12,12 +12,15 @@ from enum import IntEnum
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from aisrv.protocol import AcquireMode, Command, Dialect, GpioMode, Spec, Status
-from host_tools.errors import TransferError
+from host_tools.errors import CommandError, TransferError
 from host_tools.exchange import Exchange, Progress, log_text
 from host_tools.transports import Buffer, Transport, open_transport
+
+if TYPE_CHECKING:
+    from host_tools.spi_transport import SpiTransport
 
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds for one transfer, and so for one inference or the loading of one model."""
@@ -34,24 +37,44 @@ _SET_MODEL_FLASH: Final[dict[Memory, Command]] = {
 }
 
 
+class Wire(Protocol):
+    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI."""
+
+    def get(self, command: Command, tensor: int = 0) -> bytes:
+        """Send a GET; return its data."""
+
+    def set(
+        self, command: Command, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
+    ) -> None:
+        """Send a SET, and wait until the engine has done it."""
+
+    def run(self, data: Buffer) -> bytes:
+        """Set input tensor 0, start an inference, get output tensor 0."""
+
+
 class AiServer:
     """One engine of an AI server. Use it as a context manager, from one thread at a time.
 
     Every method raises `HostError`: `CommandError` or one of its kinds where the device refuses, and
     `DeviceGone`, `TransferTimeout` or `TransferError` where the way to it fails. The server stays usable
     after all but `DeviceGone`. After a time-out the next command makes the device abandon what it was doing.
+    What SPI has no place for is an `UnsupportedCommand`: the port's engine and its tensors 0 only, no GPIO.
     """
 
     def __init__(
         self,
-        transport: Transport,
+        transport: "Transport | SpiTransport",
         *,
         engine: int = 0,
         dialect: Dialect = Dialect.CLASSIC,
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> None:
-        """Talk to `engine` over an open transport; `timeout` is in seconds for each transfer."""
-        self._exchange = Exchange(transport, engine, dialect, timeout)
+        """Talk to `engine` over an open transport; `timeout` is in seconds for each transfer.
+
+        `dialect` is the framing of USB; SPI has one.
+        """
+        self._transport = transport
+        self._exchange = _wire(transport, engine, dialect, timeout)
 
     @classmethod
     def open(
@@ -62,12 +85,17 @@ class AiServer:
         dialect: Dialect = Dialect.CLASSIC,
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> Self:
-        """Open a device by its address, such as `usb`, `usbip:localhost:3240` or `virtual`."""
-        return cls(open_transport(device), engine=engine, dialect=dialect, timeout=timeout)
+        """Open a device by its address, such as `usb`, `usbip:localhost:3240`, `spi:0.0` or `virtual`."""
+        transport = open_transport(device)
+        try:
+            return cls(transport, engine=engine, dialect=dialect, timeout=timeout)
+        except BaseException:
+            transport.close()
+            raise
 
     def close(self) -> None:
         """Give the device back. Closing again does nothing."""
-        self._exchange.transport.close()
+        self._transport.close()
 
     def __enter__(self) -> Self:
         return self
@@ -99,6 +127,24 @@ class AiServer:
     def debug_log(self) -> str:
         """The last lines of the engine's log, without the padding."""
         return log_text(self._exchange.get(Command.GET_DEBUG_LOG))
+
+    def boot_report(self) -> bytes:
+        """What the device booted (`flash_server.boot.BootReport`); no bytes where it does not say.
+
+        The question is the virtual device's own: hardware refuses it, or over SPI answers zeros.
+        """
+        try:
+            report = self._exchange.get(Command.GET_BOOT)
+        except CommandError:
+            return b""
+        return report if any(report) else b""
+
+    def load_server(self, image: Buffer, progress: Progress | None = None) -> None:
+        """Replace the upgrade image in the device's boot partition; it is booted from the next reset on.
+
+        Over SPI only. The image is what `aisrv-flash boot-image` makes.
+        """
+        self._exchange.set(Command.SET_SERVER, image, progress=progress)
 
     # The model
 
@@ -223,6 +269,18 @@ class AiServer:
         if not data:
             raise TransferError(f"{command.name}: expected a number, got no bytes")
         return int.from_bytes(data, "little")
+
+
+def _wire(
+    transport: "Transport | SpiTransport", engine: int, dialect: Dialect, timeout: float | None
+) -> Wire:
+    from host_tools.spi_transport import SpiTransport
+
+    if isinstance(transport, SpiTransport):
+        from host_tools.spi_exchange import SpiExchange
+
+        return SpiExchange(transport, engine, timeout)
+    return Exchange(transport, engine, dialect, timeout)
 
 
 def _choice(command: Command, kind: type[_Number], number: int) -> _Number:

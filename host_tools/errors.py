@@ -47,6 +47,10 @@ class TransferTimeout(HostError):
     """A transfer was not done in time; the client's next command puts the wire in order again."""
 
 
+class UnsupportedCommand(HostError):
+    """A command, an engine or a tensor that the way to the device has no place for; nothing was sent."""
+
+
 class TensorError(HostError):
     """A file that does not fit the tensor it is meant for, or a model file that cannot be read."""
 

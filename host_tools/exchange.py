@@ -12,8 +12,15 @@ Source: "XCORE AI server: numbers and wire behaviour", section USB framing.
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from aisrv.protocol import PACKET_SIZE, STATUS_ERRORS, Command, CommandPacket, Dialect, Status
-from host_tools.errors import CommandError, NoEngineError, Stalled, TransferError, command_error
+from aisrv.protocol import PACKET_SIZE, STATUS_ERRORS, Command, CommandPacket, Dialect, Status, is_set
+from host_tools.errors import (
+    CommandError,
+    NoEngineError,
+    Stalled,
+    TransferError,
+    UnsupportedCommand,
+    command_error,
+)
 from host_tools.transports import Buffer, Transport
 
 Progress: TypeAlias = Callable[[int, int], object]
@@ -61,6 +68,8 @@ class Exchange:
         self, command: Command, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
     ) -> None:
         """Send a SET, and wait until the engine has done it."""
+        if not is_set(command):
+            raise UnsupportedCommand(f"{command.name} cannot be sent over USB, only over SPI")
         content = memoryview(data).cast("B")
         step = self._set_step(command, content, tensor)
         if len(content) > _SMALL:

@@ -2,8 +2,8 @@
 
     exit_code = await run_program(["python", "their_program.py"], environment("localhost:3240"))
 
-This serves programs in Python 3.8 or later that use pyusb, in whatever virtual environment, as long as
-Python reads PYTHONPATH: not with `python -I` or `-E`. What the program starts in turn is served as well.
+This serves programs in Python 3.8 or later that use pyusb or spidev, in whatever virtual environment, as long
+as Python reads PYTHONPATH: not with `python -I` or `-E`. What the program starts in turn is served as well.
 """
 
 import logging
@@ -21,10 +21,13 @@ from host_tools.usbip_discovery import parse_address
 _logger = logging.getLogger(__name__)
 
 INJECTION: Final = Path(__file__).parent / "injection"
-"""Directory of the `sitecustomize` that gives a program our pyusb backend."""
+"""Directory of the `sitecustomize` that gives a program our pyusb backend and our `spidev`."""
 
 SERVER_VARIABLE: Final = "AISRV_USBIP"
 """Environment variable that names the USB/IP server to that sitecustomize, as HOST:PORT."""
+
+SPI_VARIABLE: Final = "AISRV_SPI"
+"""Environment variable that names the SPI link server, as HOST:PORT."""
 
 NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
@@ -32,15 +35,22 @@ BY_SIGNAL: Final = 128
 """Exit codes that shells use (POSIX, "Exit Status for Commands"); a signal's number is added to the last."""
 
 
-def environment(address: str, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+def environment(
+    address: str, base: Mapping[str, str] = os.environ, spi_address: str | None = None
+) -> dict[str, str]:
     """Environment for a program that shall see the devices of the USB/IP server at `address`, HOST:PORT.
 
-    `base` is what it would have otherwise. ValueError where the address is none.
+    With `spi_address`, `import spidev` gives it the slaves of the SPI link server there, too. `base` is what
+    it would have otherwise. ValueError where an address is none.
     """
     parse_address(address)
     injection = str(INJECTION)
     others = [entry for entry in base.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", injection)]
-    return {**base, "PYTHONPATH": os.pathsep.join([injection, *others]), SERVER_VARIABLE: address}
+    variables = {"PYTHONPATH": os.pathsep.join([injection, *others]), SERVER_VARIABLE: address}
+    if spi_address is not None:
+        parse_address(spi_address)
+        variables[SPI_VARIABLE] = spi_address
+    return {**base, **variables}
 
 
 async def run_program(argv: Sequence[str], environment: Mapping[str, str]) -> int:

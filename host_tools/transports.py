@@ -4,14 +4,18 @@
 |---|---|
 | `usb[:SERIAL]`, `usb:BUS-DEVICE` | hardware through pyusb and libusb |
 | `usbip:HOST[:PORT][/BUSID]` | a device that a USB/IP server exports |
+| `spi[:B.D[@HOST:PORT]]` | an SPI slave through spidev, or through an SPI link server |
 | `virtual[:BOARD]` | a virtual device that is started for this use and ended with it |
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from host_tools.errors import BadAddressError, Stalled
+
+if TYPE_CHECKING:
+    from host_tools.spi_transport import SpiTransport
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -84,7 +88,7 @@ class DeviceInfo:
 class Scheme:
     """A way to devices: two functions of the part of an address that follows `scheme:`."""
 
-    open: Callable[[str], Transport]
+    open: "Callable[[str], Transport | SpiTransport]"
     list: Callable[[str], list[DeviceInfo]]
 
 
@@ -100,18 +104,29 @@ def _usbip() -> Scheme:
     return Scheme(usbip_transport.open_usbip, usbip_transport.list_usbip)
 
 
+def _spi() -> Scheme:
+    from host_tools import spi_transport
+
+    return Scheme(spi_transport.open_spi, spi_transport.list_spi)
+
+
 def _virtual() -> Scheme:
     from host_tools import virtual
 
     return Scheme(virtual.open_virtual, virtual.list_virtual)
 
 
-SCHEMES: Final[dict[str, Callable[[], Scheme]]] = {"usb": _usb, "usbip": _usbip, "virtual": _virtual}
+SCHEMES: Final[dict[str, Callable[[], Scheme]]] = {
+    "usb": _usb,
+    "usbip": _usbip,
+    "spi": _spi,
+    "virtual": _virtual,
+}
 """Each scheme's loader, called at its first use: a program pays only for the way it takes."""
 
 
-def open_transport(device: str) -> Transport:
-    """Open the device at an address such as `usb`, `usbip:localhost:3240` or `virtual`.
+def open_transport(device: str) -> "Transport | SpiTransport":
+    """Open the device at an address such as `usb`, `usbip:localhost:3240`, `spi:0.0` or `virtual`.
 
     Raises `BadAddressError`, `DeviceNotFound`, `DeviceAccessDenied` or `DeviceBusy`.
     """
@@ -130,6 +145,7 @@ def _split(device: str) -> tuple[Scheme, str]:
     load = SCHEMES.get(name)
     if load is None:
         raise BadAddressError(
-            f"{device!r} is no device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID] or virtual[:BOARD]"
+            f"{device!r} is no device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID] or virtual[:BOARD], "
+            "or spi:B.D[@HOST:PORT]"
         )
     return load(), spec

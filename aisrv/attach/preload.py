@@ -1,7 +1,7 @@
-"""The preload server: any dynamically linked libusb program reaches devices, without root or a kernel module.
+"""The preload server: dynamically linked libusb and spidev programs reach devices, without root or a module.
 
     async with trio.open_nursery() as nursery:
-        preload = await nursery.start(serve_preload, [device.usb])
+        preload = await nursery.start(partial(serve_preload, spi=[port]), [device.usb])
         await trio.run_process(["lsusb"], env=preload.environment())
 
 The program runs with umockdev's preload library, which sends its calls on the emulated nodes here. Not for
@@ -22,12 +22,15 @@ from typing import Final, NoReturn
 import trio
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
+from aisrv.attach.preload_spidev import SpidevService, add_spidevs
 from aisrv.attach.preload_stream import PreloadStream
-from aisrv.attach.preload_tree import PreloadTree, ReadyFifo, make_directory
+from aisrv.attach.preload_tree import PreloadTree, ReadyFifo, make_directory, usb_node
 from aisrv.attach.preload_wire import LIBRARY, PACKAGE, Command, Message, WireError
+from aisrv.attach.spidev_file import SpidevNode
 from aisrv.attach.usbfs import UsbfsError
 from aisrv.attach.usbfs_ioctls import Call, configuration_of, ioctl
 from aisrv.attach.usbfs_node import UsbfsFile, UsbfsNode
+from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 logger = logging.getLogger(__name__)
@@ -43,24 +46,38 @@ _PROBE_SECONDS: Final = 20.0
 _DIRECTORY_VARIABLE: Final = "UMOCKDEV_DIR"
 _PRELOAD_VARIABLE: Final = "LD_PRELOAD"
 
-_PROBE: Final = f"""
+_PROBE_START: Final = f"""
 import fcntl, os, sys
 if {LIBRARY.split(".")[0]!r} not in open("/proc/self/maps").read():
     sys.exit("absent")
-fd = os.open("/dev/bus/usb/001/{FIRST_DEVICE:03}", os.O_RDWR)
+def refused(function, *arguments):
+    try:
+        function(*arguments)
+    except OSError as error:
+        return error.errno
+"""
+
+_USB_PROBE: Final = f"""
+fd = os.open("/dev/{usb_node(FIRST_DEVICE)}", os.O_RDWR)
 capabilities = bytearray(4)
 fcntl.ioctl(fd, 0x8004551A, capabilities)
 interface = (255).to_bytes(4, sys.byteorder)
-try:
-    fcntl.ioctl(fd, 0x80045510, interface)
-    refused = 0
-except OSError as error:
-    refused = error.errno
-print(fcntl.ioctl(fd, 0x551F), capabilities[0], refused, os.read(fd, 4).hex())
+released = refused(fcntl.ioctl, fd, 0x80045510, interface)
+print(fcntl.ioctl(fd, 0x551F), capabilities[0], released, os.read(fd, 4).hex())
 """
 """Speed, capabilities (memory written), an interface that is not there released (memory read), a read."""
 
-_PROBE_ANSWER: Final = f"3 13 {errno.EINVAL} 12010002"
+_USB_PROBE_ANSWER: Final = f"3 13 {errno.EINVAL} 12010002"
+
+_SPI_PROBE: Final = """
+fd = os.open("/dev/spidev0.0", os.O_RDWR)
+bits = bytearray(1)
+fcntl.ioctl(fd, 0x80016B03, bits)
+print(bits[0], refused(fcntl.ioctl, fd, 0x40046B04, bytes(4)), refused(os.write, fd, bytes(4097)))
+"""
+"""Word size (memory written), a speed of 0 (memory read), a write that is too long. It clocks nothing."""
+
+_SPI_PROBE_ANSWER: Final = f"8 {errno.EINVAL} {errno.EMSGSIZE}"
 
 
 class PreloadError(Exception):
@@ -77,9 +94,14 @@ class PreloadMissingError(PreloadError):
 class Preload:
     """Devices for programs that run in this environment."""
 
-    def __init__(self, directory: Path, nodes: Sequence[UsbfsNode]) -> None:
+    def __init__(
+        self, directory: Path, nodes: Sequence[UsbfsNode], spidevs: Sequence[SpidevNode] = ()
+    ) -> None:
         self.directory: Final = directory
         self.nodes: Final = tuple(nodes)
+        """On USB."""
+        self.spidevs: Final = tuple(spidevs)
+        """On SPI."""
 
     def environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
         """Environment for a program that shall see the devices; `base` is what it would have otherwise."""
@@ -93,9 +115,14 @@ class Preload:
 
 
 async def serve_preload(
-    ports: Sequence[HostPort], *, task_status: trio.TaskStatus[Preload] = trio.TASK_STATUS_IGNORED
+    ports: Sequence[HostPort],
+    *,
+    spi: Sequence[SpiPort] = (),
+    task_status: trio.TaskStatus[Preload] = trio.TASK_STATUS_IGNORED,
 ) -> NoReturn:
     """Plug devices into an emulated bus and serve programs for ever; ready when a trial program was served.
+
+    Each slave of `spi` is at a bus of its own: the first is `/dev/spidev0.0`, the next `/dev/spidev1.0`.
 
     Raises PreloadMissingError where the library is not there, PreloadError where it says other things than
     known or the devices are more than MOST_DEVICES, OSError where the directory cannot be made.
@@ -112,13 +139,19 @@ async def serve_preload(
             fifos.append(tree.add(number, port.descriptors))
             nodes.append(UsbfsNode(port, number, fifos[-1].set_ready))
             await _plug_in(nodes[-1])
-        preload = Preload(directory, nodes)
+        spidevs = [SpidevNode(port, f"spidev{bus}.0") for bus, port in enumerate(spi)]
+        if spidevs:
+            add_spidevs(tree, [each.name for each in spidevs])
+        preload = Preload(directory, nodes, spidevs)
         async with trio.open_nursery() as nursery:
+            for spidev in spidevs:
+                listener = _listen(tree.socket_of(spidev.name))
+                nursery.start_soon(trio.serve_listeners, SpidevService(spidev).serve, [listener])
             for node in nodes:
-                listener = _listen(tree.socket_of(node.device_number))
+                listener = _listen(tree.socket_of(usb_node(node.device_number)))
                 nursery.start_soon(trio.serve_listeners, partial(_serve_stream, node), [listener])
                 nursery.start_soon(_watch, node)
-            nursery.start_soon(trio.serve_listeners, _serve_nothing, [_listen(tree.default_socket)])
+            nursery.start_soon(trio.serve_listeners, _serve_others, [_listen(tree.default_socket)])
             try:
                 await _probe(preload)
             except PreloadError as error:
@@ -144,9 +177,10 @@ def _listen(path: Path) -> trio.SocketListener:
 
 async def _probe(preload: Preload) -> None:
     """Run a small program that makes each kind of call; PreloadError unless all come out right."""
+    probe, expected = (_USB_PROBE, _USB_PROBE_ANSWER) if preload.nodes else (_SPI_PROBE, _SPI_PROBE_ANSWER)
     with trio.move_on_after(_PROBE_SECONDS) as patience:
         done = await trio.run_process(
-            [sys.executable, "-I", "-S", "-c", _PROBE],
+            [sys.executable, "-I", "-S", "-c", _PROBE_START + probe],
             env=preload.environment(),
             capture_stdout=True,
             capture_stderr=True,
@@ -157,7 +191,7 @@ async def _probe(preload: Preload) -> None:
     if done.stderr.decode(errors="replace").strip().endswith("absent"):
         raise PreloadMissingError
     answer = done.stdout.decode(errors="replace").strip()
-    if done.returncode or answer != _PROBE_ANSWER:
+    if done.returncode or answer != expected:
         said = answer or done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise PreloadError(
             f"{LIBRARY} speaks another protocol than that of {PACKAGE} 0.16 to 0.19: "
@@ -165,14 +199,18 @@ async def _probe(preload: Preload) -> None:
         )
 
 
-async def _serve_nothing(stream: trio.SocketStream) -> None:
-    """Hold the connection for a file that is none of ours; the library never calls for it."""
+async def _serve_others(stream: trio.SocketStream) -> None:
+    """Hold the connection for a file that is none of ours.
+
+    The library calls for it only where the file could not be opened and the program goes on regardless.
+    """
     try:
         async with stream:
-            while await stream.receive_some():
-                pass
-    except trio.BrokenResourceError:
-        pass  # the client was killed
+            others = PreloadStream(stream)
+            while await others.next_call() is not None:
+                await others.run()
+    except (WireError, trio.BrokenResourceError) as error:
+        logger.info("preload client of another file went away: %s", error)
 
 
 async def _serve_stream(node: UsbfsNode, stream: trio.SocketStream) -> None:

@@ -4,6 +4,7 @@ The library takes each message with a single `recv` and expects it whole, so tha
 short ones leave in one `send`, and long data are sent apart from the messages around them.
 """
 
+from collections.abc import Sequence
 from typing import Final
 
 import trio
@@ -12,6 +13,8 @@ from aisrv.attach.preload_wire import MESSAGE_SIZE, Command, Message, WireError
 
 _WHOLE: Final = 4096
 """Bytes that a Unix socket takes in one piece or not at all: less than half of the smallest send buffer."""
+
+_AT_ONCE: Final = _WHOLE // MESSAGE_SIZE
 
 _RECEIVE: Final = 256 * 1024
 
@@ -28,15 +31,27 @@ class PreloadStream:
         data = await self._receive(MESSAGE_SIZE)
         return Message.from_bytes(data) if data else None
 
+    async def run(self) -> None:
+        """Let the client make its call as if it had not been intercepted, and end it with its result."""
+        await self._stream.send_all(bytes(Message(Command.RUN)))
+        result = await self.next_call()
+        if result is None or result.command != Command.RESULT:
+            raise WireError(f"the result of a call was expected, and {result} came")
+        await self.done(result.first, result.second)
+
     async def read_memory(self, address: int, size: int) -> bytes:
         """Fetch `size` bytes of the client's memory; a WireError where the client ends meanwhile."""
-        if not size:
-            return b""
-        await self._stream.send_all(bytes(Message(Command.READ_MEMORY, address, size)))
-        data = await self._receive(size)
-        if not data:
-            raise WireError(f"the stream ended where {size} bytes of memory were expected")
-        return data
+        return (await self.read_memories(((address, size),)))[0]
+
+    async def read_memories(self, pieces: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Fetch pieces of the client's memory, each an address and a size, at the cost of one round trip.
+
+        Raises as `read_memory` does.
+        """
+        requests = [bytes(Message(Command.READ_MEMORY, *piece)) for piece in pieces if piece[1]]
+        for start in range(0, len(requests), _AT_ONCE):
+            await self._stream.send_all(b"".join(requests[start : start + _AT_ONCE]))
+        return [await self._receive_memory(size) if size else b"" for _, size in pieces]
 
     def write_memory(self, address: int, data: bytes) -> None:
         """Have bytes written to the client's memory before the call is done."""
@@ -56,6 +71,12 @@ class PreloadStream:
                 await self._stream.send_all(data)
                 batch = b""
         await self._stream.send_all(batch + bytes(Message(Command.DONE, result, errno)))
+
+    async def _receive_memory(self, size: int) -> bytes:
+        data = await self._receive(size)
+        if not data:
+            raise WireError(f"the stream ended where {size} bytes of memory were expected")
+        return data
 
     async def _receive(self, size: int) -> bytes:
         """Receive exactly `size` bytes; none at the end of the stream, a WireError where it ends later."""

@@ -81,18 +81,23 @@ class PreloadTree:
         """Where the library connects for nodes that are none of ours: without it, it would leak sockets."""
         return self.directory / "ioctl" / "_default"
 
-    def socket_of(self, device_number: int) -> Path:
-        """Where it connects for a device's node."""
-        return self.directory / "ioctl" / "dev" / _node(device_number)
+    def socket_of(self, node: str) -> Path:
+        """Where it connects for a node, a path below `/dev`."""
+        return self.directory / "ioctl" / "dev" / node
+
+    def add_node(self, node: str, major: int, minor: int) -> Path:
+        """Make room for a node with this device number; returns where its file belongs."""
+        path = self.directory / "dev" / node
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.socket_of(node).parent.mkdir(parents=True, exist_ok=True)
+        (self.directory / "dev" / ".node" / node.replace("/", "_")).symlink_to(f"{major}:{minor}")
+        return path
 
     def add(self, device_number: int, descriptors: Descriptors) -> ReadyFifo:
         """Plug a device in as `1-N`, N one less than its number, which is 2 or more; returns its node."""
-        node = _node(device_number)
-        path = self.directory / "dev" / node
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self.socket_of(device_number).parent.mkdir(parents=True, exist_ok=True)
+        node = usb_node(device_number)
         minor = (BUS - 1) * 128 + device_number - 1
-        (self.directory / "dev" / ".node" / node.replace("/", "_")).symlink_to(f"{_MAJOR}:{minor}")
+        path = self.add_node(node, _MAJOR, minor)
 
         name = f"{BUS}-{device_number - 1}"
         home = self.directory / "sys" / "devices" / "aisrv" / f"usb{BUS}" / name
@@ -110,7 +115,8 @@ class PreloadTree:
         shutil.rmtree(self.directory)
 
 
-def _node(device_number: int) -> str:
+def usb_node(device_number: int) -> str:
+    """Path of a device's node below `/dev`."""
     return f"bus/usb/{BUS:03}/{device_number:03}"
 
 

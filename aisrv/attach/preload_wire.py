@@ -28,8 +28,12 @@ class Command(enum.IntEnum):
 
     IOCTL = 1
     """From the client: request code, argument."""
+    RESULT = 2
+    """From the client: what the call came to that RUN asked for, and its errno."""
     DONE = 3
     """To the client: result, errno. Ends the call."""
+    RUN = 4
+    """To the client: make the call as if it had not been intercepted."""
     READ_MEMORY = 5
     """To the client: address, length. It answers with that many bytes."""
     WRITE_MEMORY = 6

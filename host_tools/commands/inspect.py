@@ -7,8 +7,9 @@ from typing import Final
 import click
 
 from aisrv.usbip import PORT
+from flash_server.boot import BootImageError, BootReport
 from host_tools.commands.settings import DEFAULT_DEVICE, FILE, Settings, examples, pass_settings
-from host_tools.errors import DeviceNotFound, TensorError
+from host_tools.errors import DeviceNotFound, TensorError, TransferError
 
 LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")
 """Where `list` looks when no device is named."""
@@ -59,10 +60,18 @@ def info(settings: Settings) -> None:
 
     with settings.connect() as server:
         identity, status, spec = server.id, server.status(), server.spec()
+        booted = server.boot_report()
     bits = [bit.name for bit in status]
-    data = {"id": identity, "engine": settings.engine, "status": bits, "spec": asdict(spec)}
+    boot = _boot_report(booted) if booted else None
+    data = {
+        "id": identity,
+        "engine": settings.engine,
+        "status": bits,
+        "spec": asdict(spec),
+        "boot": None if boot is None else {**asdict(boot), "text": str(boot)},
+    }
     loaded = spec.input_bytes or spec.output_bytes
-    pairs = {
+    pairs: dict[str, object] = {
         "ID": f"{identity:#010x}",
         "engine": settings.engine,
         "status": " ".join(map(str, bits)) or "OKAY",
@@ -77,7 +86,16 @@ def info(settings: Settings) -> None:
             else "none loaded"
         ),
     }
+    if boot is not None:
+        pairs["booted"] = str(boot)
     settings.answer(data, lambda: report.show_pairs(pairs))
+
+
+def _boot_report(data: bytes) -> BootReport:
+    try:
+        return BootReport.from_bytes(data)
+    except BootImageError as error:
+        raise TransferError(f"GET_BOOT: {error}") from error
 
 
 @click.command(short_help="Show the debug log.", epilog=examples("aisrv-host log"))

@@ -33,6 +33,31 @@ def load(settings: Settings, model: Path, ext: bool) -> None:
 
 
 @click.command(
+    short_help="Replace the device's upgrade image.",
+    epilog=examples(
+        "aisrv-flash boot-image firmware.bin --version 7 --output firmware.boot",
+        "aisrv-host --device spi:0.0 upgrade firmware.boot",
+    ),
+)
+@click.argument("image", type=FILE)
+@pass_settings
+def upgrade(settings: Settings, image: Path) -> None:
+    """Write the boot image IMAGE to the device's flash, over SPI; it is booted from the next reset on.
+
+    The image is verified before it counts. Where it is refused, the factory image boots.
+    """
+    data = image.read_bytes()
+    with settings.connect() as server:
+        start = time.perf_counter()
+        server.load_server(data)
+        seconds = time.perf_counter() - start
+    settings.answer(
+        {"image": str(image), "bytes": len(data), "seconds": seconds},
+        lambda: click.echo(f"{image}: {len(data)} bytes written and verified in {seconds:.2f} s"),
+    )
+
+
+@click.command(
     short_help="Run the network on files.",
     epilog=examples(
         "aisrv-host --device virtual infer cat.png --model mobilenet.tflite --labels labels.txt",

@@ -1,4 +1,4 @@
-"""Gives a Python program that uses pyusb the virtual device, without the program's knowledge.
+"""Gives a Python program that uses pyusb or spidev the virtual device, without the program's knowledge.
 
 Python imports a module of this name at its start. With this directory on PYTHONPATH and AISRV_USBIP set to
 HOST:PORT, `usb.backend.libusb1.get_backend` returns the backend for that USB/IP server, both when
@@ -6,9 +6,14 @@ HOST:PORT, `usb.backend.libusb1.get_backend` returns the backend for that USB/IP
 Where umockdev's library is in LD_PRELOAD as well, libusb reaches the device by itself: pyusb has its own
 backend then, and ours where there is no libusb.
 
+With AISRV_SPI set to HOST:PORT, `import spidev` gives the stand-in for that package, which talks to the SPI
+link server there, whether the package is installed or not. With umockdev's library the package itself is used
+where it is installed.
+
 The program may run in a virtual environment that has pyusb but not this project. So the few modules that are
 needed are loaded from their files, under names of their own: to the program nothing else becomes importable.
-Until the program imports pyusb, nothing is loaded at all. Another sitecustomize on the path runs as well.
+Until the program imports pyusb or spidev, nothing is loaded at all. Another sitecustomize on the path runs as
+well.
 """
 
 from __future__ import annotations
@@ -26,6 +31,8 @@ if TYPE_CHECKING:
 
 _TARGET = "usb.backend.libusb1"
 _VARIABLE = "AISRV_USBIP"
+_SPI_TARGET = "spidev"
+_SPI_VARIABLE = "AISRV_SPI"
 _PRELOAD_LIBRARY = "libumockdev-preload"
 _OLDEST_PYTHON = (3, 8)
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would slow every start
@@ -39,15 +46,55 @@ class PatchingFinder:
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """See importlib.abc.MetaPathFinder."""
-        if name != _TARGET:
+        spec = find_elsewhere(self, name, path, target) if name == _TARGET else None
+        if spec:
+            spec.loader = spec.loader and PatchingLoader(spec.loader)  # type: ignore[assignment]  # no base class
+        return spec
+
+
+class StandInFinder:
+    """Finds the stand-in for spidev, or the package itself where the preload library serves it."""
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """See importlib.abc.MetaPathFinder."""
+        if name != _SPI_TARGET or not _is_served():
             return None
-        for finder in sys.meta_path:
-            find_spec = None if finder is self else getattr(finder, "find_spec", None)
-            spec: ModuleSpec | None = find_spec and find_spec(name, path, target)
-            if spec:
-                spec.loader = spec.loader and PatchingLoader(spec.loader)  # type: ignore[assignment]  # no base class
-                return spec
-        return None
+        spec = find_elsewhere(self, name, path, target) if _is_preloaded() else None
+        if spec is None:
+            from importlib.machinery import ModuleSpec
+
+            spec = ModuleSpec(name, StandInLoader())  # type: ignore[arg-type]  # no base class
+        return spec
+
+
+class StandInLoader:
+    """Makes the module `spidev` of the stand-in's class."""
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """See importlib.abc.Loader."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """See importlib.abc.Loader."""
+        standin = PRIVATE_MODULES.load("host_tools.spidev_standin")
+        names = ("SpiDev", "__version__", "__doc__")
+        module.__dict__.update({name: standin.__dict__[name] for name in names})
+
+
+def find_elsewhere(
+    own: Any,  # noqa: ANN401 - one of the finders here
+    name: str,
+    path: Sequence[str] | None,
+    target: ModuleType | None,
+) -> ModuleSpec | None:
+    """What the finders other than `own` find."""
+    for finder in sys.meta_path:
+        find_spec = None if finder is own else getattr(finder, "find_spec", None)
+        spec: ModuleSpec | None = find_spec and find_spec(name, path, target)
+        if spec:
+            return spec
+    return None
 
 
 class PatchingLoader:
@@ -67,11 +114,7 @@ class PatchingLoader:
         if module.__spec__:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        if sys.version_info < _OLDEST_PYTHON:
-            sys.stderr.write(
-                "aisrv: the virtual device needs Python {}.{} or later\n".format(*_OLDEST_PYTHON)
-            )
-        else:
+        if _is_served():
             own = module.__dict__["get_backend"]
             module.__dict__["get_backend"] = preferring(own) if _is_preloaded() else get_backend
 
@@ -88,6 +131,14 @@ def preferring(own: Callable[..., Any]) -> Callable[..., Any]:
         return own(find_library=find_library) or get_backend(find_library)
 
     return get_backend_of_either
+
+
+def _is_served() -> bool:
+    """Whether this Python can load our modules; says so where it cannot."""
+    served = sys.version_info >= _OLDEST_PYTHON
+    if not served:
+        sys.stderr.write("aisrv: the virtual device needs Python {}.{} or later\n".format(*_OLDEST_PYTHON))
+    return served
 
 
 def _is_preloaded() -> bool:
@@ -153,5 +204,7 @@ def run_next() -> None:
 
 if os.environ.get(_VARIABLE):
     sys.meta_path.insert(0, PatchingFinder())
+if os.environ.get(_SPI_VARIABLE):
+    sys.meta_path.insert(0, StandInFinder())
 if __name__ == "sitecustomize":
     run_next()

@@ -484,7 +484,7 @@ def test_exec_without_the_library_says_what_to_install(
     assert record.levelname == level
     assert record.getMessage() == (
         "nowhere.so.0 is not installed; install the package umockdev; "
-        "without it only Python programs on pyusb find the device"
+        "without it only Python programs on pyusb and spidev find the device"
     )
 
 

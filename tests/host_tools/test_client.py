@@ -128,10 +128,10 @@ def test_gpio_enable(server: AiServer, device: Device) -> None:
     assert server.gpio_enabled() is True
 
 
-def test_gpio_thresholds_are_signed(server: AiServer, device: Device) -> None:
+def test_gpio_thresholds_are_signed(server: AiServer, device: Device, dialect: Dialect) -> None:
     assert server.gpio_thresholds() == (-128, -128, -128, -128)
     server.set_gpio_threshold(2, -3)
-    assert device.engine.seen[-1 if server._exchange.dialect is Dialect.DESIGN else -2][::2] == (
+    assert device.engine.seen[-1 if dialect is Dialect.DESIGN else -2][::2] == (
         0x92,
         b"\x02\xfd",
     )

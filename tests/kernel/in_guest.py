@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
 JOB = Path(sys.argv[1])
 STATUS = Path("/sys/devices/platform/vhci_hcd.0/status")
 FREE, IN_USE = "004", "006"
@@ -23,6 +24,16 @@ GET_ID, NO_COMMAND = "bytes:100000", "bytes:7f0000"
 FIRST_STEPS = ("speed", "config:1", "claim", GET_ID, "read:512:5000", "read:512:200")
 STALL_STEPS = (NO_COMMAND, "read:512:5000", GET_ID, "clear:1", "clear:0x81", GET_ID, "read:512:5000")
 LAST_STEPS = ("cancel:512", "reset", GET_ID, "read:512:5000", "release")
+
+SPIDEV = Path("/dev/spidev0.0")
+SPIDEV_PROGRAM = ROOT / "tests/attach/spidev_program.py"
+SPIDEV_STEPS = (
+    *("write=3", "read=5", "read=4096", "read=4097", "write=4097", "write=10000", "message=3t+5r"),
+    *("message=3tc+5rc", "read=1", "message=3t2r", "message=4096tr", "message=4097t"),
+    *("message=8b9", "many=0", "many=127", "get=0x80016b03", "put=0x40046b04:0", "put=0x40016b01:8"),
+    *("ioctl=0x6b07:0", "ioctl=0x40216b00:0", "ioctl=0x40206b00:8", "ioctl=0x80016b01:8", "pointers=8:0:3"),
+    *("pointers=0:8:3", "writefrom=8:3", "readto=8:3", "read=2"),
+)
 
 
 def report(name: str, value: object) -> None:
@@ -119,6 +130,35 @@ def over_tcp() -> None:
         server.terminate()
 
 
+@contextmanager
+def spidev_served() -> Iterator[None]:
+    """A slave that echoes, as a device of the kernel's."""
+    command = [sys.executable, "-m", "tests.kernel.spidev_server"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd=ROOT)
+    assert process.stdout is not None
+    report("spidev: line", process.stdout.readline())
+    yield
+    process.send_signal(signal.SIGINT)
+    report("spidev: end", process.communicate(timeout=SECONDS)[0])
+
+
+def over_spi() -> None:
+    """Host programs on spidev; the same that the preload server is tested with."""
+    with spidev_served():
+        report("spidev: node", SPIDEV.is_char_device())
+        report_lines("spidev", run(sys.executable, SPIDEV_PROGRAM, "sizes", "settings"))
+        report("spidev: client", run(JOB / "spidev_client", *SPIDEV_STEPS).splitlines())
+        hanging = subprocess.Popen([JOB / "spidev_client", "message=3tc", "hang"], stdout=subprocess.PIPE)
+        assert hanging.stdout is not None
+        hanging.stdout.readline()
+        hanging.stdout.readline()
+        hanging.kill()
+        hanging.communicate()
+        report("spidev: after a kill", run(JOB / "spidev_client", "read=3").strip())
+        report("spidev: bench", run(JOB / "spidev_client", "bench=200:4").strip())
+    report("spidev: gone", wait_until(lambda: not SPIDEV.exists()))
+
+
 def main() -> None:
     with attached("first", signal.SIGINT):
         with Path("/tmp/usbmon").open("wb") as log:
@@ -138,6 +178,7 @@ def main() -> None:
     with attached("third", signal.SIGTERM):
         report_lines("after a kill", run(*pyusb("again")))
     over_tcp()
+    over_spi()
 
 
 try:

@@ -12,7 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
-MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay", "vhci-hcd", "usbmon")
+MODULES = ("virtio_pci", "9p", "9pnet_virtio", "overlay", "vhci-hcd", "usbmon", "cuse")
 DIRECTORIES = ("bin", "modules", "proc", "sys", "dev", "lower", "layer", "system")
 PROGRAMS = {
     "qemu-system-x86_64": "qemu-system-x86 and seabios",

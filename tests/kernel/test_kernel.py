@@ -1,4 +1,4 @@
-"""The device under Debian's kernel: `aisrv attach`, lsusb, pyusb, a C program on libusb; one boot for all."""
+"""The device under Debian's kernel, by vhci_hcd and by CUSE: programs in Python and C; one boot for all."""
 
 import shutil
 import subprocess
@@ -9,10 +9,14 @@ import pytest
 
 from aisrv import digits
 from tests import networks
+from tests.attach.spi_echo import echo
+from tests.attach.spidev_expected import EXPECTED
+from tests.attach.spidev_program import pattern
 from tests.kernel.machine import missing, run_guest
 
 HERE = Path(__file__).parent
 LIBUSB_CLIENT = HERE.parent / "attach/libusb_client.c"
+SPIDEV_CLIENT = HERE.parent / "attach/spidev_client.c"
 ID = "78563412"
 ETIMEDOUT, EPIPE, ENODEV = 110, 32, 19
 TIMEOUT, PIPE, CANCELLED = -7, -9, 3  # LIBUSB_ERROR_TIMEOUT, LIBUSB_ERROR_PIPE, LIBUSB_TRANSFER_CANCELLED
@@ -29,11 +33,14 @@ DESCRIPTORS = (
 @pytest.fixture(scope="module")
 def guest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the programs in the guest saw."""
+    if not Path("/usr/include/linux/spi/spidev.h").exists():
+        missing("no headers of the kernel: install the package linux-libc-dev")
     if shutil.which("cc") is None or not Path("/usr/include/libusb-1.0/libusb.h").exists():
         missing("no C compiler or no libusb: install the packages gcc and libusb-1.0-0-dev")
     job, folder = tmp_path_factory.mktemp("job"), tmp_path_factory.mktemp("machine")
     flags = ("-I/usr/include/libusb-1.0", "-lusb-1.0", "-lpthread")
     subprocess.run(["cc", "-O1", "-o", job / "client", LIBUSB_CLIENT, *flags], check=True)
+    subprocess.run(["cc", "-O1", "-o", job / "spidev_client", SPIDEV_CLIENT], check=True)
     (job / "model").write_bytes(digits.model_bytes())
     (job / "image").write_bytes(digits.test_images()[3].image)
     return run_guest(HERE / "in_guest.py", job, folder)
@@ -207,3 +214,68 @@ def test_device_that_was_unplugged_in_mid_transfer_works_when_it_is_back(guest: 
 
 def test_usbip_unplugs_a_served_device(guest: dict[str, Any]) -> None:
     assert guest["tcp: freed"] is True
+
+
+# A spidev node by CUSE.
+
+
+def test_cuse_makes_a_character_device(guest: dict[str, Any]) -> None:
+    assert (guest["spidev: line"], guest["spidev: node"]) == ("ready\n", True)
+
+
+def test_device_is_gone_with_its_server(guest: dict[str, Any]) -> None:
+    assert guest["spidev: gone"] is True
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_package_spidev(guest: dict[str, Any], name: str) -> None:
+    assert guest[f"spidev: {name}"] == EXPECTED[name]
+
+
+def test_package_spidev_complains_of_nothing(guest: dict[str, Any]) -> None:
+    assert guest["spidev: errors"] == []
+
+
+def _answer(mosi: bytes, start: int = 0) -> str:
+    return echo(mosi, start)[:16].hex()
+
+
+SENT = bytes(pattern(4096))
+SPIDEV_LINES = [
+    "write 3",
+    f"read 5 {_answer(bytes(5))}",
+    f"read 4096 {_answer(bytes(16))}",
+    "read -1 errno 90",
+    "write -1 errno 90",
+    "write -1 errno 90",
+    f"message 8 {_answer(bytes(5), 3)}",
+    f"message 8 {_answer(bytes(5))}",  # chip select was high before, and is low after
+    f"read 1 {_answer(bytes(1), 5)}",
+    f"message 3 {_answer(SENT[:3])}",
+    f"message 4096 {_answer(SENT)}",
+    "message -1 errno 90",
+    "message -1 errno 22",
+    "many 0",
+    f"many 127 {echo(SENT[:127])[-4:].hex()}",
+    "get 0 8",
+    "put -1 errno 22",
+    "put -1 errno 22",
+    "ioctl -1 errno 25",
+    "ioctl -1 errno 22",
+    "ioctl -1 errno 14",
+    "ioctl -1 errno 14",
+    "pointers -1 errno 14",
+    "pointers -1 errno 14",
+    "writefrom -1 errno 14",
+    "readto -1 errno 14",
+    f"read 2 {_answer(bytes(2))}",
+]
+
+
+@pytest.mark.parametrize("number", range(len(SPIDEV_LINES)))
+def test_spidev_program_in_c(guest: dict[str, Any], number: int) -> None:
+    assert guest["spidev: client"][number].strip() == SPIDEV_LINES[number]
+
+
+def test_program_killed_with_chip_select_low_lets_it_go_high(guest: dict[str, Any]) -> None:
+    assert guest["spidev: after a kill"] == f"read 3 {_answer(bytes(3))}"

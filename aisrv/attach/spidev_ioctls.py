@@ -1,0 +1,171 @@
+"""The ioctls of Linux's spidev as values: request codes, the transfer structure, mode bits, limits.
+
+Sources: the Linux kernel's headers `linux/spi/spidev.h` and `linux/spi/spi.h` for codes, structure and bits,
+its document "SPI userspace API" for what they mean.
+"""
+
+import enum
+import errno
+import struct
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
+
+BUFFER_SIZE: Final = 4096
+"""Bytes that a read, a write, or either direction of a message may have: `bufsiz` of the kernel's module."""
+
+MAX_SPEED_HZ: Final = 50_000_000
+"""Clock rate of the virtual controller where a program sets none."""
+
+BITS_PER_WORD: Final = 8
+"""The one word size of the virtual controller."""
+
+U8: Final = struct.Struct("=B")
+U32: Final = struct.Struct("=I")
+_TRANSFER: Final = struct.Struct("=QQIIHBBBBBx")
+TRANSFER_SIZE: Final = _TRANSFER.size
+
+_READ, _WRITE = 2, 1
+_SIZE_BITS: Final = 14
+
+
+def _code(direction: int, number: int, size: int) -> int:
+    """A request code, as the macros of `asm-generic/ioctl.h` make it for type 'k'."""
+    return direction << 30 | size << 16 | ord("k") << 8 | number
+
+
+class Ioctl(enum.IntEnum):
+    """Request codes; reading ones write to the program's memory."""
+
+    RD_MODE = _code(_READ, 1, U8.size)
+    WR_MODE = _code(_WRITE, 1, U8.size)
+    RD_LSB_FIRST = _code(_READ, 2, U8.size)
+    WR_LSB_FIRST = _code(_WRITE, 2, U8.size)
+    RD_BITS_PER_WORD = _code(_READ, 3, U8.size)
+    WR_BITS_PER_WORD = _code(_WRITE, 3, U8.size)
+    RD_MAX_SPEED_HZ = _code(_READ, 4, U32.size)
+    WR_MAX_SPEED_HZ = _code(_WRITE, 4, U32.size)
+    RD_MODE32 = _code(_READ, 5, U32.size)
+    WR_MODE32 = _code(_WRITE, 5, U32.size)
+
+
+class Mode(enum.IntFlag):
+    """Bits of the mode."""
+
+    CPHA = 1 << 0
+    CPOL = 1 << 1
+    CS_HIGH = 1 << 2
+    LSB_FIRST = 1 << 3
+    THREE_WIRE = 1 << 4
+    LOOP = 1 << 5
+    NO_CS = 1 << 6
+    READY = 1 << 7
+    TX_DUAL = 1 << 8
+    TX_QUAD = 1 << 9
+    RX_DUAL = 1 << 10
+    RX_QUAD = 1 << 11
+    TX_OCTAL = 1 << 13
+    RX_OCTAL = 1 << 14
+
+
+SUPPORTED_MODES: Final = Mode.CPHA | Mode.CPOL
+"""What the virtual controller can do; other bits are refused."""
+
+DROPPED_MODES: Final = (
+    Mode.TX_DUAL | Mode.TX_QUAD | Mode.TX_OCTAL | Mode.RX_DUAL | Mode.RX_QUAD | Mode.RX_OCTAL
+)
+"""What the kernel takes back by itself, without an error, where the controller cannot do it."""
+
+
+class SpidevError(Exception):
+    """A call that fails with an errno."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.errno: Final = number
+
+
+class Region(NamedTuple):
+    """A piece of the program's memory."""
+
+    address: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class SpiIocTransfer:
+    """`struct spi_ioc_transfer`: one transfer of a message."""
+
+    tx_buf: int = 0
+    """Address of the bytes to send; 0 sends zeros."""
+    rx_buf: int = 0
+    """Address for the bytes that come; 0 drops them."""
+    length: int = 0
+    speed_hz: int = 0
+    """Clock rate; 0 for the maximum of the device."""
+    delay_usecs: int = 0
+    """From the last clock edge to what chip select does then, in microseconds."""
+    bits_per_word: int = 0
+    """Word size; 0 for that of the device."""
+    cs_change: int = 0
+    """Not 0: chip select goes high after the transfer, but stays low after the last one of a message."""
+    tx_nbits: int = 0
+    """Data lines; 0 and 1 are both one line."""
+    rx_nbits: int = 0
+    word_delay_usecs: int = 0
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read TRANSFER_SIZE bytes; another number is a ValueError."""
+        if len(data) != TRANSFER_SIZE:
+            raise ValueError(f"a spidev transfer has {TRANSFER_SIZE} bytes, not {len(data)}")
+        return cls(*_TRANSFER.unpack(data))
+
+    def __bytes__(self) -> bytes:
+        return _TRANSFER.pack(
+            self.tx_buf,
+            self.rx_buf,
+            self.length,
+            self.speed_hz,
+            self.delay_usecs,
+            self.bits_per_word,
+            self.cs_change,
+            self.tx_nbits,
+            self.rx_nbits,
+            self.word_delay_usecs,
+        )
+
+    @property
+    def tx(self) -> Region:
+        """Where the bytes to send lie; empty where zeros are sent."""
+        return Region(self.tx_buf, self.length if self.tx_buf else 0)
+
+    @property
+    def rx(self) -> Region:
+        """Where the bytes that come go; empty where they are dropped."""
+        return Region(self.rx_buf, self.length if self.rx_buf else 0)
+
+
+def message_code(count: int) -> int:
+    """The request code of a message of that many transfers, 0 to 511."""
+    return _code(_WRITE, 0, count * TRANSFER_SIZE)
+
+
+def message_size(code: int) -> int:
+    """How many bytes of transfers a message's request code announces.
+
+    SpidevError: ENOTTY for a code that is no message's, EINVAL where the size is not one of whole transfers.
+    """
+    size = code >> 16 & (1 << _SIZE_BITS) - 1
+    if code != _code(_WRITE, 0, size):
+        raise SpidevError(errno.ENOTTY)
+    if size % TRANSFER_SIZE:
+        raise SpidevError(errno.EINVAL)
+    return size
+
+
+def transfers_of(data: bytes) -> list[SpiIocTransfer]:
+    """The transfers of a message, from the array that a program passes."""
+    return [
+        SpiIocTransfer.from_bytes(data[start : start + TRANSFER_SIZE])
+        for start in range(0, len(data), TRANSFER_SIZE)
+    ]

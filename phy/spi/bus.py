@@ -1,0 +1,131 @@
+"""The SPI bus: what a master clocks, and the chip's side of chip select, clock and data lines.
+
+A master hands over a message: transfers that are clocked one after the other, of which each may let chip
+select go high at its end. Several masters take turns, a message at a time. The slave's task takes messages
+one by one and answers each at once, since a slave cannot stretch the clock. No I/O. Source: "XCORE AI
+server: numbers and wire behaviour", section SPI.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+import outcome
+import trio
+
+LARGEST_MESSAGE: Final = 1024 * 1024
+"""Bytes that a message may clock, far more than Linux takes by default (bufsiz, 4096)."""
+
+
+class SpiError(ValueError):
+    """A message that no master could clock; the message says which bound it breaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """What a master states of its signals, in nanoseconds; None where it does not say."""
+
+    cs_setup: int | None = None
+    """From chip select low to the first clock edge."""
+    cs_hold: int | None = None
+    """From the last clock edge to chip select high."""
+    cs_idle: int | None = None
+    """How long chip select was high before."""
+
+
+UNSTATED: Final = Timing()
+
+
+@dataclass(frozen=True, slots=True)
+class Transfer:
+    """Bytes clocked in one go, 8 bits each, most significant bit first, in SPI mode 0."""
+
+    mosi: bytes
+    deselect: bool = True
+    """Whether chip select goes high at the end; the next transfer then starts a new transaction."""
+    clock_hz: int | None = None
+    """Clock rate; None where the master does not say."""
+    timing: Timing = UNSTATED
+
+
+class SpiPort(Protocol):
+    """The master's side of a slave, which doors drive: `SpiBus`, or something that stands before one."""
+
+    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+        """Clock the transfers; returns what came on MISO, as many bytes for each as went out.
+
+        Chip select goes low where it is not low already. Raises SpiError past `LARGEST_MESSAGE` bytes.
+        A cancelled message was clocked whole or not at all.
+        """
+
+    async def release(self) -> None:
+        """Let chip select go high where a message left it low, as a master does that goes away."""
+
+
+class PendingMessage(NamedTuple):
+    """A message that waits for its answer."""
+
+    transfers: Sequence[Transfer]
+    task: trio.lowlevel.Task
+
+
+class SpiBus:
+    """One slave on its bus."""
+
+    def __init__(self) -> None:
+        self._pending: deque[PendingMessage] = deque()
+        self._slave: trio.lowlevel.Task | None = None
+        self._selected = False  # once all that is pending is done
+
+    # The master's side.
+
+    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+        """Clock the transfers; see `SpiPort.message`."""
+        size = sum(len(each.mosi) for each in transfers)
+        if size > LARGEST_MESSAGE:
+            raise SpiError(f"a message of {size} bytes, {LARGEST_MESSAGE} are allowed")
+        await trio.lowlevel.checkpoint_if_cancelled()
+        message = PendingMessage(transfers, trio.lowlevel.current_task())
+        self._pending.append(message)
+        if transfers:
+            self._selected = not transfers[-1].deselect
+        if self._slave is not None:
+            slave, self._slave = self._slave, None
+            trio.lowlevel.reschedule(slave)
+
+        def abort(_: object) -> trio.lowlevel.Abort:
+            self._pending.remove(message)
+            return trio.lowlevel.Abort.SUCCEEDED
+
+        miso: list[bytes] = await trio.lowlevel.wait_task_rescheduled(abort)
+        return miso
+
+    async def transfer(self, mosi: bytes) -> bytes:
+        """Clock one transaction, chip select low to high; returns what came on MISO."""
+        return (await self.message((Transfer(mosi),)))[0]
+
+    async def release(self) -> None:
+        """Let chip select go high; see `SpiPort.release`."""
+        if self._selected:
+            await self.message((Transfer(b""),))
+        else:
+            await trio.lowlevel.checkpoint()
+
+    # The slave's side.
+
+    async def next_message(self) -> PendingMessage:
+        """Wait for a message; `answer` must follow without any wait in between."""
+        while not self._pending:
+            self._slave = trio.lowlevel.current_task()
+
+            def abort(_: object) -> trio.lowlevel.Abort:
+                self._slave = None
+                return trio.lowlevel.Abort.SUCCEEDED
+
+            await trio.lowlevel.wait_task_rescheduled(abort)
+        return self._pending.popleft()
+
+    def answer(self, message: PendingMessage, miso: list[bytes]) -> None:
+        """End a message with the bytes that went out on MISO."""
+        trio.lowlevel.reschedule(message.task, outcome.Value(miso))

@@ -1,0 +1,64 @@
+"""Destinations: where the data of a set go, block by block as they come."""
+
+from typing import Protocol
+
+from aisrv.engine_channel import abandon_set, begin_set, end_set
+from aisrv.protocol import Status
+from aisrv.xcore.chanend import ChanEnd
+
+
+class Destination(Protocol):
+    """Takes one set at a time: `begin`, `data` for each full block, then `end` or `abandon`."""
+
+    async def begin(self) -> None:
+        """Begin a set; the one before has ended or was abandoned."""
+
+    async def data(self, block: bytes) -> None:
+        """Take a full block, `BLOCK_SIZE` bytes."""
+
+    async def end(self, rest: bytes) -> Status:
+        """Take the last block, shorter than a full one and maybe empty; returns how the set ended."""
+
+    async def abandon(self) -> None:
+        """Forget the set: nothing more comes of it."""
+
+
+class EngineSet(Destination):
+    """A SET command of an engine, whose tensor is number 0."""
+
+    def __init__(self, engine: ChanEnd, command: int) -> None:
+        self._engine = engine
+        self._command = command
+
+    async def begin(self) -> None:
+        """Begin the command; from now on the engine serves no other client."""
+        await begin_set(self._engine, self._command, 0)
+
+    async def data(self, block: bytes) -> None:
+        """Send whole words."""
+        await self._engine.outwords(block)
+
+    async def end(self, rest: bytes) -> Status:
+        """Send the rest and await the engine's status."""
+        return await end_set(self._engine, rest)
+
+    async def abandon(self) -> None:
+        """Make the engine forget the command."""
+        await abandon_set(self._engine)
+
+
+class Nowhere(Destination):
+    """What the device has no place for: the data drain, the set is refused."""
+
+    async def begin(self) -> None:
+        """Begin to drain."""
+
+    async def data(self, block: bytes) -> None:
+        """Drop a block."""
+
+    async def end(self, rest: bytes) -> Status:  # noqa: ARG002 - dropped
+        """Refuse the set."""
+        return Status.ERROR_BAD_CMD
+
+    async def abandon(self) -> None:
+        """Forget that there was one."""

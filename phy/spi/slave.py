@@ -1,0 +1,31 @@
+"""The SPI slave: the task that answers a master while it clocks.
+
+It never waits for the engine or for its buffer: a slave cannot stretch the clock. Source: "XCORE AI server:
+numbers and wire behaviour", section SPI.
+"""
+
+from aisrv.xcore.chanend import ChanEnd
+from phy.spi.bus import SpiBus
+from phy.spi.memory import SharedMemory
+from phy.spi.transaction import Transaction
+
+
+async def spi_slave(bus: SpiBus, memory: SharedMemory, c: ChanEnd) -> None:
+    """Answer messages for ever. What a write asks for goes down the streaming channel: its command, a word.
+
+    The block is in the memory and the status BUSY before a message is answered. While it is BUSY no other
+    write is taken, so that there is room in the channel for the one word.
+    """
+    transaction = Transaction(memory)
+    while True:
+        message = await bus.next_message()
+        miso = []
+        action = None
+        for transfer in message.transfers:
+            miso.append(transaction.shift(transfer.mosi))
+            if transfer.deselect:
+                action = transaction.deselect() or action
+                transaction = Transaction(memory)
+        bus.answer(message, miso)
+        if action is not None:
+            await c.outuint(action)

@@ -1,0 +1,165 @@
+"""The SPI buffer: the task between the slave and one engine, of which it is a client.
+
+It passes blocks on as they come, and keeps the shared memory up to date with what the engine has. Source:
+"XCORE AI server: numbers and wire behaviour", section SPI.
+"""
+
+import logging
+from typing import Final
+
+from aisrv.engine_channel import MODEL_CHANGED, get_command, set_command
+from aisrv.protocol import Command, Spec, Status
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.node import Node
+from aisrv.xcore.select import Case, Event, Selection
+from aisrv.xcore.tokens import Control
+from phy.spi.destination import Destination, EngineSet, Nowhere
+from phy.spi.memory import BLOCK_SIZE, SharedMemory
+
+logger = logging.getLogger(__name__)
+
+_MODELS: Final = frozenset((Command.SET_MODEL_ARENA, Command.SET_MODEL_EXT))
+
+
+class SpiBuffer:
+    """The state of the task: the shared memory, its ends, and the set that is in progress."""
+
+    def __init__(
+        self,
+        node: Node,
+        memory: SharedMemory,
+        slave: ChanEnd,
+        engine: ChanEnd,
+        changes: ChanEnd | None = None,
+        server: Destination | None = None,
+    ) -> None:
+        self._node = node
+        self._memory = memory
+        self._slave = slave
+        self._engine = engine
+        self._changes = changes
+        self._destinations: dict[int, Destination] = {
+            Command.SET_MODEL_ARENA: EngineSet(engine, Command.SET_MODEL_ARENA),
+            Command.SET_MODEL_EXT: EngineSet(engine, Command.SET_MODEL_EXT),
+            Command.SET_INPUT_TENSOR: EngineSet(engine, Command.SET_INPUT_TENSOR),
+            Command.SET_SERVER: server or Nowhere(),
+        }
+        self._set: int | None = None  # command of the set in progress
+        self._errors = Status.OKAY  # of the action in hand
+
+    async def run(self) -> None:
+        """Serve the slave and the engine's news for ever."""
+        await self._refresh_spec()
+        self._memory.server_id = await self._fetch(Command.GET_ID)
+        self._memory.boot_report = await self._fetch(Command.GET_BOOT)
+        cases: list[Event | Case] = [self._slave]
+        if self._changes is not None:
+            cases.append(Case(self._changes, lambda: self._set is None))  # the engine could answer nothing
+        something = Selection(self._node, *cases)
+        while True:
+            if await something.wait() is self._slave:
+                await self._carry_out(await self._slave.inuint())
+            else:
+                await self._refresh_spec()
+
+    async def _carry_out(self, command: int) -> None:
+        if self._set is not None and command != self._set:
+            await self._abandon(f"{Command(command).name} came")
+        if command in self._destinations:
+            await self._take_block(command)
+        elif command == Command.START_INFER:
+            await self._infer()
+        else:
+            await self._acquire()
+        errors, self._errors = self._errors, Status.OKAY
+        self._memory.finish(errors)
+
+    async def _take_block(self, command: int) -> None:
+        destination = self._destinations[command]
+        block = self._memory.block
+        if self._memory.block_length > BLOCK_SIZE:
+            if self._set is not None:
+                await self._abandon(f"a block of {self._memory.block_length} bytes came")
+            await self._note(Status.ERROR_BAD_CMD)
+            return
+        if self._set is None:
+            await destination.begin()
+        if len(block) == BLOCK_SIZE:
+            self._set = command
+            await destination.data(block)
+            return
+        self._set = None
+        await self._note(await destination.end(block))
+        if command in _MODELS:
+            await self._refresh_spec()  # a failure too changes it: no model is left
+
+    async def _abandon(self, reason: str) -> None:
+        assert self._set is not None  # noqa: S101 - for the type checker
+        command, self._set = self._set, None
+        logger.warning("%s was given up in the middle of its data: %s", Command(command).name, reason)
+        await self._destinations[command].abandon()
+
+    async def _infer(self) -> None:
+        if await self._start(Command.START_INFER, b""):
+            return
+        # A question about a tensor that is not there would count as an error of the engine's.
+        has_output = self._memory.spec.output_bytes
+        self._memory.output = await self._fetch(Command.GET_OUTPUT_TENSOR) if has_output else b""
+        self._memory.timings = await self._fetch(Command.GET_TIMINGS)
+
+    async def _acquire(self) -> None:
+        block = self._memory.block
+        if self._memory.block_length > BLOCK_SIZE:
+            await self._note(Status.ERROR_BAD_CMD)
+            return
+        self._memory.status |= Status.SENSING
+        region = block if any(block) else b""  # zeros are padding
+        if not await self._start(Command.START_ACQUIRE_SINGLE, region):
+            self._memory.output = await self._fetch(Command.GET_SENSOR_TENSOR)
+
+    async def _start(self, command: Command, data: bytes) -> Status:
+        status = await set_command(self._engine, command, 0, data)
+        if self._changes is not None and self._changes.ready:
+            await self._refresh_spec()  # first, as it empties the results: those to come are of the new model
+        return await self._note(status)
+
+    async def _refresh_spec(self) -> None:
+        """Fetch the spec of a model that is new; results of the one before are none of its."""
+        if self._changes is not None and self._changes.ready:
+            await self._changes.chkct(MODEL_CHANGED)
+            await self._changes.outct(Control.ACK)
+        self._memory.output = self._memory.timings = b""
+        words = await self._fetch(Command.GET_SPEC)
+        if words:
+            self._memory.spec = Spec.from_bytes(words + bytes(4))  # no sensor
+
+    async def _fetch(self, command: int) -> bytes:
+        status, data = await get_command(self._engine, command)
+        await self._note(status)
+        return data
+
+    async def _note(self, status: Status) -> Status:
+        """Keep a failure for the end of the action, and fetch what the engine says of it."""
+        if status:
+            self._errors |= status
+            log_status, log = await get_command(self._engine, Command.GET_DEBUG_LOG)
+            if not log_status:
+                self._memory.debug_log = log
+        return status
+
+
+async def spi_buffer(
+    node: Node,
+    memory: SharedMemory,
+    slave: ChanEnd,
+    engine: ChanEnd,
+    changes: ChanEnd | None = None,
+    server: Destination | None = None,
+) -> None:
+    """Serve one slave and one engine for ever.
+
+    `slave` is the other end of the slave's channel, `engine` a client's end of the engine's. On `changes` the
+    engine sends MODEL_CHANGED before it takes its next command, and no second one before the ACK; without it
+    no other client may set models. `server` takes SET_SERVER.
+    """
+    await SpiBuffer(node, memory, slave, engine, changes, server).run()

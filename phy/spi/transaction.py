@@ -1,0 +1,142 @@
+"""A transaction: what the slave does between chip select low and high, byte by byte. No I/O.
+
+The first byte is the command. A read answers from byte 3 on, after two dummy bytes; a write or a bare command
+acts when chip select goes high. Source: "XCORE AI server: numbers and wire behaviour", section SPI.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from aisrv.protocol import Command, Status
+from phy.spi.memory import BLOCK_SIZE, SharedMemory
+
+logger = logging.getLogger(__name__)
+
+DUMMY_BYTES: Final = 2
+"""Between the command and the data of a read: time for the slave to fetch them."""
+FIRST_DATA: Final = 1 + DUMMY_BYTES
+
+NO_EFFECT: Final = frozenset((Command.NONE, Command.HELLO, 0xAA, 0xAB))
+"""HELLO also as a slave sees it that comes in one bit late, with either next bit."""
+
+READS: Final[dict[int, Callable[[SharedMemory], bytes]]] = {
+    Command.GET_STATUS: SharedMemory.show_status,
+    Command.GET_ID: lambda memory: memory.server_id,
+    Command.GET_SPEC: lambda memory: bytes(memory.spec),
+    Command.GET_TIMINGS: lambda memory: memory.timings,
+    Command.GET_OUTPUT_TENSOR: lambda memory: memory.output,
+    Command.GET_DEBUG_LOG: lambda memory: memory.debug_log,
+    Command.GET_BOOT: lambda memory: memory.boot_report,
+}
+
+WRITES: Final = frozenset(
+    (Command.SET_MODEL_ARENA, Command.SET_MODEL_EXT, Command.SET_INPUT_TENSOR, Command.SET_SERVER)
+)
+"""Commands whose data come in blocks."""
+
+BARE: Final = frozenset((Command.START_INFER, Command.START_ACQUIRE_SINGLE))
+"""Commands of one transaction."""
+
+ACTIONS: Final = WRITES | BARE
+"""What the buffer carries out."""
+
+
+class _Role(Protocol):
+    """What the command of a transaction makes of it."""
+
+    def shift(self, clocked: int, mosi: bytes) -> bytes:
+        """Clock bytes after the `clocked` ones before, the command included; returns as many."""
+
+    def deselect(self) -> int | None:
+        """End; returns the command where the buffer has to carry it out."""
+
+
+class _Silent(_Role):
+    """Nothing happens."""
+
+    def shift(self, _clocked: int, mosi: bytes) -> bytes:
+        return bytes(len(mosi))
+
+    def deselect(self) -> None:
+        return None
+
+
+_SILENT: Final = _Silent()
+
+
+class _Read(_Role):
+    """Answers what `fetch` returns when the first data byte goes out, then zeros."""
+
+    def __init__(self, fetch: Callable[[SharedMemory], bytes], memory: SharedMemory) -> None:
+        self._fetch = fetch
+        self._memory = memory
+        self._data: bytes | None = None
+
+    def shift(self, clocked: int, mosi: bytes) -> bytes:
+        start, end = clocked - FIRST_DATA, clocked + len(mosi) - FIRST_DATA
+        if end <= 0:
+            return bytes(len(mosi))
+        if self._data is None:
+            self._data = self._fetch(self._memory)
+        return (bytes(max(0, -start)) + self._data[max(0, start) : end]).ljust(len(mosi), b"\0")
+
+    def deselect(self) -> None:
+        return None
+
+
+class _Write(_Role):
+    """Keeps a block of data, and hands it to the buffer at the end."""
+
+    def __init__(self, command: int, memory: SharedMemory) -> None:
+        self._command = command
+        self._memory = memory
+        self._data = bytearray()
+        self._length = 0
+
+    def shift(self, clocked: int, mosi: bytes) -> bytes:
+        data = memoryview(mosi)[0 if clocked else 1 :]
+        self._length += len(data)
+        self._data += data[: BLOCK_SIZE - len(self._data)]
+        return bytes(len(mosi))
+
+    def deselect(self) -> int:
+        self._memory.leave_block(bytes(self._data), self._length)
+        return self._command
+
+
+class Transaction:
+    """One transaction, which begins with chip select going low."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+        self._clocked = 0
+        self._role: _Role = _SILENT
+
+    def shift(self, mosi: bytes) -> bytes:
+        """Clock bytes in; returns as many that went out on MISO."""
+        if not mosi:
+            return b""
+        if not self._clocked:
+            self._role = self._begin(mosi[0])
+        miso = self._role.shift(self._clocked, mosi)
+        self._clocked += len(mosi)
+        return miso
+
+    def deselect(self) -> int | None:
+        """Let chip select go high; returns the command where the buffer has to carry it out."""
+        return self._role.deselect()
+
+    def _begin(self, command: int) -> _Role:
+        if command in NO_EFFECT:
+            return _SILENT
+        busy = Status.BUSY in self._memory.status
+        if command in READS and (not busy or command == Command.GET_STATUS):
+            return _Read(READS[command], self._memory)
+        if command in ACTIONS and not busy:
+            return _Write(command, self._memory)
+        logger.warning(
+            "command 0x%02x refused: %s", command, "the device is busy" if busy else "SPI has no such command"
+        )
+        self._memory.status |= Status.ERROR_BAD_CMD
+        return _SILENT

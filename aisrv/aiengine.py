@@ -27,6 +27,7 @@ async def aiengine(
     set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
 ) -> None:
     """Serve the clients' commands for ever, one at a time; `set_handlers` are the SET commands it knows."""
+    await engine.power_up()
     some_client = Selection(node, *clients)
     while True:
         chosen = await some_client.wait()

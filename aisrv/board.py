@@ -2,7 +2,12 @@
 
 import enum
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
+
+from aisrv.protocol import Command
+from flash_server.cache import XCORE_AI_CACHE, CacheGeometry
+from flash_server.part import MX25R6435F, FlashPart
 
 KIB: Final = 1024
 DEFAULT_ARENA: Final = 448 * KIB
@@ -15,6 +20,9 @@ LARGEST_FLASH: Final = 0xFFFF
 """KiB; the spec words have 16 bits for flash."""
 LONGEST_SERIAL: Final = 126
 """Characters that a USB string descriptor holds."""
+DEFAULT_BOOT: Final = KIB * KIB
+"""Bytes of the boot partition at the start of a flash chip."""
+BOOT_COMMANDS: Final = (None, Command.SET_MODEL_ARENA_FLASH, Command.SET_MODEL_EXT_FLASH)
 
 
 class BoardError(ValueError):
@@ -43,18 +51,45 @@ class EngineSpec:
     """Logical cores that the interpreter of the modelled device uses, 1 to 5."""
     chain_to: int | None = None
     """Number of the engine that gets each output as its input."""
+    flash: int = 0
+    """Number of the flash chip with its image, where the board has any."""
+    boot: Command | None = None
+    """Command that loads a model from flash at start; None leaves the engine without one."""
+    cache: CacheGeometry = XCORE_AI_CACHE
+    """Cache of the window on its flash image, see `Device.open_window`."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpiSpec:
+    """An SPI port: where its slave and buffer run, and the engine that it belongs to."""
+
+    tile: int = 1
+    engine: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FlashSpec:
+    """A flash chip, and where its server runs."""
+
+    part: FlashPart = MX25R6435F
+    tile: int = 0
+    path: Path | None = None
+    """File with the chip's contents, made where it is missing; None is a chip in memory, erased."""
+    boot_bytes: int = DEFAULT_BOOT
+    """Size of the boot partition; the rest is the data partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A node with its engines and its USB layer. The default is one engine, with USB on the other tile."""
+    """A node with its engines and physical layers. The default is one engine, with USB and SPI on tile 1."""
 
     engines: tuple[EngineSpec, ...] = (EngineSpec(),)
     tiles: int = 2
     usb_tile: int = 1
     core_clock_mhz: int = 600
     internal_kib: int = 512
-    flash_kib: int = 0
+    spi: SpiSpec | None = SpiSpec()
+    flashes: tuple[FlashSpec, ...] = ()
     serial: str | None = None
     """USB serial number; hardware has none."""
     protocol: UsbProtocol = UsbProtocol.AISRV
@@ -68,8 +103,19 @@ class Board:
         self._check_tile("the USB layer", self.usb_tile)
         for number, engine in enumerate(self.engines):
             self._check_engine(number, engine)
+        if self.spi is not None:
+            self._check_tile("the SPI port", self.spi.tile)
+            if not 0 <= self.spi.engine < len(self.engines):
+                raise BoardError(f"the SPI port belongs to engine {self.spi.engine}, which is not there")
+        for number, flash in enumerate(self.flashes):
+            self._check_flash(number, flash)
         self._check_arenas()
         self._check_chains()
+
+    @property
+    def flash_kib(self) -> int:
+        """KiB of all flash chips together."""
+        return sum(flash.part.size for flash in self.flashes) // KIB
 
     @property
     def external_kib(self) -> int:
@@ -81,7 +127,7 @@ class Board:
             raise BoardError(f"a core clock of {self.core_clock_mhz} MHz, it must be above 0")
         if not 1 <= self.internal_kib <= LARGEST_INTERNAL:
             raise BoardError(f"a tile has 1 to {LARGEST_INTERNAL} KiB of memory, not {self.internal_kib}")
-        if not 0 <= self.flash_kib <= LARGEST_FLASH:
+        if self.flash_kib > LARGEST_FLASH:
             raise BoardError(f"{self.flash_kib} KiB of flash, at most {LARGEST_FLASH} can be described")
         serial = self.serial or ""
         if not (serial.isascii() and serial.isprintable() and len(serial) <= LONGEST_SERIAL):
@@ -104,6 +150,22 @@ class Board:
             )
         if not 1 <= engine.threads <= 5:
             raise BoardError(f"engine {number}: {engine.threads} threads, the interpreter has 1 to 5")
+
+        if self.flashes and not 0 <= engine.flash < len(self.flashes):
+            raise BoardError(f"engine {number}: flash chip {engine.flash}, the board has {len(self.flashes)}")
+        if engine.boot not in BOOT_COMMANDS:
+            raise BoardError(f"engine {number}: {engine.boot!r} loads no model from flash")
+        if engine.boot is not None and not self.flashes:
+            raise BoardError(f"engine {number} loads its model from flash, the board has none")
+
+    def _check_flash(self, number: int, flash: FlashSpec) -> None:
+        self._check_tile(f"flash chip {number}", flash.tile)
+        sector = flash.part.sector_size
+        if not 0 <= flash.boot_bytes <= flash.part.size or flash.boot_bytes % sector:
+            raise BoardError(
+                f"flash chip {number}: a boot partition of {flash.boot_bytes} bytes; "
+                f"{flash.part.name} takes whole sectors of {sector} up to {flash.part.size}"
+            )
 
     def _check_arenas(self) -> None:
         for tile in range(self.tiles):

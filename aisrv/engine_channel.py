@@ -23,6 +23,12 @@ The ioserver data task uses it. Only the engines of an ioserver device know it, 
 the AI server could name any code.
 """
 
+MODEL_CHANGED: Final = 5
+"""Control token by which an engine tells a client that its model has changed; the client answers ACK.
+
+The engine sends no second one before the ACK. What a client asks after it covers every change before.
+"""
+
 
 def _command_steps(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
     yield from chan_out_steps(c, command.to_bytes(WORD_BYTES, "big"))

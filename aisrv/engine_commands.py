@@ -15,6 +15,7 @@ from aisrv.inference.memory import ModelMemory
 from aisrv.protocol import GPIO_COUNT, SERVER_ID, Command, GpioMode, Status
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
+from flash_server.protocol import FlashReadError
 
 MAX_TIMINGS: Final = 0xFFFFFFFF
 SMALL: Final = 512
@@ -64,6 +65,7 @@ GET_HANDLERS: Final[dict[int, GetHandler]] = {
     Command.GET_OUTPUT_GPIO_EN: lambda engine, _tensor: _word(engine.gpio.enabled),
     Command.GET_OUTPUT_GPIO_MODE: lambda engine, _tensor: _word(engine.gpio.mode),
     Command.GET_OUTPUT_GPIO_THRESH: _get_thresholds,
+    Command.GET_BOOT: lambda engine, _tensor: engine.boot_report,
 }
 
 
@@ -108,17 +110,45 @@ def _check_chained(status: Status) -> None:
         raise CommandFailed(status, f"the chained engine answered {status!r}")
 
 
+def _room(memory: ModelMemory) -> Callable[[AIEngine], int]:
+    """Bytes that a model may have in a memory of an engine."""
+    if memory is ModelMemory.ARENA:
+        return lambda engine: engine.inference.arena_bytes
+    return lambda engine: engine.inference.external_bytes
+
+
 def _set_model(memory: ModelMemory) -> "SetAction":
     async def set_model(engine: AIEngine, _tensor: int, array: Array) -> None:
-        if array.overflowed:
-            await engine.inference.unload_model()
-            raise CommandFailed(
-                Status.ERROR_MODEL_ERR,
-                f"the model has {array.length} bytes, {memory.name} memory has room for {len(array.data)}",
-            )
-        await engine.inference.load_model(bytes(array.data), memory)
+        try:
+            if array.overflowed:
+                await engine.inference.unload_model()
+                size, room = array.length, len(array.data)
+                raise CommandFailed(
+                    Status.ERROR_MODEL_ERR,
+                    f"the model has {size} bytes, {memory.name} memory has room for {room}",
+                )
+            await engine.inference.load_model(bytes(array.data), memory)
+        finally:
+            await engine.model_changed()
 
     return set_model
+
+
+def _set_model_from_flash(memory: ModelMemory) -> "SetAction":
+    async def set_model_from_flash(engine: AIEngine, _tensor: int, _array: Array) -> None:
+        if engine.flash is None:
+            raise CommandFailed(Status.ERROR_BAD_CMD, "the engine has no flash")
+        try:
+            await engine.inference.unload_model()
+            try:
+                model = await engine.flash.read_model(_room(memory)(engine))
+            except FlashReadError as error:
+                raise CommandFailed(Status.ERROR_MODEL_ERR, f"{memory.name} memory: {error}") from None
+            await engine.inference.load_model(bytes(model), memory)
+        finally:
+            await engine.model_changed()
+
+    return set_model_from_flash
 
 
 def _setting(array: Array) -> int:
@@ -176,12 +206,10 @@ def _largest_input(engine: AIEngine) -> int:
 SET_HANDLERS: Final[dict[int, SetHandler]] = {
     Command.SET_INPUT_TENSOR: SetHandler(_set_input_tensor, _largest_input),
     Command.START_INFER: SetHandler(_start_infer),
-    Command.SET_MODEL_ARENA: SetHandler(
-        _set_model(ModelMemory.ARENA), lambda engine: engine.inference.arena_bytes
-    ),
-    Command.SET_MODEL_EXT: SetHandler(
-        _set_model(ModelMemory.EXT), lambda engine: engine.inference.external_bytes
-    ),
+    Command.SET_MODEL_ARENA: SetHandler(_set_model(ModelMemory.ARENA), _room(ModelMemory.ARENA)),
+    Command.SET_MODEL_EXT: SetHandler(_set_model(ModelMemory.EXT), _room(ModelMemory.EXT)),
+    Command.SET_MODEL_ARENA_FLASH: SetHandler(_set_model_from_flash(ModelMemory.ARENA)),
+    Command.SET_MODEL_EXT_FLASH: SetHandler(_set_model_from_flash(ModelMemory.EXT)),
     Command.SET_OUTPUT_GPIO_EN: SetHandler(_set_gpio_enable),
     Command.SET_OUTPUT_GPIO_THRESH: SetHandler(_set_gpio_threshold),
     Command.SET_OUTPUT_GPIO_MODE: SetHandler(_set_gpio_mode),

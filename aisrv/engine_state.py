@@ -3,10 +3,13 @@
 from typing import Final
 
 from aisrv.debug_log import DebugLog
+from aisrv.engine_channel import MODEL_CHANGED
 from aisrv.gpio import Gpio
 from aisrv.inference.engine import InferenceEngine
 from aisrv.protocol import Spec, Status
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.tokens import Control
+from flash_server.flash_channel import FlashChannel
 
 
 class CommandFailed(Exception):
@@ -15,6 +18,23 @@ class CommandFailed(Exception):
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
         self.status = status
+
+
+class Watcher:
+    """A client that wants to know when the model has changed; `c` is a channel end just for that."""
+
+    def __init__(self, c: ChanEnd) -> None:
+        self._c = c
+        self._unanswered = False
+
+    async def tell(self) -> None:
+        """Send MODEL_CHANGED unless one is on its way: never more than its one token, so it cannot block."""
+        if self._unanswered and self._c.ready:
+            await self._c.chkct(Control.ACK)
+            self._unanswered = False
+        if not self._unanswered:
+            self._unanswered = True
+            await self._c.outct(MODEL_CHANGED)
 
 
 class AIEngine:
@@ -27,6 +47,7 @@ class AIEngine:
         *,
         hardware: Spec,
         chain: ChanEnd | None = None,
+        flash: FlashChannel | None = None,
     ) -> None:
         self.inference: Final = inference
         self.log: Final = log
@@ -35,8 +56,23 @@ class AIEngine:
         """The spec words that no model changes."""
         self.chain: Final = chain
         """Channel end to the next engine, which gets every output as its input."""
+        self.flash: Final = flash
+        """The flash server that has its image."""
+        self.watchers: Final[list[Watcher]] = []
+        self.boot_report = b""
+        """What the device booted, as GET_BOOT answers it."""
         self.errors = Status.OKAY
         """Error bits of failed commands since GET_STATUS last read them."""
+
+    async def power_up(self) -> None:
+        """Do what an engine does before it takes commands: ask what was booted."""
+        if self.flash is not None:
+            self.boot_report = bytes(await self.flash.read_boot_report())
+
+    async def model_changed(self) -> None:
+        """Tell the watchers."""
+        for watcher in self.watchers:
+            await watcher.tell()
 
     def spec(self) -> Spec:
         """Describe the hardware, and the model if there is one."""

@@ -51,6 +51,8 @@ class Command(enum.IntEnum):
     GET_OUTPUT_GPIO_EN = 0x11
     GET_OUTPUT_GPIO_THRESH = 0x12
     GET_OUTPUT_GPIO_MODE = 0x13
+    GET_BOOT = 0x14
+    """Ours: what was booted at the last reset, see `flash_server.boot.BootReport`; empty without a flash."""
     HELLO = 0x55
     SET_INPUT_TENSOR = 0x83
     START_INFER = 0x84

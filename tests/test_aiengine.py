@@ -20,8 +20,6 @@ from tests import networks
 
 IMAGES = digits.test_images()
 LATER = [
-    Command.SET_MODEL_ARENA_FLASH,
-    Command.SET_MODEL_EXT_FLASH,
     Command.START_ACQUIRE_SINGLE,
     Command.START_ACQUIRE_STREAM,
     Command.START_ACQUIRE_SET_I2C,
@@ -127,7 +125,7 @@ async def test_a_set_that_only_the_design_framing_can_name_is_refused(command: i
         assert await put(device, command) == Status.ERROR_BAD_CMD
 
 
-@pytest.mark.parametrize("command", [0x02, 0x7F, 0x14, 0x1234_5678])
+@pytest.mark.parametrize("command", [0x02, 0x7F, 0x15, 0x1234_5678])
 async def test_an_unknown_get_is_refused(command: int) -> None:
     async with engine() as device:
         assert await refused(device, command) == Status.ERROR_BAD_CMD

@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from aisrv.board import BOARDS, Board, BoardError, EngineSpec
+from aisrv.board import BOARDS, Board, BoardError, EngineSpec, FlashSpec, SpiSpec
+from aisrv.protocol import Command
 from aisrv.xcore.memory import SRAM_BYTES
 
 KIB = 1024
@@ -54,10 +55,14 @@ def engines(*specs: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"tiles": 1, "usb_tile": 0},
+        {"tiles": 1, "usb_tile": 0, "spi": None},
         {"core_clock_mhz": 1},
         {"internal_kib": 448},
-        {"flash_kib": 0xFFFF},
+        {"flashes": (FlashSpec(),) * 7},
+        {"flashes": (FlashSpec(boot_bytes=0),)},
+        {"flashes": (FlashSpec(boot_bytes=8 << 20),)},
+        {"spi": None},
+        {"spi": SpiSpec(tile=0)},
         {"serial": ""},
         {"serial": "x" * 126},
         engines(*[{}] * 255),
@@ -85,8 +90,32 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         ({"core_clock_mhz": -600}, "a core clock of -600 MHz, it must be above 0"),
         ({"internal_kib": 0}, "a tile has 1 to 512 KiB of memory, not 0"),
         ({"internal_kib": 513}, "a tile has 1 to 512 KiB of memory, not 513"),
-        ({"flash_kib": -1}, "-1 KiB of flash, at most 65535 can be described"),
-        ({"flash_kib": 65536}, "65536 KiB of flash, at most 65535 can be described"),
+        ({"flashes": (FlashSpec(),) * 8}, "65536 KiB of flash, at most 65535 can be described"),
+        ({"flashes": (FlashSpec(), FlashSpec(tile=2))}, "flash chip 1 is on tile 2, the node has 2"),
+        (
+            {"flashes": (FlashSpec(boot_bytes=4095),)},
+            "flash chip 0: a boot partition of 4095 bytes; "
+            "MX25R6435F takes whole sectors of 4096 up to 8388608",
+        ),
+        (
+            {"flashes": (FlashSpec(boot_bytes=(8 << 20) + 4096),)},
+            "flash chip 0: a boot partition of 8392704 bytes; "
+            "MX25R6435F takes whole sectors of 4096 up to 8388608",
+        ),
+        (
+            {"flashes": (FlashSpec(),), **engines({"flash": 1})},
+            "engine 0: flash chip 1, the board has 1",
+        ),
+        (
+            engines({}, {"boot": Command.SET_MODEL_ARENA_FLASH}),
+            "engine 1 loads its model from flash, the board has none",
+        ),
+        (
+            {"flashes": (FlashSpec(),), **engines({"boot": Command.SET_MODEL_ARENA})},
+            "engine 0: <Command.SET_MODEL_ARENA: 134> loads no model from flash",
+        ),
+        ({"spi": SpiSpec(tile=2)}, "the SPI port is on tile 2, the node has 2"),
+        ({"spi": SpiSpec(engine=1)}, "the SPI port belongs to engine 1, which is not there"),
         (
             {"serial": "x" * 127},
             f"serial number '{'x' * 127}': hosts take at most 126 printable ASCII characters",

@@ -11,12 +11,20 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("aisrv", "phy", "flash_server", "host_tools")
 
-VALUES = "aisrv aisrv.protocol aisrv.ioserver_protocol aisrv.usbip aisrv.tflite_model"
+VALUES = "aisrv aisrv.protocol aisrv.ioserver_protocol aisrv.usbip aisrv.spi_link aisrv.tflite_model"
 """Values at the bottom, and the package itself, which holds the version."""
 
 SMALL = "aisrv.arrays aisrv.engine_channel aisrv.gpio aisrv.debug_log aisrv.board"
 
 ENGINE = "aisrv.inference aisrv.engine_state aisrv.engine_commands"
+
+FLASH_VALUES = (
+    "flash_server.errors flash_server.nibbles flash_server.layout flash_server.part flash_server.protocol "
+    "flash_server.boot flash_server.cache"
+)
+
+FLASH_CLIENT = "flash_server.errors flash_server.flash_channel flash_server.protocol"
+"""What a client of the flash server needs."""
 
 RUNS_DEVICES = "aisrv.device aisrv.attach aisrv.attach.background"
 
@@ -28,6 +36,7 @@ ALLOWED = {
     "aisrv.protocol": "",
     "aisrv.ioserver_protocol": "aisrv.protocol",
     "aisrv.usbip": "",
+    "aisrv.spi_link": "",
     "aisrv.tflite_model": "",
     "aisrv.tflite_writer": "",
     "aisrv.xcore": "",
@@ -36,29 +45,50 @@ ALLOWED = {
     "aisrv.engine_channel": "aisrv.xcore aisrv.protocol aisrv.arrays",
     "aisrv.gpio": "aisrv.protocol",
     "aisrv.debug_log": "",
-    "aisrv.board": "aisrv.protocol aisrv.xcore",
+    "aisrv.board": "aisrv.protocol aisrv.xcore flash_server.part flash_server.cache",
     # the layers
     "aisrv.inference": f"{VALUES} aisrv.xcore",
-    "aisrv.engine_state": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference",
-    "aisrv.engine_commands": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference aisrv.engine_state",
+    "aisrv.engine_state": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference {FLASH_CLIENT}",
+    "aisrv.engine_commands": (
+        f"{VALUES} aisrv.xcore {SMALL} aisrv.inference aisrv.engine_state {FLASH_CLIENT}"
+    ),
     "aisrv.aiengine": f"{VALUES} aisrv.xcore {SMALL} {ENGINE}",
     "phy": f"{VALUES} aisrv.xcore aisrv.arrays aisrv.engine_channel",
-    "flash_server": f"{VALUES} aisrv.xcore aisrv.arrays",
+    "flash_server.errors": "",
+    "flash_server.nibbles": "",
+    "flash_server.layout": "flash_server.errors flash_server.nibbles",
+    "flash_server.part": "flash_server.errors",
+    "flash_server.protocol": "flash_server.errors",
+    "flash_server.boot": "flash_server.errors",
+    "flash_server.cache": "flash_server.errors",
+    "flash_server.flash_channel": f"aisrv.xcore {FLASH_VALUES}",
+    "flash_server": f"{VALUES} aisrv.xcore aisrv.arrays {FLASH_VALUES} flash_server.flash_channel",
+    "aisrv.server_upgrade": f"{VALUES} phy {FLASH_CLIENT}",
     # the composition root, and what runs devices
-    "aisrv.device": f"{VALUES} aisrv.xcore {SMALL} {ENGINE} aisrv.aiengine phy flash_server",
+    "aisrv.device": (
+        f"{VALUES} aisrv.xcore {SMALL} {ENGINE} aisrv.aiengine aisrv.server_upgrade phy flash_server "
+        f"{FLASH_VALUES} flash_server.flash_channel"
+    ),
     "aisrv.attach": f"{VALUES} phy",
+    "aisrv.attach.serprog_server": f"flash_server {FLASH_VALUES}",
     "aisrv.attach.background": f"{VALUES} phy aisrv.attach aisrv.board aisrv.device",
     # beside the device
     "aisrv.digits": "aisrv.tflite_writer",
-    "host_tools": VALUES,
+    "host_tools": f"{VALUES} flash_server.boot",
+    "flash_server.commands": f"flash_server {FLASH_VALUES}",
+    "flash_server.cli": f"flash_server {FLASH_VALUES} flash_server.commands",
+    "flash_server.__main__": "flash_server.cli",
     # at the top
-    "aisrv.commands": f"{VALUES} aisrv.xcore {SMALL} aisrv.digits {RUNS_DEVICES} phy host_tools",
+    "aisrv.commands": (
+        f"{VALUES} aisrv.xcore {SMALL} aisrv.digits {RUNS_DEVICES} aisrv.attach.serprog_server phy "
+        f"flash_server {FLASH_VALUES} flash_server.flash_channel host_tools"
+    ),
     "aisrv.cli": f"{VALUES} {RUNS_DEVICES} aisrv.commands",
     "aisrv.pytest_plugin": f"{VALUES} {SMALL} {RUNS_DEVICES} phy host_tools",
     "aisrv.__main__": "aisrv.cli",
 }
 
-LIGHT = ("aisrv", "aisrv.cli", "aisrv.pytest_plugin", "host_tools.cli")
+LIGHT = ("aisrv", "aisrv.cli", "aisrv.pytest_plugin", "host_tools.cli", "flash_server.cli")
 """Modules that load at once: they, and what of ours they load, import none of HEAVY on the way."""
 
 HEAVY = ("numpy", "tflite_runtime", "ai_edge_litert", "PIL", "rich", "sklearn", "usb", "trio")

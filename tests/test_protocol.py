@@ -54,6 +54,7 @@ CODES = {
     "SET_OUTPUT_GPIO_THRESH": 0x92,
     "GET_OUTPUT_GPIO_MODE": 0x13,
     "SET_OUTPUT_GPIO_MODE": 0x93,
+    "GET_BOOT": 0x14,
     "HELLO": 0x55,
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 import click
 import trio
 
+from aisrv.attach.cuse import CuseError, serve_cuse
 from aisrv.attach.vhci import Attached, Vhci, VhciError, attached
 from aisrv.board import Board, UsbProtocol
 from aisrv.commands.board_options import board_options
@@ -16,9 +17,11 @@ from aisrv.commands.logs import start_logging, verbose_option
 from aisrv.commands.number_of_devices import devices_option, number_boards
 from aisrv.commands.port_options import PortOptions, port_options
 from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
-from aisrv.commands.running import first_error, running_devices
+from aisrv.commands.running import WireOptions, first_error, running_devices
+from aisrv.commands.spi_options import SpiOptions, spi_options
 from aisrv.device import ModelRefused
 from aisrv.xcore.traps import XcoreError
+from flash_server.errors import FlashError
 from phy.usb.fault_plan import Fault
 
 FIRST_DEVID: Final = 0x10001
@@ -30,30 +33,46 @@ async def attach_devices(
     boards: Sequence[Board],
     models: Sequence[Path],
     memory: str,
-    options: PortOptions | None = None,
+    options: WireOptions | None = None,
     vhci: Vhci | None = None,
+    *,
+    spidev: bool = False,
 ) -> AsyncIterator[list[Attached]]:
     """Run a device for each board, load the models into each, plug all of them into the kernel.
 
-    Raises VhciError, ModelRefused, OSError where a file cannot be had, XcoreError for a board with more than
-    a node has.
+    With `spidev` the SPI port of the first is /dev/spidev0.0, and so on. Raises VhciError, CuseError,
+    ModelRefused, OSError where a file cannot be had, XcoreError for a board with more than a node has.
     """
     vhci = vhci or Vhci()
     vhci.check()
-    async with running_devices(boards, models, memory, options) as ports, AsyncExitStack() as plugs:
+    async with (
+        running_devices(boards, models, memory, options) as ports,
+        trio.open_nursery() as nursery,
+        AsyncExitStack() as plugs,
+    ):
+        if spidev:
+            for name, slave in ports.spi.items():
+                await nursery.start(serve_cuse, slave, f"spidev{name}")
         yield [
             await plugs.enter_async_context(attached(port, FIRST_DEVID + number, vhci))
-            for number, port in enumerate(ports)
+            for number, port in enumerate(ports.usb)
         ]
+        nursery.cancel_scope.cancel()
 
 
 async def run_attached(
-    boards: Sequence[Board], models: Sequence[Path], memory: str, options: PortOptions, vhci: Vhci
+    boards: Sequence[Board],
+    models: Sequence[Path],
+    memory: str,
+    options: WireOptions,
+    vhci: Vhci,
+    *,
+    spidev: bool = False,
 ) -> None:
     """Keep devices plugged in until SIGINT or SIGTERM, or until the kernel has detached all of them."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with (
-            attach_devices(boards, models, memory, options, vhci) as plugged,
+            attach_devices(boards, models, memory, options, vhci, spidev=spidev) as plugged,
             trio.open_nursery() as ends,
         ):
             numbers = ", ".join(str(each.port) for each in plugged)
@@ -75,6 +94,8 @@ async def run_attached(
 @protocol_option
 @devices_option
 @port_options
+@spi_options
+@click.option("--spidev", is_flag=True, help="Make /dev/spidev0.0, too; needs the kernel's module cuse.")
 @verbose_option
 def attach(
     models: tuple[Path, ...],
@@ -84,6 +105,9 @@ def attach(
     pcap: Path | None,
     faults: tuple[Fault, ...],
     fault_seed: int,
+    vcd: Path | None,
+    strict_spi: bool,
+    spidev: bool,
     verbose: int,
     **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
 ) -> None:
@@ -98,16 +122,19 @@ def attach(
       sudo aisrv attach
       sudo aisrv attach --model person.tflite --serial LAB-7
       sudo aisrv attach --devices 4 --serial LAB-
+      sudo modprobe cuse && sudo aisrv attach --spidev
     """
     start_logging(verbose)
     try:
         trio.run(
-            run_attached,
-            number_boards(make_protocol_board(protocol, len(models), **board), devices),
-            models,
-            model_memory or MODEL_MEMORY[protocol],
-            PortOptions(pcap, faults, fault_seed),
-            Vhci(),
+            lambda: run_attached(
+                number_boards(make_protocol_board(protocol, len(models), **board), devices),
+                models,
+                model_memory or MODEL_MEMORY[protocol],
+                WireOptions(PortOptions(pcap, faults, fault_seed), SpiOptions(vcd, strict_spi)),
+                Vhci(),
+                spidev=spidev,
+            )
         )
-    except* (VhciError, ModelRefused, OSError, XcoreError) as errors:
+    except* (VhciError, CuseError, ModelRefused, OSError, XcoreError, FlashError) as errors:
         raise click.ClickException(first_error(errors)) from None

@@ -7,8 +7,9 @@ from typing import Any, TypeVar
 
 import click
 
-from aisrv.board import BOARDS, Board, BoardError, EngineSpec
+from aisrv.board import BOARDS, DEFAULT_BOOT, Board, BoardError, EngineSpec, FlashSpec
 from aisrv.protocol import Command
+from flash_server.part import MX25R6435F, PARTS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -50,6 +51,25 @@ _OPTIONS = (
     click.option("--threads", type=click.IntRange(1, 5), help="Interpreter threads of the modelled device."),
     click.option("--clock", type=int, help="Core clock in MHz. [default: 600]"),
     click.option("--serial", help="USB serial number; hardware has none."),
+    click.option("--spi/--no-spi", default=True, help="An SPI port, which takes two cores. [default: yes]"),
+    click.option(
+        "--flash",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File with the contents of a flash chip; made, erased, where it is missing.",
+    ),
+    click.option(
+        "--flash-part",
+        type=click.Choice(sorted(PARTS), case_sensitive=False),
+        default=MX25R6435F.name,
+        show_default=True,
+        help="Flash chip.",
+    ),
+    click.option("--boot-size", type=Size(), help="Boot partition of the flash chip. [default: 1M]"),
+    click.option(
+        "--boot-from-flash",
+        type=click.Choice(["arena", "ext"]),
+        help="Load each engine's model from flash into this memory at start.",
+    ),
     click.option(
         "--model",
         "models",
@@ -65,6 +85,7 @@ _OPTIONS = (
 )
 
 MODEL_COMMANDS = {"arena": Command.SET_MODEL_ARENA, "ext": Command.SET_MODEL_EXT}
+BOOT_COMMANDS = {"arena": Command.SET_MODEL_ARENA_FLASH, "ext": Command.SET_MODEL_EXT_FLASH}
 
 
 def board_options(function: F) -> F:
@@ -84,8 +105,15 @@ def make_board(
     threads: int | None,
     clock: int | None,
     serial: str | None,
+    spi: bool = True,
+    flash: Path | None = None,
+    flash_part: str = MX25R6435F.name,
+    boot_size: int | None = None,
+    boot_from_flash: str | None = None,
 ) -> Board:
     """Build the board that the options describe; a board that cannot be is a usage error."""
+    if flash is None and (boot_size is not None or boot_from_flash is not None):
+        raise click.UsageError("--boot-size and --boot-from-flash need a chip: give --flash FILE")
     base = BOARDS[board_name]
     tile_count = tiles or base.tiles
     specs: Sequence[EngineSpec] = base.engines
@@ -94,8 +122,14 @@ def make_board(
         specs = [
             replace(base.engines[0], tile=number % tile_count, chain_to=None) for number in range(engines)
         ]
-    changes = {"arena_bytes": arena, "external_bytes": external, "threads": threads}
-    given = {name: value for name, value in changes.items() if value is not None}
+    boot = None if boot_from_flash is None else BOOT_COMMANDS[boot_from_flash]
+    changes = {"arena_bytes": arena, "external_bytes": external, "threads": threads, "boot": boot}
+    given: dict[str, Any] = {name: value for name, value in changes.items() if value is not None}
+    flashes = base.flashes
+    if flash is not None:
+        boot_bytes = DEFAULT_BOOT if boot_size is None else boot_size
+        flashes = (FlashSpec(PARTS[flash_part], path=flash, boot_bytes=boot_bytes),)
+    port = base.spi if spi else None
     try:
         return replace(
             base,
@@ -103,6 +137,8 @@ def make_board(
             tiles=tile_count,
             usb_tile=min(base.usb_tile, tile_count - 1) if usb_tile is None else usb_tile,
             core_clock_mhz=base.core_clock_mhz if clock is None else clock,
+            spi=None if port is None else replace(port, tile=min(port.tile, tile_count - 1)),
+            flashes=flashes,
             serial=serial,
         )
     except BoardError as error:

@@ -4,6 +4,7 @@ import logging
 import shutil
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,12 @@ from aisrv.commands.logs import start_logging, verbose_option
 from aisrv.commands.number_of_devices import devices_option, number_boards
 from aisrv.commands.port_options import PortOptions, port_options
 from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
-from aisrv.commands.run import serve_devices
-from aisrv.commands.running import first_error
+from aisrv.commands.run import Listening, serve_devices
+from aisrv.commands.running import WireOptions, first_error
+from aisrv.commands.spi_options import SpiOptions, spi_options
 from aisrv.device import ModelRefused
 from aisrv.xcore.traps import XcoreError
+from flash_server.errors import FlashError
 from host_tools.launcher import environment, run_program
 from phy.usb.fault_plan import Fault
 
@@ -28,19 +31,22 @@ logger = logging.getLogger(__name__)
 
 
 async def exec_program(
-    argv: Sequence[str], boards: Sequence[Board], models: Sequence[Path], memory: str, options: PortOptions
+    argv: Sequence[str], boards: Sequence[Board], models: Sequence[Path], memory: str, options: WireOptions
 ) -> int:
-    """Run a program that finds the devices where it looks for USB; returns its exit code as a shell would."""
+    """Run a program that finds the devices where it looks for them; returns its exit code as shells do."""
     async with (
-        serve_devices(boards, "127.0.0.1", 0, models, memory, options) as (ports, address),
+        serve_devices(boards, Listening(spi=0), models, memory, options) as served,
         trio.open_nursery() as nursery,
     ):
-        variables = environment(address)
+        variables = environment(served.usbip, spi_address=served.spi)
+        slaves = list(served.ports.spi.values())
         try:
-            preload: Preload = await nursery.start(serve_preload, ports)
+            preload: Preload = await nursery.start(partial(serve_preload, spi=slaves), served.ports.usb)
         except PreloadError as error:
             level = logging.INFO if is_python(argv[0]) else logging.WARNING
-            logger.log(level, "%s; without it only Python programs on pyusb find the device", error)
+            logger.log(
+                level, "%s; without it only Python programs on pyusb and spidev find the device", error
+            )
         else:
             variables = preload.environment(variables)
         code = await run_program(argv, variables)
@@ -68,6 +74,7 @@ def is_python(program: str) -> bool:
 @protocol_option
 @devices_option
 @port_options
+@spi_options
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
@@ -78,14 +85,17 @@ def exec_(
     pcap: Path | None,
     faults: tuple[Fault, ...],
     fault_seed: int,
+    vcd: Path | None,
+    strict_spi: bool,
     verbose: int,
     program: tuple[str, ...],
     **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
 ) -> None:
     """Run PROGRAM against a private virtual device, or several, and end with its exit code.
 
-    The program finds the device as if it were plugged in, unmodified. A Python program on pyusb always does,
-    any other program on libusb where the package umockdev is installed, unless it is static or setuid.
+    The program finds the device as if it were plugged in, unmodified, on USB and on SPI (/dev/spidev0.0). A
+    Python program on pyusb and spidev always does, any other program on libusb or spidev where the package
+    umockdev is installed, unless it is static or setuid.
 
     \b
     Examples:
@@ -104,9 +114,9 @@ def exec_(
     code = 1
     try:
         boards = number_boards(make_protocol_board(protocol, len(models), **board), devices)
-        options = PortOptions(pcap, faults, fault_seed)
+        options = WireOptions(PortOptions(pcap, faults, fault_seed), SpiOptions(vcd, strict_spi))
         memory = model_memory or MODEL_MEMORY[protocol]
         code = trio.run(exec_program, program, boards, models, memory, options)
-    except* (ModelRefused, OSError, XcoreError) as errors:
+    except* (ModelRefused, OSError, XcoreError, FlashError) as errors:
         raise click.ClickException(first_error(errors)) from None
     sys.exit(code)

@@ -25,10 +25,13 @@ devices_option = click.option(
 def number_boards(board: Board, count: int) -> list[Board]:
     """Give each of several devices its serial number: the board's as a prefix, then 1 and up.
 
-    One device alone keeps what the board has. Serial numbers that grow too long are a usage error.
+    One device alone keeps what the board has. Serial numbers that grow too long are a usage error, and so is
+    a flash chip in a file, which is one device's.
     """
     if count == 1:
         return [board]
+    if any(flash.path is not None for flash in board.flashes):
+        raise click.UsageError(f"--flash is the chip of one device, not of {count}")
     prefix = DEFAULT_PREFIX if board.serial is None else board.serial
     try:
         return [replace(board, serial=f"{prefix}{number}") for number in range(1, count + 1)]

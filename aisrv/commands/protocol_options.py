@@ -36,7 +36,8 @@ def make_protocol_board(protocol: UsbProtocol, models: int, **board: Any) -> Boa
     """Build the board of the options `board`, which `make_board` takes, for a number of models.
 
     With ioserver and no number of engines given, it has one for each model, and those of a tile share the
-    default arena. No model at all is a usage error, as is a board that cannot be.
+    default arena; there is no SPI port, whose commands are the AI server's. No model at all is a usage error,
+    as is a board that cannot be.
     """
     if protocol is UsbProtocol.AISRV:
         return make_board(**board)
@@ -47,4 +48,4 @@ def make_protocol_board(protocol: UsbProtocol, models: int, **board: Any) -> Boa
         share = -(-models // (board["tiles"] or base.tiles))
         arena = board["arena"] if board["arena"] is not None else DEFAULT_ARENA // share // KIB * KIB
         board |= {"engines": models, "arena": arena}
-    return replace(make_board(**board), protocol=protocol)
+    return replace(make_board(**board), protocol=protocol, spi=None)

@@ -3,8 +3,9 @@
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 import trio
 
 from aisrv import usbip
+from aisrv.attach.spi_link_server import SpiLinkServer
 from aisrv.attach.usbip_server import UsbipServer, export_all
 from aisrv.board import Board, UsbProtocol
 from aisrv.commands.board_options import board_options
@@ -19,52 +21,93 @@ from aisrv.commands.logs import start_logging, verbose_option
 from aisrv.commands.number_of_devices import devices_option, number_boards
 from aisrv.commands.port_options import PortOptions, port_options
 from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
-from aisrv.commands.running import first_error, running_devices
+from aisrv.commands.running import Ports, WireOptions, first_error, running_devices
+from aisrv.commands.spi_options import SpiOptions, spi_options
 from aisrv.device import ModelRefused
 from aisrv.xcore.traps import XcoreError
-from phy.usb.bus import HostPort
+from flash_server.errors import FlashError
 from phy.usb.fault_plan import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Running devices and where their servers listen, as `HOST:PORT`."""
+
+    ports: Ports
+    usbip: str
+    spi: str | None
+    """The SPI link server, where it was asked for."""
+    flash: str | None
+    """The serprog server of the flash chip, where it was asked for."""
+
+    def __str__(self) -> str:
+        places = [f"usbip:{self.usbip}"]
+        if self.spi is not None:
+            places += [f"spi:{name}@{self.spi}" for name in self.ports.spi]
+        if self.flash is not None:
+            places.append(f"serprog:{self.flash}")
+        return ", ".join(places)
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where to listen: TCP ports, of which 0 is any that is free and None none at all."""
+
+    host: str = "127.0.0.1"
+    usbip: int = 0
+    spi: int | None = None
+    flash: int | None = None
 
 
 @asynccontextmanager
 async def serve_devices(
     boards: Sequence[Board],
-    host: str,
-    port: int,
+    listening: Listening,
     models: Sequence[Path],
     memory: str,
-    options: PortOptions | None = None,
-) -> AsyncIterator[tuple[Sequence[HostPort], str]]:
+    options: WireOptions | None = None,
+) -> AsyncIterator[Served]:
     """Run a device for each board, load the models into each, serve all of them over one USB/IP server.
 
-    Gives the hosts' side of the devices, which hosts know as 1-1, 1-2 and so on, and `HOST:PORT`. Raises
-    ModelRefused, OSError where the address or a file cannot be had, XcoreError for a board with more than a
+    Hosts know the devices as 1-1, 1-2 and so on, their SPI ports as 0.0, 1.0 and so on. Raises ModelRefused,
+    OSError or StorageError where an address or a file cannot be had, XcoreError for a board with more than a
     node has.
     """
     async with running_devices(boards, models, memory, options) as ports, trio.open_nursery() as nursery:
-        server = UsbipServer(export_all(ports))
-        address, bound = await nursery.start(server.serve, host, port)
-        yield ports, f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
+
+        async def listen(serve: Callable[..., Awaitable[Any]], port: int) -> str:
+            address, bound = await nursery.start(serve, listening.host, port)
+            return f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
+
+        usbip = await listen(UsbipServer(export_all(ports.usb)).serve, listening.usbip)
+        spi = flash = None
+        if listening.spi is not None:
+            spi = await listen(SpiLinkServer(ports.spi).serve, listening.spi)
+        if listening.flash is not None:
+            from aisrv.attach.serprog_server import SerprogServer
+
+            chip, loader = ports.flashes[0]
+            flash = await listen(SerprogServer(chip, loader.reload).serve, listening.flash)
+        yield Served(ports, usbip, spi, flash)
         nursery.cancel_scope.cancel()
 
 
 async def run_devices(
     boards: Sequence[Board],
-    host: str,
-    port: int,
+    listening: Listening,
     models: Sequence[Path],
     memory: str,
-    options: PortOptions,
+    options: WireOptions,
     *,
     until_eof: bool,
 ) -> None:
     """Serve devices until SIGINT or SIGTERM, or with `until_eof` until standard input ends."""
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with (
-            serve_devices(boards, host, port, models, memory, options) as (_, address),
+            serve_devices(boards, listening, models, memory, options) as served,
             trio.open_nursery() as ends,
         ):
-            print(f"aisrv: ready at usbip:{address}", flush=True)
+            print(f"aisrv: ready at {served}", flush=True)
 
             async def until_signal() -> None:
                 async for _ in signals:
@@ -90,15 +133,28 @@ async def run_devices(
     show_default=True,
     help="TCP port; 0 takes any that is free.",
 )
+@click.option(
+    "--spi-port",
+    type=click.IntRange(0, 65535),
+    help="TCP port of the SPI slave, for --device spi:0.0@HOST:PORT; 0 takes any that is free.",
+)
+@click.option(
+    "--flash-port",
+    type=click.IntRange(0, 65535),
+    help="TCP port of a programmer for the flash chip (serprog), for aisrv-flash and flashrom.",
+)
 @board_options
 @protocol_option
 @devices_option
 @port_options
+@spi_options
 @click.option("--until-eof", is_flag=True, help="End when standard input ends, besides SIGINT and SIGTERM.")
 @verbose_option
 def run(
     host: str,
     port: int,
+    spi_port: int | None,
+    flash_port: int | None,
     models: tuple[Path, ...],
     model_memory: str | None,
     protocol: UsbProtocol,
@@ -106,6 +162,8 @@ def run(
     pcap: Path | None,
     faults: tuple[Fault, ...],
     fault_seed: int,
+    vcd: Path | None,
+    strict_spi: bool,
     until_eof: bool,
     verbose: int,
     **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
@@ -123,20 +181,24 @@ def run(
       aisrv run --devices 4 --serial LAB-
       aisrv run --protocol ioserver --model first.tflite --model second.tflite
       aisrv run --pcap usb.pcapng --fault stall:in:3
+      aisrv run --spi-port 3241 --vcd spi.vcd
+      aisrv run --flash chip.bin --flash-port 3242 --boot-from-flash arena
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
     start_logging(verbose)
+    boards = number_boards(make_protocol_board(protocol, len(models), **board), devices)
+    if flash_port is not None and not boards[0].flashes:
+        raise click.UsageError("--flash-port needs a chip: give --flash FILE")
     try:
         trio.run(
             lambda: run_devices(
-                number_boards(make_protocol_board(protocol, len(models), **board), devices),
-                host,
-                port,
+                boards,
+                Listening(host, port, spi_port, flash_port),
                 models,
                 model_memory or MODEL_MEMORY[protocol],
-                PortOptions(pcap, faults, fault_seed),
+                WireOptions(PortOptions(pcap, faults, fault_seed), SpiOptions(vcd, strict_spi)),
                 until_eof=until_eof,
             )
         )
-    except* (ModelRefused, OSError, XcoreError) as errors:
+    except* (ModelRefused, OSError, XcoreError, FlashError) as errors:
         raise click.ClickException(first_error(errors)) from None

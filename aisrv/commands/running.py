@@ -1,7 +1,8 @@
 """Devices that run with their models loaded: what the commands that serve devices have in common."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
@@ -9,18 +10,43 @@ import trio
 from aisrv.board import Board
 from aisrv.commands.board_options import MODEL_COMMANDS
 from aisrv.commands.port_options import PortOptions, stand_before
+from aisrv.commands.spi_options import SpiOptions, stand_before_spi
 from aisrv.device import ModelRefused, open_devices
+from flash_server.chip import FlashChip
+from flash_server.flash_channel import FlashChannel
+from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
+
+
+@dataclass(frozen=True, slots=True)
+class WireOptions:
+    """What stands before the devices' ports."""
+
+    usb: PortOptions = field(default_factory=PortOptions)
+    spi: SpiOptions = field(default_factory=SpiOptions)
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """The outside of running devices, for doors to drive."""
+
+    usb: Sequence[HostPort]
+    spi: Mapping[str, SpiPort]
+    """By bus and chip select, such as `0.0`."""
+    flashes: Sequence[tuple[FlashChip, FlashChannel]]
+    """All flash chips, device by device, each with a channel to its server that may write."""
 
 
 @asynccontextmanager
 async def running_devices(
-    boards: Sequence[Board], models: Sequence[Path], memory: str, options: PortOptions | None = None
-) -> AsyncIterator[Sequence[HostPort]]:
-    """Run a device for each board and load the models into each; gives the hosts' side of the devices.
+    boards: Sequence[Board], models: Sequence[Path], memory: str, options: WireOptions | None = None
+) -> AsyncIterator[Ports]:
+    """Run a device for each board and load the models into each; gives the outside of the devices.
 
-    Raises ModelRefused, OSError where a file cannot be had, XcoreError for a board with more than a node has.
+    Raises ModelRefused, OSError or StorageError where a file cannot be had, XcoreError for a board with more
+    than a node has.
     """
+    options = options or WireOptions()
     engines = min(len(board.engines) for board in boards)
     if len(models) > engines:
         raise ModelRefused(f"{len(models)} models for {engines} engines")
@@ -29,8 +55,10 @@ async def running_devices(
             model = await trio.Path(path).read_bytes()
             for device in devices:
                 await device.load_model(model, engine=engine, command=MODEL_COMMANDS[memory])
-        async with stand_before([device.usb for device in devices], options or PortOptions()) as ports:
-            yield ports
+        chips = [chip for device in devices for chip in zip(device.flashes, device.loaders, strict=True)]
+        with stand_before_spi([device.spi for device in devices], options.spi) as spi:
+            async with stand_before([device.usb for device in devices], options.usb) as usb:
+                yield Ports(usb, spi, chips)
 
 
 def first_error(errors: BaseExceptionGroup[Exception]) -> str:

@@ -122,7 +122,7 @@ def test_a_port_in_use_ends_it_with_the_reason() -> None:
 
 
 def test_more_engines_than_a_tile_has_cores_for_is_an_error_that_says_so() -> None:
-    code, _, errors = refusal("run", "--port", "0", "--engines", "12", "--arena", "16K", "--external", "0")
+    code, _, errors = refusal("run", "--port", "0", "--engines", "9", "--arena", "16K", "--external", "0")
     assert code == 1
     assert "8 logical cores" in errors
     assert "Traceback" not in errors

@@ -123,6 +123,7 @@ class Expected:
             Command.GET_OUTPUT_GPIO_MODE: struct.pack("<I", self.gpio_mode),
             Command.GET_OUTPUT_GPIO_THRESH: struct.pack("4b", *self.thresholds),
             Command.GET_DEBUG_LOG: None,
+            Command.GET_BOOT: b"",
         }
         if command in always:
             return Status.OKAY, always[Command(command)]

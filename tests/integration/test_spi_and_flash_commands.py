@@ -1,0 +1,204 @@
+"""SPI and flash in real processes: `aisrv run`, `exec`, `aisrv-host` over SPI, `aisrv-flash` on a device."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from aisrv import digits
+from host_tools.client import AiServer
+from tests import networks
+from tests.integration.test_end_to_end import AISRV, HOST, TIMEOUT, refusal, running
+
+FLASH = [sys.executable, "-P", "-m", "flash_server"]
+IMAGES = digits.test_images()[:10]
+
+
+def outcome(*command: object) -> str:
+    done = subprocess.run(
+        [str(word) for word in command], capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def json_of(*command: object) -> object:
+    return json.loads(outcome(*command))
+
+
+@pytest.fixture
+def digits_file(tmp_path: Path) -> Path:
+    path = tmp_path / "digits.tflite"
+    path.write_bytes(digits.model_bytes())
+    return path
+
+
+@pytest.fixture
+def flash_image(tmp_path: Path, digits_file: Path) -> Path:
+    path = tmp_path / "flash.bin"
+    outcome(*FLASH, "pack", "--engine", f"model={digits_file}", "--output", path)
+    return path
+
+
+def addresses(ready: str) -> dict[str, str]:
+    """The parts of a ready line by scheme: `usbip`, `spi` (with the slave's name), `serprog`."""
+    return dict(place.split(":", 1) for place in ready.split(", "))
+
+
+def test_ready_line_names_every_door(tmp_path: Path) -> None:
+    with running("--spi-port", "0", "--flash", str(tmp_path / "chip"), "--flash-port", "0") as (_, ready):
+        found = addresses(ready)
+        assert set(found) == {"usbip", "spi", "serprog"}
+        assert found["spi"].startswith("0.0@127.0.0.1:")
+
+
+def test_digits_over_spi_are_those_of_the_interpreter_called_directly() -> None:
+    with running("--spi-port", "0") as (_, ready), AiServer.open(f"spi:{addresses(ready)['spi']}") as server:
+        server.load_model(digits.model_bytes())
+        got = [server.run(image) for image, _ in IMAGES]
+    assert got == [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]
+
+
+def test_model_set_over_one_wire_is_seen_over_the_other() -> None:
+    with running("--spi-port", "0") as (_, ready):
+        found = addresses(ready)
+        with AiServer.open(f"usbip:{found['usbip']}") as usb, AiServer.open(f"spi:{found['spi']}") as spi:
+            usb.load_model(digits.model_bytes())
+            assert (spi.spec().input_bytes, spi.spec().output_bytes) == (64, 10)
+            spi.load_model(networks.adding_network(1, 1, 16))
+            assert usb.spec().input_bytes == 16
+
+
+def test_one_megabyte_model_over_spi() -> None:
+    model = networks.big_network(1 << 20)
+    with running("--spi-port", "0") as (_, ready):
+        found = addresses(ready)
+        with AiServer.open(f"spi:{found['spi']}") as server:
+            server.load_model(model, memory="ext")
+            assert server.spec().timing_count == 1
+
+
+def test_host_tool_finds_usb_and_spi_under_exec(digits_file: Path) -> None:
+    script = (
+        "import sys, subprocess; host = [sys.executable, '-m', 'host_tools', '--json', '--device']\n"
+        "for device in ('spi:0.0', 'usb'): subprocess.run([*host, device, 'info'], check=True)"
+    )
+    text = outcome(*AISRV, "exec", "--model", digits_file, "--", sys.executable, "-c", script)
+    decoder = json.JSONDecoder()
+    first, end = decoder.raw_decode(text)
+    second, _ = decoder.raw_decode(text[end:].lstrip())
+    assert first["spec"]["output_bytes"] == second["spec"]["output_bytes"] == 10
+    assert (first["spec"]["sensor_bytes"], second["spec"]["sensor_bytes"]) == (0, None)
+
+
+def test_vcd_of_what_a_program_clocked(tmp_path: Path) -> None:
+    drawing = tmp_path / "spi.vcd"
+    script = "import spidev; bus = spidev.SpiDev(0, 0); bus.xfer2([0x10, 0, 0, 0, 0, 0, 0])"
+    outcome(*AISRV, "exec", "--vcd", drawing, "--", sys.executable, "-c", script)
+    text = drawing.read_text()
+    assert all(name in text for name in ("CS", "CLK", "MOSI", "MISO"))
+    assert text.count("1" + _identifier(text, "CLK")) == 7 * 8
+
+
+def _identifier(vcd: str, name: str) -> str:
+    (line,) = (line for line in vcd.splitlines() if line.startswith("$var") and f" {name} " in line)
+    return line.split()[3]
+
+
+def test_image_written_to_a_running_device_is_loaded_without_a_reset(
+    tmp_path: Path, flash_image: Path
+) -> None:
+    chip = tmp_path / "chip.bin"
+    with running("--flash", str(chip), "--flash-port", "0") as (_, ready):
+        found = addresses(ready)
+        outcome(*FLASH, "write", flash_image, "--device", found["serprog"])
+        with AiServer.open(f"usbip:{found['usbip']}") as server:
+            server.load_model_from_flash("arena")
+            got = [server.run(image) for image, _ in IMAGES]
+    assert got == [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]
+
+
+def test_device_boots_the_model_that_a_chip_file_holds(tmp_path: Path, flash_image: Path) -> None:
+    chip = tmp_path / "chip.bin"
+    outcome(*FLASH, "write", flash_image, "--chip", chip, "--part", "MX25R3235F")
+    options = ("--flash", str(chip), "--flash-part", "MX25R3235F", "--boot-from-flash", "ext")
+    with running(*options) as (_, ready), AiServer.open(ready) as server:
+        assert server.run(IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)[0]
+
+
+def test_upgrade_is_booted_after_a_restart(tmp_path: Path) -> None:
+    chip, firmware = tmp_path / "chip.bin", tmp_path / "firmware"
+    firmware.write_bytes(b"firmware" * 1000)
+    for version in (1, 2):
+        image = tmp_path / f"version{version}.boot"
+        outcome(*FLASH, "boot-image", firmware, "--version", version, "--output", image)
+    outcome(*FLASH, "boot", "--chip", chip, "--part", "MX25R6435F", "--factory", tmp_path / "version1.boot")
+    booted = []
+    for _ in range(2):
+        with running("--flash", str(chip), "--spi-port", "0") as (_, ready):
+            found = addresses(ready)
+            over_spi = json_of(*HOST, "--json", "--device", f"spi:{found['spi']}", "info")
+            over_usb = json_of(*HOST, "--json", "--device", f"usbip:{found['usbip']}", "info")
+            assert isinstance(over_spi, dict)
+            assert isinstance(over_usb, dict)
+            assert over_spi["boot"] == over_usb["boot"]
+            booted.append(over_spi["boot"]["version"])
+            if len(booted) == 1:
+                outcome(*HOST, "--device", f"spi:{found['spi']}", "upgrade", tmp_path / "version2.boot")
+    assert booted == [1, 2]
+
+
+def test_refused_upgrade_is_an_error_with_the_reason(tmp_path: Path) -> None:
+    image = tmp_path / "bad.boot"
+    image.write_bytes(b"nonsense" * 100)
+    with running("--flash", str(tmp_path / "chip"), "--spi-port", "0") as (_, ready):
+        device = f"spi:{addresses(ready)['spi']}"
+        done = subprocess.run(
+            [*HOST, "--device", device, "upgrade", str(image)],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "SET_SERVER" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_upgrade_over_usb_is_a_usage_error(tmp_path: Path) -> None:
+    image = tmp_path / "any.boot"
+    image.write_bytes(b"any")
+    command = [*HOST, "--device", "virtual", "upgrade", str(image)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "aisrv-host: SET_SERVER cannot be sent over USB, only over SPI\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--flash-port", "0"], "--flash-port needs a chip: give --flash FILE"),
+        (["--boot-from-flash", "arena"], "need a chip: give --flash FILE"),
+        (["--boot-size", "1M"], "need a chip: give --flash FILE"),
+        (["--flash", "chip", "--boot-size", "9M"], "takes whole sectors of 4096 up to 8388608"),
+        (["--flash", "chip", "--devices", "2"], "--flash is the chip of one device, not of 2"),
+        (["--flash", "chip", "--flash-part", "W25Q64"], "'W25Q64' is not one of"),
+    ],
+)
+def test_flash_options_that_make_no_sense_are_usage_errors(options: list[str], message: str) -> None:
+    code, output, errors = refusal("run", "--port", "0", *options)
+    assert (code, output) == (2, "")
+    assert message in errors
+
+
+def test_chip_file_of_another_size_ends_it_with_the_reason(tmp_path: Path) -> None:
+    chip = tmp_path / "chip.bin"
+    chip.write_bytes(bytes(1000))
+    code, output, errors = refusal("run", "--port", "0", "--flash", str(chip))
+    assert (code, output) == (1, "")
+    assert str(chip) in errors
+    assert "Traceback" not in errors

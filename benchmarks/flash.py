@@ -21,7 +21,8 @@ from flash_server.comparison import verify
 from flash_server.flash_channel import FlashChannel
 from flash_server.image import EngineFiles, Image
 from flash_server.layout import DataPartition, EngineImage, Generation
-from flash_server.packager import PackOptions, pack
+from flash_server.pack_options import PackOptions
+from flash_server.packager import pack
 from flash_server.part import FlashPart
 from flash_server.partitions import divide
 from flash_server.requests import FlashService

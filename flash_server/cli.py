@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from aisrv.command_group import CommandGroup
 from flash_server.commands.boot import boot, boot_image
 from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify
@@ -25,21 +26,11 @@ NAME: Final = "aisrv-flash"
 EXIT_CODES: Final[dict[type[Exception], int]] = {InputError: 2, FlashError: 1}
 """The exit code of each error; the first kind that fits counts."""
 
-INTERRUPTED: Final = 130
 
+class FlashGroup(CommandGroup):
+    """The command, with its exit codes."""
 
-class FlashGroup(click.Group):
-    """Turns the library's errors into one line on stderr and an exit code, and Ctrl-C into one, too."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand."""
-        try:
-            return super().invoke(ctx)
-        except tuple(EXIT_CODES) as error:
-            click.echo(f"{NAME}: {' '.join(str(error).split())}", err=True)
-            ctx.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
+    exit_codes = EXIT_CODES
 
 
 @click.group(

@@ -24,7 +24,7 @@ from typing import Final
 from flash_server.image import EngineFiles
 from flash_server.image_files import InputError
 from flash_server.layout import Generation, Part
-from flash_server.packager import PackOptions
+from flash_server.pack_options import PackOptions
 
 GENERATIONS: Final = {generation.value: generation for generation in Generation}
 NIBBLES: Final = {"swapped": True, "straight": False}

@@ -4,33 +4,13 @@ Everything goes through the files piece by piece, so that a large image costs li
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from flash_server.image import EngineFiles, Image, read_part
 from flash_server.image_files import InputError, Progress, ignore, write_file
-from flash_server.layout import DataPartition, EngineImage, Generation, Part
-
-
-@dataclass(frozen=True, slots=True)
-class PackOptions:
-    """How files become an image; None stands for what is usual in the generation.
-
-    `size` is that of the data partition in bytes. `placed` gives missing parts an offset with nothing behind
-    it instead of offset 0, as the packer of the fast generation does.
-    """
-
-    generation: Generation = Generation.FAST
-    swapped: bool | None = None
-    size: int | None = None
-    alignment: int = 1
-    fill: bool = False
-    placed: bool | None = None
-
-    @property
-    def places_missing(self) -> bool:
-        """`placed`, or what is usual."""
-        return self.generation is Generation.FAST if self.placed is None else self.placed
+from flash_server.layout import DataPartition, EngineImage, Part
+from flash_server.pack_config import describe
+from flash_server.pack_options import PackOptions
 
 
 def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPartition:
@@ -68,8 +48,6 @@ def unpack(image: Image, directory: Path, *, trim: bool = False, progress: Progr
     Parts other than models come with the padding behind them, since their sizes are not stored; with `trim`
     without the FF at their ends. Gives the files, the TOML file last.
     """
-    from flash_server.pack_config import describe
-
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -15,6 +15,7 @@ from typing import Final
 
 import click
 
+from aisrv.command_group import CommandGroup
 from aisrv.protocol import Dialect, ProtocolError
 from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
@@ -52,21 +53,11 @@ EXIT_CODES: Final[dict[type[Exception], int]] = {
 }
 """The exit code of each error; the first kind that fits counts."""
 
-INTERRUPTED: Final = 130
 
+class HostGroup(CommandGroup):
+    """The command, with its exit codes."""
 
-class HostGroup(click.Group):
-    """Turns the library's errors into one line on stderr and an exit code, and Ctrl-C into one, too."""
-
-    def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand."""
-        try:
-            return super().invoke(ctx)
-        except tuple(EXIT_CODES) as error:
-            click.echo(f"{NAME}: {' '.join(str(error).split())}", err=True)
-            ctx.exit(next(code for kind, code in EXIT_CODES.items() if isinstance(error, kind)))
-        except KeyboardInterrupt:
-            ctx.exit(INTERRUPTED)
+    exit_codes = EXIT_CODES
 
 
 @click.group(

@@ -37,6 +37,7 @@ ALLOWED = {
     "aisrv.ioserver_protocol": "aisrv.protocol",
     "aisrv.usbip": "",
     "aisrv.spi_link": "",
+    "aisrv.command_group": "",
     "aisrv.tflite_model": "",
     "aisrv.tflite_writer": "",
     "aisrv.xcore": "",
@@ -70,13 +71,13 @@ ALLOWED = {
         f"{FLASH_VALUES} flash_server.flash_channel"
     ),
     "aisrv.attach": f"{VALUES} phy",
-    "aisrv.attach.serprog_server": f"flash_server {FLASH_VALUES}",
+    "aisrv.attach.serprog_server": f"aisrv.attach flash_server {FLASH_VALUES}",
     "aisrv.attach.background": f"{VALUES} phy aisrv.attach aisrv.board aisrv.device",
     # beside the device
     "aisrv.digits": "aisrv.tflite_writer",
-    "host_tools": f"{VALUES} flash_server.boot",
+    "host_tools": f"{VALUES} aisrv.command_group flash_server.boot",
     "flash_server.commands": f"flash_server {FLASH_VALUES}",
-    "flash_server.cli": f"flash_server {FLASH_VALUES} flash_server.commands",
+    "flash_server.cli": f"aisrv.command_group flash_server {FLASH_VALUES} flash_server.commands",
     "flash_server.__main__": "flash_server.cli",
     # at the top
     "aisrv.commands": (

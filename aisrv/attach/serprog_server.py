@@ -6,12 +6,12 @@ Specification - version 1".
 """
 
 import logging
-import socket
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, NoReturn
+from typing import Final
 
 import trio
 
+from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
 from flash_server.chip import FlashChip
 from flash_server.errors import FlashError
 from flash_server.serprog import (
@@ -42,15 +42,12 @@ HANDOVER_SECONDS: Final = 1.0
 PATIENCE_SECONDS: Final = 30.0
 """Time that a programmer has to go on with a command it has begun."""
 
-KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""Seconds, seconds and probes: a programmer that vanished without a word frees the chip."""
-
 _RECEIVE_SIZE: Final = 65536
 _ACK: Final = bytes((Reply.ACK,))
 _NAK: Final = bytes((Reply.NAK,))
 
 
-class SerprogServer:
+class SerprogServer(TcpServer):
     """Serves one chip to one programmer at a time."""
 
     def __init__(self, chip: FlashChip, released: Callable[[], Awaitable[None]] | None = None) -> None:
@@ -60,27 +57,10 @@ class SerprogServer:
         self._programmer: str | None = None
         self._turn = trio.Lock()
 
-    async def serve(
-        self,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
-    ) -> NoReturn:
-        """Accept programmers for ever; ready with the address it listens on (port 0: any that is free).
-
-        Raises OSError where the address cannot be had.
-        """
-        listeners = await trio.open_tcp_listeners(port, host=host)
-        address = listeners[0].socket.getsockname()[:2]
-        task_status.started((address[0], address[1]))
-        await trio.serve_listeners(self._serve_stream, listeners)
-
     async def _serve_stream(self, stream: trio.SocketStream) -> None:
         peer = "that left at once"
         try:
-            name = stream.socket.getpeername()
-            peer = f"{name[0]}:{name[1]}"
+            peer = peer_of(stream)
             with trio.move_on_after(HANDOVER_SECONDS) as handover:
                 await self._turn.acquire()
             if handover.cancelled_caught:
@@ -88,7 +68,7 @@ class SerprogServer:
                 return
             self._programmer = peer
             try:
-                _set_options(stream)
+                set_options(stream)
                 await _Session(self.chip, stream).run()
                 if self._released is not None:
                     await self._released()
@@ -195,11 +175,3 @@ _HANDLERS: Final[Mapping[int, _Handler]] = {
     SerprogCommand.O_SPIOP: _Session._operate,
     SerprogCommand.S_SPI_FREQ: _Session._set_clock,
 }
-
-
-def _set_options(stream: trio.SocketStream) -> None:
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # not every system has them
-            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

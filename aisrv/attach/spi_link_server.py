@@ -7,13 +7,13 @@ breaks the protocol or stops within a frame is cut off. Protocol: aisrv/spi_link
 
 import errno
 import logging
-import socket
 from collections.abc import Mapping
-from typing import Final, NoReturn
+from typing import Final
 
 import trio
 
 from aisrv import spi_link
+from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
 from aisrv.spi_link import Done, Hello, Kind, LinkTransfer, Message, Open, Opened, Slaves, SpiLinkError
 from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiPort, Timing, Transfer
 
@@ -28,14 +28,10 @@ RELEASE_SECONDS: Final = 1.0
 FASTEST_CLOCK_HZ: Final = 50_000_000
 """A clock period of 20 ns: "XCORE AI server: numbers and wire behaviour", section SPI."""
 
-KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""Seconds, seconds and probes until a peer that vanished without a word is known to be gone."""
-
-BACKLOG: Final = 64
 _PIECE: Final = 64 * 1024
 
 
-class SpiLinkServer:
+class SpiLinkServer(TcpServer):
     """Serves any number of slaves by name, such as `0.0`: bus and chip select."""
 
     def __init__(self, slaves: Mapping[str, SpiPort]) -> None:
@@ -43,28 +39,11 @@ class SpiLinkServer:
         self._greeting = bytes(Slaves(tuple(self.slaves)))
         self._left_selected: dict[str, Connection] = {}
 
-    async def serve(
-        self,
-        host: str = "127.0.0.1",
-        port: int = 0,
-        *,
-        task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
-    ) -> NoReturn:
-        """Accept programs for ever; ready with the address it listens on (port 0: any that is free).
-
-        Raises OSError where the address cannot be had.
-        """
-        listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
-        address = listeners[0].socket.getsockname()[:2]
-        task_status.started((address[0], address[1]))
-        await trio.serve_listeners(self._serve_stream, listeners)
-
     async def _serve_stream(self, stream: trio.SocketStream) -> None:
         peer = "that left at once"
         try:
-            address = stream.socket.getpeername()
-            peer = f"{address[0]}:{address[1]}"
-            _set_options(stream)
+            peer = peer_of(stream)
+            set_options(stream)
             await self._serve_peer(Connection(stream), peer)
         except SpiLinkError as error:
             logger.warning("SPI peer %s: %s; connection closed", peer, error)
@@ -187,11 +166,3 @@ def _transfers(message: Message) -> list[Transfer]:
 def _timing(transfer: LinkTransfer) -> Timing:
     stated = transfer[3:]
     return UNSTATED if stated == (None, None, None) else Timing(*stated)
-
-
-def _set_options(stream: trio.SocketStream) -> None:
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # not every system has them
-            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -7,14 +7,14 @@ to reach the virtual device", section USB/IP server.
 """
 
 import logging
-import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NoReturn
+from typing import Final
 
 import trio
 
 from aisrv import usbip
+from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
 from aisrv.attach.usbip_connection import Connection
 from aisrv.usbip import DeviceRecord, Operation, OperationHeader, UsbipError
 from phy.usb.bus import HostPort
@@ -23,11 +23,6 @@ logger = logging.getLogger(__name__)
 
 GREETING_SECONDS: Final = 10.0
 """Time that a peer has for each message before it has imported a device."""
-
-KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
-"""Seconds, seconds and probes: a host that vanished without a word frees its device after half a minute."""
-
-BACKLOG: Final = 64
 
 BUS_DEVICES: Final = 127
 """Devices that one bus can address (Universal Serial Bus Specification 2.0, section 9.4.6)."""
@@ -78,33 +73,17 @@ def export_all(buses: Sequence[HostPort]) -> list[Export]:
     ]
 
 
-class UsbipServer:
+class UsbipServer(TcpServer):
     """Serves any number of devices by bus id."""
 
     def __init__(self, exports: Sequence[Export]) -> None:
         self.exports: Final[Mapping[str, Export]] = {each.record.busid: each for each in exports}
 
-    async def serve(
-        self,
-        host: str = "127.0.0.1",
-        port: int = usbip.PORT,
-        *,
-        task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
-    ) -> NoReturn:
-        """Accept hosts for ever; ready with the address it listens on (port 0: any that is free).
-
-        Raises OSError where the address cannot be had.
-        """
-        listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
-        address = listeners[0].socket.getsockname()[:2]
-        task_status.started((address[0], address[1]))
-        await trio.serve_listeners(self._serve_stream, listeners)
-
     async def _serve_stream(self, stream: trio.SocketStream) -> None:
         peer = "that left at once"
         try:
-            peer = _address_text(stream.socket.getpeername())
-            _set_options(stream)
+            peer = peer_of(stream)
+            set_options(stream)
             exported = await self._greet(stream, peer)
             if exported is not None:
                 await self._serve_import(stream, exported, peer)
@@ -169,18 +148,6 @@ class UsbipServer:
             exported.bus.reset()
             exported.imported_by = None
             logger.info("USB/IP peer %s released %s", peer, exported.record.busid)
-
-
-def _set_options(stream: trio.SocketStream) -> None:
-    stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for name, value in KEEPALIVE.items():
-        if hasattr(socket, name):  # not every system has them
-            stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
-
-
-def _address_text(address: tuple[object, ...]) -> str:
-    return f"{address[0]}:{address[1]}"
 
 
 async def _receive(stream: trio.SocketStream, size: int) -> bytes | None:

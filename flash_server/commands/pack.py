@@ -23,7 +23,7 @@ from flash_server.image import EngineFiles, Image
 from flash_server.image_files import InputError, map_file, write_file
 from flash_server.layout import Part
 from flash_server.pack_config import GENERATIONS, MISSING, NIBBLES, read_config
-from flash_server.packager import PackOptions
+from flash_server.pack_options import PackOptions
 from flash_server.packager import pack as pack_files
 from flash_server.packager import unpack as unpack_image
 

@@ -35,8 +35,8 @@ def load(settings: Settings, model: Path, ext: bool) -> None:
 @click.command(
     short_help="Replace the device's upgrade image.",
     epilog=examples(
-        "aisrv-flash boot-image firmware.bin --version 7 --output firmware.boot",
         "aisrv-host --device spi:0.0 upgrade firmware.boot",
+        "aisrv-flash boot-image firmware.bin --version 7 --output firmware.boot    (makes the image)",
     ),
 )
 @click.argument("image", type=FILE)

@@ -19,7 +19,8 @@ from flash_server.image_files import InputError, map_file, write_file
 from flash_server.layout import DataPartition, EngineImage, Generation, Part
 from flash_server.nibbles import CHUNK
 from flash_server.pack_config import describe, parse_size, read_config
-from flash_server.packager import PackOptions, pack, unpack
+from flash_server.pack_options import PackOptions
+from flash_server.packager import pack, unpack
 from flash_server.params import first_blob
 
 MODEL = bytes(range(256)) * 300

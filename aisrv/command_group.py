@@ -1,0 +1,25 @@
+"""A group of commands that turns a library's errors into one line on stderr and an exit code."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
+class CommandGroup(click.Group):
+    """A command with subcommands; of `exit_codes` the first kind that fits an error counts."""
+
+    exit_codes: Mapping[type[Exception], int] = {}
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except tuple(self.exit_codes) as error:
+            click.echo(f"{self.name}: {' '.join(str(error).split())}", err=True)
+            ctx.exit(next(code for kind, code in self.exit_codes.items() if isinstance(error, kind)))
+        except KeyboardInterrupt:
+            ctx.exit(INTERRUPTED)

@@ -94,13 +94,17 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         ({"flashes": (FlashSpec(), FlashSpec(tile=2))}, "flash chip 1 is on tile 2, the node has 2"),
         (
             {"flashes": (FlashSpec(boot_bytes=4095),)},
-            "flash chip 0: a boot partition of 4095 bytes; "
-            "MX25R6435F takes whole sectors of 4096 up to 8388608",
+            (
+                "flash chip 0: a boot partition of 4095 bytes; "
+                "MX25R6435F takes whole sectors of 4096 up to 8388608"
+            ),
         ),
         (
             {"flashes": (FlashSpec(boot_bytes=(8 << 20) + 4096),)},
-            "flash chip 0: a boot partition of 8392704 bytes; "
-            "MX25R6435F takes whole sectors of 4096 up to 8388608",
+            (
+                "flash chip 0: a boot partition of 8392704 bytes; "
+                "MX25R6435F takes whole sectors of 4096 up to 8388608"
+            ),
         ),
         (
             {"flashes": (FlashSpec(),), **engines({"flash": 1})},

@@ -19,8 +19,7 @@ from aisrv.attach.vhci import Port, Vhci, VhciError, attached
 from aisrv.board import Board
 from aisrv.cli import main
 from aisrv.commands.attach import attach_devices, run_attached
-from aisrv.commands.port_options import PortOptions
-from aisrv.commands.running import first_error
+from aisrv.commands.running import WireOptions, first_error
 from aisrv.device import ModelRefused
 from phy.usb.bus import UsbBus
 from phy.usb.descriptors import aisrv_descriptors
@@ -344,7 +343,7 @@ async def test_command_ends_when_the_kernel_detaches(
     kernel: Kernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run_attached, [Board()], [], "arena", PortOptions(), kernel)
+        nursery.start_soon(run_attached, [Board()], [], "arena", WireOptions(), kernel)
         with trio.fail_after(10):
             await kernel.attached.wait()
         await wait_all_tasks_blocked()
@@ -358,7 +357,7 @@ async def test_command_ends_when_the_kernel_detaches(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_command_detaches_at_a_signal(kernel: Kernel, number: signal.Signals) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run_attached, [Board()], [], "arena", PortOptions(), kernel)
+        nursery.start_soon(run_attached, [Board()], [], "arena", WireOptions(), kernel)
         with trio.fail_after(10):
             await kernel.attached.wait()
         await wait_all_tasks_blocked()

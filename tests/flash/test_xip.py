@@ -5,10 +5,11 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flash_server.cache import XCORE_AI_CACHE, CacheCounters, CacheGeometry, WindowError
 from flash_server.flash_channel import FlashChannel
 from flash_server.layout.headers import Part
 from flash_server.protocol import FlashFailure, FlashReadError
-from flash_server.xip import XCORE_AI_CACHE, CacheCounters, CacheGeometry, WindowError, XipWindow, open_window
+from flash_server.xip import XipWindow, open_window
 from tests.flash.server_rig import VERSION, Parts, Rig, flash_rig, image
 
 XIP = bytes(index * 11 + (index >> 8) & 0xFF for index in range(1000))

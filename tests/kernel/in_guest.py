@@ -69,8 +69,8 @@ def state_of(port: int) -> str:
 
 
 @contextmanager
-def attached(name: str, ending: signal.Signals) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, "-m", "aisrv", "attach"]
+def attached(name: str, ending: signal.Signals, *options: str) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, "-m", "aisrv", "attach", *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     assert process.stdout is not None
     report(f"{name}: line", process.stdout.readline())
@@ -175,8 +175,11 @@ def main() -> None:
     report_lines("interrupted", waiting.communicate(timeout=SECONDS)[0])
     with attached("second", signal.SIGKILL):
         report_lines("again", run(*pyusb("again")))
-    with attached("third", signal.SIGTERM):
+    with attached("third", signal.SIGTERM, "--spidev"):
         report_lines("after a kill", run(*pyusb("again")))
+        script = "import spidev; print(spidev.SpiDev(0, 0).xfer2([0x10] + [0] * 6))"
+        report("third: id over SPI", run(sys.executable, "-c", script).strip())
+    report("third: spidev gone", wait_until(lambda: not SPIDEV.exists()))
     over_tcp()
     over_spi()
 

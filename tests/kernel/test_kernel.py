@@ -219,6 +219,11 @@ def test_usbip_unplugs_a_served_device(guest: dict[str, Any]) -> None:
 # A spidev node by CUSE.
 
 
+def test_attached_device_is_on_spi_as_well(guest: dict[str, Any]) -> None:
+    assert guest["third: id over SPI"] == "[0, 0, 0, 120, 86, 52, 18]"
+    assert guest["third: spidev gone"] is True
+
+
 def test_cuse_makes_a_character_device(guest: dict[str, Any]) -> None:
     assert (guest["spidev: line"], guest["spidev: node"]) == ("ready\n", True)
 

@@ -1,21 +1,25 @@
 """The AI engine: a task that interprets commands from the channel ends of its clients.
 
 A client's command is answered whole before another client's is taken. Whatever a client sends is
-answered: failures with a status word and a line in the debug log. Sources: the design document, section AI
-Engine; "XCORE AI server: numbers and wire behaviour", sections Commands and Channel to an AI engine.
+answered: failures with a status word and a line in the debug log. While it streams, the engine waits for the
+next frame as it waits for clients, so that their commands are answered between frames.
+
+Sources: the design document, section AI Engine; "XCORE AI server: numbers and wire behaviour", sections
+Commands and Channel to an AI engine.
 """
 
 from collections.abc import Mapping, Sequence
 
 from aisrv.arrays import ArrayAbandoned, receive_array_steps, send_array_steps
-from aisrv.engine_commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHandler
-from aisrv.engine_state import AIEngine, CommandFailed
-from aisrv.inference.errors import InferenceError, ModelError
-from aisrv.protocol import STATUS_ERRORS, Command, Status, is_set
+from aisrv.engine_acquisition import take_frame
+from aisrv.engine_commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHandler, infer
+from aisrv.engine_state import AIEngine, CommandFailed, command_name
+from aisrv.inference.errors import InferenceError
+from aisrv.protocol import AcquireMode, Command, Status, is_set
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
 from aisrv.xcore.node import Node
-from aisrv.xcore.select import Selection
+from aisrv.xcore.select import Case, Event, Selection
 from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import WORD_BYTES, Control
 
@@ -28,11 +32,41 @@ async def aiengine(
 ) -> None:
     """Serve the clients' commands for ever, one at a time; `set_handlers` are the SET commands it knows."""
     await engine.power_up()
+    sensor = engine.sensor
+    frames = [] if sensor is None else [Case(sensor.frames, lambda: engine.streams)]
     some_client = Selection(node, *clients)
+    client_or_frame = Selection(node, *clients, *frames)
     while True:
-        chosen = await some_client.wait()
-        assert isinstance(chosen, ChanEnd)  # noqa: S101 - only clients are in the select
-        await serve_command(engine, chosen, set_handlers)
+        chosen: Event | None = await client_or_frame.wait()
+        if sensor is not None and chosen is sensor.frames:
+            await serve_frame(engine)
+            chosen = await some_client.wait_or_default()  # nobody waits for frame after frame
+        if isinstance(chosen, ChanEnd):
+            await serve_command(engine, chosen, set_handlers)
+
+
+async def serve_frame(engine: AIEngine) -> None:
+    """Infer on the frame of a stream that has come.
+
+    Without a frame, or a place for one, the stream ends. An inference that fails does not end it, since
+    nobody may be there to start it again, and the next frame may well succeed.
+    """
+    try:
+        await take_frame(engine)
+    except CommandFailed as failure:
+        engine.acquire_mode = AcquireMode.SINGLE
+        engine.record(
+            Command.START_ACQUIRE_STREAM, CommandFailed(failure.status, f"{failure}; the stream ends")
+        )
+        return
+    try:
+        await infer(engine)
+    except CommandFailed as failure:
+        engine.record(Command.START_ACQUIRE_STREAM, failure)
+    except InferenceError as error:
+        engine.record(Command.START_ACQUIRE_STREAM, CommandFailed.of(error))
+    else:
+        await engine.output_changed()
 
 
 async def serve_command(engine: AIEngine, c: ChanEnd, set_handlers: Mapping[int, SetHandler]) -> None:
@@ -50,9 +84,9 @@ async def _serve_get(engine: AIEngine, c: ChanEnd, command: int, tensor: int) ->
     try:
         if handler is None:
             raise CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")
-        data = handler(engine, tensor)
+        data = await handler(engine, tensor)
     except CommandFailed as failure:
-        await c.perform("status", _status_steps(c, _record(engine, command, failure)))
+        await c.perform("status", _status_steps(c, engine.record(command, failure)))
     else:
         await c.perform("answer", _answer_steps(c, data))
 
@@ -61,27 +95,16 @@ async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, ha
     try:
         array = await c.perform("data", receive_array_steps(c, handler.limit(engine)))
     except ArrayAbandoned:
-        engine.log.write(f"{_name(command)}: the host gave up in the middle of the data")
+        engine.log.write(f"{command_name(command)}: the host gave up in the middle of the data")
         return
     status = Status.OKAY
     try:
         await handler.run(engine, tensor, array)
     except CommandFailed as failure:
-        status = _record(engine, command, failure)
+        status = engine.record(command, failure)
     except InferenceError as error:
-        kind = Status.ERROR_MODEL_ERR if isinstance(error, ModelError) else Status.ERROR_INFER_ERR
-        status = _record(engine, command, CommandFailed(kind, str(error)))
+        status = engine.record(command, CommandFailed.of(error))
     await c.perform("status", _set_status_steps(c, status))
-
-
-def _record(engine: AIEngine, command: int, failure: CommandFailed) -> Status:
-    engine.errors |= failure.status & STATUS_ERRORS
-    engine.log.write(f"{_name(command)}: {failure}")
-    return failure.status
-
-
-def _name(command: int) -> str:
-    return Command(command).name if command in list(Command) else f"command 0x{command:02x}"
 
 
 def _command_steps(c: ChanEnd) -> Steps[tuple[int, int]]:

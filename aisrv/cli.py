@@ -19,11 +19,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.commands.attach:attach",
         "Run a virtual device and plug it into this machine's kernel.",
     ),
+    "boards": ("aisrv.commands.boards:boards", "List the boards that there are, or draw one."),
     "demo": ("aisrv.commands.demo:demo", "Classify handwritten digits on a virtual device."),
     "exec": (
         "aisrv.commands.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
     ),
+    "profile": ("aisrv.commands.profile:profile", "Tell what models would take on the device."),
     "run": ("aisrv.commands.run:run", "Run a virtual device and serve it over USB/IP."),
 }
 """Where each subcommand is, and its line in the help."""
@@ -64,6 +66,8 @@ def main() -> None:
       aisrv run                           serve a device at usbip:127.0.0.1:3240
       aisrv run --model net.tflite        with a model loaded already
       aisrv exec -- python tool.py        run a pyusb program against a device of its own
+      aisrv profile net.tflite            what a model would take on the device
+      aisrv boards camera                 what is on a board, as a drawing
       sudo aisrv attach                   plug a device into this machine's kernel
 
     The host tool `aisrv-host` talks to the device; see `aisrv-host --help`.

@@ -29,6 +29,9 @@ MODEL_CHANGED: Final = 5
 The engine sends no second one before the ACK. What a client asks after it covers every change before.
 """
 
+OUTPUT_CHANGED: Final = 6
+"""Control token by which an engine tells a client that its stream has new outputs; else as MODEL_CHANGED."""
+
 
 def _command_steps(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
     yield from chan_out_steps(c, command.to_bytes(WORD_BYTES, "big"))

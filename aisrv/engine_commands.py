@@ -8,10 +8,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
+from aisrv import engine_acquisition as acquisition
 from aisrv.arrays import Array
 from aisrv.engine_channel import RESET_VARIABLES, set_command
 from aisrv.engine_state import AIEngine, CommandFailed
-from aisrv.inference.memory import ModelMemory
+from aisrv.inference.memory import model_shortage
+from aisrv.memory_map import MemoryMap, ModelMemory
 from aisrv.protocol import GPIO_COUNT, SERVER_ID, Command, GpioMode, Status
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
@@ -44,13 +46,29 @@ def _get_timings(engine: AIEngine, _tensor: int) -> bytes:
     return struct.pack(f"<{len(timings)}I", *(ticks & MAX_TIMINGS for ticks in timings))
 
 
+def _get_memory(engine: AIEngine, _tensor: int) -> bytes:
+    inference = engine.inference
+    return bytes(inference.memory_map or MemoryMap(inference.arena_bytes, inference.external_bytes))
+
+
 def _get_thresholds(engine: AIEngine, _tensor: int) -> bytes:
     return struct.pack(f"{GPIO_COUNT}b", *engine.gpio.thresholds)
 
 
-GetHandler = Callable[[AIEngine, int], bytes | memoryview]
+Answer = bytes | memoryview
+GetHandler = Callable[[AIEngine, int], Awaitable[Answer]]
 
-GET_HANDLERS: Final[dict[int, GetHandler]] = {
+
+def _at_once(answer: Callable[[AIEngine, int], Answer]) -> GetHandler:
+    """Make a handler of a command that the engine answers by itself."""
+
+    async def handler(engine: AIEngine, tensor: int) -> Answer:
+        return answer(engine, tensor)
+
+    return handler
+
+
+_OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
     Command.NONE: _nothing,
     Command.HELLO: _nothing,
     Command.GET_STATUS: _get_status,
@@ -66,6 +84,14 @@ GET_HANDLERS: Final[dict[int, GetHandler]] = {
     Command.GET_OUTPUT_GPIO_MODE: lambda engine, _tensor: _word(engine.gpio.mode),
     Command.GET_OUTPUT_GPIO_THRESH: _get_thresholds,
     Command.GET_BOOT: lambda engine, _tensor: engine.boot_report,
+    Command.GET_MEMORY: _get_memory,
+    Command.GET_ACQUIRE_MODE: acquisition.acquire_mode,
+    Command.GET_SENSOR_TENSOR_LENGTH: acquisition.sensor_tensor_length,
+}
+
+GET_HANDLERS: Final[dict[int, GetHandler]] = {
+    **{command: _at_once(answer) for command, answer in _OWN_ANSWERS.items()},
+    Command.GET_SENSOR_TENSOR: acquisition.sensor_tensor,
 }
 
 
@@ -85,8 +111,14 @@ async def _set_input_tensor(engine: AIEngine, tensor: int, array: Array) -> None
 async def _start_infer(engine: AIEngine, _tensor: int, array: Array) -> None:
     if array.length > WORD_BYTES:
         raise CommandFailed(Status.ERROR_BAD_CMD, f"START_INFER takes no data, got {array.length} bytes")
+    await infer(engine)
+
+
+async def infer(engine: AIEngine) -> None:
+    """Run the model, drive the GPIO outputs, and pass the outputs on along the chain."""
     engine.require_model()
     await engine.inference.invoke()
+    engine.inferences += 1
     if engine.inference.output_count:
         engine.gpio.update(engine.inference.output(0))
     if engine.chain is not None:
@@ -122,11 +154,7 @@ def _set_model(memory: ModelMemory) -> "SetAction":
         try:
             if array.overflowed:
                 await engine.inference.unload_model()
-                size, room = array.length, len(array.data)
-                raise CommandFailed(
-                    Status.ERROR_MODEL_ERR,
-                    f"the model has {size} bytes, {memory.name} memory has room for {room}",
-                )
+                raise model_shortage(array.length, len(array.data), memory)
             await engine.inference.load_model(bytes(array.data), memory)
         finally:
             await engine.model_changed()
@@ -213,6 +241,10 @@ SET_HANDLERS: Final[dict[int, SetHandler]] = {
     Command.SET_OUTPUT_GPIO_EN: SetHandler(_set_gpio_enable),
     Command.SET_OUTPUT_GPIO_THRESH: SetHandler(_set_gpio_threshold),
     Command.SET_OUTPUT_GPIO_MODE: SetHandler(_set_gpio_mode),
+    Command.START_ACQUIRE_SINGLE: SetHandler(acquisition.start_single),
+    Command.START_ACQUIRE_STREAM: SetHandler(acquisition.start_stream),
+    Command.START_ACQUIRE_SET_I2C: SetHandler(acquisition.set_i2c),
+    Command.SET_SENSOR_TENSOR: SetHandler(acquisition.set_sensor_tensor, acquisition.frame_limit),
 }
 
 """The SET commands of the AI server."""

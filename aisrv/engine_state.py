@@ -1,12 +1,15 @@
 """The state of an AI engine, and how its commands fail."""
 
-from typing import Final
+from collections import deque
+from typing import Final, Self
 
 from aisrv.debug_log import DebugLog
-from aisrv.engine_channel import MODEL_CHANGED
+from aisrv.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
 from aisrv.gpio import Gpio
 from aisrv.inference.engine import InferenceEngine
-from aisrv.protocol import Spec, Status
+from aisrv.inference.errors import InferenceError, ModelError
+from aisrv.protocol import STATUS_ERRORS, AcquireMode, Command, Spec, Status
+from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import Control
 from flash_server.flash_channel import FlashChannel
@@ -19,26 +22,37 @@ class CommandFailed(Exception):
         super().__init__(reason)
         self.status = status
 
+    @classmethod
+    def of(cls, error: InferenceError) -> Self:
+        """Make the failure of a command of one of the inference engine."""
+        is_model = isinstance(error, ModelError)
+        return cls(Status.ERROR_MODEL_ERR if is_model else Status.ERROR_INFER_ERR, str(error))
+
+
+def command_name(command: int) -> str:
+    """Name a command code, known or not, for the debug log."""
+    return Command(command).name if command in list(Command) else f"command 0x{command:02x}"
+
 
 class Watcher:
-    """A client that wants to know when the model has changed; `c` is a channel end just for that."""
+    """A client that wants to know what has changed; `c` is a channel end just for that."""
 
     def __init__(self, c: ChanEnd) -> None:
         self._c = c
-        self._unanswered = False
+        self._unanswered: deque[int] = deque()
 
-    async def tell(self) -> None:
-        """Send MODEL_CHANGED unless one is on its way: never more than its one token, so it cannot block."""
-        if self._unanswered and self._c.ready:
+    async def tell(self, news: int) -> None:
+        """Send a token unless the same is on its way: never more than one of each, so it cannot block."""
+        while self._unanswered and self._c.ready:
             await self._c.chkct(Control.ACK)
-            self._unanswered = False
-        if not self._unanswered:
-            self._unanswered = True
-            await self._c.outct(MODEL_CHANGED)
+            self._unanswered.popleft()
+        if news not in self._unanswered:
+            self._unanswered.append(news)
+            await self._c.outct(news)
 
 
 class AIEngine:
-    """State of one engine: its inference engine, GPIO, debug log, and the errors not yet read."""
+    """State of one engine: its inference engine, GPIO, sensor, debug log, and the errors not yet read."""
 
     def __init__(
         self,
@@ -48,6 +62,7 @@ class AIEngine:
         hardware: Spec,
         chain: ChanEnd | None = None,
         flash: FlashChannel | None = None,
+        sensor: AcquireChannel | None = None,
     ) -> None:
         self.inference: Final = inference
         self.log: Final = log
@@ -58,21 +73,46 @@ class AIEngine:
         """Channel end to the next engine, which gets every output as its input."""
         self.flash: Final = flash
         """The flash server that has its image."""
+        self.sensor: Final = sensor
+        """The acquire task."""
+        self.frames: FrameFormat | None = None
+        """What the sensor's frames look like; None without a sensor."""
+        self.acquire_mode = AcquireMode.SINGLE
         self.watchers: Final[list[Watcher]] = []
         self.boot_report = b""
         """What the device booted, as GET_BOOT answers it."""
         self.errors = Status.OKAY
         """Error bits of failed commands since GET_STATUS last read them."""
+        self.inferences = 0
+        """Successful inferences since the device started."""
 
     async def power_up(self) -> None:
-        """Do what an engine does before it takes commands: ask what was booted."""
+        """Do what an engine does before it takes commands: ask what was booted, and what the sensor gives."""
         if self.flash is not None:
             self.boot_report = bytes(await self.flash.read_boot_report())
+        if self.sensor is not None:
+            self.frames = await self.sensor.describe()
+
+    @property
+    def streams(self) -> bool:
+        """Whether it acquires and infers by itself."""
+        return self.acquire_mode is AcquireMode.STREAM
 
     async def model_changed(self) -> None:
         """Tell the watchers."""
         for watcher in self.watchers:
-            await watcher.tell()
+            await watcher.tell(MODEL_CHANGED)
+
+    async def output_changed(self) -> None:
+        """Tell the watchers, who cannot know of the inferences of a stream."""
+        for watcher in self.watchers:
+            await watcher.tell(OUTPUT_CHANGED)
+
+    def record(self, command: int, failure: CommandFailed) -> Status:
+        """Keep a failure for GET_STATUS and the debug log; returns its status."""
+        self.errors |= failure.status & STATUS_ERRORS
+        self.log.write(f"{command_name(command)}: {failure}")
+        return failure.status
 
     def spec(self) -> Spec:
         """Describe the hardware, and the model if there is one."""
@@ -90,7 +130,7 @@ class AIEngine:
 
     def require_model(self) -> None:
         """Fail with ERROR_NO_MODEL unless a model is loaded."""
-        if self.inference.model is None:
+        if not self.inference.is_ready:
             raise CommandFailed(Status.ERROR_NO_MODEL, "no model is loaded")
 
     def input_tensor(self, number: int) -> memoryview:

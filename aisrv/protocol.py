@@ -44,6 +44,8 @@ class Command(enum.IntEnum):
     GET_TIMINGS = 0x09
     GET_INPUT_TENSOR_LENGTH = 0x0A
     GET_OUTPUT_TENSOR_LENGTH = 0x0B
+    GET_SENSOR_TENSOR_LENGTH = 0x0C
+    """Ours: u32 bytes of a sensor frame, 0 without a sensor."""
     GET_SENSOR_TENSOR = 0x0D
     GET_ACQUIRE_MODE = 0x0E
     GET_DEBUG_LOG = 0x0F
@@ -53,6 +55,8 @@ class Command(enum.IntEnum):
     GET_OUTPUT_GPIO_MODE = 0x13
     GET_BOOT = 0x14
     """Ours: what was booted at the last reset, see `flash_server.boot.BootReport`; empty without a flash."""
+    GET_MEMORY = 0x15
+    """Ours: where a model and its tensors lie in the engine's memories, see `aisrv.memory_map`."""
     HELLO = 0x55
     SET_INPUT_TENSOR = 0x83
     START_INFER = 0x84

@@ -16,7 +16,7 @@ from tflite import BuiltinOperator, Padding, TensorType
 from aisrv import digits
 from aisrv.board import KIB, Board, EngineSpec
 from aisrv.device import open_device
-from aisrv.inference.engine import RunnerFactory
+from aisrv.inference.engine import Runners
 from aisrv.inference.isolation import isolated
 from aisrv.tflite_writer import Model, Operator, Quantisation, Tensor
 from aisrv.xcore.chanend import ChanEnd
@@ -140,7 +140,7 @@ def show(sight: Sight) -> None:
     print(f"reads {sight.text!r}\n")
 
 
-async def run(runner: RunnerFactory = isolated) -> list[Sight]:
+async def run(runner: Runners = isolated) -> list[Sight]:
     """Open the board, start the director on tile 0 and collect what it saw."""
     async with open_device(BOARD, runner=runner) as device:
         detector, reader = device.local

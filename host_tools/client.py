@@ -14,8 +14,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
-from aisrv.protocol import AcquireMode, Command, Dialect, GpioMode, Spec, Status
-from host_tools.errors import CommandError, TransferError
+from aisrv.memory_map import MemoryMap
+from aisrv.protocol import AcquireMode, Command, Dialect, GpioMode, ProtocolError, Spec, Status
+from host_tools.errors import CommandError, TransferError, UnsupportedCommand
 from host_tools.exchange import Exchange, Progress, log_text
 from host_tools.transports import Buffer, Transport, open_transport
 
@@ -138,6 +139,18 @@ class AiServer:
         except CommandError:
             return b""
         return report if any(report) else b""
+
+    def memory_map(self) -> MemoryMap | None:
+        """Where model and tensors lie in the engine's memories; None where the device does not say.
+
+        The question is the virtual device's own, and goes over USB only.
+        """
+        try:
+            return MemoryMap.from_bytes(self._exchange.get(Command.GET_MEMORY))
+        except (CommandError, UnsupportedCommand):
+            return None
+        except ProtocolError as error:
+            raise TransferError(f"GET_MEMORY: {error}") from error
 
     def load_server(self, image: Buffer, progress: Progress | None = None) -> None:
         """Replace the upgrade image in the device's boot partition; it is booted from the next reset on.

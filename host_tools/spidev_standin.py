@@ -197,6 +197,8 @@ class SpiDev:
     def open_path(self, path: str | bytes | os.PathLike[str]) -> None:
         """Open the slave of a path such as /dev/spidev0.0, also through symbolic links."""
         name = os.fsdecode(path)
+        if "\0" in name:
+            raise ValueError("embedded null byte")
         node = _NODE.match(os.path.realpath(name))
         if node is None:
             try:

@@ -161,12 +161,12 @@ async def aisrv_local_get_id(c: ChanEnd) -> int:
 
 
 async def aisrv_local_acquire_frame(c: ChanEnd) -> None:
-    """Acquire the whole frame of the sensor at the input tensor's size."""
+    """Acquire the whole frame of the sensor at the input tensor's size; ends a stream."""
     await _set(c, Command.START_ACQUIRE_SINGLE)
 
 
 async def aisrv_local_acquire_stream(c: ChanEnd) -> None:
-    """Acquire frames one after the other."""
+    """Acquire frames one after the other, and infer on each, until a single frame is acquired."""
     await _set(c, Command.START_ACQUIRE_STREAM)
 
 
@@ -184,6 +184,11 @@ async def aisrv_local_set_i2c(c: ChanEnd, address: int, register: int, value: in
 async def aisrv_local_get_sensor_tensor(c: ChanEnd) -> bytes:
     """Return the sensor's frame."""
     return await _get(c, Command.GET_SENSOR_TENSOR)
+
+
+async def aisrv_local_get_sensor_tensor_length(c: ChanEnd) -> int:
+    """Return the bytes of a sensor's frame, 0 without a sensor."""
+    return await _get_word(c, Command.GET_SENSOR_TENSOR_LENGTH)
 
 
 async def aisrv_local_set_sensor_tensor(c: ChanEnd, data: Buffer) -> None:

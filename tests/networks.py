@@ -300,7 +300,7 @@ def _read_buffer(root: Any, index: int) -> bytes | None:
 
 
 def _read_options(operator: Any) -> dict[str, Any]:
-    types = vars(tflite.BuiltinOptions)
+    types = {name: code for name, code in vars(tflite.BuiltinOptions).items() if not name.startswith("_")}
     table = next(name for name, code in types.items() if code == operator.BuiltinOptionsType())
     if table == "NONE":
         return {}

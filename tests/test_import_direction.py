@@ -11,12 +11,18 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("aisrv", "phy", "flash_server", "host_tools")
 
-VALUES = "aisrv aisrv.protocol aisrv.ioserver_protocol aisrv.usbip aisrv.spi_link aisrv.tflite_model"
+VALUES = (
+    "aisrv aisrv.protocol aisrv.ioserver_protocol aisrv.usbip aisrv.spi_link aisrv.memory_map "
+    "aisrv.tflite_model"
+)
 """Values at the bottom, and the package itself, which holds the version."""
 
 SMALL = "aisrv.arrays aisrv.engine_channel aisrv.gpio aisrv.debug_log aisrv.board"
 
-ENGINE = "aisrv.inference aisrv.engine_state aisrv.engine_commands"
+ENGINE = "aisrv.inference aisrv.engine_state aisrv.engine_acquisition aisrv.engine_commands"
+
+SENSOR_CLIENT = "aisrv.sensors aisrv.sensors.acquire_channel"
+"""What a client of the acquire task needs."""
 
 FLASH_VALUES = (
     "flash_server.errors flash_server.nibbles flash_server.layout flash_server.part flash_server.protocol "
@@ -38,6 +44,7 @@ ALLOWED = {
     "aisrv.usbip": "",
     "aisrv.spi_link": "",
     "aisrv.command_group": "",
+    "aisrv.memory_map": "aisrv.protocol",
     "aisrv.tflite_model": "",
     "aisrv.tflite_writer": "",
     "aisrv.xcore": "",
@@ -45,13 +52,35 @@ ALLOWED = {
     "aisrv.arrays": "aisrv.xcore",
     "aisrv.engine_channel": "aisrv.xcore aisrv.protocol aisrv.arrays",
     "aisrv.gpio": "aisrv.protocol",
+    "aisrv.gpio_vcd": "aisrv.gpio",
     "aisrv.debug_log": "",
-    "aisrv.board": "aisrv.protocol aisrv.xcore flash_server.part flash_server.cache",
+    "aisrv.board": (
+        "aisrv.protocol aisrv.xcore flash_server.part flash_server.cache aisrv.board_file aisrv.xn_file"
+    ),
+    "aisrv.toml_lines": "",
+    "aisrv.toml_settings": "aisrv.toml_lines aisrv.board",
+    "aisrv.board_file": (
+        "aisrv.board aisrv.toml_lines aisrv.toml_settings flash_server.errors flash_server.part "
+        "flash_server.cache"
+    ),
+    "aisrv.xn_elements": "",
+    "aisrv.xn_file": "aisrv.board aisrv.board_file aisrv.xn_elements flash_server.errors flash_server.part",
+    "aisrv.board_drawing": "aisrv.protocol aisrv.board",
+    # sensors: frames, sources, the image path and registers; then the task that acquires
+    "aisrv.sensors": "aisrv.xcore",
+    "aisrv.sensors.pacing": "aisrv.sensors aisrv.xcore",
+    "aisrv.sensors.sources.opening": "aisrv.sensors aisrv.sensors.pacing",
+    "aisrv.sensors.acquire_channel": (
+        "aisrv.xcore aisrv.protocol aisrv.arrays aisrv.engine_channel aisrv.sensors"
+    ),
+    "aisrv.sensors.acquire": f"aisrv.xcore aisrv.protocol aisrv.arrays {SENSOR_CLIENT}",
     # the layers
     "aisrv.inference": f"{VALUES} aisrv.xcore",
-    "aisrv.engine_state": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference {FLASH_CLIENT}",
+    "aisrv.engine_state": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference {FLASH_CLIENT} {SENSOR_CLIENT}",
+    "aisrv.engine_acquisition": f"{VALUES} aisrv.xcore aisrv.arrays aisrv.engine_state {SENSOR_CLIENT}",
     "aisrv.engine_commands": (
-        f"{VALUES} aisrv.xcore {SMALL} aisrv.inference aisrv.engine_state {FLASH_CLIENT}"
+        f"{VALUES} aisrv.xcore {SMALL} aisrv.inference aisrv.engine_state aisrv.engine_acquisition "
+        f"{FLASH_CLIENT}"
     ),
     "aisrv.aiengine": f"{VALUES} aisrv.xcore {SMALL} {ENGINE}",
     "phy": f"{VALUES} aisrv.xcore aisrv.arrays aisrv.engine_channel",
@@ -65,24 +94,33 @@ ALLOWED = {
     "flash_server.flash_channel": f"aisrv.xcore {FLASH_VALUES}",
     "flash_server": f"{VALUES} aisrv.xcore aisrv.arrays {FLASH_VALUES} flash_server.flash_channel",
     "aisrv.server_upgrade": f"{VALUES} phy {FLASH_CLIENT}",
+    "aisrv.flash_parameters": f"aisrv.inference {FLASH_CLIENT}",
     # the composition root, and what runs devices
-    "aisrv.device": (
+    "aisrv.wiring": (
         f"{VALUES} aisrv.xcore {SMALL} {ENGINE} aisrv.aiengine aisrv.server_upgrade phy flash_server "
+        f"{FLASH_VALUES} flash_server.flash_channel aisrv.flash_parameters "
+        f"{SENSOR_CLIENT} aisrv.sensors.acquire aisrv.sensors.sources.opening"
+    ),
+    "aisrv.device": (
+        f"{VALUES} aisrv.wiring aisrv.xcore {SMALL} aisrv.inference aisrv.sensors flash_server "
         f"{FLASH_VALUES} flash_server.flash_channel"
     ),
+    "aisrv.status": f"{VALUES} aisrv.xcore aisrv.gpio aisrv.engine_state aisrv.device phy",
     "aisrv.attach": f"{VALUES} phy",
     "aisrv.attach.serprog_server": f"aisrv.attach flash_server {FLASH_VALUES}",
     "aisrv.attach.background": f"{VALUES} phy aisrv.attach aisrv.board aisrv.device",
     # beside the device
     "aisrv.digits": "aisrv.tflite_writer",
+    "aisrv.profile": f"{VALUES} aisrv.inference",
     "host_tools": f"{VALUES} aisrv.command_group flash_server.boot",
     "flash_server.commands": f"flash_server {FLASH_VALUES}",
     "flash_server.cli": f"aisrv.command_group flash_server {FLASH_VALUES} flash_server.commands",
     "flash_server.__main__": "flash_server.cli",
     # at the top
     "aisrv.commands": (
-        f"{VALUES} aisrv.xcore {SMALL} aisrv.digits {RUNS_DEVICES} aisrv.attach.serprog_server phy "
-        f"flash_server {FLASH_VALUES} flash_server.flash_channel host_tools"
+        f"{VALUES} aisrv.toml_settings aisrv.board_drawing aisrv.inference aisrv.sensors "
+        f"aisrv.xcore {SMALL} aisrv.digits aisrv.profile {RUNS_DEVICES} aisrv.status aisrv.gpio_vcd "
+        f"aisrv.attach.serprog_server phy flash_server {FLASH_VALUES} flash_server.flash_channel host_tools"
     ),
     "aisrv.cli": f"{VALUES} {RUNS_DEVICES} aisrv.commands",
     "aisrv.pytest_plugin": f"{VALUES} {SMALL} {RUNS_DEVICES} phy host_tools",
@@ -275,7 +313,8 @@ def test_clean_tree_has_no_breach(tree: Path) -> None:
         "phy.usb.data",
         "from aisrv import protocol\nfrom aisrv.xcore.tokens import Run\nfrom phy import usb\n",
     )
-    write(tree, "aisrv.device", "import aisrv\nfrom phy.usb import data\n")
+    write(tree, "aisrv.wiring", "import aisrv\nfrom phy.usb import data\n")
+    write(tree, "aisrv.device", "import aisrv\nfrom aisrv import wiring\n")
     write(tree, "aisrv.attach.background", "from aisrv.device import open_device\n")
     assert breaches(tree) == []
 

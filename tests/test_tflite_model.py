@@ -1,12 +1,10 @@
 """Model files as values: what a good file says, and that no other file gets past the check."""
 
-import os
 import struct
 import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import flatbuffers
 import numpy as np
@@ -30,25 +28,9 @@ from aisrv.tflite_model import (
     SchemaVersionError,
     TensorType,
 )
+from tests import mlperf_tiny
 
-MODELS = Path(
-    os.environ.get("AISRV_MODELS", Path(__file__).parents[1] / "../shared/models/mlperf_tiny")
-).resolve()
-NAMES = [
-    "ad01_int8",
-    "kws_ref_model",
-    "pretrainedResnet_quant",
-    "str_ww_ref_model",
-    "vww_96_int8",
-]
 INT8 = writer.Quantisation.per_tensor(0.5, -3)
-
-
-def read_model(name: str) -> bytes:
-    path = MODELS / f"{name}.tflite"
-    if not path.exists():
-        pytest.skip(f"the reference models are not at {MODELS}; set AISRV_MODELS")
-    return path.read_bytes()
 
 
 def small_network() -> writer.Model:
@@ -132,9 +114,9 @@ def patched(data: bytes, position: int, form: str, value: int) -> bytes:
 # What a good file says.
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
 def test_reference_model_reads_as_the_tflite_package_reads_it(name: str) -> None:
-    data = read_model(name)
+    data = mlperf_tiny.model_bytes(name)
     model, other = Model.from_bytes(data), main_of(data)
 
     assert model.inputs == tuple(other.InputsAsNumpy())
@@ -177,13 +159,13 @@ def test_reference_model_reads_as_the_tflite_package_reads_it(name: str) -> None
     ],
 )
 def test_reference_model_has_the_sizes_of_its_shapes(name: str, input_bytes: int, output_bytes: int) -> None:
-    model = Model.from_bytes(read_model(name))
+    model = Model.from_bytes(mlperf_tiny.model_bytes(name))
     assert (model.input_bytes, model.output_bytes) == (input_bytes, output_bytes)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
 def test_reference_model_is_read_in_milliseconds(name: str) -> None:
-    data = read_model(name)
+    data = mlperf_tiny.model_bytes(name)
     best = min(_seconds(lambda: Model.from_bytes(data)) for _ in range(5))
     assert best < 0.020  # about 0.004 on the slowest, on an idle machine
 
@@ -601,7 +583,7 @@ def test_changed_words_give_a_model_or_an_error(changes: list[tuple[float, int]]
 def test_damaged_reference_model_gives_a_model_or_an_error(
     changes: list[tuple[float, int]], end: float
 ) -> None:
-    data = read_model("kws_ref_model")
+    data = mlperf_tiny.model_bytes("kws_ref_model")
     tables = 5_000  # of this file's 53,936 bytes, the tables are in the last
     for place, value in changes:
         data = patched(data, len(data) - tables + int(place * tables // 4) * 4, "<I", value)

@@ -20,6 +20,7 @@ from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, p
 from aisrv.commands.running import WireOptions, first_error, running_devices
 from aisrv.commands.spi_options import SpiOptions, spi_options
 from aisrv.device import ModelRefused
+from aisrv.sensors.frame import SourceError
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
 from phy.usb.fault_plan import Fault
@@ -136,5 +137,5 @@ def attach(
                 spidev=spidev,
             )
         )
-    except* (VhciError, CuseError, ModelRefused, OSError, XcoreError, FlashError) as errors:
+    except* (VhciError, CuseError, ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None

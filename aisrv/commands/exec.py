@@ -22,6 +22,7 @@ from aisrv.commands.run import Listening, serve_devices
 from aisrv.commands.running import WireOptions, first_error
 from aisrv.commands.spi_options import SpiOptions, spi_options
 from aisrv.device import ModelRefused
+from aisrv.sensors.frame import SourceError
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
 from host_tools.launcher import environment, run_program
@@ -117,6 +118,6 @@ def exec_(
         options = WireOptions(PortOptions(pcap, faults, fault_seed), SpiOptions(vcd, strict_spi))
         memory = model_memory or MODEL_MEMORY[protocol]
         code = trio.run(exec_program, program, boards, models, memory, options)
-    except* (ModelRefused, OSError, XcoreError, FlashError) as errors:
+    except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None
     sys.exit(code)

@@ -10,7 +10,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from aisrv.board import BOARDS, DEFAULT_ARENA, KIB, Board, UsbProtocol
+from aisrv.board import DEFAULT_ARENA, KIB, Board, BoardError, UsbProtocol, find_board
 from aisrv.commands.board_options import make_board
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -43,9 +43,12 @@ def make_protocol_board(protocol: UsbProtocol, models: int, **board: Any) -> Boa
         return make_board(**board)
     if not models:
         raise click.UsageError("a host cannot load a model over the ioserver protocol: give --model FILE")
-    base = BOARDS[board["board_name"]]
+    try:
+        base = find_board(board["board_name"])
+    except BoardError as error:
+        raise click.UsageError(str(error)) from None
     if board["engines"] is None and len(base.engines) < models:
         share = -(-models // (board["tiles"] or base.tiles))
         arena = board["arena"] if board["arena"] is not None else DEFAULT_ARENA // share // KIB * KIB
         board |= {"engines": models, "arena": arena}
-    return replace(make_board(**board), protocol=protocol, spi=None)
+    return replace(make_board(**board | {"spi": False}), protocol=protocol)

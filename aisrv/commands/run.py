@@ -23,7 +23,9 @@ from aisrv.commands.port_options import PortOptions, port_options
 from aisrv.commands.protocol_options import MODEL_MEMORY, make_protocol_board, protocol_option
 from aisrv.commands.running import Ports, WireOptions, first_error, running_devices
 from aisrv.commands.spi_options import SpiOptions, spi_options
+from aisrv.commands.status_options import StatusOptions, show, status_options
 from aisrv.device import ModelRefused
+from aisrv.sensors.frame import SourceError
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
 from phy.usb.fault_plan import Fault
@@ -119,6 +121,7 @@ async def run_devices(
                     if not os.read(sys.stdin.fileno(), 4096):
                         ends.cancel_scope.cancel()
 
+            ends.start_soon(show, served.ports.watched)
             ends.start_soon(until_signal)
             if until_eof:
                 ends.start_soon(until_input_ends)
@@ -148,6 +151,7 @@ async def run_devices(
 @devices_option
 @port_options
 @spi_options
+@status_options
 @click.option("--until-eof", is_flag=True, help="End when standard input ends, besides SIGINT and SIGTERM.")
 @verbose_option
 def run(
@@ -164,6 +168,8 @@ def run(
     fault_seed: int,
     vcd: Path | None,
     strict_spi: bool,
+    status: bool,
+    gpio_vcd: Path | None,
     until_eof: bool,
     verbose: int,
     **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
@@ -182,6 +188,7 @@ def run(
       aisrv run --protocol ioserver --model first.tflite --model second.tflite
       aisrv run --pcap usb.pcapng --fault stall:in:3
       aisrv run --spi-port 3241 --vcd spi.vcd
+      aisrv run --status --gpio-vcd leds.vcd
       aisrv run --flash chip.bin --flash-port 3242 --boot-from-flash arena
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
@@ -196,9 +203,13 @@ def run(
                 Listening(host, port, spi_port, flash_port),
                 models,
                 model_memory or MODEL_MEMORY[protocol],
-                WireOptions(PortOptions(pcap, faults, fault_seed), SpiOptions(vcd, strict_spi)),
+                WireOptions(
+                    PortOptions(pcap, faults, fault_seed),
+                    SpiOptions(vcd, strict_spi),
+                    StatusOptions(status, gpio_vcd),
+                ),
                 until_eof=until_eof,
             )
         )
-    except* (ModelRefused, OSError, XcoreError, FlashError) as errors:
+    except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None

@@ -1,7 +1,7 @@
 """Devices that run with their models loaded: what the commands that serve devices have in common."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,9 @@ from aisrv.board import Board
 from aisrv.commands.board_options import MODEL_COMMANDS
 from aisrv.commands.port_options import PortOptions, stand_before
 from aisrv.commands.spi_options import SpiOptions, stand_before_spi
-from aisrv.device import ModelRefused, open_devices
+from aisrv.commands.status_options import StatusOptions, Watched, watch_devices
+from aisrv.device import Device, ModelRefused, open_devices
+from aisrv.inference.spare import Spares, open_spares
 from flash_server.chip import FlashChip
 from flash_server.flash_channel import FlashChannel
 from phy.spi.bus import SpiPort
@@ -24,6 +26,7 @@ class WireOptions:
 
     usb: PortOptions = field(default_factory=PortOptions)
     spi: SpiOptions = field(default_factory=SpiOptions)
+    status: StatusOptions = field(default_factory=StatusOptions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class Ports:
     """By bus and chip select, such as `0.0`."""
     flashes: Sequence[tuple[FlashChip, FlashChannel]]
     """All flash chips, device by device, each with a channel to its server that may write."""
+    watched: Watched
+    """Who watches the devices."""
 
 
 @asynccontextmanager
@@ -50,15 +55,27 @@ async def running_devices(
     engines = min(len(board.engines) for board in boards)
     if len(models) > engines:
         raise ModelRefused(f"{len(models)} models for {engines} engines")
-    async with open_devices(boards) as devices:
+    async with AsyncExitStack() as stack:
+        spares = stack.enter_context(open_spares())
+        devices = await stack.enter_async_context(_loaded(boards, models, memory, spares))
+        chips = [chip for device in devices for chip in zip(device.flashes, device.loaders, strict=True)]
+        spi = stack.enter_context(stand_before_spi([device.spi for device in devices], options.spi))
+        usb = await stack.enter_async_context(stand_before([device.usb for device in devices], options.usb))
+        watched = stack.enter_context(watch_devices(devices, usb, spi, options.status))
+        yield Ports(watched.usb, watched.spi, chips, watched)
+
+
+@asynccontextmanager
+async def _loaded(
+    boards: Sequence[Board], models: Sequence[Path], memory: str, spares: Spares
+) -> AsyncIterator[Sequence[Device]]:
+    """Run the devices, with the models in their engines."""
+    async with open_devices(boards, runner=spares.isolated) as devices:
         for engine, path in enumerate(models):
             model = await trio.Path(path).read_bytes()
             for device in devices:
                 await device.load_model(model, engine=engine, command=MODEL_COMMANDS[memory])
-        chips = [chip for device in devices for chip in zip(device.flashes, device.loaders, strict=True)]
-        with stand_before_spi([device.spi for device in devices], options.spi) as spi:
-            async with stand_before([device.usb for device in devices], options.usb) as usb:
-                yield Ports(usb, spi, chips)
+        yield devices
 
 
 def first_error(errors: BaseExceptionGroup[Exception]) -> str:

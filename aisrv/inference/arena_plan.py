@@ -22,13 +22,14 @@ _OFFLINE_HEADER: Final = struct.Struct(
     "<3I"
 )  # version, subgraph, number of tensors; an int32 for each follows
 _PLANNED_ONLINE: Final = -1
+_VAR_HANDLE: Final = "VAR_HANDLE"
 
 
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """A tensor's place in the arena: `size` bytes at `offset`, alive from step `first` to `last` inclusive.
 
-    Step 0 is before the first operator, step k + 1 is operator k; -1 is a tensor that nothing uses.
+    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written.
     """
 
     tensor: int
@@ -50,8 +51,8 @@ class ArenaPlan:
         """Bytes alive in the fullest step: no plan can do with less."""
         steps = [0] * (max((a.last for a in self.allocations), default=-1) + 2)
         for allocation in self.allocations:
-            if allocation.first >= 0:
-                steps[allocation.first] += allocation.size
+            if allocation.last >= 0:
+                steps[max(allocation.first, 0)] += allocation.size
                 steps[allocation.last + 1] -= allocation.size
         alive = fullest = 0
         for change in steps:
@@ -100,24 +101,43 @@ def _first_gap(placed: list[Allocation], size: int, first: int, last: int) -> in
 
 
 def _requests(model: Model) -> list[_Request]:
-    first = [-1] * len(model.tensors)
-    last = [-1] * len(model.tensors)
-    for tensor in (*model.inputs, *model.outputs):
-        first[tensor] = last[tensor] = 0
-    for step, operator in enumerate(model.operators, start=1):
-        for tensor in operator.outputs:
-            first[tensor] = last[tensor] = step
-        for tensor in operator.inputs:
-            if tensor >= 0:
-                last[tensor] = step
-    for tensor in model.outputs:
-        last[tensor] = len(model.operators)
+    first, last = _lifetimes(model)
     offline = _offline_offsets(model)
+    # The handle of a variable lies with the operator that makes it.
+    handles = {
+        index for operator in model.operators if operator.name == _VAR_HANDLE for index in operator.outputs
+    }
     return [
         _Request(t.index, round_up(t.nbytes, ALIGNMENT), first[t.index], last[t.index], offline[t.index])
         for t in model.tensors
-        if t.nbytes and not t.is_constant and not t.is_variable
+        if t.nbytes and not t.is_constant and not t.is_variable and t.index not in handles
     ]
+
+
+def _lifetimes(model: Model) -> tuple[list[int], list[int]]:
+    """First and last step of each tensor, -1 where there is none.
+
+    What is written twice lives from the first time on; what is only read, from step -1 on; an output of the
+    model that nothing computes is there at the end. So TFLM does it (`micro_allocation_info.cc`).
+    """
+    first = [-1] * len(model.tensors)
+    last = [-1] * len(model.tensors)
+    for tensor in model.inputs:
+        first[tensor] = last[tensor] = 0
+    for step, operator in enumerate(model.operators, start=1):
+        for tensor in operator.outputs:
+            if first[tensor] < 0:
+                first[tensor] = step
+            last[tensor] = step
+        for tensor in operator.inputs:
+            if tensor >= 0:
+                last[tensor] = step
+    end = len(model.operators)
+    for tensor in model.outputs:
+        if first[tensor] < 0:
+            first[tensor] = end
+        last[tensor] = end
+    return first, last
 
 
 def _offline_offsets(model: Model) -> tuple[int, ...]:

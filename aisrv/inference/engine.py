@@ -6,9 +6,9 @@
     interp_invoke           InferenceEngine.invoke
     print_profiler_summary  InferenceEngine.print_profiler_summary
 
-Source: the design document, section Inference Engine; for limits and timings "Inference engines". Inputs keep
-their values when a model runs, so that a second `invoke` gives the same result. TensorFlow Lite Micro on a
-device reuses the memory of inputs: a host that runs on both writes its inputs before every run.
+Source: the design document, section Inference Engine; for limits and timings "Inference engines". What a run
+leaves of its inputs is the interpreter's affair: TensorFlow Lite keeps them, TensorFlow Lite Micro reuses
+their memory, as on a device. A host that works with all of them writes its inputs before every run.
 """
 
 import time
@@ -22,6 +22,14 @@ from aisrv.inference.errors import InvokeError, LoadResult, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.memory import MemoryMap, ModelMemory, arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
+from aisrv.inference.xcore_parameters import (
+    ParameterLoad,
+    ParameterSource,
+    ParameterTraffic,
+    parameter_bytes,
+    parameter_loads,
+    read_parameters,
+)
 from aisrv.tflite_model import Model, ModelFileError, SchemaVersionError, Tensor
 
 
@@ -33,13 +41,13 @@ class Runner(Protocol):
         """Sizes of the loaded model's tensors."""
 
     def input(self, number: int) -> memoryview:
-        """Return the memory of an input."""
+        """Return the memory of an input: what the next run starts from."""
 
     def output(self, number: int) -> memoryview:
         """Return the memory of an output."""
 
-    async def load(self, model: bytes) -> None:
-        """Load a model file; ModelError."""
+    async def load(self, model: bytes, arena_bytes: int) -> None:
+        """Load a model file, with an arena of `arena_bytes` where the interpreter has one; ModelError."""
 
     async def invoke(self) -> None:
         """Run the model once; InvokeError."""
@@ -51,8 +59,18 @@ class Runner(Protocol):
         """Forget the model."""
 
 
-RunnerFactory = Callable[[Callable[[str], None]], Runner]
+LogSink = Callable[[str], None]
+"""Takes text for a debug log: one line or several."""
+
+RunnerFactory = Callable[[LogSink], Runner]
 """Makes a runner that is not loaded; the argument takes the text that the interpreter prints."""
+
+
+class Runners(Protocol):
+    """Makes runners of every kind: `isolated`, `inline`, or `Spares.isolated`."""
+
+    def __call__(self, log: LogSink, /, *, kind: str = ...) -> Runner:
+        """Make a runner that is not loaded; ValueError for an unknown kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +81,7 @@ class _Loaded:
     memory_map: MemoryMap
     runner: Runner
     operator_times: tuple[OperatorTime, ...]
+    parameter_loads: tuple[ParameterLoad, ...]
 
 
 class InferenceEngine:
@@ -75,18 +94,29 @@ class InferenceEngine:
         arena_bytes: int,
         external_bytes: int,
         device: DeviceModel | None = None,
-        log: Callable[[str], None] = lambda _text: None,
+        parameters: ParameterSource | None = None,
+        log: LogSink = lambda _text: None,
     ) -> None:
-        """Make an engine without a model; `log` gets what interpreters print, for the debug log."""
+        """Make an engine without a model; `log` gets what interpreters print, for the debug log.
+
+        `parameters` is the flash with what a model's operators load of it; None refuses models that do.
+        """
         self._make_runner = runner
         self.arena_bytes: Final = arena_bytes
         """Memory for tensors, and for a model in ARENA memory."""
         self.external_bytes: Final = external_bytes
         """Memory for a model in EXT memory."""
         self._device = device or DeviceModel()
+        self._parameters = parameters
         self._log = log
         self._loaded: _Loaded | None = None
         self._host_seconds: float | None = None
+        self._parameter_traffic = ParameterTraffic()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether there is something to run."""
+        return self._loaded is not None
 
     @property
     def model(self) -> Model | None:
@@ -109,9 +139,14 @@ class InferenceEngine:
         return len(self._loaded.model.outputs) if self._loaded else 0
 
     def input(self, number: int) -> memoryview:
-        """Return the bytes of an input tensor, written before `invoke`; IndexError where there is none."""
+        """Return the bytes of an input tensor: `invoke` runs on what is there, and may overwrite it.
+
+        IndexError where there is none.
+        """
         if self._loaded is None:
             raise IndexError(f"no input {number}: no model is loaded")
+        if number >= self.input_count:  # there may be one more: the parameters
+            raise IndexError(f"no input {number}: the model has {self.input_count}")
         return self._loaded.runner.input(number)
 
     def output(self, number: int) -> memoryview:
@@ -134,6 +169,11 @@ class InferenceEngine:
         """How long this host took for the last run, None before the first; says nothing about the device."""
         return self._host_seconds
 
+    @property
+    def parameter_traffic(self) -> ParameterTraffic:
+        """What the last run read of the parameters in flash; nothing before the first."""
+        return self._parameter_traffic
+
     async def load_model(self, model: bytes, memory: ModelMemory) -> None:
         """Load a model file as if it were put in `memory`, in place of the one before.
 
@@ -146,19 +186,23 @@ class InferenceEngine:
         memory_map = place_model(
             len(model), arena_need(parsed), self.arena_bytes, self.external_bytes, memory
         )
+        loads = parameter_loads(parsed)
+        if loads and self._parameters is None:
+            raise ModelError(f"{len(loads)} operators load parameters from flash: the engine has none")
         runner = self._make_runner(self._log)
         try:
-            await runner.load(model)
-            _check_layout(parsed, runner.layout)
+            await runner.load(model, memory_map.tensor_arena.size)
+            _check_layout(parsed, parameter_bytes(loads), runner.layout)
         except BaseException:
             await _close(runner)
             raise
-        self._loaded = _Loaded(parsed, memory_map, runner, self._device.estimate(parsed))
+        self._loaded = _Loaded(parsed, memory_map, runner, self._device.estimate(parsed), loads)
 
     async def unload_model(self) -> None:
         """Forget the model, if there is one."""
         loaded, self._loaded = self._loaded, None
         self._host_seconds = None
+        self._parameter_traffic = ParameterTraffic()
         if loaded is not None:
             await _close(loaded.runner)
 
@@ -170,13 +214,21 @@ class InferenceEngine:
         """
         if self._loaded is None:
             raise InvokeError("no model is loaded")
+        await self._load_parameters(self._loaded)
         start = time.perf_counter()
         await self._loaded.runner.invoke()
         self._host_seconds = time.perf_counter() - start
 
+    async def _load_parameters(self, loaded: _Loaded) -> None:
+        """Give the interpreter what its operators load from flash: on the device, while the model runs."""
+        if self._parameters is not None and loaded.parameter_loads:
+            memory = loaded.runner.input(len(loaded.model.inputs))
+            await read_parameters(loaded.parameter_loads, self._parameters, memory)
+            self._parameter_traffic = ParameterTraffic.of(loaded.parameter_loads)
+
     async def reset_variables(self) -> None:
         """Give what the model keeps from run to run its first value; inputs and outputs stay as they are."""
-        if self._loaded is not None and any(tensor.is_variable for tensor in self._loaded.model.tensors):
+        if self._loaded is not None and self._loaded.model.has_variables:
             await self._loaded.runner.reset_variables()
 
     def print_profiler_summary(self) -> str:
@@ -203,9 +255,18 @@ def _parse(model: bytes) -> Model:
         raise ModelError(str(error)) from error
 
 
-def _check_layout(model: Model, layout: TensorLayout) -> None:
-    """Raise ModelError where the interpreter sees tensors of other sizes than the file, and so the device."""
-    _check_sizes("input", model.input_tensors, layout.inputs)
+def _check_layout(model: Model, parameters: int, layout: TensorLayout) -> None:
+    """Raise ModelError where the interpreter sees tensors of other sizes than the file, and so the device.
+
+    An interpreter of models with `parameters` bytes in flash has them as its last input.
+    """
+    inputs = layout.inputs
+    if parameters:
+        *first, last = inputs or (0,)
+        if last != parameters:
+            raise ModelError(f"the operators load {parameters} bytes from flash, the interpreter has {last}")
+        inputs = tuple(first)
+    _check_sizes("input", model.input_tensors, inputs)
     _check_sizes("output", model.output_tensors, layout.outputs)
 
 

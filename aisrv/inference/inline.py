@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 import trio
 
-from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference.errors import InvokeError, LoadResult, ModelError
 from aisrv.inference.interpreter import (
+    DEFAULT_KIND,
     Interpreter,
     TensorLayout,
     create_interpreter,
@@ -25,11 +26,12 @@ class InlineInterpreter:
     The checkpoint comes first: a call that is cancelled has done nothing.
     """
 
-    def __init__(self, kind: str = "tflite") -> None:
+    def __init__(self, kind: str = DEFAULT_KIND) -> None:
         """Make one that is not loaded; ValueError for an unknown kind."""
         self._spec = interpreter_spec(kind)
         self._interpreter: Interpreter | None = None
         self._model = b""
+        self._arena_bytes = 0
         self._layout = TensorLayout((), ())
         self._inputs: list[memoryview] = []
         self._outputs: list[memoryview] = []
@@ -40,25 +42,27 @@ class InlineInterpreter:
         return self._layout
 
     def input(self, number: int) -> memoryview:
-        """Return the memory of an input; what is written to it is what the next `invoke` runs on."""
+        """Return the memory of an input: `invoke` starts from it, and leaves there what the run does."""
         return self._inputs[number][:]
 
     def output(self, number: int) -> memoryview:
         """Return the memory of an output: zeros until the first `invoke`, then the result of the last."""
         return self._outputs[number][:]
 
-    async def load(self, model: bytes) -> None:
+    async def load(self, model: bytes, arena_bytes: int) -> None:
         """Load a model; ModelError with the reason, and nothing is left."""
         await trio.lowlevel.checkpoint()
         self._release()
         try:
             interpreter = create_interpreter(self._spec)
-            self._layout = interpreter.load(model)
+            self._layout = interpreter.load(model, arena_bytes)
         except Exception as error:
-            raise ModelError(f"loading the model: {describe(error)}") from error
+            result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
+            raise ModelError(f"loading the model: {describe(error)}", result) from error
         self._inputs, self._outputs = self._layout.views(memoryview(bytearray(self._layout.nbytes)))
         self._interpreter = interpreter
         self._model = model
+        self._arena_bytes = arena_bytes
 
     async def invoke(self) -> None:
         """Run the model once on the inputs as they are; InvokeError with the reason."""
@@ -75,7 +79,7 @@ class InlineInterpreter:
         await trio.lowlevel.checkpoint()
         if self._interpreter is not None:
             self._interpreter = create_interpreter(self._spec)
-            self._interpreter.load(self._model)
+            self._interpreter.load(self._model, self._arena_bytes)
 
     async def close(self) -> None:
         """Forget the model. Views of its tensors stay readable."""
@@ -89,6 +93,6 @@ class InlineInterpreter:
         self._inputs, self._outputs = [], []
 
 
-def inline(_log: Callable[[str], None], *, kind: str = "tflite") -> InlineInterpreter:
+def inline(_log: Callable[[str], None], *, kind: str = DEFAULT_KIND) -> InlineInterpreter:
     """Make a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
     return InlineInterpreter(kind)

@@ -9,6 +9,8 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, Self, cast
 
+from aisrv.inference.errors import InferenceError
+
 ALIGNMENT: Final = 64
 """Bytes to which the start of a tensor is rounded up in memory that holds several."""
 
@@ -57,12 +59,11 @@ class Interpreter(Protocol):
     """One model in one interpreter. Calls are synchronous; any of them may raise whatever the binding does.
 
     An interpreter is made with no arguments, loads once, and is then invoked any number of times: all
-    inputs are set before each `invoke`, all outputs are read after it. So it does not matter whether an
-    interpreter leaves its inputs alone.
+    inputs are set before each `invoke`, and all tensors are read after it.
     """
 
-    def load(self, model: bytes) -> TensorLayout:
-        """Load a model file and allocate its tensors."""
+    def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
+        """Load a model file and allocate its tensors, in an arena of `arena_bytes` if it has one."""
 
     def set_input(self, number: int, data: memoryview) -> None:
         """Copy the bytes of one input in."""
@@ -70,12 +71,30 @@ class Interpreter(Protocol):
     def invoke(self) -> None:
         """Run the model once."""
 
+    def get_input(self, number: int, into: memoryview) -> None:
+        """Copy out what the run left of one input; nothing to do where runs leave inputs as they were."""
+
     def get_output(self, number: int, into: memoryview) -> None:
         """Copy the bytes of one output out."""
 
 
-INTERPRETERS: Final = {"tflite": "aisrv.inference.tflite:TfliteInterpreter"}
+DEFAULT_KIND: Final = "tflite"
+
+INTERPRETERS: Final = {
+    "tflite": "aisrv.inference.tflite:TfliteInterpreter",
+    "litert": "aisrv.inference.litert:LitertInterpreter",
+    "tflm": "aisrv.inference.tflm:TflmInterpreter",
+    "xcore": "aisrv.inference.xcore:XcoreInterpreter",
+}
 """Where the interpreters are, by kind: "module:class", imported by the process that runs one."""
+
+
+class MissingPackageError(ImportError):
+    """A package that an interpreter needs and that is not installed."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        """Name the package, and the extra of this project that brings it."""
+        super().__init__(f'{package} is not installed: pip install "aisrv[{extra}]"')
 
 
 def interpreter_spec(kind: str) -> str:
@@ -93,15 +112,19 @@ def create_interpreter(spec: str) -> Interpreter:
 
 
 def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:
-    """Set all inputs, invoke, and read all outputs."""
+    """Set all inputs, invoke, and read all tensors; where `invoke` raises, they stay as they are."""
     for number, data in enumerate(inputs):
         interpreter.set_input(number, data)
     interpreter.invoke()
+    for number, into in enumerate(inputs):
+        interpreter.get_input(number, into)
     for number, into in enumerate(outputs):
         interpreter.get_output(number, into)
 
 
 def describe(error: Exception) -> str:
-    """Tell what a binding raised: its type and text, of which bindings often leave one out."""
+    """Tell what was raised: our own text, or a binding's type and text, of which it often leaves one out."""
     text = str(error).strip()
+    if isinstance(error, (InferenceError, MissingPackageError)):
+        return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,29 +1,32 @@
 """An interpreter in a process of its own: one that dies, hangs or eats memory is an error, and no more.
 
-The parent's side of `worker.py`. Tensors are in memory that both processes share, so that only requests
-cross the socket. What the worker prints goes to a file in memory, which outlives the worker and needs no
-reader while it runs. Source: "Inference engines", section Isolation.
+Tensors are in memory that both processes share, so that only requests cross the socket. Source: "Inference
+engines", section Isolation.
 """
 
 import fcntl
 import mmap
 import os
 import signal
-import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 import trio
 
-import aisrv
-from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import TensorLayout, interpreter_spec
-from aisrv.inference.worker import FAILED, INVOKE, MAP, MESSAGE_LIMIT, OUTPUT_LIMIT, Startup
+from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.interpreter import DEFAULT_KIND, TensorLayout, interpreter_spec
+from aisrv.inference.tflm_shortage import load_error
+from aisrv.inference.worker import FAILED, INVOKE, MAP, LoadRequest
+from aisrv.inference.worker_process import (
+    Ending,
+    WorkerKind,
+    WorkerProcess,
+    WorkerSource,
+    memory_file,
+    new_worker,
+)
 
 LogSink = Callable[[str], None]
 """Takes text for a debug log: one line or several."""
@@ -35,8 +38,9 @@ class Limits:
 
     memory_bytes: int = 1 << 30
     load_seconds: float = 30.0
-    """From the start of the process until the model is loaded."""
+    """From the start of the process, or from the request where a process was waiting, until the reply."""
     invoke_seconds: float = 60.0
+    """Above 0; infinity is no limit."""
 
 
 class IsolatedInterpreter:
@@ -48,13 +52,20 @@ class IsolatedInterpreter:
     interpreter itself reports leaves the worker alive.
     """
 
-    def __init__(self, log: LogSink, kind: str = "tflite", limits: Limits | None = None) -> None:
+    def __init__(
+        self,
+        log: LogSink,
+        kind: str = DEFAULT_KIND,
+        limits: Limits | None = None,
+        workers: WorkerSource = new_worker,
+    ) -> None:
         """Make one that is not loaded; `log` gets what the worker prints. ValueError for an unknown kind."""
-        self._spec = interpreter_spec(kind)
         self._limits = limits or Limits()
+        self._kind = WorkerKind(interpreter_spec(kind), self._limits.memory_bytes)
+        self._workers = workers
         self._log = log
         self._files: _SharedFiles | None = None
-        self._worker: _Worker | None = None
+        self._worker: WorkerProcess | None = None
         self._layout = TensorLayout((), ())
         self._inputs: list[memoryview] = []
         self._outputs: list[memoryview] = []
@@ -70,24 +81,27 @@ class IsolatedInterpreter:
         return None if self._worker is None else self._worker.pid
 
     def input(self, number: int) -> memoryview:
-        """Return the memory of an input; what is written to it is what the next `invoke` runs on."""
+        """Return the memory of an input: `invoke` starts from it, and leaves there what the run does."""
         return self._inputs[number][:]
 
     def output(self, number: int) -> memoryview:
         """Return the memory of an output: zeros until the first `invoke`, then the result of the last."""
         return self._outputs[number][:]
 
-    async def load(self, model: bytes) -> None:
-        """Start a worker and load a model into it; ModelError with the reason, and nothing is left."""
+    async def load(self, model: bytes, arena_bytes: int) -> None:
+        """Load a model into a worker; ModelError with the reason, and nothing is left."""
         self._release()
         try:
-            self._files = _SharedFiles(model)
+            self._files = _SharedFiles(model, arena_bytes, self._limits.invoke_seconds)
             layout = await self._start(self._files)
             memory = self._files.map_tensors(self._check_size(layout))
-            await self._perform("mapping the tensors", self._limits.load_seconds, MAP)
-        except (_WorkerFailure, OSError) as failure:
+            await self._load_step("mapping the tensors", MAP)
+        except _WorkerFailure as failure:
             self._release()
-            raise ModelError(str(failure)) from None
+            raise load_error(str(failure), failure.load_result, failure.printed) from None
+        except OSError as error:
+            self._release()
+            raise ModelError(str(error)) from None
         except BaseException:
             self._release()
             raise
@@ -101,7 +115,7 @@ class IsolatedInterpreter:
         try:
             if self._worker is None:
                 await self._restart(self._files)
-            await self._perform("running the model", self._limits.invoke_seconds, INVOKE)
+            await self._ask("running the model", INVOKE)
         except (_WorkerFailure, OSError) as failure:
             raise InvokeError(str(failure)) from None
 
@@ -116,11 +130,12 @@ class IsolatedInterpreter:
         await trio.lowlevel.checkpoint()
 
     async def _start(self, files: "_SharedFiles") -> TensorLayout:
-        try:
-            self._worker = _Worker(self._spec, self._limits.memory_bytes, files)
-        except OSError as error:
-            raise _WorkerFailure(f"starting the interpreter's process: {error}") from None
-        reply = await self._perform("loading the model", self._limits.load_seconds)
+        with ExitStack() as loading:
+            try:
+                self._worker = loading.enter_context(self._workers(self._kind))
+            except OSError as error:
+                raise _WorkerFailure(f"starting the interpreter's process: {error}") from None
+            reply = await self._load_step("loading the model", files.load_request)
         try:
             return TensorLayout.from_bytes(reply)
         except ValueError as error:
@@ -130,7 +145,7 @@ class IsolatedInterpreter:
         try:
             if await self._start(files) != self._layout:
                 raise _WorkerFailure("loading the model again gave tensors of other sizes")
-            await self._perform("mapping the tensors", self._limits.load_seconds, MAP)
+            await self._load_step("mapping the tensors", MAP)
         except BaseException:
             self._stop()
             raise
@@ -140,34 +155,52 @@ class IsolatedInterpreter:
             raise _WorkerFailure(f"the tensors have {layout.nbytes:,} bytes, more than a worker may take")
         return layout.nbytes
 
-    async def _perform(self, doing: str, seconds: float, request: bytes = b"") -> bytes:
-        """Send a request, if there is one, and return the reply; without a reply the worker is stopped."""
-        assert self._worker is not None and self._files is not None  # noqa: S101, PT018 - the caller saw to it
-        reply = b""
+    async def _load_step(self, doing: str, request: bytes | LoadRequest) -> bytes:
+        """Have the worker do something that must not take longer than a load, as `_ask` does."""
+        seconds = self._limits.load_seconds
+        with trio.move_on_after(seconds):
+            return await self._ask(doing, request)
+        raise _WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
+
+    async def _ask(self, doing: str, request: bytes | LoadRequest) -> bytes:
+        """Send a request and return the reply; a worker that does not reply is stopped."""
+        worker = self._worker
+        assert worker is not None  # noqa: S101 - the caller saw to it
+        await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            await trio.lowlevel.checkpoint_if_cancelled()
-            with trio.move_on_after(seconds) as limit:
-                reply = await self._worker.exchange(request)
+            reply = await worker.exchange(request)
         except BaseException:
             self._stop()
             raise
-        finally:
-            printed = self._files.take_output()
-            if printed:
-                self._log(printed)
         if not reply:
-            end = self._stop()
-            if limit.cancelled_caught:
-                end = f"took more than {seconds:g} s and was stopped"
-            raise _WorkerFailure(f"{doing}: the interpreter {end}{_last_words(printed)}")
+            ending = self._stop()
+            raise _WorkerFailure(
+                f"{doing}: the interpreter {self._describe(ending)}{_last_words(ending.printed)}",
+                printed=ending.printed,
+            )
+        printed = worker.take_output()
+        if printed:
+            self._log(printed)
         if reply.startswith(FAILED):
-            raise _WorkerFailure(f"{doing}: {reply[1:].decode(errors='replace')}")
+            raise _WorkerFailure(
+                f"{doing}: {reply[2:].decode(errors='replace')}", LoadResult(reply[1]), printed
+            )
         return reply[1:]
 
-    def _stop(self) -> str:
-        """Kill the worker if it is still alive, and tell how it ended."""
+    def _describe(self, ending: Ending) -> str:
+        if ending.status == -signal.SIGALRM:
+            return _too_long(self._limits.invoke_seconds)
+        return str(ending)
+
+    def _stop(self) -> Ending:
+        """Kill the worker if it is still alive, and log what it printed last."""
         worker, self._worker = self._worker, None
-        return "" if worker is None else worker.stop()
+        if worker is None:
+            return Ending(0, "")
+        ending = worker.stop()
+        if ending.printed:
+            self._log(ending.printed)
+        return ending
 
     def _release(self) -> None:
         self._stop()
@@ -178,7 +211,7 @@ class IsolatedInterpreter:
         self._inputs, self._outputs = [], []
 
 
-def isolated(log: LogSink, *, kind: str = "tflite", limits: Limits | None = None) -> IsolatedInterpreter:
+def isolated(log: LogSink, *, kind: str = DEFAULT_KIND, limits: Limits | None = None) -> IsolatedInterpreter:
     """Make a runner for `InferenceEngine` that gives each model a process of its own."""
     return IsolatedInterpreter(log, kind, limits)
 
@@ -186,38 +219,33 @@ def isolated(log: LogSink, *, kind: str = "tflite", limits: Limits | None = None
 class _WorkerFailure(Exception):
     """A worker that reported an error, died, or ran out of time; the text says which."""
 
+    def __init__(self, text: str, load_result: LoadResult = LoadResult.OTHER, printed: str = "") -> None:
+        super().__init__(text)
+        self.load_result = load_result
+        self.printed = printed
+
 
 class _SharedFiles:
-    """The files in memory that a worker inherits: the model, its tensors, and what the worker prints."""
+    """The files in memory that a worker gets: the model, and its tensors."""
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, arena_bytes: int, invoke_seconds: float) -> None:
         with ExitStack() as undo:
-            self.model = _memory_file("model", undo)
-            self.tensors = _memory_file("tensors", undo)
-            self.output = _memory_file("output", undo)
-            with open(self.model, "wb", closefd=False) as file:
+            model_file = memory_file("model", undo)
+            self._tensors = memory_file("tensors", undo)
+            with open(model_file, "wb", closefd=False) as file:
                 file.write(model)
             # A restarted worker gets the model as it was.
-            fcntl.fcntl(self.model, fcntl.F_ADD_SEALS, _FIXED_SIZE | fcntl.F_SEAL_WRITE)
-            fcntl.fcntl(self.output, fcntl.F_SETFL, os.O_APPEND)
+            fcntl.fcntl(model_file, fcntl.F_ADD_SEALS, _FIXED_SIZE | fcntl.F_SEAL_WRITE)
+            self.load_request: Final = LoadRequest(arena_bytes, invoke_seconds, model_file, self._tensors)
             self._closing = undo.pop_all()
 
     def map_tensors(self, size: int) -> memoryview:
         """Give the tensors' memory its size in bytes, for good, and return it."""
         size = max(size, 1)  # memory of no bytes cannot be mapped
-        os.ftruncate(self.tensors, size)
+        os.ftruncate(self._tensors, size)
         # A worker that shrank it would take the parent down at the next access.
-        fcntl.fcntl(self.tensors, fcntl.F_ADD_SEALS, _FIXED_SIZE)
-        return memoryview(mmap.mmap(self.tensors, size))
-
-    def take_output(self) -> str:
-        """Return what the worker has printed since the last time."""
-        size = os.fstat(self.output).st_size
-        if not size:
-            return ""
-        printed = os.pread(self.output, size, 0).decode(errors="replace")
-        os.ftruncate(self.output, 0)
-        return printed if size < OUTPUT_LIMIT else f"{printed}\n(it printed more, which is lost)"
+        fcntl.fcntl(self._tensors, fcntl.F_ADD_SEALS, _FIXED_SIZE)
+        return memoryview(mmap.mmap(self._tensors, size))
 
     def close(self) -> None:
         self._closing.close()
@@ -226,75 +254,8 @@ class _SharedFiles:
 _FIXED_SIZE: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
-def _memory_file(name: str, undo: ExitStack) -> int:
-    descriptor = os.memfd_create(f"aisrv-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    undo.callback(os.close, descriptor)
-    return descriptor
-
-
-_BOOT: Final = (
-    "import sys; count = int(sys.argv[1]) + 2; sys.path[:] = sys.argv[count:]; "
-    "from aisrv.inference.worker import main; main(sys.argv[2:count])"
-)
-# No variables of Python's and no `site`, which costs 15 ms; unbuffered, so that last words are not lost.
-_FLAGS: Final = ("-I", "-S", "-u", "-c", _BOOT)
-# Interpreters run on one thread; the pool that numpy would start takes time and address space.
-_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
-
-
-class _Worker:
-    """A worker process and the control socket to it."""
-
-    def __init__(self, spec: str, memory_bytes: int, files: _SharedFiles) -> None:
-        with ExitStack() as undo:
-            control, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            undo.enter_context(control)
-            control.setblocking(False)
-            with inherited:
-                startup = Startup(
-                    inherited.fileno(), files.model, files.tensors, os.getpid(), memory_bytes, spec
-                )
-                self._process = subprocess.Popen(
-                    [sys.executable, *_FLAGS, str(len(startup)), *startup.arguments, *_search_path()],
-                    stdin=subprocess.DEVNULL,
-                    stdout=files.output,
-                    stderr=files.output,
-                    pass_fds=(startup.control, startup.model, startup.tensors),
-                    env=os.environ | _ONE_THREAD,
-                    process_group=0,  # a Ctrl-C on the terminal is not the worker's
-                )
-            undo.pop_all()
-        self._control = control
-        self.pid: Final = self._process.pid
-
-    async def exchange(self, request: bytes) -> bytes:
-        """Send a request, if it is not empty, and return the reply: empty where the worker is dead."""
-        try:
-            if request:
-                self._control.send(request)
-            await trio.lowlevel.wait_readable(self._control)
-            return self._control.recv(MESSAGE_LIMIT)
-        except ConnectionError:
-            return b""
-
-    def stop(self) -> str:
-        """Kill the process unless it is already dying, reap it, and tell how it ended."""
-        self._control.close()
-        self._process.kill()
-        status = self._process.wait()
-        return f"ended with exit status {status}" if status >= 0 else f"was killed by {_signal(-status)}"
-
-
-def _search_path() -> list[str]:
-    # Without `site` there are no import hooks, which may be how this package is found.
-    return [*sys.path, str(Path(aisrv.__file__).parent.parent)]
-
-
-def _signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+def _too_long(seconds: float) -> str:
+    return f"took more than {seconds:g} s and was stopped"
 
 
 def _last_words(printed: str, count: int = 2) -> str:

@@ -4,14 +4,30 @@ The head of the arena holds the tensors' data (`arena_plan`), the tail the inter
 (`arena_tail`), which are an estimate.
 """
 
-import enum
 from dataclasses import dataclass
 from typing import Final
 
 from aisrv.inference.arena_plan import plan_arena, round_up
 from aisrv.inference.arena_tail import estimate_tail
 from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.memory_map import MemoryMap, ModelMemory, Region
 from aisrv.tflite_model import Model
+
+__all__ = [
+    "MAX_INPUTS",
+    "MAX_OUTPUTS",
+    "MODEL_ALIGNMENT",
+    "ArenaNeed",
+    "MemoryMap",
+    "MemoryShortage",
+    "ModelMemory",
+    "Region",
+    "arena_need",
+    "check_tensor_counts",
+    "model_shortage",
+    "place_model",
+    "reserved_bytes",
+]
 
 MODEL_ALIGNMENT: Final = 4
 """Bytes to which a model in the arena is rounded up.
@@ -55,35 +71,17 @@ def check_tensor_counts(model: Model) -> None:
         )
 
 
-class ModelMemory(enum.Enum):
-    """Where the host puts a model: SET_MODEL_ARENA or SET_MODEL_EXT."""
-
-    ARENA = "arena"
-    EXT = "external memory"
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """`size` bytes from `offset` of a memory."""
-
-    memory: ModelMemory
-    offset: int
-    size: int
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryMap:
-    """Where a model and its tensors go."""
-
-    model: Region
-    tensor_arena: Region
-
-
 class MemoryShortage(ModelError):
     """A model, or its tensors, that `memory` is too small for; `needed` and `available` are in bytes."""
 
     def __init__(
-        self, what: str, memory: ModelMemory, needed: int, available: int, load_result: LoadResult
+        self,
+        what: str,
+        memory: ModelMemory,
+        needed: int,
+        available: int,
+        load_result: LoadResult,
+        advice: str = "",
     ) -> None:
         """Make the message "`what` N bytes of the memory", with what is available and missing."""
         self.memory = memory
@@ -91,7 +89,7 @@ class MemoryShortage(ModelError):
         self.available = available
         super().__init__(
             f"{what} {needed:,} bytes of the {memory.value}: "
-            f"{available:,} available, {self.missing:,} missing",
+            f"{available:,} available, {self.missing:,} missing{advice}",
             load_result,
         )
 
@@ -101,6 +99,17 @@ class MemoryShortage(ModelError):
         return self.needed - self.available
 
 
+def reserved_bytes(model_size: int, memory: ModelMemory) -> int:
+    """Tell the bytes of `memory` that a model file of `model_size` bytes takes."""
+    return round_up(model_size, MODEL_ALIGNMENT) if memory is ModelMemory.ARENA else model_size
+
+
+def model_shortage(model_size: int, available: int, memory: ModelMemory, advice: str = "") -> MemoryShortage:
+    """Make the error for a model file of which the `available` bytes of `memory` cannot hold all."""
+    needed = reserved_bytes(model_size, memory)
+    return MemoryShortage("the model needs", memory, needed, available, LoadResult.OTHER, advice)
+
+
 def place_model(
     model_size: int, need: ArenaNeed, arena_size: int, external_size: int, memory: ModelMemory
 ) -> MemoryMap:
@@ -108,28 +117,18 @@ def place_model(
 
     A model in the arena comes first, rounded up to MODEL_ALIGNMENT, and the tensor arena is what remains; a
     model in external memory leaves the arena whole. Raise MemoryShortage where model or tensors do not fit,
-    with a note where external memory would do.
+    with the advice to use external memory where that would do.
     """
-    try:
-        return _place(model_size, need, arena_size, external_size, memory)
-    except MemoryShortage as shortage:
-        if memory is ModelMemory.ARENA and model_size <= external_size and need.total <= arena_size:
-            shortage.add_note("with the model in external memory it fits")
-        raise
-
-
-def _place(
-    model_size: int, need: ArenaNeed, arena_size: int, external_size: int, memory: ModelMemory
-) -> MemoryMap:
     in_arena = memory is ModelMemory.ARENA
-    reserved = round_up(model_size, MODEL_ALIGNMENT) if in_arena else model_size
-    available = arena_size if in_arena else external_size
-    if reserved > available:
-        raise MemoryShortage("the model needs", memory, reserved, available, LoadResult.OTHER)
-    start = reserved if in_arena else 0
-    if need.total > arena_size - start:
+    fits_outside = in_arena and model_size <= external_size and need.total <= arena_size
+    advice = "; it fits with the model in external memory" if fits_outside else ""
+    reserved = reserved_bytes(model_size, memory)
+    room = arena_size if in_arena else external_size
+    if reserved > room:
+        raise model_shortage(model_size, room, memory, advice)
+    tensor_arena = arena_size - reserved if in_arena else arena_size
+    if need.total > tensor_arena:
         what = f"the tensors (head {need.head:,}, tail about {need.tail:,}) need"
-        raise MemoryShortage(
-            what, ModelMemory.ARENA, need.total, arena_size - start, LoadResult.TENSORS_DO_NOT_FIT
-        )
-    return MemoryMap(Region(memory, 0, reserved), Region(ModelMemory.ARENA, start, arena_size - start))
+        result = LoadResult.TENSORS_DO_NOT_FIT
+        raise MemoryShortage(what, ModelMemory.ARENA, need.total, tensor_arena, result, advice)
+    return MemoryMap(arena_size, external_size, memory, reserved, need.head, need.tail)

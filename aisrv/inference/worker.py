@@ -1,26 +1,33 @@
 """The process that a model runs in: some interpreters die of a bad model, and take only this process along.
 
-Inherited descriptors join it to its parent (`isolation.py`): a control socket that keeps message
-boundaries, the model file, the tensors' memory, and the captured output on descriptors 1 and 2.
+It inherits a control socket that keeps message boundaries, joined to its parent (`worker_process.py`), and a
+file in memory as descriptors 1 and 2. It imports its interpreter, which is what takes long, before it waits:
 
-    worker: layout of the tensors, or an error      the model is loaded
-    parent: MAP        worker: done                 the parent has sized the tensors' memory
-    parent: INVOKE     worker: done, or an error    any number of times; the end of the socket ends the worker
+    parent: LOAD, size of the arena, limit of a run, files of the model and of its tensors
+                             worker: layout of the tensors, or an error
+    parent: MAP              worker: done               the parent has sized the tensors' file
+    parent: INVOKE           worker: done, or an error  any number of times
 
-A reply is DONE or FAILED and then the layout, nothing, or the text of the error. Source: "Inference
-engines", section Isolation.
+The end of the socket ends the worker. A reply is DONE and then the layout, or nothing; or FAILED, the load
+result, and the text of the error. A run that takes too long is ended by an alarm of the process's own, which
+costs less than a timer of the parent's. Source: "Inference engines", section Isolation.
 """
 
 import ctypes
+import math
 import mmap
 import os
 import resource
 import signal
+import socket
+import struct
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Self
 
+from aisrv.inference.errors import LoadResult, ModelError
 from aisrv.inference.interpreter import Interpreter, TensorLayout, create_interpreter, describe, run_once
 
+LOAD: Final = b"l"
 MAP: Final = b"m"
 INVOKE: Final = b"i"
 DONE: Final = b"+"
@@ -32,14 +39,14 @@ OUTPUT_LIMIT: Final = 1 << 16
 """Bytes of captured output that fit at once; what comes on top is lost."""
 
 _PR_SET_PDEATHSIG: Final = 1
+_LOAD_NUMBERS: Final = struct.Struct("<Qd")
+_LOAD_FILES: Final = 2
 
 
 class Startup(NamedTuple):
-    """The worker's command line: descriptors, who started it, and what to run within which limit."""
+    """The worker's command line: its control socket, who started it, and what to run within which limit."""
 
     control: int
-    model: int
-    tensors: int
     parent_pid: int
     memory_bytes: int
     interpreter: str
@@ -48,8 +55,8 @@ class Startup(NamedTuple):
     def parse(cls, arguments: Sequence[str]) -> Self:
         """Read what `arguments` gives."""
         *numbers, interpreter = arguments
-        control, model, tensors, parent_pid, memory_bytes = map(int, numbers)
-        return cls(control, model, tensors, parent_pid, memory_bytes, interpreter)
+        control, parent_pid, memory_bytes = map(int, numbers)
+        return cls(control, parent_pid, memory_bytes, interpreter)
 
     @property
     def arguments(self) -> list[str]:
@@ -57,14 +64,42 @@ class Startup(NamedTuple):
         return [str(field) for field in self]
 
 
+class LoadRequest(NamedTuple):
+    """What a worker needs to load a model: sizes, limits, and descriptors of two files in memory."""
+
+    arena_bytes: int
+    invoke_seconds: float
+    """Seconds after which the kernel kills a worker that runs the model; infinity is no limit."""
+    model: int
+    tensors: int
+
+    def send(self, control: socket.socket) -> None:
+        """Send the request with its files; OSError where the worker is gone."""
+        numbers = _LOAD_NUMBERS.pack(self.arena_bytes, self.invoke_seconds)
+        socket.send_fds(control, [LOAD + numbers], [self.model, self.tensors])
+
+    @classmethod
+    def receive(cls, control: socket.socket) -> Self | None:
+        """Wait for the request; None where the parent closes its end instead."""
+        message, files, _, _ = socket.recv_fds(control, MESSAGE_LIMIT, _LOAD_FILES)
+        if not message:
+            return None
+        arena_bytes, invoke_seconds = _LOAD_NUMBERS.unpack(message[len(LOAD) :])
+        return cls(arena_bytes, invoke_seconds, *files)
+
+
 def main(arguments: Sequence[str]) -> None:
     """Serve one model; `arguments` are those of `Startup`."""
     startup = Startup.parse(arguments)
     _die_with(startup.parent_pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+    # The parent may have ignored or blocked the alarm, which is inherited.
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     _limit(resource.RLIMIT_CORE, 0)
     _limit(resource.RLIMIT_AS, startup.memory_bytes)
-    serve(startup)
+    serve(socket.socket(fileno=startup.control), startup.interpreter)
+    os._exit(0)  # nothing to tidy up, and an interpreter may crash when it is taken down
 
 
 def _die_with(parent_pid: int) -> None:
@@ -81,43 +116,56 @@ def _limit(kind: int, value: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def serve(startup: Startup) -> None:
-    """Load the model, then answer requests until the socket ends."""
+def serve(control: socket.socket, spec: str) -> None:
+    """Load the model that the parent sends, then answer requests until the socket ends."""
+    interpreter: Interpreter | None = None
     try:
-        session = _Session(create_interpreter(startup.interpreter), startup)
+        interpreter = create_interpreter(spec)
     except Exception as error:
-        os.write(startup.control, failure(error))
-        return
+        reply = failure(error)
     _limit(resource.RLIMIT_FSIZE, OUTPUT_LIMIT)  # not before: importing may write compiled modules
-    os.write(startup.control, answer(session.load))
+    request = LoadRequest.receive(control)
+    if request is None:
+        return
+    if interpreter is None:
+        control.send(reply)
+        return
+    session = _Session(interpreter, request)
+    control.send(answer(session.load))
     handlers = {MAP: session.map_tensors, INVOKE: session.invoke}
-    while request := os.read(startup.control, MESSAGE_LIMIT):
-        os.write(startup.control, answer(handlers[request]))
-    os._exit(0)  # nothing to tidy up, and an interpreter may crash when it is taken down
+    while message := control.recv(MESSAGE_LIMIT):
+        control.send(answer(handlers[message]))
 
 
 class _Session:
     """One model in its interpreter, and the memory of its tensors."""
 
-    def __init__(self, interpreter: Interpreter, startup: Startup) -> None:
+    def __init__(self, interpreter: Interpreter, request: LoadRequest) -> None:
         self._interpreter = interpreter
-        self._startup = startup
+        self._request = request
+        seconds = request.invoke_seconds
+        self._alarm = seconds if math.isfinite(seconds) else 0.0  # 0 sets none
         self._layout = TensorLayout((), ())
         self._inputs: Sequence[memoryview] = ()
         self._outputs: Sequence[memoryview] = ()
 
     def load(self) -> bytes:
-        model = self._startup.model
-        self._layout = self._interpreter.load(os.pread(model, os.fstat(model).st_size, 0))
+        model = self._request.model
+        data = os.pread(model, os.fstat(model).st_size, 0)
+        self._layout = self._interpreter.load(data, self._request.arena_bytes)
         return bytes(self._layout)
 
     def map_tensors(self) -> bytes:
-        memory = mmap.mmap(self._startup.tensors, os.fstat(self._startup.tensors).st_size)
+        memory = mmap.mmap(self._request.tensors, os.fstat(self._request.tensors).st_size)
         self._inputs, self._outputs = self._layout.views(memoryview(memory))
         return b""
 
     def invoke(self) -> bytes:
-        run_once(self._interpreter, self._inputs, self._outputs)
+        signal.setitimer(signal.ITIMER_REAL, self._alarm)
+        try:
+            run_once(self._interpreter, self._inputs, self._outputs)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
         return b""
 
 
@@ -131,4 +179,6 @@ def answer(handler: Callable[[], bytes]) -> bytes:
 
 def failure(error: Exception) -> bytes:
     """Give the reply that says what was raised."""
-    return (FAILED + describe(error).encode(errors="backslashreplace"))[:MESSAGE_LIMIT]
+    result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
+    text = describe(error).encode(errors="backslashreplace")
+    return (FAILED + bytes([result]) + text)[:MESSAGE_LIMIT]

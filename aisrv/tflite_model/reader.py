@@ -194,4 +194,5 @@ def _operator(index: int, table: Table, codes: list[_Code], tensor_count: int) -
         outputs=_indices(table, 2, table.where, tensor_count),
         options=Options() if code.is_custom else read_options(table, code.name),
         is_custom=code.is_custom,
+        custom_options=table.read(5, 1, "custom options") if code.is_custom else b"",
     )

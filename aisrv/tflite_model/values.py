@@ -133,6 +133,8 @@ class Operator:
     outputs: tuple[int, ...]
     options: Options = Options()
     is_custom: bool = False
+    custom_options: bytes = b""
+    """The options of a custom operator, in whatever form its kernel reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +173,13 @@ class Model:
     def output_tensors(self) -> tuple[Tensor, ...]:
         """The model's outputs in the order in which the device numbers them."""
         return tuple(self.tensors[index] for index in self.outputs)
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether it keeps anything from run to run: variable tensors, or resources that operators assign."""
+        return any(tensor.is_variable for tensor in self.tensors) or any(
+            operator.name == "VAR_HANDLE" for operator in self.operators
+        )
 
     @property
     def input_bytes(self) -> int:

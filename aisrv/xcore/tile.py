@@ -59,6 +59,7 @@ class Tile:
         self.number: Final = number
         self.memory: Final = Memory(self)
         self._cores = _Pool(self, "logical cores", CORES)
+        self._taken: dict[int, Core] = {}
         self._chanends = _Pool(self, "channel ends", CHANENDS)
         self._timers = _Pool(self, "timers", TIMERS)
         self._locks = _Pool(self, "locks", LOCKS)
@@ -67,6 +68,11 @@ class Tile:
     def cores_in_use(self) -> int:
         """Cores that run a task or are set aside."""
         return len(self._cores)
+
+    @property
+    def cores(self) -> tuple[Core, ...]:
+        """Those cores, by number; one that a trap halted is still among them."""
+        return tuple(self._taken[number] for number in sorted(self._taken))
 
     @property
     def chanends_in_use(self) -> int:
@@ -91,11 +97,14 @@ class Tile:
 
     def reserve_core(self, name: str) -> Core:
         """Set a core aside for hardware support that needs no task here, such as XUD."""
-        return Core(self, self._cores.take(), name)
+        core = Core(self, self._cores.take(), name)
+        self._taken[core.number] = core
+        return core
 
     def release_core(self, core: Core) -> None:
         """Take a core back whose task has ended."""
         self._cores.give_back(core.number)
+        self._taken.pop(core.number, None)
 
     def allocate_chanend(self) -> ChanEnd:
         """Allocate the lowest free channel end (`getr`); the 33rd traps with ILLEGAL_RESOURCE."""

@@ -55,12 +55,12 @@ def list_command(settings: Settings) -> None:
 )
 @pass_settings
 def info(settings: Settings) -> None:
-    """Show the server's ID, status, hardware and the sizes of the loaded model."""
-    from host_tools import report
+    """Show the server's ID, status, hardware, the sizes of the loaded model, and what memory it takes."""
+    from host_tools import memory_report, report
 
     with settings.connect() as server:
         identity, status, spec = server.id, server.status(), server.spec()
-        booted = server.boot_report()
+        booted, memory = server.boot_report(), server.memory_map()
     bits = [bit.name for bit in status]
     boot = _boot_report(booted) if booted else None
     data = {
@@ -68,6 +68,7 @@ def info(settings: Settings) -> None:
         "engine": settings.engine,
         "status": bits,
         "spec": asdict(spec),
+        "memory": None if memory is None else memory_report.memory_data(memory),
         "boot": None if boot is None else {**asdict(boot), "text": str(boot)},
     }
     loaded = spec.input_bytes or spec.output_bytes
@@ -88,7 +89,13 @@ def info(settings: Settings) -> None:
     }
     if boot is not None:
         pairs["booted"] = str(boot)
-    settings.answer(data, lambda: report.show_pairs(pairs))
+
+    def show() -> None:
+        report.show_pairs(pairs)
+        if memory is not None:
+            memory_report.show_memory(memory)
+
+    settings.answer(data, show)
 
 
 def _boot_report(data: bytes) -> BootReport:

@@ -28,7 +28,7 @@ class SharedMemory:
     timings: bytes = b""
     """Of the last inference, one word for each operator; empty since a model was set."""
     output: bytes = b""
-    """Output tensor 0 of the last inference, or the sensor frame since an acquisition."""
+    """Output tensor 0 of the last inference, a stream's too, or the sensor frame since an acquisition."""
     debug_log: bytes = b""
     """As it was after the last failure."""
     block: bytes = b""

@@ -7,18 +7,19 @@ It passes blocks on as they come, and keeps the shared memory up to date with wh
 import logging
 from typing import Final
 
-from aisrv.engine_channel import MODEL_CHANGED, get_command, set_command
+from aisrv.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, get_command, set_command
 from aisrv.protocol import Command, Spec, Status
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.select import Case, Event, Selection
-from aisrv.xcore.tokens import Control
+from aisrv.xcore.tokens import WORD_BYTES, Control
 from phy.spi.destination import Destination, EngineSet, Nowhere
 from phy.spi.memory import BLOCK_SIZE, SharedMemory
 
 logger = logging.getLogger(__name__)
 
 _MODELS: Final = frozenset((Command.SET_MODEL_ARENA, Command.SET_MODEL_EXT))
+_REGION_BYTES: Final = 12
 
 
 class SpiBuffer:
@@ -46,9 +47,11 @@ class SpiBuffer:
         }
         self._set: int | None = None  # command of the set in progress
         self._errors = Status.OKAY  # of the action in hand
+        self._sensor_bytes = b""  # the spec's word that the engine's lacks
 
     async def run(self) -> None:
         """Serve the slave and the engine's news for ever."""
+        self._sensor_bytes = await self._fetch(Command.GET_SENSOR_TENSOR_LENGTH)
         await self._refresh_spec()
         self._memory.server_id = await self._fetch(Command.GET_ID)
         self._memory.boot_report = await self._fetch(Command.GET_BOOT)
@@ -60,7 +63,7 @@ class SpiBuffer:
             if await something.wait() is self._slave:
                 await self._carry_out(await self._slave.inuint())
             else:
-                await self._refresh_spec()
+                await self._take_news()
 
     async def _carry_out(self, command: int) -> None:
         if self._set is not None and command != self._set:
@@ -91,7 +94,7 @@ class SpiBuffer:
         self._set = None
         await self._note(await destination.end(block))
         if command in _MODELS:
-            await self._refresh_spec()  # a failure too changes it: no model is left
+            await self._take_news(MODEL_CHANGED)  # a failure too changes it: no model is left
 
     async def _abandon(self, reason: str) -> None:
         assert self._set is not None  # noqa: S101 - for the type checker
@@ -100,8 +103,10 @@ class SpiBuffer:
         await self._destinations[command].abandon()
 
     async def _infer(self) -> None:
-        if await self._start(Command.START_INFER, b""):
-            return
+        if not await self._start(Command.START_INFER, b""):
+            await self._refresh_results()
+
+    async def _refresh_results(self) -> None:
         # A question about a tensor that is not there would count as an error of the engine's.
         has_output = self._memory.spec.output_bytes
         self._memory.output = await self._fetch(Command.GET_OUTPUT_TENSOR) if has_output else b""
@@ -113,25 +118,34 @@ class SpiBuffer:
             await self._note(Status.ERROR_BAD_CMD)
             return
         self._memory.status |= Status.SENSING
-        region = block if any(block) else b""  # zeros are padding
+        region = block if any(block[_REGION_BYTES:]) else block[:_REGION_BYTES]  # zeros are padding
+        if not any(region):
+            region = b""
         if not await self._start(Command.START_ACQUIRE_SINGLE, region):
             self._memory.output = await self._fetch(Command.GET_SENSOR_TENSOR)
 
     async def _start(self, command: Command, data: bytes) -> Status:
         status = await set_command(self._engine, command, 0, data)
-        if self._changes is not None and self._changes.ready:
-            await self._refresh_spec()  # first, as it empties the results: those to come are of the new model
+        await self._take_news()  # first, as it may empty the results: those to come are of the new model
         return await self._note(status)
 
     async def _refresh_spec(self) -> None:
-        """Fetch the spec of a model that is new; results of the one before are none of its."""
-        if self._changes is not None and self._changes.ready:
-            await self._changes.chkct(MODEL_CHANGED)
-            await self._changes.outct(Control.ACK)
+        """Fetch the spec of a model that may be new; results of the one before are none of its."""
         self._memory.output = self._memory.timings = b""
         words = await self._fetch(Command.GET_SPEC)
         if words:
-            self._memory.spec = Spec.from_bytes(words + bytes(4))  # no sensor
+            self._memory.spec = Spec.from_bytes(words + self._sensor_bytes.ljust(WORD_BYTES, b"\0"))
+
+    async def _take_news(self, *known: int) -> None:
+        """Acknowledge all that the engine has told, then fetch what has changed by that and as is known."""
+        news = set(known)
+        while self._changes is not None and self._changes.ready:
+            news.add(await self._changes.inct())
+            await self._changes.outct(Control.ACK)
+        if MODEL_CHANGED in news:
+            await self._refresh_spec()
+        if OUTPUT_CHANGED in news:
+            await self._refresh_results()
 
     async def _fetch(self, command: int) -> bytes:
         status, data = await get_command(self._engine, command)
@@ -159,7 +173,7 @@ async def spi_buffer(
     """Serve one slave and one engine for ever.
 
     `slave` is the other end of the slave's channel, `engine` a client's end of the engine's. On `changes` the
-    engine sends MODEL_CHANGED before it takes its next command, and no second one before the ACK; without it
-    no other client may set models. `server` takes SET_SERVER.
+    engine sends MODEL_CHANGED and OUTPUT_CHANGED before it takes its next command, and no second one of a
+    kind before the ACK; without it no other client may set models or stream. `server` takes SET_SERVER.
     """
     await SpiBuffer(node, memory, slave, engine, changes, server).run()

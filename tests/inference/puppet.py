@@ -13,15 +13,22 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aisrv.inference.interpreter import TensorLayout
+from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.inference.interpreter import MissingPackageError, TensorLayout
 
 KIND = "tests.inference.puppet:Puppet"
 NAME_BYTES = 16
 LAYOUT = TensorLayout((NAME_BYTES,), (1,))
 FLOOD = 1 << 20
+TFLM_LINES = b"Failed to resize buffer. Requested: 1192, available 32, missing: 1160\nand so on\n"
 
 
 def _raise(error: Exception) -> None:
+    raise error
+
+
+def _print_and_raise(lines: bytes, error: Exception) -> None:
+    os.write(2, lines)
     raise error
 
 
@@ -33,6 +40,11 @@ _nothing: list[int] = []
 
 ACTIONS: Mapping[str, Callable[[], object]] = {
     "": lambda: None,
+    "overwrite": lambda: None,
+    "last": lambda: None,
+    "tflm": lambda: _print_and_raise(TFLM_LINES, RuntimeError("no")),
+    "refuse": lambda: _raise(ModelError("too many", LoadResult.TOO_MANY_INPUTS)),
+    "missing": lambda: _raise(MissingPackageError("such-a-package", "such")),
     "hang": signal.pause,
     "exit 3": lambda: os._exit(3),
     "segfault": lambda: ctypes.string_at(0),
@@ -66,9 +78,11 @@ class Puppet:
         self._action = ""
         self._runs = 0
 
-    def load(self, model: bytes) -> TensorLayout:
+    def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
         """Do what the model says."""
         name = model.decode()
+        if name == "arena":
+            raise RuntimeError(f"{arena_bytes} bytes of arena")
         if name.startswith("layout"):
             sizes = tuple(map(int, name.split()[1:]))
             return TensorLayout(sizes[:1], sizes[1:])
@@ -86,6 +100,11 @@ class Puppet:
         """Do what input 0 says."""
         ACTIONS[self._action]()
         self._runs += 1
+
+    def get_input(self, number: int, into: memoryview) -> None:
+        """Leave something else in the input, where that is the action."""
+        if self._action == "overwrite":
+            into[:] = b"something else".ljust(len(into), b"\0")
 
     def get_output(self, number: int, into: memoryview) -> None:
         """Give the number of runs."""

@@ -62,8 +62,8 @@ class IsolatedPuppet(IsolatedInterpreter):
         super().__init__(log, puppet.KIND)
         self._action = action
 
-    async def load(self, model: bytes) -> None:
-        await super().load(self._action.encode())
+    async def load(self, model: bytes, arena_bytes: int) -> None:
+        await super().load(self._action.encode(), arena_bytes)
 
 
 class Spy:

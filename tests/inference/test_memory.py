@@ -3,10 +3,8 @@
 TFLM's figures are those of its `print_allocations()`, PyPI wheel tflite_micro 0.dev20261023182759.
 """
 
-import os
 import struct
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,13 +25,12 @@ from aisrv.inference.memory import (
     Region,
     arena_need,
     check_tensor_counts,
+    model_shortage,
     place_model,
 )
 from aisrv.tflite_model import Model, Operator, Tensor, TensorType
+from tests import mlperf_tiny
 
-MODELS = Path(
-    os.environ.get("AISRV_MODELS", Path(__file__).parents[2] / "../shared/models/mlperf_tiny")
-).resolve()
 TFLM = {  # head, tail
     "ad01_int8": (768, 3216),
     "kws_ref_model": (16_000, 8272),
@@ -45,10 +42,7 @@ INT8 = writer.Quantisation.per_tensor(0.5, 0)
 
 
 def read_model(name: str) -> Model:
-    path = MODELS / f"{name}.tflite"
-    if not path.exists():
-        pytest.skip(f"the reference models are not at {MODELS}; set AISRV_MODELS")
-    return Model.from_bytes(path.read_bytes())
+    return Model.from_bytes(mlperf_tiny.model_bytes(name))
 
 
 def branches(offline_plan: bytes | None = None) -> Model:
@@ -139,9 +133,32 @@ def test_output_lives_to_the_end() -> None:
     assert [a.last for a in plan_arena(chain(16, 16, 16, 16, outputs=(1, 3))).allocations] == [1, 3, 3, 3]
 
 
-def test_output_that_nothing_computes_lives_throughout() -> None:
+def test_output_that_is_an_input_lives_throughout() -> None:
     allocation = plan_arena(chain(16, 16, outputs=(0,))).allocations[0]
     assert (allocation.first, allocation.last) == (0, 1)
+
+
+def test_output_that_nothing_computes_is_there_at_the_end() -> None:
+    model = chain(16, 16, 16)
+    allocation = plan_arena(replace(model, operators=model.operators[:1])).allocations[2]
+    assert (allocation.first, allocation.last) == (1, 1)
+
+
+def test_tensor_that_is_written_twice_lives_from_the_first_time_on() -> None:
+    model = chain(16, 16, 16)
+    again = replace(model, operators=(*model.operators, Operator(2, "LOGISTIC", (2,), (1,))))
+    assert (plan_arena(again).allocations[1].first, plan_arena(again).allocations[1].last) == (1, 3)
+
+
+def test_tensor_that_is_only_read_lives_from_the_beginning() -> None:
+    allocation = plan_arena(replace(chain(16, 16), inputs=())).allocations[0]
+    assert (allocation.first, allocation.last) == (-1, 1)
+
+
+def test_handles_of_variables_stay_outside() -> None:
+    model = chain(16, 4)
+    handle = replace(model, operators=(Operator(0, "VAR_HANDLE", (), (1,)),))
+    assert [allocation.tensor for allocation in plan_arena(handle).allocations] == [0]
 
 
 def test_tensor_that_nothing_uses_takes_its_place_all_the_same() -> None:
@@ -283,17 +300,15 @@ NEED = ArenaNeed(head=1000, tail=200)
 
 @pytest.mark.parametrize(("size", "reserved"), [(1, 4), (3, 4), (4, 4), (511, 512), (512, 512), (513, 516)])
 def test_model_in_the_arena_takes_whole_words_and_leaves_the_rest(size: int, reserved: int) -> None:
-    assert place_model(size, NEED, 4096, 0, ModelMemory.ARENA) == MemoryMap(
-        model=Region(ModelMemory.ARENA, 0, reserved),
-        tensor_arena=Region(ModelMemory.ARENA, reserved, 4096 - reserved),
-    )
+    placed = place_model(size, NEED, 4096, 0, ModelMemory.ARENA)
+    assert placed == MemoryMap(4096, 0, ModelMemory.ARENA, reserved, head_bytes=1000, tail_bytes=200)
+    assert placed.tensor_arena == Region(ModelMemory.ARENA, reserved, 4096 - reserved)
 
 
 def test_model_in_external_memory_leaves_the_arena_whole() -> None:
-    assert place_model(5001, NEED, 4096, 8192, ModelMemory.EXT) == MemoryMap(
-        model=Region(ModelMemory.EXT, 0, 5001),
-        tensor_arena=Region(ModelMemory.ARENA, 0, 4096),
-    )
+    placed = place_model(5001, NEED, 4096, 8192, ModelMemory.EXT)
+    assert placed == MemoryMap(4096, 8192, ModelMemory.EXT, 5001, head_bytes=1000, tail_bytes=200)
+    assert placed.tensor_arena == Region(ModelMemory.ARENA, 0, 4096)
 
 
 def test_model_and_tensors_may_fill_the_arena() -> None:
@@ -324,7 +339,7 @@ def test_tensors_do_not_go_to_external_memory() -> None:
 
 def test_model_larger_than_the_arena() -> None:
     with pytest.raises(MemoryShortage) as caught:
-        place_model(333_285, NEED, 200_000, 10**6, ModelMemory.ARENA)
+        place_model(333_285, NEED, 200_000, 0, ModelMemory.ARENA)
     assert str(caught.value) == (
         "the model needs 333,288 bytes of the arena: 200,000 available, 133,288 missing"
     )
@@ -339,12 +354,27 @@ def test_model_larger_than_the_external_memory() -> None:
 
 
 @pytest.mark.parametrize(
-    ("external_size", "notes"), [(800, ["with the model in external memory it fits"]), (799, [])]
+    ("arena_size", "external_size", "advised"),
+    [
+        pytest.param(1200, 800, True, id="all fits"),
+        pytest.param(1200, 799, False, id="the model lacks a byte"),
+        pytest.param(1199, 800, False, id="the tensors lack a byte"),
+        pytest.param(799, 800, False, id="neither has room in the arena"),
+    ],
 )
-def test_note_where_external_memory_would_do(external_size: int, notes: list[str]) -> None:
+def test_advice_where_external_memory_would_do(arena_size: int, external_size: int, advised: bool) -> None:
     with pytest.raises(MemoryShortage) as caught:
-        place_model(800, NEED, 1200, external_size, ModelMemory.ARENA)
-    assert getattr(caught.value, "__notes__", []) == notes
+        place_model(800, NEED, arena_size, external_size, ModelMemory.ARENA)
+    assert str(caught.value).endswith("; it fits with the model in external memory") is advised
+
+
+@pytest.mark.parametrize(("memory", "needed"), [(ModelMemory.ARENA, 804), (ModelMemory.EXT, 801)])
+def test_shortage_of_a_model_that_was_not_read_to_its_end(memory: ModelMemory, needed: int) -> None:
+    shortage = model_shortage(801, 800, memory)
+    assert str(shortage) == (
+        f"the model needs {needed} bytes of the {memory.value}: 800 available, {needed - 800} missing"
+    )
+    assert shortage.load_result is LoadResult.OTHER
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,13 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference import isolation
+from aisrv.inference.errors import InvokeError, LoadResult, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.isolation import IsolatedInterpreter, Limits
 from tests.inference import puppet
+
+ARENA = 1 << 16
 
 
 class Isolated:
@@ -27,7 +30,7 @@ class Isolated:
         self.interpreter = IsolatedInterpreter(self.printed.append, kind, limits)
 
     async def load(self, action: str = "") -> None:
-        await self.interpreter.load(action.encode())
+        await self.interpreter.load(action.encode(), ARENA)
 
     async def invoke(self, action: str = "") -> int:
         """Run the action; the number of runs of this worker."""
@@ -189,7 +192,9 @@ async def test_loads_of_all_kinds_leak_nothing() -> None:
 
 
 def test_an_unknown_kind_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match='no interpreter "tflight": there are tflite and "module:class"'):
+    with pytest.raises(
+        ValueError, match='no interpreter "tflight": there are tflite, litert, tflm, xcore and'
+    ):
         IsolatedInterpreter(print, "tflight")
 
 
@@ -241,6 +246,22 @@ async def test_sigkill_while_loading() -> None:
             os.kill(isolated.pid, signal.SIGKILL)
 
 
+async def test_sigkill_before_the_tensors_are_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizing = isolation._SharedFiles.map_tensors
+    async with open_puppet() as isolated:
+
+        def kill_and_size(files: isolation._SharedFiles, size: int) -> memoryview:
+            os.kill(isolated.pid, signal.SIGKILL)
+            return sizing(files, size)
+
+        monkeypatch.setattr(isolation._SharedFiles, "map_tensors", kill_and_size)
+        before = descriptors()
+        with pytest.raises(ModelError, match=r"^mapping the tensors: the interpreter was killed by SIGKILL$"):
+            await isolated.load()
+        assert descriptors() == before
+        assert isolated.interpreter.layout == TensorLayout((), ())
+
+
 async def test_sigkill_while_running() -> None:
     async with open_puppet() as isolated:
 
@@ -288,6 +309,47 @@ async def test_a_model_that_no_longer_loads_is_an_error_at_every_run(tmp_path: P
             assert isolated.interpreter.pid is None
 
 
+# What an interpreter is told and tells.
+
+
+async def test_the_interpreter_gets_the_size_of_the_arena() -> None:
+    assert await load_error("arena") == f"loading the model: RuntimeError: {ARENA} bytes of arena"
+
+
+async def test_an_input_is_what_the_run_left() -> None:
+    async with open_puppet() as isolated:
+        await isolated.load()
+        await isolated.invoke("last")
+        assert bytes(isolated.interpreter.input(0)) == b"last".ljust(puppet.NAME_BYTES, b"\0")
+        await isolated.invoke("overwrite")
+        assert bytes(isolated.interpreter.input(0)) == b"something else\0\0"
+
+
+async def test_a_load_result_crosses_the_process_border() -> None:
+    async with open_puppet() as isolated:
+        with pytest.raises(ModelError, match=r"^loading the model: too many$") as caught:
+            await isolated.load("refuse")
+    assert caught.value.load_result is LoadResult.TOO_MANY_INPUTS
+
+
+async def test_a_shortage_that_is_printed_is_the_load_result() -> None:
+    async with open_puppet() as isolated:
+        with pytest.raises(ModelError) as caught:
+            await isolated.load("tflm")
+    assert str(caught.value) == (
+        "loading the model: RuntimeError: no; the tensor arena is too small: "
+        "1,192 bytes needed next, 32 available, 1,160 missing"
+    )
+    assert caught.value.load_result is LoadResult.TENSORS_DO_NOT_FIT
+    assert isolated.printed == [puppet.TFLM_LINES.decode()]
+
+
+async def test_a_missing_package_names_the_extra() -> None:
+    assert await load_error("missing") == (
+        'loading the model: such-a-package is not installed: pip install "aisrv[such]"'
+    )
+
+
 # Errors that the interpreter reports.
 
 
@@ -311,7 +373,7 @@ async def test_exceptions_of_a_binding(action: str, message: str) -> None:
 
 
 async def test_a_long_error_is_cut() -> None:
-    assert await load_error("long") == "loading the model: RuntimeError: " + ("long " * 1000)[: 4095 - 14]
+    assert await load_error("long") == "loading the model: RuntimeError: " + ("long " * 1000)[: 4094 - 14]
 
 
 async def test_a_layout_that_is_too_long_is_an_error() -> None:
@@ -451,7 +513,7 @@ from aisrv.inference.isolation import IsolatedInterpreter
 async def main():
     interpreter = IsolatedInterpreter(print, {puppet.KIND!r})
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(interpreter.load, b"hang")
+        nursery.start_soon(interpreter.load, b"hang", 0)
         await wait_all_tasks_blocked()
         print(interpreter.pid, flush=True)
 

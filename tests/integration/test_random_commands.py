@@ -124,6 +124,8 @@ class Expected:
             Command.GET_OUTPUT_GPIO_THRESH: struct.pack("4b", *self.thresholds),
             Command.GET_DEBUG_LOG: None,
             Command.GET_BOOT: b"",
+            Command.GET_MEMORY: None,
+            Command.GET_SENSOR_TENSOR_LENGTH: bytes(4),
         }
         if command in always:
             return Status.OKAY, always[Command(command)]

@@ -250,6 +250,7 @@ async def test_command_of_a_set(call: Call, recorded: Recorded) -> None:
     ("call", "code", "answer", "result"),
     [
         (local.aisrv_local_get_sensor_tensor, 0x0D, b"frame", b"frame"),
+        (local.aisrv_local_get_sensor_tensor_length, 0x0C, b"\0\1\0\0", 256),
         (local.aisrv_local_get_acquire_mode, 0x0E, b"\1\0\0\0", AcquireMode.STREAM),
         (local.aisrv_local_get_timings, 0x09, struct.pack("<2I", 1, 2**32 - 1), (1, 2**32 - 1)),
         (local.aisrv_local_get_timings, 0x09, b"", ()),

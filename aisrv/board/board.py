@@ -1,0 +1,265 @@
+"""A board: a node with its engines, physical layers, flash chips and sensor, checked as a whole."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+from aisrv.board.demand import demand_of
+from aisrv.board.specs import (
+    BOOT_COMMANDS,
+    DEFAULT_SPI,
+    ENCODINGS,
+    ENGINE_KINDS,
+    KIB,
+    LARGEST_EXTERNAL,
+    LARGEST_FLASH,
+    LARGEST_INTERNAL,
+    LONGEST_SERIAL,
+    REGISTER_MODELS,
+    BoardError,
+    EngineSpec,
+    FlashSpec,
+    PortSpec,
+    SensorSpec,
+    SpiSpec,
+    UsbProtocol,
+)
+from aisrv.protocol import GPIO_COUNT
+
+LARGEST_FRAME_SIDE: Final = 0xFFFF
+"""Pixels; a region gives its edges as 16 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """A node with all that is on it. The default is one engine, with USB and SPI on tile 1.
+
+    Raises BoardError for one that cannot be built, also where its tasks need more cores or channel ends than
+    a tile has.
+    """
+
+    engines: tuple[EngineSpec, ...] = (EngineSpec(),)
+    tiles: int = 2
+    usb_tile: int = 1
+    core_clock_mhz: int = 600
+    internal_kib: int = 512
+    spi: SpiSpec | None = DEFAULT_SPI
+    flashes: tuple[FlashSpec, ...] = ()
+    serial: str | None = None
+    """USB serial number; hardware has none."""
+    protocol: UsbProtocol = UsbProtocol.AISRV
+    sensor: SensorSpec | None = None
+    ports: tuple[PortSpec, ...] = ()
+    """Ports with a use, for those who show them; nothing is driven by them."""
+    usb_port: int | None = None
+    """TCP port that `aisrv run` serves USB/IP on; None leaves that to the command."""
+    description: str = ""
+    """What it is, in a line."""
+
+    def __post_init__(self) -> None:
+        if self.tiles not in (1, 2):
+            raise BoardError(f"a node has 1 or 2 tiles, not {self.tiles}", "node", "tiles")
+        if not 1 <= len(self.engines) <= 255:
+            raise BoardError(f"a board has 1 to 255 engines, not {len(self.engines)}", "engines")
+        if self.description:
+            _check_shown("description", self.description, "description")
+        self._check_node()
+        self._check_tile("the USB layer", self.usb_tile, "usb")
+        _check_tcp_port(self.usb_port, "usb")
+        for number, engine in enumerate(self.engines):
+            self._check_engine(number, engine)
+        if self.spi is not None:
+            self._check_spi(self.spi)
+        for number, flash in enumerate(self.flashes):
+            self._check_flash(number, flash)
+        if self.sensor is not None:
+            self._check_sensor(self.sensor)
+        for number, port in enumerate(self.ports):
+            self._check_tile(f"the port {port.name!r}", port.tile, "ports", number)
+            _check_shown("location", port.location, "ports", number, "location")
+            _check_shown("name", port.name, "ports", number, "name")
+        self._check_arenas()
+        self._check_chains()
+        demand_of(self).check(self.tiles)
+
+    @property
+    def flash_kib(self) -> int:
+        """KiB of all flash chips together."""
+        return sum(flash.part.size for flash in self.flashes) // KIB
+
+    @property
+    def external_kib(self) -> int:
+        """KiB of external memory of all engines together, as the spec words can give it."""
+        return min(0xFFFF, sum(engine.external_bytes for engine in self.engines) // KIB)
+
+    @property
+    def acquiring(self) -> tuple[int, ...]:
+        """Numbers of the engines that acquire from the sensor; none where there is no sensor."""
+        if self.sensor is None:
+            return ()
+        return tuple(
+            number
+            for number, engine in enumerate(self.engines)
+            if (number == 0 if engine.sensor is None else engine.sensor)
+        )
+
+    def _check_node(self) -> None:
+        if self.core_clock_mhz <= 0:
+            raise BoardError(
+                f"a core clock of {self.core_clock_mhz} MHz, it must be above 0", "node", "clock"
+            )
+        if not 1 <= self.internal_kib <= LARGEST_INTERNAL:
+            raise BoardError(
+                f"a tile has 1 to {LARGEST_INTERNAL} KiB of memory, not {self.internal_kib}",
+                *("node", "memory"),
+            )
+        if self.flash_kib > LARGEST_FLASH:
+            raise BoardError(
+                f"{self.flash_kib} KiB of flash, at most {LARGEST_FLASH} can be described", "flash"
+            )
+        serial = self.serial or ""
+        if not (serial.isascii() and serial.isprintable() and len(serial) <= LONGEST_SERIAL):
+            raise BoardError(
+                f"serial number {serial!r}: hosts take at most {LONGEST_SERIAL} printable ASCII characters",
+                *("usb", "serial"),
+            )
+
+    def _check_tile(self, what: str, tile: int, *table: str | int) -> None:
+        if not 0 <= tile < self.tiles:
+            raise BoardError(f"{what} is on tile {tile}, the node has {self.tiles}", *table, "tile")
+
+    def _check_engine(self, number: int, engine: EngineSpec) -> None:
+        table = ("engines", number)
+        self._check_tile(f"engine {number}", engine.tile, *table)
+        if engine.arena_bytes < 0:
+            raise BoardError(f"engine {number}: an arena of {engine.arena_bytes} bytes", *table, "arena")
+        if not 0 <= engine.external_bytes <= LARGEST_EXTERNAL:
+            raise BoardError(
+                f"engine {number}: {engine.external_bytes} bytes of external memory, "
+                f"at most {LARGEST_EXTERNAL} can be described",
+                *(*table, "external"),
+            )
+        if not 1 <= engine.threads <= 5:
+            raise BoardError(
+                f"engine {number}: {engine.threads} threads, the interpreter has 1 to 5", *table, "threads"
+            )
+        if engine.kind not in ENGINE_KINDS and ":" not in engine.kind:
+            raise BoardError(
+                f"engine {number}: no kind {engine.kind!r}, there are {', '.join(ENGINE_KINDS)} "
+                'and "module:class"',
+                *(*table, "kind"),
+            )
+        self._check_engine_flash(number, engine)
+        if engine.sensor and self.sensor is None:
+            raise BoardError(f"engine {number} acquires from a sensor, the board has none", *table, "sensor")
+        _check_leds(number, engine)
+
+    def _check_engine_flash(self, number: int, engine: EngineSpec) -> None:
+        if self.flashes and not 0 <= engine.flash < len(self.flashes):
+            raise BoardError(
+                f"engine {number}: flash chip {engine.flash}, the board has {len(self.flashes)}",
+                *("engines", number, "flash"),
+            )
+        if engine.boot not in BOOT_COMMANDS:
+            raise BoardError(
+                f"engine {number}: {engine.boot!r} loads no model from flash", "engines", number, "boot"
+            )
+        if engine.boot is not None and not self.flashes:
+            raise BoardError(
+                f"engine {number} loads its model from flash, the board has none", "engines", number, "boot"
+            )
+
+    def _check_spi(self, spi: SpiSpec) -> None:
+        self._check_tile("the SPI port", spi.tile, "spi")
+        if not 0 <= spi.engine < len(self.engines):
+            raise BoardError(
+                f"the SPI port belongs to engine {spi.engine}, which is not there", "spi", "engine"
+            )
+        _check_tcp_port(spi.port, "spi")
+
+    def _check_flash(self, number: int, flash: FlashSpec) -> None:
+        self._check_tile(f"flash chip {number}", flash.tile, "flash", number)
+        sector = flash.part.sector_size
+        if not 0 <= flash.boot_bytes <= flash.part.size or flash.boot_bytes % sector:
+            raise BoardError(
+                f"flash chip {number}: a boot partition of {flash.boot_bytes} bytes; "
+                f"{flash.part.name} takes whole sectors of {sector} up to {flash.part.size}",
+                *("flash", number, "boot_size"),
+            )
+        _check_tcp_port(flash.port, "flash", number)
+
+    def _check_sensor(self, sensor: SensorSpec) -> None:
+        self._check_tile("the sensor", sensor.tile, "sensor")
+        _check_shown("source", sensor.source, "sensor", "source")
+        if not sensor.source.partition(":")[1]:
+            raise BoardError(
+                f'the sensor: {sensor.source!r} is no source, write "scheme:what" such as pattern:bars',
+                *("sensor", "source"),
+            )
+        if sensor.encoding not in ENCODINGS:
+            raise BoardError(
+                f"the sensor: no encoding {sensor.encoding!r}, there are {', '.join(ENCODINGS)}",
+                *("sensor", "encoding"),
+            )
+        if sensor.registers not in REGISTER_MODELS:
+            raise BoardError(
+                f"the sensor: no registers {sensor.registers!r}, there are {', '.join(REGISTER_MODELS)}",
+                *("sensor", "registers"),
+            )
+        for name in ("width", "height"):
+            side = getattr(sensor, name)
+            if not 1 <= side <= LARGEST_FRAME_SIDE:
+                raise BoardError(
+                    f"the sensor: a {name} of {side}, frames have 1 to {LARGEST_FRAME_SIDE}", "sensor", name
+                )
+        if sensor.rate is not None and not (math.isfinite(sensor.rate) and sensor.rate > 0):
+            raise BoardError(
+                f"the sensor: {sensor.rate} frames a second, it must be above 0", "sensor", "rate"
+            )
+        if not self.acquiring:
+            raise BoardError("the sensor serves no engine: let one have sensor = true", "sensor")
+
+    def _check_arenas(self) -> None:
+        for tile in range(self.tiles):
+            there = [number for number, engine in enumerate(self.engines) if engine.tile == tile]
+            needed = sum(self.engines[number].arena_bytes for number in there)
+            if needed > self.internal_kib * KIB:
+                raise BoardError(
+                    f"the arenas on tile {tile} need {needed} bytes, the tile has {self.internal_kib * KIB}",
+                    *("engines", there[-1], "arena"),
+                )
+
+    def _check_chains(self) -> None:
+        for start in range(len(self.engines)):
+            seen = [start]
+            while (target := self.engines[seen[-1]].chain_to) is not None:
+                if not 0 <= target < len(self.engines):
+                    raise BoardError(
+                        f"engine {seen[-1]} is chained to engine {target}, which is not there",
+                        *("engines", seen[-1], "chain"),
+                    )
+                if target in seen:
+                    raise BoardError(
+                        f"engines {', '.join(map(str, seen))} form a circle of chains",
+                        *("engines", seen[-1], "chain"),
+                    )
+                seen.append(target)
+
+
+def _check_tcp_port(port: int | None, *table: str | int) -> None:
+    if port is not None and not 0 <= port <= 65535:
+        raise BoardError(f"there is no TCP port {port}, they are 0 to 65535", *table, "port")
+
+
+def _check_leds(number: int, engine: EngineSpec) -> None:
+    if len(engine.leds) > GPIO_COUNT:
+        raise BoardError(
+            f"engine {number}: {len(engine.leds)} LEDs, an engine has {GPIO_COUNT}", "engines", number, "leds"
+        )
+    for name in engine.leds:
+        _check_shown("LED", name, "engines", number, "leds")
+
+
+def _check_shown(what: str, text: str, *setting: str | int) -> None:
+    if not (text and text.isprintable()):
+        raise BoardError(f"the {what} {text!r} cannot be shown", *setting)

@@ -1,0 +1,146 @@
+"""The parts of a board, as values; `Board` checks them together."""
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from aisrv.protocol import Command
+from flash_server.cache import XCORE_AI_CACHE, CacheGeometry
+from flash_server.part import MX25R6435F, FlashPart
+
+KIB: Final = 1024
+DEFAULT_ARENA: Final = 448 * KIB
+DEFAULT_EXTERNAL: Final = 16 * KIB * KIB
+LARGEST_EXTERNAL: Final = 0xFFFF * KIB
+"""The spec words give external memory as 16 bits of KiB."""
+LARGEST_INTERNAL: Final = 512
+"""KiB of SRAM of a tile."""
+LARGEST_FLASH: Final = 0xFFFF
+"""KiB; the spec words have 16 bits for flash."""
+LONGEST_SERIAL: Final = 126
+"""Characters that a USB string descriptor holds."""
+DEFAULT_BOOT: Final = KIB * KIB
+"""Bytes of the boot partition at the start of a flash chip."""
+BOOT_MEMORIES: Final[Mapping[str, Command]] = {
+    "arena": Command.SET_MODEL_ARENA_FLASH,
+    "ext": Command.SET_MODEL_EXT_FLASH,
+}
+"""The commands that load a model from flash, by the memory that it goes to."""
+BOOT_COMMANDS: Final = (None, *BOOT_MEMORIES.values())
+DEFAULT_KIND: Final = "tflite"
+ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", "none")
+"""Kinds of engine by name; "module:class" of an interpreter is one more."""
+REGISTER_MODELS: Final = ("generic", "gc2145")
+"""Register models of sensors by name, as in `aisrv.sensors.registers`."""
+ENCODINGS: Final = ("bayer", "yuv", "rgb", "samples")
+"""Encodings of a sensor's frames by name, as in `aisrv.sensors.frame.Encoding`."""
+
+
+class BoardError(ValueError):
+    """A board that cannot be built; the message says which setting is wrong and why."""
+
+    def __init__(self, message: str, *setting: str | int) -> None:
+        """Keep the path of the setting as board files name it: `"engines", 1, "arena"`."""
+        super().__init__(message)
+        self.setting: Final = setting
+
+
+class BoardFileError(BoardError):
+    """A file that describes no board; the message begins with the file and the line."""
+
+
+class UsbProtocol(enum.Enum):
+    """What a device speaks on its bulk endpoints; the codes overlap, so it is one or the other."""
+
+    AISRV = "aisrv"
+    """The AI server's own commands, in the classic and the design framing."""
+    IOSERVER = "ioserver"
+    """Those of XMOS's later firmware: each engine is a model number, and hosts cannot load models."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineSpec:
+    """One AI engine: where it runs, with how much memory, and where its outputs go."""
+
+    tile: int = 0
+    arena_bytes: int = DEFAULT_ARENA
+    """Tensor arena, in the memory of the tile; a model set in ARENA memory takes its bytes from it."""
+    external_bytes: int = DEFAULT_EXTERNAL
+    """External memory for models set in EXT memory."""
+    threads: int = 1
+    """Logical cores that the interpreter of the modelled device uses, 1 to 5."""
+    chain_to: int | None = None
+    """Number of the engine that gets each output as its input."""
+    flash: int = 0
+    """Number of the flash chip with its image, where the board has any."""
+    boot: Command | None = None
+    """Command that loads a model from flash at start; None leaves the engine without one."""
+    cache: CacheGeometry = XCORE_AI_CACHE
+    """Cache of the window on its flash image, see `Device.open_window`."""
+    kind: str = DEFAULT_KIND
+    """What runs its models: one of ENGINE_KINDS, or "module:class" of an interpreter."""
+    sensor: bool | None = None
+    """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
+    leds: tuple[str, ...] = ()
+    """Names of its GPIO outputs for those who show them, from output 0; unnamed ones have their number."""
+
+
+@dataclass(frozen=True, slots=True)
+class SpiSpec:
+    """An SPI port: where its slave and buffer run, and the engine that it belongs to."""
+
+    tile: int = 1
+    engine: int = 0
+    port: int | None = None
+    """TCP port that `aisrv run` serves it on; None leaves that to the command."""
+
+
+DEFAULT_SPI: Final = SpiSpec()
+
+
+@dataclass(frozen=True, slots=True)
+class FlashSpec:
+    """A flash chip, and where its server runs."""
+
+    part: FlashPart = MX25R6435F
+    tile: int = 0
+    path: Path | None = None
+    """File with the chip's contents, made where it is missing; None is a chip in memory, erased."""
+    boot_bytes: int = DEFAULT_BOOT
+    """Size of the boot partition; the rest is the data partition."""
+    port: int | None = None
+    """TCP port that `aisrv run` serves a programmer on; None leaves that to the command."""
+
+
+@dataclass(frozen=True, slots=True)
+class SensorSpec:
+    """A sensor, and where the task runs that acquires its frames."""
+
+    tile: int
+    source: str
+    """Where frames come from, as "scheme:what": `pattern:bars`."""
+    encoding: str = "bayer"
+    """One of ENCODINGS."""
+    width: int = 640
+    """Pixels of a row."""
+    height: int = 480
+    """Rows."""
+    rate: float | None = None
+    """Frames a second of device time; None delivers each frame as soon as it is asked for."""
+    registers: str = "generic"
+    """One of REGISTER_MODELS: what answers on the sensor's I2C bus."""
+    folder: Path = field(default=Path(), compare=False)
+    """Relative paths in `source` are below it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortSpec:
+    """A port of a tile that the board gives a use, for those who show it."""
+
+    tile: int
+    location: str
+    """As XMOS names ports: `XS1_PORT_4C`."""
+    name: str
+    """What it is for: `PORT_LEDS`."""

@@ -1,0 +1,75 @@
+"""The engine without a model: one buffer is both its input and its output.
+
+A host writes the buffer, starts an inference, which changes nothing, and reads the buffer back: enough to see
+what a sensor or a link delivers. Source: "Inference engines", table of engines, row "none".
+"""
+
+from typing import Final, NoReturn
+
+from aisrv.inference.engine import InferenceEngine, LogSink
+from aisrv.inference.errors import ModelError
+from aisrv.inference.inline import inline
+from aisrv.inference.memory import ModelMemory
+
+BUFFER_BYTES: Final = 1024
+
+
+class BufferEngine(InferenceEngine):
+    """One input tensor and one output tensor that are the same bytes, zeros at first; no operators."""
+
+    def __init__(
+        self,
+        *,
+        arena_bytes: int,
+        external_bytes: int,
+        buffer_bytes: int = BUFFER_BYTES,
+        log: LogSink = lambda _text: None,
+    ) -> None:
+        """Make one; its memories are there for hosts to ask about, and take no model."""
+        super().__init__(inline, arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
+        self._buffer = memoryview(bytearray(buffer_bytes))
+
+    @property
+    def is_ready(self) -> bool:
+        """Always."""
+        return True
+
+    @property
+    def input_count(self) -> int:
+        """One."""
+        return 1
+
+    @property
+    def output_count(self) -> int:
+        """One."""
+        return 1
+
+    def input(self, number: int) -> memoryview:
+        """Return the buffer; IndexError for any number but 0."""
+        return self._tensor("input", number)
+
+    def output(self, number: int) -> memoryview:
+        """Return the buffer; IndexError for any number but 0."""
+        return self._tensor("output", number)
+
+    async def load_model(self, model: bytes, memory: ModelMemory) -> NoReturn:
+        """Refuse with a ModelError; the buffer stays as it is."""
+        raise ModelError(
+            f"a model of {len(model):,} bytes for the {memory.value}: this engine takes none, "
+            "its one buffer is both input and output"
+        )
+
+    async def unload_model(self) -> None:
+        """Do nothing."""
+
+    async def invoke(self) -> None:
+        """Do nothing: what was written is what can be read."""
+
+    def print_profiler_summary(self) -> str:
+        """Say that there is nothing to profile."""
+        return "The engine runs no model.\n"
+
+    def _tensor(self, kind: str, number: int) -> memoryview:
+        if number != 0:
+            raise IndexError(f"no {kind} {number}: there is one buffer")
+        return self._buffer[:]

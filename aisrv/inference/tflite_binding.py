@@ -1,0 +1,72 @@
+"""The Python interface that `tflite-runtime` and `ai-edge-litert` have in common, as an interpreter."""
+
+import math
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from aisrv.inference.interpreter import TensorLayout
+
+
+class _Tensor(NamedTuple):
+    number: int
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    @classmethod
+    def of(cls, details: dict[str, Any]) -> "_Tensor":
+        dtype = np.dtype(details["dtype"])
+        if dtype.kind in "OSUV":
+            raise ValueError(f"tensor {details['name']!r} has no elements of a fixed size")
+        return cls(details["index"], tuple(map(int, details["shape"])), dtype)
+
+
+class BoundInterpreter:
+    """One model, run by the reference kernels on one thread. Inputs keep their values."""
+
+    def __init__(self, binding: ModuleType) -> None:
+        """Make one that is not loaded; `binding` has the classes Interpreter and OpResolverType."""
+        self._binding = binding
+
+    def load(self, model: bytes, _arena_bytes: int, /) -> TensorLayout:
+        """Load a model file and allocate its tensors; ValueError or RuntimeError with the library's text.
+
+        Tensors are on the heap, of any size: it is for the caller to compare them with an arena.
+        """
+        self._interpreter = self._binding.Interpreter(
+            model_content=model,
+            num_threads=1,
+            experimental_op_resolver_type=self._binding.OpResolverType.BUILTIN_REF,
+        )
+        self._interpreter.allocate_tensors()
+        self._inputs = [_Tensor.of(details) for details in self._interpreter.get_input_details()]
+        self._outputs = [_Tensor.of(details) for details in self._interpreter.get_output_details()]
+        return TensorLayout(
+            tuple(tensor.nbytes for tensor in self._inputs), tuple(tensor.nbytes for tensor in self._outputs)
+        )
+
+    def set_input(self, number: int, data: memoryview) -> None:
+        """Copy the bytes of one input in."""
+        tensor = self._inputs[number]
+        value = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
+        self._interpreter.set_tensor(tensor.number, value)
+
+    def invoke(self) -> None:
+        """Run the model once; RuntimeError with the library's text."""
+        self._interpreter.invoke()
+
+    def get_input(self, number: int, into: memoryview) -> None:
+        """Do nothing: a run leaves its inputs as they were."""
+
+    def get_output(self, number: int, into: memoryview) -> None:
+        """Copy the bytes of one output out; ValueError where its size is not the one at `load`."""
+        tensor = self._outputs[number]
+        value = self._interpreter.get_tensor(tensor.number)
+        if value.nbytes != len(into):
+            raise ValueError(f"output {number} now has {value.nbytes} bytes, it was loaded with {len(into)}")
+        np.frombuffer(into, tensor.dtype).reshape(tensor.shape)[...] = value

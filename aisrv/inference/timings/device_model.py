@@ -1,0 +1,94 @@
+"""The modelled device: from a model to the time of each operator."""
+
+import enum
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis, Cost
+from aisrv.inference.timings.flash import FLASH_LOADS
+from aisrv.inference.timings.node import Node
+from aisrv.inference.timings.optimised import PLAIN, XMOS, moving_bytes
+from aisrv.inference.timings.reference import REFERENCE, each_element
+from aisrv.protocol import TICKS_PER_SECOND
+from aisrv.tflite_model import Model
+
+MAX_THREADS: Final = 5
+"""Threads of one inference (XMOS lib_tflite_micro, inference_engine.h)."""
+_WORD: Final = 0xFFFF_FFFF
+
+
+class Kernels(enum.Enum):
+    """Who computes the operators that are not XMOS's own."""
+
+    OPTIMISED = "optimised"
+    """XMOS's kernels, as if its converter had replaced the operators."""
+    REFERENCE = "reference"
+    """TensorFlow Lite Micro's reference kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorTime:
+    """Time of one operator in ticks of 10 ns; `index` is its place in execution order."""
+
+    index: int
+    name: str
+    ticks: int
+    basis: Basis
+    source: str = ""
+    """Where the figure is from."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceModel:
+    """What of the device decides on time: core clock, threads of an inference, flash rate in bytes a second.
+
+    12.5 MB/s is quad flash at 25 MHz; fast flash at 100 MHz has 50 MB/s. ValueError for what no device has.
+    """
+
+    clock_mhz: float = FITTED_CLOCK_MHZ
+    threads: int = 1
+    flash_rate: float = 12_500_000
+    kernels: Kernels = Kernels.OPTIMISED
+
+    def __post_init__(self) -> None:
+        if not (self.clock_mhz > 0 and math.isfinite(self.clock_mhz)):
+            raise ValueError(f"a clock of {self.clock_mhz} MHz: it must be above 0")
+        if not 1 <= self.threads <= MAX_THREADS:
+            raise ValueError(f"{self.threads} threads: an inference has 1 to {MAX_THREADS}")
+        if not (self.flash_rate > 0 and math.isfinite(self.flash_rate)):
+            raise ValueError(f"a flash rate of {self.flash_rate} bytes a second: it must be above 0")
+
+    def estimate(self, model: Model) -> tuple[OperatorTime, ...]:
+        """Tell the time of each operator of the main subgraph, in execution order."""
+        return tuple(self._time(Node.of(model, operator)) for operator in model.operators)
+
+    def flash_ticks(self, nbytes: int) -> float:
+        """Ticks to read that many bytes from flash: the flash sets the pace, whatever the core clock."""
+        return nbytes * TICKS_PER_SECOND / self.flash_rate
+
+    def _time(self, node: Node) -> OperatorTime:
+        name, index = node.operator.name, node.operator.index
+        if name in FLASH_LOADS:
+            ticks = self.flash_ticks(sum(tensor.nbytes for tensor in node.outputs))
+            return OperatorTime(index, name, round(ticks), Basis.FITTED, "flash rate")
+        cost = self._cost(node)
+        ticks = cost.on_threads(self.threads) * FITTED_CLOCK_MHZ / self.clock_mhz
+        return OperatorTime(index, name, round(ticks), cost.basis, cost.source)
+
+    def _cost(self, node: Node) -> Cost:
+        is_reference = self.kernels is Kernels.REFERENCE
+        rule = XMOS.get(node.operator.name) or (REFERENCE if is_reference else PLAIN).get(node.operator.name)
+        cost = None if rule is None else rule(node)
+        if cost is not None:
+            return cost
+        # XMOS's own operators are no reference kernels, known or not.
+        if is_reference and not node.operator.is_custom:
+            return each_element(node)
+        return moving_bytes(node)
+
+
+def to_words(times: Sequence[OperatorTime]) -> tuple[int, ...]:
+    """Give the words of GET_TIMINGS: ticks, wrapped at 32 bits."""
+    return tuple(time.ticks & _WORD for time in times)

@@ -1,0 +1,76 @@
+"""An operator with the tensors that it computes with."""
+
+import math
+from typing import NamedTuple, Self
+
+from aisrv.tflite_model import Model, Operator, Tensor
+
+
+class Node(NamedTuple):
+    """An operator and its tensors, left-out inputs as None."""
+
+    operator: Operator
+    inputs: tuple[Tensor | None, ...]
+    outputs: tuple[Tensor, ...]
+
+    @classmethod
+    def of(cls, model: Model, operator: Operator) -> Self:
+        """Look up the tensors of an operator."""
+        return cls(
+            operator,
+            tuple(model.tensors[index] if index >= 0 else None for index in operator.inputs),
+            tuple(model.tensors[index] for index in operator.outputs),
+        )
+
+    @property
+    def output(self) -> Tensor | None:
+        """The first output, None where there is none."""
+        return self.outputs[0] if self.outputs else None
+
+    def input(self, position: int) -> Tensor | None:
+        """Give the input at a position, None where it is left out."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    @property
+    def moved_bytes(self) -> int:
+        """Bytes of the activations that are read and written."""
+        read = sum(tensor.nbytes for tensor in self.inputs if tensor is not None and not tensor.is_constant)
+        return read + sum(tensor.nbytes for tensor in self.outputs)
+
+    @property
+    def largest_elements(self) -> int:
+        """Elements of the largest activation that is read or written; 0 where there is none."""
+        read = [tensor for tensor in self.inputs if tensor is not None and not tensor.is_constant]
+        return max((math.prod(tensor.shape) for tensor in (*read, *self.outputs)), default=0)
+
+
+class Images(NamedTuple):
+    """Shapes of an operator from image to image, NHWC."""
+
+    data: tuple[int, ...]
+    output: tuple[int, ...]
+
+    @classmethod
+    def of(cls, node: Node, *, flat: bool = False) -> Self | None:
+        """Shapes of the first input and output, None where they are no images.
+
+        With `flat`, a batch of vectors is a batch of images of one pixel.
+        """
+        data, output = node.input(0), node.output
+        if data is None or output is None:
+            return None
+        shapes = [
+            (shape[0], 1, 1, shape[1]) if flat and len(shape) == 2 else shape
+            for shape in (data.shape, output.shape)
+        ]
+        return cls(*shapes) if all(len(shape) == 4 for shape in shapes) else None
+
+    @property
+    def pixels(self) -> int:
+        """Pixels of the output."""
+        return math.prod(self.output[:3])
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the output."""
+        return self.output[1], self.output[2]

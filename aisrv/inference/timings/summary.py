@@ -1,0 +1,70 @@
+"""The summary that the firmware prints after a run: each operator, the total, and each class of operators.
+
+Content and order as `print_profiler_summary` of XMOS lib_tflite_micro has them: a line for each operator, the
+total in ticks, and a line with the share of each class. Times below a millisecond keep their digits here, and
+an estimated time, or a class with one, is marked.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aisrv.inference.timings.cost import Basis
+from aisrv.inference.timings.device_model import OperatorTime
+from aisrv.protocol import TICKS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorClass:
+    """All operators of one name."""
+
+    name: str
+    count: int
+    ticks: int
+    share: float
+    """Part of the total, 0 to 1."""
+    has_estimates: bool
+
+
+def operator_classes(times: Sequence[OperatorTime]) -> tuple[OperatorClass, ...]:
+    """Sum up the operators of each name, the largest sum first, equal ones in order of execution."""
+    total = sum(time.ticks for time in times)
+    members: dict[str, list[OperatorTime]] = {}
+    for time in times:
+        members.setdefault(time.name, []).append(time)
+    classes = [
+        OperatorClass(
+            name,
+            len(group),
+            ticks := sum(time.ticks for time in group),
+            ticks / total if total else 0.0,
+            any(time.basis is Basis.ESTIMATE for time in group),
+        )
+        for name, group in members.items()
+    ]
+    return tuple(sorted(classes, key=lambda each: -each.ticks))
+
+
+def profiler_summary(times: Sequence[OperatorTime]) -> str:
+    """Tell each operator's time, the total, and the share of each operator class, largest first.
+
+    Times are in ticks of 10 ns and in ms.
+    """
+    total = sum(time.ticks for time in times)
+    lines = ["Operators"]
+    lines += [
+        f"{time.index:5}  {_columns(time.name, time.ticks)}{_mark(time.basis is Basis.ESTIMATE)}"
+        for time in times
+    ]
+    lines += [f"{'Total':5}  {_columns('', total)}", "", "By operator class"]
+    for each in operator_classes(times):
+        share = f"{100 * each.share:6.2f} %"
+        lines.append(f"{each.count:5}  {_columns(each.name, each.ticks)} {share}{_mark(each.has_estimates)}")
+    return "\n".join(lines) + "\n"
+
+
+def _columns(name: str, ticks: int) -> str:
+    return f"{name:28} {ticks:12} {1000 * ticks / TICKS_PER_SECOND:10.3f} ms"
+
+
+def _mark(is_estimate: bool) -> str:
+    return "  estimate" if is_estimate else ""

@@ -1,0 +1,254 @@
+"""The acquire task: exposes frames for its clients, and gives them images of the latest.
+
+Two cores of one tile. `sensor` waits for the source, as the receiver of a camera's pixels does, and leaves
+each frame in the memory that both share; `acquire` answers clients, also while a frame is being exposed. One
+frame serves all clients that wait when it comes. Protocol: `aisrv.sensors.acquire_channel`.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from aisrv.arrays import Array, receive_array_steps, send_array_steps
+from aisrv.protocol import Status
+from aisrv.sensors.acquire_channel import (
+    FRAME,
+    LARGEST_IMAGE,
+    NO_FRAME,
+    AcquireCommand,
+    AcquireEnds,
+    AcquireError,
+    FrameFormat,
+    ImageRequest,
+)
+from aisrv.sensors.frame import RawFrame, Region, Source, SourceError
+from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
+from aisrv.sensors.image_path import check_region
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_steps, chan_out_steps
+from aisrv.xcore.node import Node
+from aisrv.xcore.select import Selection
+from aisrv.xcore.steps import Steps
+from aisrv.xcore.tile import Tile
+from aisrv.xcore.tokens import WORD_BYTES, Control
+
+_EXPOSE: Final = Control.ACK
+_SMALL: Final = 16  # bytes of the longest arguments that are no frame, and of a frame's padding
+
+
+class ImagePath(Protocol):
+    """Makes int8 pixels, value - 128, of a region of a frame: `aisrv.sensors.image_path.ImagePath`."""
+
+    def to_tensor(self, frame: RawFrame, region: Region) -> bytes:
+        """Make RGB, height * width * 3 bytes."""
+
+    def to_grey(self, frame: RawFrame, region: Region) -> bytes:
+        """Make grey, height * width bytes."""
+
+
+class SensorModel(I2cDevice, Protocol):
+    """A sensor's registers, which shape the pictures that it takes."""
+
+    def expose(self, frame: RawFrame) -> RawFrame:
+        """Make of what the source sees what the sensor with these registers delivers."""
+
+
+class Exposure:
+    """What the two cores share: the latest frame, and why there was none the last time."""
+
+    def __init__(self, source: Source) -> None:
+        self.format: Final = FrameFormat(source.width, source.height, source.encoding)
+        self.frame = RawFrame(source.width, source.height, source.encoding, bytes(self.format.nbytes))
+        """The latest; zeros before the first."""
+        self.failure: str | None = None
+        """Why the last exposure brought no frame; None where it did."""
+
+
+async def sensor(source: Source, exposure: Exposure, c: ChanEnd) -> None:
+    """Take a frame of the source for each token that comes, and answer it with one."""
+    while True:
+        await c.chkct(_EXPOSE)
+        try:
+            exposure.frame = _checked(await source.frame(), exposure.format)
+            exposure.failure = None
+        except SourceError as error:
+            exposure.failure = str(error)
+        await c.outct(_EXPOSE)
+
+
+def _checked(frame: RawFrame, expected: FrameFormat) -> RawFrame:
+    """Refuse a frame of another format than the source promised: clients have made room for that one."""
+    got = FrameFormat(frame.width, frame.height, frame.encoding)
+    if got != expected or len(frame.data) != expected.nbytes:
+        raise SourceError(
+            f"the source gave {got.width}x{got.height} {got.encoding.value} in {len(frame.data)} bytes, "
+            f"it promised {expected.width}x{expected.height} {expected.encoding.value} in {expected.nbytes}"
+        )
+    return frame
+
+
+async def acquire(
+    node: Node,
+    exposure: Exposure,
+    image_path: ImagePath,
+    registers: SensorModel | None,
+    clients: Sequence[AcquireEnds],
+    c: ChanEnd,
+) -> None:
+    """Serve the clients for ever; `c` is the channel to the `sensor` core.
+
+    `registers` is on the I2C bus and shapes every frame; without it nothing acknowledges on the bus.
+    """
+    await AcquireTask(node, exposure, image_path, registers, clients, c).run()
+
+
+def start_acquisition(
+    node: Node,
+    tile: Tile,
+    source: Source,
+    image_path: ImagePath,
+    registers: SensorModel | None,
+    clients: Sequence[AcquireEnds],
+) -> None:
+    """Start both cores on a tile; `clients` are the task's ends, on that tile too."""
+    exposure = Exposure(source)
+    between = node.channel(tile, tile)
+    tile.start(sensor, source, exposure, between.a)
+    tile.start(acquire, node, exposure, image_path, registers, clients, between.b)
+
+
+class AcquireTask:
+    """The state of the task: the latest frame, the sensor's registers, and who waits for a frame."""
+
+    def __init__(
+        self,
+        node: Node,
+        exposure: Exposure,
+        image_path: ImagePath,
+        registers: SensorModel | None,
+        clients: Sequence[AcquireEnds],
+        c: ChanEnd,
+    ) -> None:
+        self._exposure = exposure
+        self._frame = exposure.frame
+        self._image_path = image_path
+        self._registers = registers
+        self._i2c = I2cBus(() if registers is None else (registers,))
+        self._clients = {client.commands.name: client for client in clients}
+        self._waiting: list[AcquireEnds] = []
+        self._sensor = c
+        self._something = Selection(node, c, *(client.commands for client in clients))
+
+    async def run(self) -> None:
+        """Serve the clients and the sensor for ever."""
+        while True:
+            chosen = await self._something.wait()
+            if chosen is self._sensor:
+                await self._take_frame()
+            else:
+                await self._serve(self._clients[chosen.name])
+
+    async def _take_frame(self) -> None:
+        """Take the frame that was exposed, and tell all who wait."""
+        await self._sensor.chkct(_EXPOSE)
+        if self._exposure.failure is None:
+            frame = self._exposure.frame
+            self._frame = frame if self._registers is None else self._registers.expose(frame)
+        waiting, self._waiting = self._waiting, []
+        news = FRAME if self._exposure.failure is None else NO_FRAME
+        for client in waiting:
+            await client.frames.outct(news)  # never more than one, so it cannot block
+
+    async def _serve(self, client: AcquireEnds) -> None:
+        """Answer one command."""
+        c = client.commands
+        limit = self._exposure.format.nbytes + _SMALL
+        command, arguments = await c.perform("acquire command", _request_steps(c, limit))
+        try:
+            if arguments.overflowed:
+                raise AcquireError(Status.ERROR_BAD_CMD, f"{arguments.length} bytes are too many")
+            data = await self._answer(client, command, bytes(arguments.data))
+            status = Status.OKAY
+        except AcquireError as refused:
+            status, data = refused.status, str(refused).encode()
+        await c.perform("acquire answer", _answer_steps(c, status, data))
+
+    async def _answer(self, client: AcquireEnds, command: int, arguments: bytes) -> bytes:
+        if command == AcquireCommand.EXPOSE:
+            await self._expose(client)
+            return b""
+        handler = _HANDLERS.get(command)
+        if handler is None:
+            raise AcquireError(Status.ERROR_BAD_CMD, f"the acquire task does not know command {command}")
+        return handler(self, arguments)
+
+    async def _expose(self, client: AcquireEnds) -> None:
+        if not self._waiting:
+            await self._sensor.outct(_EXPOSE)
+        if client not in self._waiting:
+            self._waiting.append(client)
+
+    def describe(self, _arguments: bytes) -> bytes:
+        """Answer the format of frames."""
+        return bytes(self._exposure.format)
+
+    def image(self, arguments: bytes) -> bytes:
+        """Answer a part of the latest frame."""
+        frame = self._frame
+        try:
+            request = ImageRequest.from_bytes(arguments)
+            check_region(request.region, frame.width, frame.height, LARGEST_IMAGE, request.channels)
+            make = self._image_path.to_tensor if request.channels == 3 else self._image_path.to_grey
+            return make(frame, request.region)
+        except ValueError as error:  # of the arguments, or of the image path for these
+            raise AcquireError(Status.ERROR_BAD_CMD, str(error)) from None
+
+    def read_frame(self, _arguments: bytes) -> bytes:
+        """Answer the latest frame."""
+        return self._frame.data
+
+    def write_frame(self, arguments: bytes) -> bytes:
+        """Take a frame in place of the latest; padding to whole words is dropped."""
+        size = self._exposure.format.nbytes
+        if len(arguments) not in (size, size + -size % WORD_BYTES):
+            raise AcquireError(Status.ERROR_BAD_CMD, f"a frame has {size} bytes, not {len(arguments)}")
+        frame = self._frame
+        self._frame = RawFrame(frame.width, frame.height, frame.encoding, arguments[:size])
+        return b""
+
+    def set_i2c(self, arguments: bytes) -> bytes:
+        """Write a register on the bus."""
+        if len(arguments) != 3:
+            raise AcquireError(
+                Status.ERROR_BAD_CMD, f"address, register and value are 3 bytes, not {len(arguments)}"
+            )
+        try:
+            self._i2c.write(*arguments)
+        except I2cNak as nak:
+            raise AcquireError(Status.ERROR_BAD_CMD, f"NAK: {nak}") from None
+        return b""
+
+    def explain(self, _arguments: bytes) -> bytes:
+        """Refuse with the reason where the last exposure failed."""
+        if self._exposure.failure is not None:
+            raise AcquireError(Status.ERROR_INFER_ERR, f"the sensor has no frame: {self._exposure.failure}")
+        return b""
+
+
+_HANDLERS: Final[dict[int, Callable[[AcquireTask, bytes], bytes]]] = {
+    AcquireCommand.DESCRIBE: AcquireTask.describe,
+    AcquireCommand.FETCH_IMAGE: AcquireTask.image,
+    AcquireCommand.READ_FRAME: AcquireTask.read_frame,
+    AcquireCommand.WRITE_FRAME: AcquireTask.write_frame,
+    AcquireCommand.SET_I2C: AcquireTask.set_i2c,
+    AcquireCommand.EXPLAIN: AcquireTask.explain,
+}
+
+
+def _request_steps(c: ChanEnd, limit: int) -> Steps[tuple[int, Array]]:
+    command = int.from_bytes((yield from chan_in_steps(c, WORD_BYTES)), "big")
+    return command, (yield from receive_array_steps(c, limit))
+
+
+def _answer_steps(c: ChanEnd, status: Status, data: bytes) -> Steps[None]:
+    yield from chan_out_steps(c, status.to_bytes(WORD_BYTES, "big"))
+    yield from send_array_steps(c, data)

@@ -1,0 +1,198 @@
+"""The client's side of the channel to the acquire task, and what crosses it as values.
+
+Every command goes the same way, so that one that is refused leaves the channel ready for the next:
+
+    client                                    task
+    command word, argument bytes              status word, data bytes
+
+words as normal outputs, bytes as arrays (`aisrv.arrays`). The data of a status other than OKAY are the reason
+as text. On a second channel the task sends FRAME or NO_FRAME when a frame that was asked for has come, or has
+failed to, so that a client can wait in a select for it. The protocol is ours, in the manner of the engine's.
+"""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Self
+
+from aisrv.arrays import receive_array_steps, send_array_steps
+from aisrv.engine_channel import MAX_ARRAY
+from aisrv.protocol import Status
+from aisrv.sensors.frame import Encoding, Region
+from aisrv.sensors.frame_size import frame_size
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_steps, chan_out_steps
+from aisrv.xcore.node import Node
+from aisrv.xcore.steps import Steps
+from aisrv.xcore.tile import Tile
+from aisrv.xcore.tokens import WORD_BYTES
+
+FRAME: Final = 7
+"""Control token: a frame that was asked for is there."""
+
+NO_FRAME: Final = 8
+"""Control token: the sensor failed to give a frame that was asked for; EXPLAIN says why."""
+
+LARGEST_IMAGE: Final = 16 * 1024 * 1024
+"""Bytes of an image that the task makes: far more than a tile has, and a bound on what one command costs."""
+
+_FORMAT: Final = struct.Struct("<3I")
+_ENCODINGS: Final = tuple(Encoding)
+
+
+class AcquireCommand(enum.IntEnum):
+    """Command words of the acquire task."""
+
+    DESCRIBE = 0
+    """Answered with a `FrameFormat`."""
+    EXPOSE = 1
+    """Asks for the next frame; FRAME or NO_FRAME follows. Asking twice is asking once."""
+    FETCH_IMAGE = 2
+    """An `ImageRequest`; answered with the part of the latest frame as int8 pixels, row by row."""
+    READ_FRAME = 3
+    """Answered with the latest frame as the sensor gave it; zeros before the first."""
+    WRITE_FRAME = 4
+    """A frame's bytes, which take the place of the latest frame until the next comes."""
+    SET_I2C = 5
+    """Address, register, value: one byte each."""
+    EXPLAIN = 6
+    """Refused with the reason where the last exposure failed."""
+
+
+@dataclass(frozen=True, slots=True)
+class FrameFormat:
+    """Size and encoding of all frames of a sensor."""
+
+    width: int
+    height: int
+    encoding: Encoding
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of a frame."""
+        return frame_size(self.width, self.height, self.encoding)
+
+    def __bytes__(self) -> bytes:
+        """Pack as three words: width, height, place of the encoding in `Encoding`."""
+        return _FORMAT.pack(self.width, self.height, _ENCODINGS.index(self.encoding))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack; ValueError for another length or encoding."""
+        if len(data) != _FORMAT.size:
+            raise ValueError(f"a frame format has {_FORMAT.size} bytes, not {len(data)}")
+        width, height, encoding = _FORMAT.unpack(data)
+        if encoding >= len(_ENCODINGS):
+            raise ValueError(f"encoding {encoding}, there are {len(_ENCODINGS)}")
+        return cls(width, height, _ENCODINGS[encoding])
+
+    def whole(self, width: int, height: int) -> Region:
+        """Return the region that is the whole frame, at a target size."""
+        return Region(0, self.width, 0, self.height, width, height)
+
+
+@dataclass(frozen=True, slots=True)
+class ImageRequest:
+    """A part of the latest frame, and whether in colour (3 bytes a pixel, RGB) or grey (1, luma)."""
+
+    region: Region
+    channels: int = 3
+
+    def __bytes__(self) -> bytes:
+        """Pack: the region, then the number of channels in a byte."""
+        return bytes(self.region) + bytes((self.channels,))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Unpack; ValueError for another length or number of channels."""
+        if not data or data[-1] not in (1, 3):
+            raise ValueError("an image has 1 or 3 channels")
+        return cls(Region.from_bytes(data[:-1]), data[-1])
+
+
+class AcquireError(Exception):
+    """What the acquire task answered with a status other than OKAY; the text is its reason."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status: Final = status
+
+
+class AcquireEnds(NamedTuple):
+    """The task's ends of a client's two channels."""
+
+    commands: ChanEnd
+    frames: ChanEnd
+
+
+class AcquireChannel:
+    """A client of the acquire task, for one task at a time. Make it with `connect`.
+
+    Every method raises AcquireError where the task refuses; the channel is ready for the next command.
+    """
+
+    def __init__(self, commands: ChanEnd, frames: ChanEnd) -> None:
+        self._c = commands
+        self.frames: Final = frames
+        """Ready when a frame that was asked for has come: for a select."""
+        self._asked = False
+
+    async def describe(self) -> FrameFormat:
+        """Ask what frames look like; that never changes."""
+        return FrameFormat.from_bytes(await self._command(AcquireCommand.DESCRIBE))
+
+    async def ask(self) -> None:
+        """Ask for the next frame, unless one is awaited."""
+        if not self._asked:
+            await self._command(AcquireCommand.EXPOSE)
+            self._asked = True
+
+    async def await_frame(self) -> None:
+        """Wait until the frame that was asked for has come; ERROR_INFER_ERR where the sensor had none."""
+        news = await self.frames.inct()
+        self._asked = False
+        if news == NO_FRAME:
+            await self._command(AcquireCommand.EXPLAIN)
+
+    async def expose(self) -> None:
+        """Ask for a frame that comes later than now, and wait for it."""
+        if self.frames.ready:  # what a stream left that has ended: who knows how old
+            await self.frames.inct()
+            self._asked = False
+        await self.ask()
+        await self.await_frame()
+
+    async def image(self, request: ImageRequest) -> bytes:
+        """Fetch a part of the latest frame as int8 pixels."""
+        return await self._command(AcquireCommand.FETCH_IMAGE, bytes(request))
+
+    async def frame(self) -> bytes:
+        """Fetch the latest frame as the sensor gave it; zeros before the first."""
+        return await self._command(AcquireCommand.READ_FRAME)
+
+    async def write_frame(self, data: bytes) -> None:
+        """Put a frame in the place of the latest."""
+        await self._command(AcquireCommand.WRITE_FRAME, data)
+
+    async def set_i2c(self, address: int, register: int, value: int) -> None:
+        """Write a register of the device at an I2C address; each number is a byte."""
+        await self._command(AcquireCommand.SET_I2C, bytes((address, register, value)))
+
+    async def _command(self, command: AcquireCommand, arguments: bytes = b"") -> bytes:
+        status, data = await self._c.perform(command.name, _command_steps(self._c, command, arguments))
+        if status:
+            raise AcquireError(status, data.decode(errors="replace"))
+        return data
+
+
+def connect(node: Node, client: Tile, task: Tile) -> tuple[AcquireChannel, AcquireEnds]:
+    """Make a client of the acquire task: its side, and the ends to give the task."""
+    commands, frames = node.channel(client, task), node.channel(client, task)
+    return AcquireChannel(commands.a, frames.a), AcquireEnds(commands.b, frames.b)
+
+
+def _command_steps(c: ChanEnd, command: int, arguments: bytes) -> Steps[tuple[Status, bytes]]:
+    yield from chan_out_steps(c, command.to_bytes(WORD_BYTES, "big"))
+    yield from send_array_steps(c, arguments)
+    status = Status(int.from_bytes((yield from chan_in_steps(c, WORD_BYTES)), "big"))
+    return status, bytes((yield from receive_array_steps(c, MAX_ARRAY)).data)

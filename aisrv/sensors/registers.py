@@ -1,0 +1,206 @@
+"""Register models of sensors: what writes over I2C make of the picture.
+
+A model stands between what a source sees and the image path: exposure and gain scale the picture, a test
+pattern replaces it. That scaling is ours; what real parts add (noise, automatic exposure, the blanking that
+long exposures need) is not modelled.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Final
+
+from aisrv.sensors.frame import Encoding, RawFrame
+from aisrv.sensors.i2c import I2cNak
+
+Colour = tuple[int, int, int]
+"""Red, green, blue, each 0 to 255."""
+
+WHITE: Final = (255, 255, 255)
+YELLOW: Final = (255, 255, 0)
+CYAN: Final = (0, 255, 255)
+GREEN: Final = (0, 255, 0)
+MAGENTA: Final = (255, 0, 255)
+RED: Final = (255, 0, 0)
+BLUE: Final = (0, 0, 255)
+BLACK: Final = (0, 0, 0)
+COLOUR_BARS: Final = (WHITE, YELLOW, CYAN, GREEN, MAGENTA, RED, BLUE, BLACK)
+
+
+def scaled(frame: RawFrame, gain: float) -> RawFrame:
+    """Scale the brightness of a picture, colours with it; white is the end. Samples stay as they are."""
+    if gain == 1 or frame.encoding is Encoding.SAMPLES:
+        return frame
+    levels = bytes(min(255, round(level * gain)) for level in range(256))
+    if frame.encoding is not Encoding.YUV422:
+        return replace(frame, data=frame.data.translate(levels))
+    differences = bytes(max(0, min(255, round(128 + (level - 128) * gain))) for level in range(256))
+    data = bytearray(frame.data)
+    data[0::2] = data[0::2].translate(levels)
+    data[1::2] = data[1::2].translate(differences)
+    return replace(frame, data=bytes(data))
+
+
+def bars(frame: RawFrame, colours: tuple[Colour, ...]) -> RawFrame:
+    """Put vertical bars in the place of a picture, equally wide as far as whole pixels go; samples stay."""
+    if frame.encoding is Encoding.SAMPLES:
+        return frame
+    row = [colours[x * len(colours) // frame.width] for x in range(frame.width)]
+    even, odd = _ROWS[frame.encoding](row)
+    return replace(frame, data=(even + odd) * (frame.height // 2) + even * (frame.height % 2))
+
+
+def _bayer_rows(row: list[Colour]) -> tuple[bytes, bytes]:
+    red_green = bytes(colour[x % 2] for x, colour in enumerate(row))
+    green_blue = bytes(colour[1 + x % 2] for x, colour in enumerate(row))
+    return red_green, green_blue
+
+
+def _yuv_rows(row: list[Colour]) -> tuple[bytes, bytes]:
+    data = bytearray()
+    for x, (red, green, blue) in enumerate(row):
+        y = 0.299 * red + 0.587 * green + 0.114 * blue
+        first = row[x - x % 2]  # a pair has the colour of its first pixel
+        first_y = 0.299 * first[0] + 0.587 * first[1] + 0.114 * first[2]
+        difference = (first[2] - first_y) / 1.772 if x % 2 == 0 else (first[0] - first_y) / 1.402
+        data += bytes((round(y), min(255, round(128 + difference))))
+    return bytes(data), bytes(data)
+
+
+def _rgb_rows(row: list[Colour]) -> tuple[bytes, bytes]:
+    data = b"".join(map(bytes, row))
+    return data, data
+
+
+_ROWS: Final[Mapping[Encoding, Callable[[list[Colour]], tuple[bytes, bytes]]]] = MappingProxyType(
+    {Encoding.BAYER_RGGB: _bayer_rows, Encoding.YUV422: _yuv_rows, Encoding.RGB: _rgb_rows}
+)
+
+
+class GenericSensor:
+    """A sensor of ours with four registers; it does not acknowledge any other.
+
+    0x00 chip id, read only; 0x01 exposure, 64 is the picture as it is; 0x02 gain, 16 is 1; 0x03 test pattern:
+    0 none, 1 colour bars, 2 white, 3 black.
+    """
+
+    CHIP_ID: Final = 0x5A
+    EXPOSURE: Final = 0x01
+    GAIN: Final = 0x02
+    TEST_PATTERN: Final = 0x03
+    PATTERNS: Final = MappingProxyType({1: COLOUR_BARS, 2: (WHITE,), 3: (BLACK,)})
+
+    def __init__(self, address: int = 0x10) -> None:
+        self.address: Final = address
+        self._registers = {0x00: self.CHIP_ID, self.EXPOSURE: 64, self.GAIN: 16, self.TEST_PATTERN: 0}
+
+    def write(self, register: int, value: int) -> None:
+        """Write a register; raises I2cNak for one that is not there, or a pattern that is not."""
+        self.read(register)
+        if register == self.TEST_PATTERN and value and value not in self.PATTERNS:
+            raise I2cNak(f"test pattern {value}, there are 0 to {max(self.PATTERNS)}")
+        if register:  # the chip id keeps its value
+            self._registers[register] = value
+
+    def read(self, register: int) -> int:
+        """Read a register; raises I2cNak for one that is not there."""
+        if register not in self._registers:
+            raise I2cNak(f"the sensor has no register 0x{register:02x}")
+        return self._registers[register]
+
+    def expose(self, frame: RawFrame) -> RawFrame:
+        """Make of what the source sees what the sensor delivers."""
+        pattern = self._registers[self.TEST_PATTERN]
+        if pattern:
+            return bars(frame, self.PATTERNS[pattern])
+        return scaled(frame, self._registers[self.EXPOSURE] / 64 * self._registers[self.GAIN] / 16)
+
+
+class Gc2145:
+    """GalaxyCore GC2145, the two-megapixel camera of XMOS's own vision firmware, as far as pictures show it.
+
+    On page 0: 0x03 and 0x04 exposure in lines, 13 bits, high byte first; 0xb0 global gain, 0x40 is 1; 0x8c
+    test pattern, on with bit 0; 0x8d with bit 3 one colour all over, by bits 4 to 7, else bars. On each page:
+    0xf0 and 0xf1 chip id, read only; 0xfe page in bits 0 to 1, reset with bit 7. It acknowledges every
+    register, and keeps what is written to those without effect here.
+
+    Sources, as facts: the Linux driver `drivers/media/i2c/gc2145.c` (registers, chip id, test patterns and
+    their colours); XMOS's vision firmware (address 0x3C, pages). The exposure at reset is that of common
+    initialisation tables, 0x04e2 lines: with it and a gain of 1 the picture is as the source sees it. That is
+    ours, as are the order and width of the bars. Exposure is always manual.
+    """
+
+    ADDRESS: Final = 0x3C
+    CHIP_ID: Final = 0x2145
+    EXPOSURE_HIGH: Final = 0x03
+    EXPOSURE_LOW: Final = 0x04
+    DEBUG_MODE2: Final = 0x8C
+    DEBUG_MODE3: Final = 0x8D
+    GLOBAL_GAIN: Final = 0xB0
+    CHIP_ID_HIGH: Final = 0xF0
+    CHIP_ID_LOW: Final = 0xF1
+    PAGE_SELECT: Final = 0xFE
+    NOMINAL_EXPOSURE: Final = 0x04E2
+    UNITY_GAIN: Final = 0x40
+    SOLID: Final = MappingProxyType({0: BLACK, 4: WHITE, 5: RED, 6: GREEN, 8: YELLOW, 9: CYAN, 10: MAGENTA})
+
+    _COMMON: Final = 0xF0  # from here on all pages have the same registers
+
+    def __init__(self) -> None:
+        self._registers: dict[tuple[int, int], int] = {}
+        self._page = 0
+        self._reset()
+
+    @property
+    def address(self) -> int:
+        """0x3C."""
+        return self.ADDRESS
+
+    def write(self, register: int, value: int) -> None:
+        """Write a register of the page that is selected; the chip id keeps its value."""
+        if register == self.PAGE_SELECT:
+            if value & 0x80:
+                self._reset()
+            self._page = value & 0x03
+        elif register not in (self.CHIP_ID_HIGH, self.CHIP_ID_LOW):
+            self._registers[self._place(register)] = value
+
+    def read(self, register: int) -> int:
+        """Read a register of the page that is selected; 0 where nothing was written."""
+        if register == self.PAGE_SELECT:
+            return self._page
+        return self._registers.get(self._place(register), 0)
+
+    def expose(self, frame: RawFrame) -> RawFrame:
+        """Make of what the source sees what the sensor delivers."""
+        pattern = self._of_page_0(self.DEBUG_MODE3)
+        if self._of_page_0(self.DEBUG_MODE2) & 0x01:
+            solid = self.SOLID.get(pattern >> 4, BLACK)
+            return bars(frame, (solid,) if pattern & 0x08 else COLOUR_BARS)
+        high, low = self._of_page_0(self.EXPOSURE_HIGH), self._of_page_0(self.EXPOSURE_LOW)
+        exposure = (high & 0x1F) << 8 | low
+        gain = self._of_page_0(self.GLOBAL_GAIN) / self.UNITY_GAIN
+        return scaled(frame, exposure / self.NOMINAL_EXPOSURE * gain)
+
+    def _reset(self) -> None:
+        high, low = divmod(self.NOMINAL_EXPOSURE, 256)
+        self._page = 0
+        self._registers = {
+            (0, self.EXPOSURE_HIGH): high,
+            (0, self.EXPOSURE_LOW): low,
+            (0, self.GLOBAL_GAIN): self.UNITY_GAIN,
+            (0, self.CHIP_ID_HIGH): self.CHIP_ID >> 8,
+            (0, self.CHIP_ID_LOW): self.CHIP_ID & 0xFF,
+        }
+
+    def _place(self, register: int) -> tuple[int, int]:
+        return (0 if register >= self._COMMON else self._page), register
+
+    def _of_page_0(self, register: int) -> int:
+        return self._registers.get((0, register), 0)
+
+
+SENSOR_MODELS: Final[Mapping[str, Callable[[], GenericSensor | Gc2145]]] = MappingProxyType(
+    {"generic": GenericSensor, "gc2145": Gc2145}
+)
+"""Models by the names that boards use, each at the address that it has by default."""

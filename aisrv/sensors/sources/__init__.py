@@ -1,0 +1,1 @@
+"""Sources of frames: `patterns`, `images`, `video`, `arrays`, `raw_recording`; `samples` of other signals."""

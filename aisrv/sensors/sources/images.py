@@ -1,0 +1,122 @@
+"""Pictures from files: one for ever, or a folder of them in the order of their names. Needs Pillow.
+
+Files are read when their frame is asked for, at once: a picture of LARGEST_PIXELS takes some tenths of a
+second.
+"""
+
+import struct
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from aisrv.sensors.frame import Encoding, SourceError
+from aisrv.sensors.sources.files import file_size
+from aisrv.sensors.sources.numbered import NumberedSource
+
+if TYPE_CHECKING:
+    from aisrv.sensors.resample import Bytes
+    from aisrv.sensors.sources.pictures import Size
+
+FORMATS: Final = {
+    ".bmp": "BMP",
+    ".gif": "GIF",
+    ".jpeg": "JPEG",
+    ".jpg": "JPEG",
+    ".pgm": "PPM",
+    ".png": "PNG",
+    ".ppm": "PPM",
+}
+"""Formats by the ending of a name, which is all that a folder looks at."""
+LARGEST_FILE: Final = 64 << 20
+LARGEST_PIXELS: Final = 4096 * 4096
+LARGEST_FOLDER: Final = 100_000
+"""Names."""
+
+
+def read_picture(path: Path) -> "Bytes":
+    """Read a picture, the first of its file, as RGB (height, width, 3); transparency is dropped.
+
+    Raises SourceError for what is no picture, is damaged, or is larger than LARGEST_FILE bytes or
+    LARGEST_PIXELS.
+    """
+    try:
+        from PIL import Image
+    except ImportError:
+        raise SourceError(f"{path}: pictures need Pillow: pip install 'aisrv[images]'") from None
+    import numpy as np
+
+    try:
+        file_size(path, LARGEST_FILE)
+        with Image.open(path, formats=sorted(set(FORMATS.values()))) as image:
+            if image.width * image.height > LARGEST_PIXELS:
+                raise SourceError(
+                    f"{path}: {image.width}x{image.height} pixels, above the {LARGEST_PIXELS} allowed"
+                )
+            return np.asarray(image.convert("RGB"))
+    except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+        raise SourceError(f"{path}: above the {LARGEST_PIXELS} pixels allowed: {error}") from None
+    except (OSError, SyntaxError, ValueError, EOFError, struct.error, zlib.error) as error:
+        # Pillow's decoders raise all of these for damaged files
+        raise SourceError(f"{path}: not a readable picture ({', '.join(FORMATS)}): {error}") from None
+
+
+def _named(path: Path, size: "Size | None") -> "tuple[Bytes, Size]":
+    picture = read_picture(path)
+    return picture, size or (picture.shape[1], picture.shape[0])
+
+
+class ImageSource(NumberedSource):
+    """One picture, for ever; scaled where a size is given. Read once, at the start."""
+
+    def __init__(
+        self, path: Path, size: "Size | None" = None, encoding: Encoding = Encoding.BAYER_RGGB
+    ) -> None:
+        from aisrv.sensors.sources.pictures import Scaler, encode
+
+        picture, size = _named(path, size)
+        super().__init__(str(path), *size, encoding, None)
+        self._still = encode(Scaler(size)(picture), encoding)
+
+    def _data(self, number: int) -> bytes:  # noqa: ARG002 - every frame is the same
+        return self._still
+
+
+class FolderSource(NumberedSource):
+    """The pictures of a folder in the order of their names, once or in a loop.
+
+    They are scaled to `size`; without one, to that of the first picture.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        size: "Size | None" = None,
+        encoding: Encoding = Encoding.BAYER_RGGB,
+        loop: bool = False,
+    ) -> None:
+        from aisrv.sensors.sources.pictures import Scaler
+
+        self._paths = _pictures_in(path)
+        _, size = _named(self._paths[0], size)
+        super().__init__(f"folder {path}", *size, encoding, len(self._paths), loop)
+        self._scaler = Scaler(size)
+
+    def _data(self, number: int) -> bytes:
+        from aisrv.sensors.sources.pictures import encode
+
+        return encode(self._scaler(read_picture(self._paths[number])), self._encoding)
+
+
+def _pictures_in(folder: Path) -> list[Path]:
+    try:
+        paths = []
+        for number, path in enumerate(folder.iterdir()):
+            if number >= LARGEST_FOLDER:
+                raise SourceError(f"folder {folder}: more than the {LARGEST_FOLDER} files allowed")
+            if path.suffix.lower() in FORMATS and not path.name.startswith("."):
+                paths.append(path)
+    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        raise SourceError(f"folder {folder}: {error}") from None
+    if not paths:
+        raise SourceError(f"folder {folder}: no pictures in it (files ending in {', '.join(FORMATS)})")
+    return sorted(paths, key=lambda path: path.name)

@@ -1,0 +1,79 @@
+"""What sources share whose frames are numbered from 0: their end, their loop, and skipping."""
+
+from abc import ABC, abstractmethod
+from typing import Final
+
+import trio
+
+from aisrv.sensors.frame import Encoding, RawFrame, SourceError
+from aisrv.sensors.frame_size import FrameError, frame_size
+
+LARGEST_FRAME: Final = 64 << 20
+"""Bytes of a frame at most: files name sizes, and memory is not theirs to choose."""
+
+
+def checked_frame_size(name: str, width: int, height: int, encoding: Encoding) -> int:
+    """Bytes of a frame of the source `name`; SourceError where it is impossible or too large."""
+    try:
+        size = frame_size(width, height, encoding)
+    except FrameError as error:
+        raise SourceError(f"{name}: {error}") from None
+    if size > LARGEST_FRAME:
+        raise SourceError(f"{name}: {width}x{height} are {size} bytes, above {LARGEST_FRAME}")
+    return size
+
+
+class NumberedSource(ABC):
+    """A source with `count` frames, or endless where that is None.
+
+    After the last it begins again where it is to `loop`, and has SourceError otherwise. A frame that cannot
+    be read raises SourceError once; the next call goes on with the next frame.
+    """
+
+    def __init__(
+        self, name: str, width: int, height: int, encoding: Encoding, count: int | None, loop: bool = False
+    ) -> None:
+        self.name: Final = name
+        self.frame_size: Final = checked_frame_size(name, width, height, encoding)
+        self._width = width
+        self._height = height
+        self._encoding = encoding
+        self._count = count
+        self._loop = loop
+        self._next = 0
+
+    @property
+    def width(self) -> int:
+        """Pixels of a row; bytes of a row of samples."""
+        return self._width
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return self._height
+
+    @property
+    def encoding(self) -> Encoding:
+        """Encoding of all frames."""
+        return self._encoding
+
+    async def frame(self) -> RawFrame:
+        """Take the next frame. Raises SourceError after the last, and for a frame that cannot be read."""
+        await trio.lowlevel.checkpoint()
+        number = self._next
+        if self._count is not None and number >= self._count:
+            if not self._loop:
+                raise SourceError(
+                    f"{self.name} ended after {self._count} frames; with the option loop it begins again"
+                )
+            number %= self._count
+        self._next += 1
+        return RawFrame(self._width, self._height, self._encoding, self._data(number))
+
+    def skip(self, count: int) -> None:
+        """Leave out the next `count` frames."""
+        self._next += count
+
+    @abstractmethod
+    def _data(self, number: int) -> bytes:
+        """Make or read the bytes of a frame; SourceError where that fails."""

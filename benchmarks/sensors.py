@@ -1,0 +1,76 @@
+"""Image path: raw frames of 640x480 to tensors, beside Pillow doing as much with a picture, in one run.
+
+python -m benchmarks.sensors
+"""
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import trio
+from PIL import Image
+
+from aisrv.sensors.frame import Encoding, RawFrame, Region
+from aisrv.sensors.image_path import ImagePath
+from aisrv.sensors.sources.patterns import Pattern, PatternSource
+from benchmarks.rows import Row
+
+WIDTH: Final = 640
+HEIGHT: Final = 480
+TARGETS: Final = ((8, 8), (96, 96), (320, 240), (640, 480))
+ROUNDS: Final = 40
+
+
+def _seconds(*actions: Callable[[], object]) -> list[float]:
+    """Seconds of the fastest of many runs of each, in turns: a slow moment of the machine meets all alike."""
+    for action in actions:
+        action()
+    best = [float("inf")] * len(actions)
+    for _ in range(ROUNDS):
+        for number, action in enumerate(actions):
+            start = time.perf_counter()
+            action()
+            best[number] = min(best[number], time.perf_counter() - start)
+    return best
+
+
+def _by_pillow(frame: RawFrame, region: Region) -> bytes:
+    """Frame of RGB bytes to an int8 tensor: copy in, crop, resize by box, subtract 128."""
+    image = Image.frombytes("RGB", (frame.width, frame.height), frame.data)
+    box = (region.start_x, region.start_y, region.end_x, region.end_y)
+    image = image.resize((region.width, region.height), Image.Resampling.BOX, box=box)
+    return image.tobytes().translate(_MINUS_128)
+
+
+_MINUS_128: Final = bytes(value ^ 0x80 for value in range(256))
+
+
+async def _frames() -> dict[Encoding, RawFrame]:
+    encodings = (Encoding.BAYER_RGGB, Encoding.YUV422, Encoding.RGB)
+    return {each: await PatternSource(Pattern.NOISE, WIDTH, HEIGHT, each).frame() for each in encodings}
+
+
+def run() -> list[Row]:
+    """Measure; about 5 s."""
+    frames = trio.run(_frames)
+    path = ImagePath()
+    rows = []
+    for target in TARGETS:
+        region = Region(0, WIDTH, 0, HEIGHT, *target)
+        actions: list[Callable[[], object]] = [
+            lambda frame=frame, region=region: path.to_tensor(frame, region)  # type: ignore[misc]
+            for frame in frames.values()
+        ]
+        actions.append(lambda region=region: _by_pillow(frames[Encoding.RGB], region))  # type: ignore[misc]
+        *ours, pillow = _seconds(*actions)
+        size = f"640x480 to {target[0]}x{target[1]}"
+        for encoding, seconds in zip(frames, ours, strict=True):
+            rows.append(Row(f"image path, {encoding.value} {size}", 1 / seconds, "frames/s"))
+        rows.append(Row(f"Pillow, rgb {size}", 1 / pillow, "frames/s"))
+        rows.append(Row(f"image path, bayer : Pillow, rgb, {size}", pillow / ours[0], "times"))
+    return rows
+
+
+if __name__ == "__main__":
+    for row in run():
+        print(f"{row.name:<65} {row.value:>12.2f} {row.unit}")

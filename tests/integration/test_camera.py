@@ -1,0 +1,221 @@
+"""A camera that recognises digits: pictures of a folder are streamed and classified, and LEDs follow.
+
+One host on USB and one on SPI look on at the same time. On virtual time each frame is exact; live, the same
+same device runs in a process of its own.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+from PIL import Image
+from trio.testing import MockClock
+
+from aisrv import digits
+from aisrv.attach.inprocess import InProcessHost
+from aisrv.board import Board, SensorSpec
+from aisrv.device import Device, open_device
+from aisrv.inference.inline import inline
+from aisrv.protocol import Command, CommandPacket, Dialect, GpioMode
+from host_tools.client import AiServer
+from tests import networks
+from tests.integration.test_end_to_end import AISRV, HOST, TIMEOUT, running
+
+PICTURES = [digits.test_images()[index] for index in (0, 1, 2, 3, 10, 4)]
+RATE = 10
+SIDE = 64
+BOARD = """
+[usb]
+tile = 1
+[spi]
+tile = 1
+[sensor]
+tile = 1
+source = "folder:frames:loop"
+encoding = "rgb"
+width = 64
+height = 64
+rate = 10
+[[engines]]
+tile = 0
+"""
+
+
+def outputs() -> list[bytes]:
+    model = digits.model_bytes()
+    return [networks.run(model, picture)[0] for picture, _ in PICTURES]
+
+
+def classes() -> list[int]:
+    return [max(range(10), key=memoryview(scores).cast("b").__getitem__) for scores in outputs()]
+
+
+@pytest.fixture
+def frames(tmp_path: Path) -> Path:
+    """The test images as pictures of 64 by 64: each pixel of theirs is a square of eight."""
+    folder = tmp_path / "frames"
+    folder.mkdir()
+    for number, (picture, _) in enumerate(PICTURES):
+        grey = bytes(value + 128 & 0xFF for value in picture)
+        small = Image.frombytes("L", (8, 8), grey)
+        small.resize((SIDE, SIDE), Image.Resampling.NEAREST).save(folder / f"{number}.png")
+    return folder
+
+
+def camera(frames: Path) -> Board:
+    sensor = SensorSpec(1, f"folder:{frames}:loop", "rgb", SIDE, SIDE, RATE)
+    return Board(sensor=sensor)
+
+
+class UsbHost:
+    """A host on USB, in the framing with a status."""
+
+    def __init__(self, device: Device) -> None:
+        self._host = InProcessHost(device.usb)
+
+    async def plug_in(self) -> None:
+        await self._host.plug_in()
+
+    async def set(self, command: Command, data: bytes = b"") -> int:
+        await self._host.write(bytes(CommandPacket(command, dialect=Dialect.DESIGN)))
+        await self._host.write(data, zero_packet=True)
+        return int.from_bytes(await self._host.read(512), "little")
+
+    async def get(self, command: Command) -> bytes:
+        await self._host.write(bytes(CommandPacket(command, dialect=Dialect.DESIGN)))
+        assert await self._host.read(512) == bytes(4)
+        return await self._host.read(4096)
+
+
+async def stream(device: Device) -> UsbHost:
+    """Load the network, let LEDs show the class, and start the stream."""
+    host = UsbHost(device)
+    await host.plug_in()
+    await device.load_model(digits.model_bytes())
+    assert await host.set(Command.SET_OUTPUT_GPIO_MODE, bytes([GpioMode.MAX])) == 0
+    assert await host.set(Command.SET_OUTPUT_GPIO_EN, b"\1") == 0
+    assert await host.set(Command.START_ACQUIRE_STREAM) == 0
+    return host
+
+
+def on_virtual_time(main: Callable[[], object]) -> None:
+    trio.run(main, clock=MockClock(autojump_threshold=0))  # type: ignore[arg-type]
+
+
+def test_both_hosts_see_each_frame_s_scores_between_it_and_the_next(frames: Path) -> None:
+    seen_by_usb, seen_by_spi = [], []
+
+    async def main() -> None:
+        async with open_device(camera(frames), runner=inline) as device:
+            host = await stream(device)
+            assert device.spi is not None
+            await trio.sleep(0.5 / RATE)
+            for _ in range(2 * len(PICTURES)):
+                seen_by_usb.append(await host.get(Command.GET_OUTPUT_TENSOR))
+                miso = await device.spi.transfer(bytes((Command.GET_OUTPUT_TENSOR,)) + bytes(12))
+                seen_by_spi.append(miso[3:])
+                await trio.sleep(1 / RATE)
+
+    on_virtual_time(main)
+    assert seen_by_usb == 2 * outputs()
+    assert seen_by_spi == 2 * outputs()
+
+
+def test_leds_follow_the_classes_to_the_frame(frames: Path) -> None:
+    changes: list[tuple[float, int | None]] = []
+
+    async def main() -> None:
+        async with open_device(camera(frames), runner=inline) as device:
+            start = trio.current_time()
+
+            def note(levels: tuple[bool, ...]) -> None:
+                lit = levels.index(True) if any(levels) else None
+                changes.append((round((trio.current_time() - start) * RATE, 6), lit))
+
+            device.engines[0].gpio.observe(note)
+            await stream(device)
+            await trio.sleep((len(PICTURES) - 0.5) / RATE)
+
+    on_virtual_time(main)
+    expected: list[tuple[float, int | None]] = []
+    lit = None
+    for number, found in enumerate(classes()):
+        now = found if found < 4 else None
+        if now != lit:
+            expected.append((number, now))
+            lit = now
+    assert changes == expected
+    assert len({led for _, led in changes}) >= 4
+
+
+def test_single_mode_holds_the_last_picture(frames: Path) -> None:
+    async def main() -> None:
+        async with open_device(camera(frames), runner=inline) as device:
+            host = await stream(device)
+            await trio.sleep(1.5 / RATE)
+            assert await host.get(Command.GET_ACQUIRE_MODE) == b"\1\0\0\0"
+            assert await host.set(Command.START_ACQUIRE_SINGLE) == 0
+            assert await host.get(Command.GET_ACQUIRE_MODE) == bytes(4)
+            await trio.sleep(10)
+            assert await host.get(Command.GET_INPUT_TENSOR) == PICTURES[2].image
+            assert await host.get(Command.GET_OUTPUT_TENSOR) == outputs()[1]
+            assert await host.set(Command.START_INFER) == 0
+            assert await host.get(Command.GET_OUTPUT_TENSOR) == outputs()[2]
+
+    on_virtual_time(main)
+
+
+def test_live_with_a_host_on_usb_and_one_on_spi(frames: Path) -> None:
+    board = frames.parent / "camera.toml"
+    board.write_text(BOARD)
+    possible = set(outputs())
+    with running("--board", str(board), "--spi-port", "0", "--model", str(_model(frames))) as (_, ready):
+        usb_address, spi_address = (place.strip() for place in ready.split(","))
+        with AiServer.open(usb_address) as usb, AiServer.open(spi_address) as spi:
+            usb.acquire_stream()
+            by_usb: set[bytes] = set()
+            by_spi: set[bytes] = set()
+            end = time.monotonic() + TIMEOUT
+            while not (by_usb >= possible and by_spi >= possible) and time.monotonic() < end:
+                by_usb.add(usb.read_output())
+                by_spi.add(spi.read_output())
+                time.sleep(0.02)
+            usb.acquire_single()
+            assert usb.acquire_mode().name == "SINGLE"
+    assert by_usb - {bytes(10)} == possible
+    assert by_spi - {bytes(10)} == possible
+
+
+def _model(frames: Path) -> Path:
+    path = frames.parent / "digits.tflite"
+    path.write_bytes(digits.model_bytes())
+    return path
+
+
+def test_shipped_camera_board_runs() -> None:
+    command = [*AISRV, "exec", "--board", "camera", "--", *HOST, "--json", "info"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    assert json.loads(done.stdout)["spec"]["tiles"] == 2
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [("folder:nowhere", "nowhere"), ("pattern:stripes", "no pattern is called 'stripes'"), ("tv:1", "tv")],
+)
+def test_source_that_cannot_be_had_ends_it_with_the_reason(tmp_path: Path, source: str, message: str) -> None:
+    board = tmp_path / "board.toml"
+    board.write_text(BOARD.replace("folder:frames:loop", source))
+    done = subprocess.run(
+        [*AISRV, "run", "--port", "0", "--board", str(board)],
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+    assert done.returncode in (1, 2)
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,46 @@
+"""`--engine KIND` in real processes."""
+
+import subprocess
+import sys
+
+import pytest
+
+from aisrv import digits
+from host_tools.client import AiServer
+from tests import networks
+from tests.engines import needs
+from tests.integration.test_end_to_end import TIMEOUT, refusal, running
+
+
+@pytest.mark.parametrize("kind", [needs("tflite"), needs("tflm")])
+def test_device_of_another_kind_gives_the_same_bytes(kind: str) -> None:
+    images = digits.test_images()[:5]
+    with running("--engine", kind) as (_, address), AiServer.open(address) as server:
+        server.load_model(digits.model_bytes())
+        got = [server.run(picture) for picture, _ in images]
+    assert got == [networks.run(digits.model_bytes(), picture)[0] for picture, _ in images]
+
+
+def test_device_without_an_interpreter_gives_back_what_it_got() -> None:
+    with running("--engine", "none") as (_, address), AiServer.open(address) as server:
+        assert server.run(bytes(range(256)) * 4) == bytes(range(256)) * 4
+
+
+def test_unknown_kind_is_a_usage_error() -> None:
+    code, output, errors = refusal("run", "--port", "0", "--engine", "magic")
+    assert (code, output) == (2, "")
+    assert "no kind 'magic', there are tflite, litert, tflm, xcore, none" in errors
+
+
+def test_info_shows_where_the_model_lies() -> None:
+    with running() as (_, address):
+        with AiServer.open(address) as server:
+            server.load_model(digits.model_bytes())
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "host_tools", "--device", address, "info"],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=True,
+        )
+    assert f"model {len(digits.model_bytes()) + 3 & -4:,} bytes" in " ".join(done.stdout.split())

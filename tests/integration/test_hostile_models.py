@@ -1,0 +1,47 @@
+"""A device that is given hostile models: a small share of those in `benchmarks.hostile_models`."""
+
+import resource
+from dataclasses import replace
+
+import pytest
+
+from aisrv.device import open_device
+from tests.engines import PACKAGES, isolated_as, needs
+from tests.hostile_models import KINDS, case
+from tests.hostile_trial import LIMITS, Outcome, check_alive, check_result, resident_bytes, try_model
+
+ROUNDS = 2
+HASTY = replace(LIMITS, invoke_seconds=0.5)
+GROWTH = 64 << 20
+"""Bytes that this process may grow by."""
+
+
+def test_a_case_is_made_again_by_its_number() -> None:
+    for number in range(len(KINDS)):
+        assert case(number) == case(number)
+    assert case(0) != case(0, seed=1)
+
+
+def largest_child() -> int:
+    """Bytes in RAM of the largest process that this one has reaped, other tests' included."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("kind", [needs(kind) for kind in PACKAGES])
+async def test_no_model_takes_the_device_down(kind: str) -> None:
+    outcomes = []
+    peak = largest_child()
+    async with open_device(runner=isolated_as(kind, HASTY)) as device:
+        await check_alive(device)
+        before = resident_bytes()
+        for number in range(ROUNDS * len(KINDS)):
+            hostile = case(number)
+            verdict = await try_model(device, hostile)
+            outcomes.append(verdict.outcome)
+            if verdict.outcome is Outcome.RAN:
+                arena = device.engines[0].inference.arena_bytes
+                await check_result(verdict, hostile, isolated_as(kind), arena)
+        await check_alive(device)
+        assert resident_bytes() - before < GROWTH
+    assert largest_child() <= max(peak, LIMITS.memory_bytes)
+    assert {Outcome.REFUSED, Outcome.RAN} <= set(outcomes)

@@ -1,8 +1,9 @@
-"""Image path: raw frames of 640x480 to tensors, beside Pillow doing as much with a picture, in one run.
+"""Sensors: raw frames of 640x480 to tensors, beside Pillow doing as much with a picture, and a whole stream.
 
 python -m benchmarks.sensors
 """
 
+import statistics
 import time
 from collections.abc import Callable
 from typing import Final
@@ -10,6 +11,11 @@ from typing import Final
 import trio
 from PIL import Image
 
+from aisrv import digits
+from aisrv.board import Board, SensorSpec
+from aisrv.device import open_device
+from aisrv.engine_channel import get_command, set_command
+from aisrv.protocol import Command
 from aisrv.sensors.frame import Encoding, RawFrame, Region
 from aisrv.sensors.image_path import ImagePath
 from aisrv.sensors.sources.patterns import Pattern, PatternSource
@@ -19,6 +25,8 @@ WIDTH: Final = 640
 HEIGHT: Final = 480
 TARGETS: Final = ((8, 8), (96, 96), (320, 240), (640, 480))
 ROUNDS: Final = 40
+STREAM_SECONDS: Final = 2
+COMMANDS: Final = 200
 
 
 def _seconds(*actions: Callable[[], object]) -> list[float]:
@@ -50,8 +58,37 @@ async def _frames() -> dict[Encoding, RawFrame]:
     return {each: await PatternSource(Pattern.NOISE, WIDTH, HEIGHT, each).frame() for each in encodings}
 
 
+async def _stream() -> list[Row]:
+    """Frames a second of a stream with the digits network, and how long a command takes meanwhile."""
+    board = Board(sensor=SensorSpec(1, "pattern:noise", "bayer", WIDTH, HEIGHT))
+    async with open_device(board) as device:
+        await device.load_model(digits.model_bytes())
+        engine, c = device.engines[0], device.local[0]
+        await set_command(c, Command.START_ACQUIRE_STREAM)
+        await trio.sleep(0.5)  # the first frames work out the filters
+        before, start = engine.inferences, time.perf_counter()
+        await trio.sleep(STREAM_SECONDS)
+        rate = (engine.inferences - before) / (time.perf_counter() - start)
+        latencies = []
+        for _ in range(COMMANDS):
+            await trio.sleep(0.003)
+            asked = time.perf_counter()
+            await get_command(c, Command.GET_OUTPUT_TENSOR)
+            latencies.append(time.perf_counter() - asked)
+        await set_command(c, Command.START_ACQUIRE_SINGLE)
+    return [
+        Row("stream of 640x480 bayer into the digits network", rate, "frames/s"),
+        Row("GET_OUTPUT_TENSOR while streaming, median", statistics.median(latencies) * 1e3, "ms"),
+        Row("GET_OUTPUT_TENSOR while streaming, longest", max(latencies) * 1e3, "ms"),
+    ]
+
+
 def run() -> list[Row]:
-    """Measure; about 5 s."""
+    """Measure; about 10 s."""
+    return _image_path() + trio.run(_stream)
+
+
+def _image_path() -> list[Row]:
     frames = trio.run(_frames)
     path = ImagePath()
     rows = []

@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from aisrv.board import (
-    BOARDS,
     DEFAULT_SPI,
     ENCODINGS,
     ENGINE_KINDS,
@@ -16,12 +15,12 @@ from aisrv.board import (
     PortSpec,
     SensorSpec,
     SpiSpec,
-    find_board,
 )
 from aisrv.inference.engine_kinds import NO_MODEL
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.protocol import Command
 from aisrv.sensors.frame import Encoding
+from aisrv.shipped_boards import BOARDS, find_board
 from aisrv.xcore.memory import SRAM_BYTES
 
 KIB = 1024

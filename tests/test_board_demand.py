@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.board import (
-    BOARDS,
     CHANNEL_ENDS,
     CORES,
     Board,
@@ -26,6 +25,7 @@ from aisrv.inference.inline import inline
 from aisrv.sensors.acquire import start_acquisition
 from aisrv.sensors.acquire_channel import connect
 from aisrv.sensors.frame import Encoding, RawFrame, Region
+from aisrv.shipped_boards import BOARDS
 from aisrv.xcore import tile
 from aisrv.xcore.node import open_node
 

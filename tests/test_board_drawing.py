@@ -2,8 +2,9 @@
 
 import pytest
 
-from aisrv.board import BOARDS, Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
+from aisrv.board import Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
 from aisrv.board_drawing import draw_board, show_size
+from aisrv.shipped_boards import BOARDS
 
 CHAINED = """\
 ╭─ tile 0, 512K, 600 MHz ────────────╮   ╭─ tile 1, 512K, 600 MHz ─────────────╮

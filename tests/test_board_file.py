@@ -18,10 +18,10 @@ from aisrv.board import (
     SensorSpec,
     SpiSpec,
     UsbProtocol,
-    find_board,
 )
 from aisrv.board_file import LARGEST_FILE, parse_board, read_board
 from aisrv.protocol import Command
+from aisrv.shipped_boards import find_board
 from aisrv.toml_settings import parse_size
 from flash_server.cache import CacheGeometry
 from flash_server.part import MX25R3235F, Erase, FlashPart

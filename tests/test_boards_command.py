@@ -8,9 +8,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from aisrv.board import BOARDS, Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
+from aisrv.board import Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
 from aisrv.cli import main
 from aisrv.commands.board_options import make_board
+from aisrv.shipped_boards import BOARDS
 from flash_server.part import MX25R3235F
 
 KIB = 1024

@@ -54,9 +54,7 @@ ALLOWED = {
     "aisrv.gpio": "aisrv.protocol",
     "aisrv.gpio_vcd": "aisrv.gpio",
     "aisrv.debug_log": "",
-    "aisrv.board": (
-        "aisrv.protocol aisrv.xcore flash_server.part flash_server.cache aisrv.board_file aisrv.xn_file"
-    ),
+    "aisrv.board": ("aisrv.protocol aisrv.xcore flash_server.part flash_server.cache"),
     "aisrv.toml_lines": "",
     "aisrv.toml_settings": "aisrv.toml_lines aisrv.board",
     "aisrv.board_file": (
@@ -64,6 +62,7 @@ ALLOWED = {
         "flash_server.cache"
     ),
     "aisrv.xn_elements": "",
+    "aisrv.shipped_boards": "aisrv.board aisrv.board_file aisrv.xn_file",
     "aisrv.xn_file": "aisrv.board aisrv.board_file aisrv.xn_elements flash_server.errors flash_server.part",
     "aisrv.board_drawing": "aisrv.protocol aisrv.board",
     # sensors: frames, sources, the image path and registers; then the task that acquires
@@ -118,8 +117,9 @@ ALLOWED = {
     "flash_server.__main__": "flash_server.cli",
     # at the top
     "aisrv.commands": (
-        f"{VALUES} aisrv.toml_settings aisrv.board_drawing aisrv.inference aisrv.sensors "
-        f"aisrv.xcore {SMALL} aisrv.digits aisrv.profile {RUNS_DEVICES} aisrv.status aisrv.gpio_vcd "
+        f"{VALUES} aisrv.toml_settings aisrv.board_drawing aisrv.shipped_boards aisrv.inference "
+        f"aisrv.sensors aisrv.xcore {SMALL} aisrv.digits aisrv.profile {RUNS_DEVICES} aisrv.status "
+        "aisrv.gpio_vcd "
         f"aisrv.attach.serprog_server phy flash_server {FLASH_VALUES} flash_server.flash_channel host_tools"
     ),
     "aisrv.cli": f"{VALUES} {RUNS_DEVICES} aisrv.commands",

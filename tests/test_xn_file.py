@@ -17,8 +17,8 @@ from aisrv.board import (
     PortSpec,
     SpiSpec,
     demand_of,
-    find_board,
 )
+from aisrv.shipped_boards import find_board
 from aisrv.xn_file import LARGEST_FILE, parse_xn, read_xn
 from flash_server.part import MX25R6435F, Erase
 

@@ -2,7 +2,6 @@
 
 from aisrv.board.board import Board
 from aisrv.board.demand import CHANNEL_ENDS, CORES, Demand, Link, Task, demand_of
-from aisrv.board.shipped import BOARDS, find_board
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     BOOT_MEMORIES,
@@ -28,7 +27,6 @@ from aisrv.board.specs import (
 )
 
 __all__ = [
-    "BOARDS",
     "BOOT_COMMANDS",
     "BOOT_MEMORIES",
     "CHANNEL_ENDS",
@@ -57,5 +55,4 @@ __all__ = [
     "Task",
     "UsbProtocol",
     "demand_of",
-    "find_board",
 ]

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import click
 
 from aisrv.board import (
-    BOARDS,
     BOOT_MEMORIES,
     DEFAULT_BOOT,
     DEFAULT_SPI,
@@ -17,9 +16,9 @@ from aisrv.board import (
     BoardError,
     EngineSpec,
     FlashSpec,
-    find_board,
 )
 from aisrv.protocol import Command
+from aisrv.shipped_boards import BOARDS, find_board
 from aisrv.toml_settings import parse_size
 from flash_server.part import MX25R6435F, PARTS
 

@@ -9,7 +9,6 @@ from typing import Any, Final
 import click
 
 from aisrv.board import (
-    BOARDS,
     BOOT_MEMORIES,
     CHANNEL_ENDS,
     CORES,
@@ -17,8 +16,8 @@ from aisrv.board import (
     BoardError,
     Demand,
     demand_of,
-    find_board,
 )
+from aisrv.shipped_boards import BOARDS, find_board
 
 _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items()}
 

@@ -10,8 +10,9 @@ from typing import Any, Final, TypeVar
 
 import click
 
-from aisrv.board import DEFAULT_ARENA, KIB, Board, BoardError, UsbProtocol, find_board
+from aisrv.board import DEFAULT_ARENA, KIB, Board, BoardError, UsbProtocol
 from aisrv.commands.board_options import make_board
+from aisrv.shipped_boards import find_board
 
 F = TypeVar("F", bound=Callable[..., Any])
 

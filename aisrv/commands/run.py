@@ -61,6 +61,17 @@ class Listening:
     flash: int | None = None
 
 
+def _listening(board: Board, host: str, usb: int | None, spi: int | None, flash: int | None) -> Listening:
+    """Take the ports that were given, and where there are none those of the board."""
+    if usb is None:
+        usb = usbip.PORT if board.usb_port is None else board.usb_port
+    if spi is None and board.spi is not None:
+        spi = board.spi.port
+    if flash is None and board.flashes:
+        flash = board.flashes[0].port
+    return Listening(host, usb, spi, flash)
+
+
 @asynccontextmanager
 async def serve_devices(
     boards: Sequence[Board],
@@ -132,9 +143,7 @@ async def run_devices(
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
-    default=usbip.PORT,
-    show_default=True,
-    help="TCP port; 0 takes any that is free.",
+    help=f"TCP port; 0 takes any that is free. [default: the board's, or {usbip.PORT}]",
 )
 @click.option(
     "--spi-port",
@@ -156,7 +165,7 @@ async def run_devices(
 @verbose_option
 def run(
     host: str,
-    port: int,
+    port: int | None,
     spi_port: int | None,
     flash_port: int | None,
     models: tuple[Path, ...],
@@ -196,11 +205,12 @@ def run(
     boards = number_boards(make_protocol_board(protocol, len(models), **board), devices)
     if flash_port is not None and not boards[0].flashes:
         raise click.UsageError("--flash-port needs a chip: give --flash FILE")
+    listening = _listening(boards[0], host, port, spi_port, flash_port)
     try:
         trio.run(
             lambda: run_devices(
                 boards,
-                Listening(host, port, spi_port, flash_port),
+                listening,
                 models,
                 model_memory or MODEL_MEMORY[protocol],
                 WireOptions(

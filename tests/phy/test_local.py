@@ -10,10 +10,11 @@ import trio
 from trio.testing import MockClock
 
 from aisrv import digits
-from aisrv.board import BOARDS, Board
+from aisrv.board import Board
 from aisrv.device import Device, open_device
 from aisrv.inference.inline import inline
 from aisrv.protocol import AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
+from aisrv.shipped_boards import BOARDS
 from aisrv.xcore.chanend import ChanEnd
 from phy import local
 from tests import networks

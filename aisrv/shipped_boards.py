@@ -5,10 +5,11 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from aisrv.board.board import Board
-from aisrv.board.specs import BoardError
+from aisrv.board import Board, BoardError
+from aisrv.board_file import read_board
+from aisrv.xn_file import read_xn
 
-_DIRECTORY: Final = Path(__file__).parent.parent / "boards"
+_DIRECTORY: Final = Path(__file__).parent / "boards"
 
 
 class ShippedBoards(Mapping[str, Board]):
@@ -33,8 +34,6 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def _read(name: str) -> Board:
-    from aisrv.board_file import read_board
-
     return read_board(_DIRECTORY / f"{name}.toml")
 
 
@@ -46,12 +45,8 @@ def find_board(name: str) -> Board:
     """Return a shipped board, or read the file where the name ends in .toml or .xn. Raises BoardError."""
     suffix = Path(name).suffix.lower()
     if suffix == ".toml":
-        from aisrv.board_file import read_board
-
         return read_board(Path(name))
     if suffix == ".xn":
-        from aisrv.xn_file import read_xn
-
         return read_xn(Path(name))
     if name not in BOARDS:
         raise BoardError(f"{name!r} is not one of {', '.join(map(repr, BOARDS))}, nor FILE.toml or FILE.xn")

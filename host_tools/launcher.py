@@ -60,8 +60,9 @@ async def run_program(argv: Sequence[str], environment: Mapping[str, str]) -> in
     cannot be executed; the reason for the last two is logged. SIGINT and SIGTERM are passed on to the
     program meanwhile, so it must be called from the main thread. Cancelled, it terminates the program.
     """
-    async with trio.open_nursery() as nursery:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    # Outside the nursery, so that the receiver outlives the task that reads it.
+    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
             try:
                 process = await nursery.start(
                     partial(trio.run_process, list(argv), env=environment, stdin=None, check=False)

@@ -237,6 +237,17 @@ def test_program_that_a_signal_ended(number: int) -> None:
     assert run(run_program, [sys.executable, "-c", code], dict(os.environ)) == 128 + number
 
 
+def test_program_that_has_ended_before_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run_to_its_end(argv: list[str], *, task_status: Any, **_options: object) -> None:
+        process = await trio.lowlevel.open_process(argv)
+        await process.wait()
+        task_status.started(process)
+
+    monkeypatch.setattr(trio, "run_process", run_to_its_end)
+    # Which task goes on first is for Trio's dice: 20 throws.
+    assert [run(run_program, ["true"], dict(os.environ)) for _ in range(20)] == [0] * 20
+
+
 def test_program_that_does_not_exist(caplog: pytest.LogCaptureFixture) -> None:
     assert run(run_program, ["no-such-program-here"], dict(os.environ)) == 127
     assert "cannot run no-such-program-here: No such file or directory" in caplog.text

@@ -1,6 +1,9 @@
 """The engines that are installed here, and devices that have one of them."""
 
+import os
+import sys
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -8,6 +11,20 @@ import pytest
 from aisrv.inference.engine import Runners
 from aisrv.inference.inline import InlineInterpreter
 from aisrv.inference.isolation import IsolatedInterpreter, Limits, LogSink
+
+
+def _find_xmos_tools() -> None:
+    """Make XMOS's package importable where AISRV_XMOS_PYTHON names a Python that has it.
+
+    Behind all others: nothing else of that environment is to be found before this one's.
+    """
+    python = os.environ.get("AISRV_XMOS_PYTHON")
+    if python and find_spec("xmos_ai_tools") is None:
+        environment = Path(python).parent.parent
+        sys.path += [str(path) for path in environment.glob("lib/python3*/site-packages")]
+
+
+_find_xmos_tools()
 
 PACKAGES: Final = {
     "tflite": "tflite_runtime" if find_spec("tflite_runtime") else "ai_edge_litert",

@@ -192,9 +192,7 @@ async def test_loads_of_all_kinds_leak_nothing() -> None:
 
 
 def test_an_unknown_kind_is_a_value_error() -> None:
-    with pytest.raises(
-        ValueError, match='no interpreter "tflight": there are tflite, litert, tflm, xcore and'
-    ):
+    with pytest.raises(ValueError, match='no interpreter "tflight": there are tflite, litert, tflm, xcore'):
         IsolatedInterpreter(print, "tflight")
 
 

@@ -21,10 +21,15 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "boards": ("aisrv.commands.boards:boards", "List the boards that there are, or draw one."),
     "demo": ("aisrv.commands.demo:demo", "Classify handwritten digits on a virtual device."),
+    "diff-engines": (
+        "aisrv.commands.diff_engines:diff_engines",
+        "Compare two engines, tensor by tensor.",
+    ),
     "exec": (
         "aisrv.commands.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
     ),
+    "plan": ("aisrv.commands.plan:plan", "Draw where a model's tensors lie in the arena."),
     "profile": ("aisrv.commands.profile:profile", "Tell what models would take on the device."),
     "run": ("aisrv.commands.run:run", "Run a virtual device and serve it over USB/IP."),
 }

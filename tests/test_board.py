@@ -238,7 +238,7 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         (
             engines({"kind": "tensorflow"}),
             (
-                "engine 0: no kind 'tensorflow', there are tflite, litert, tflm, xcore, none "
+                "engine 0: no kind 'tensorflow', there are tflite, litert, tflm, xcore, kernels, none "
                 'and "module:class"'
             ),
         ),

@@ -30,8 +30,8 @@ BOOT_MEMORIES: Final[Mapping[str, Command]] = {
 """The commands that load a model from flash, by the memory that it goes to."""
 BOOT_COMMANDS: Final = (None, *BOOT_MEMORIES.values())
 DEFAULT_KIND: Final = "tflite"
-ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", "none")
-"""Kinds of engine by name; "module:class" of an interpreter is one more."""
+ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", "kernels", "none")
+"""Kinds of engine by name; more are "kernels:NAME" of a backend, and "module:class" of an interpreter."""
 REGISTER_MODELS: Final = ("generic", "gc2145")
 """Register models of sensors by name, as in `aisrv.sensors.registers`."""
 ENCODINGS: Final = ("bayer", "yuv", "rgb", "samples")
@@ -80,7 +80,7 @@ class EngineSpec:
     cache: CacheGeometry = XCORE_AI_CACHE
     """Cache of the window on its flash image, see `Device.open_window`."""
     kind: str = DEFAULT_KIND
-    """What runs its models: one of ENGINE_KINDS, or "module:class" of an interpreter."""
+    """What runs its models: one of ENGINE_KINDS, "kernels:NAME", or "module:class" of an interpreter."""
     sensor: bool | None = None
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
     leds: tuple[str, ...] = ()

@@ -1,12 +1,13 @@
 """The plan of the tensor arena's head: where each tensor lies, equal to TFLM's to the byte.
 
 TensorFlow Lite Micro places buffers greedily (`greedy_memory_planner.cc`, `micro_allocation_info.cc`);
-source: "The INT8 kernel engine", section Arena plan. Only the main subgraph is planned, and no scratch
-buffers: TFLM's reference kernels ask for none on int8 models.
+source: "The INT8 kernel engine", section Arena plan. Only the main subgraph is planned. TFLM's reference
+kernels ask for no scratch buffers on int8 models; other kernels name theirs.
 """
 
 import struct
 from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -29,7 +30,8 @@ _VAR_HANDLE: Final = "VAR_HANDLE"
 class Allocation:
     """A tensor's place in the arena: `size` bytes at `offset`, alive from step `first` to `last` inclusive.
 
-    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written.
+    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written. Scratch
+    buffers are numbered behind the tensors.
     """
 
     tensor: int
@@ -61,8 +63,15 @@ class ArenaPlan:
         return fullest
 
 
-class _Request(NamedTuple):
-    """A buffer to be placed; its offline offset is -1 where the planner chooses."""
+class Scratch(NamedTuple):
+    """Memory that an operator needs while it runs."""
+
+    operator: int
+    size: int
+
+
+class Request(NamedTuple):
+    """A buffer to be placed, see Allocation; its offline offset is -1 where the planner chooses."""
 
     tensor: int
     size: int
@@ -71,9 +80,9 @@ class _Request(NamedTuple):
     offline: int
 
 
-def plan_arena(model: Model) -> ArenaPlan:
+def plan_arena(model: Model, scratch: Sequence[Scratch] = ()) -> ArenaPlan:
     """Plan the head of the arena as TFLM does; raise ModelError where the model's own plan is broken."""
-    requests = _requests(model)
+    requests = arena_requests(model, scratch)
     offline = [request for request in requests if request.offline != _PLANNED_ONLINE]
     # Sorting is stable, so reversing first puts the later of two equals before the earlier, as TFLM does.
     online = [request for request in reversed(requests) if request.offline == _PLANNED_ONLINE]
@@ -100,17 +109,22 @@ def _first_gap(placed: list[Allocation], size: int, first: int, last: int) -> in
     return offset
 
 
-def _requests(model: Model) -> list[_Request]:
+def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[Request]:
+    """Everything that has to be in the arena, tensors first; ModelError as `plan_arena`."""
     first, last = _lifetimes(model)
     offline = _offline_offsets(model)
     # The handle of a variable lies with the operator that makes it.
     handles = {
         index for operator in model.operators if operator.name == _VAR_HANDLE for index in operator.outputs
     }
-    return [
-        _Request(t.index, round_up(t.nbytes, ALIGNMENT), first[t.index], last[t.index], offline[t.index])
+    tensors = [
+        Request(t.index, round_up(t.nbytes, ALIGNMENT), first[t.index], last[t.index], offline[t.index])
         for t in model.tensors
         if t.nbytes and not t.is_constant and not t.is_variable and t.index not in handles
+    ]
+    return tensors + [
+        Request(number, round_up(size, ALIGNMENT), operator + 1, operator + 1, _PLANNED_ONLINE)
+        for number, (operator, size) in enumerate(scratch, start=len(model.tensors))
     ]
 
 

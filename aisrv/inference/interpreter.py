@@ -85,8 +85,12 @@ INTERPRETERS: Final = {
     "litert": "aisrv.inference.litert:LitertInterpreter",
     "tflm": "aisrv.inference.tflm:TflmInterpreter",
     "xcore": "aisrv.inference.xcore:XcoreInterpreter",
+    "kernels": "aisrv.inference.kernels_engine:KernelsInterpreter",
 }
 """Where the interpreters are, by kind: "module:class", imported by the process that runs one."""
+
+_WITH_CHOICE: Final = "kernels"
+"""The kind that may be followed by a choice of its own, as "kernels:NAME"."""
 
 
 class MissingPackageError(ImportError):
@@ -98,7 +102,13 @@ class MissingPackageError(ImportError):
 
 
 def interpreter_spec(kind: str) -> str:
-    """Give the "module:class" of a kind, which may be one itself; ValueError for an unknown kind."""
+    """Give the "module:class" of a kind, which may be one itself; ValueError for an unknown kind.
+
+    What follows in a kind like "kernels:NAME" follows here too: "module:class:NAME".
+    """
+    name, separator, choice = kind.partition(":")
+    if name == _WITH_CHOICE and separator:
+        return f"{INTERPRETERS[name]}:{choice}"
     spec = INTERPRETERS.get(kind, kind)
     if ":" not in spec:
         raise ValueError(f'no interpreter "{kind}": there are {", ".join(INTERPRETERS)} and "module:class"')
@@ -106,9 +116,14 @@ def interpreter_spec(kind: str) -> str:
 
 
 def create_interpreter(spec: str) -> Interpreter:
-    """Import and make the interpreter at "module:class"; ImportError or AttributeError if there is none."""
-    module, _, name = spec.partition(":")
-    return cast("Interpreter", getattr(import_module(module), name)())
+    """Import and make the interpreter at "module:class"; ImportError or AttributeError if there is none.
+
+    It is given what follows in "module:class:choice".
+    """
+    module, _, rest = spec.partition(":")
+    name, _, choice = rest.partition(":")
+    make = getattr(import_module(module), name)
+    return cast("Interpreter", make(choice) if choice else make())
 
 
 def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:

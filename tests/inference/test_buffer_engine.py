@@ -82,7 +82,7 @@ def test_boards_know_every_kind() -> None:
 @pytest.mark.parametrize("kind", ["", "TFLM", "tflm ", "module.class"])
 def test_a_kind_that_there_is_not(kind: str) -> None:
     with pytest.raises(
-        ValueError, match=f'no interpreter "{kind}": there are tflite, litert, tflm, xcore and'
+        ValueError, match=f'no interpreter "{kind}": there are tflite, litert, tflm, xcore, kernels and'
     ):
         create_engine(kind, inline, arena_bytes=0, external_bytes=0)
 

@@ -73,8 +73,11 @@ ALLOWED = {
         "aisrv.xcore aisrv.protocol aisrv.arrays aisrv.engine_channel aisrv.sensors"
     ),
     "aisrv.sensors.acquire": f"aisrv.xcore aisrv.protocol aisrv.arrays {SENSOR_CLIENT}",
+    # kernels: the interface, what backends share, backends, and the graph that runs models on them
+    "aisrv.kernels": "aisrv.tflite_model aisrv.inference",
     # the layers
     "aisrv.inference": f"{VALUES} aisrv.xcore",
+    "aisrv.inference.kernels_engine": "aisrv.inference aisrv.kernels",
     "aisrv.engine_state": f"{VALUES} aisrv.xcore {SMALL} aisrv.inference {FLASH_CLIENT} {SENSOR_CLIENT}",
     "aisrv.engine_acquisition": f"{VALUES} aisrv.xcore aisrv.arrays aisrv.engine_state {SENSOR_CLIENT}",
     "aisrv.engine_commands": (
@@ -118,8 +121,8 @@ ALLOWED = {
     # at the top
     "aisrv.commands": (
         f"{VALUES} aisrv.toml_settings aisrv.board_drawing aisrv.shipped_boards aisrv.inference "
-        f"aisrv.sensors aisrv.xcore {SMALL} aisrv.digits aisrv.profile {RUNS_DEVICES} aisrv.status "
-        "aisrv.gpio_vcd "
+        f"aisrv.kernels aisrv.sensors aisrv.xcore {SMALL} aisrv.digits aisrv.profile {RUNS_DEVICES} "
+        "aisrv.status aisrv.gpio_vcd "
         f"aisrv.attach.serprog_server phy flash_server {FLASH_VALUES} flash_server.flash_channel host_tools"
     ),
     "aisrv.cli": f"{VALUES} {RUNS_DEVICES} aisrv.commands",

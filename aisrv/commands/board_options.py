@@ -56,7 +56,10 @@ _OPTIONS = (
         "--engine",
         "engine_kind",
         metavar="KIND",
-        help=f"Interpreter of each engine: {', '.join(ENGINE_KINDS)}, or module:class. [default: tflite]",
+        help=(
+            f"Interpreter of each engine: {', '.join(ENGINE_KINDS)}, kernels:BACKEND, or module:class. "
+            "[default: tflite]"
+        ),
     ),
     click.option("--tiles", type=click.IntRange(1, 2), help="Tiles of the node. [default: 2]"),
     click.option("--usb-tile", type=click.IntRange(0, 1), help="Tile of the USB layer. [default: 1]"),

@@ -17,6 +17,7 @@ from aisrv.attach.spi_link_server import SpiLinkServer
 from aisrv.attach.usbip_server import UsbipServer, export_all
 from aisrv.board import Board, UsbProtocol
 from aisrv.commands.board_options import board_options
+from aisrv.commands.dump_options import dump_option, dump_tensors
 from aisrv.commands.logs import start_logging, verbose_option
 from aisrv.commands.number_of_devices import devices_option, number_boards
 from aisrv.commands.port_options import PortOptions, port_options
@@ -161,6 +162,7 @@ async def run_devices(
 @port_options
 @spi_options
 @status_options
+@dump_option
 @click.option("--until-eof", is_flag=True, help="End when standard input ends, besides SIGINT and SIGTERM.")
 @verbose_option
 def run(
@@ -179,6 +181,7 @@ def run(
     strict_spi: bool,
     status: bool,
     gpio_vcd: Path | None,
+    dump_folder: Path | None,
     until_eof: bool,
     verbose: int,
     **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
@@ -198,11 +201,14 @@ def run(
       aisrv run --pcap usb.pcapng --fault stall:in:3
       aisrv run --spi-port 3241 --vcd spi.vcd
       aisrv run --status --gpio-vcd leds.vcd
+      aisrv run --engine kernels --dump-tensors tensors
       aisrv run --flash chip.bin --flash-port 3242 --boot-from-flash arena
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
     start_logging(verbose)
     boards = number_boards(make_protocol_board(protocol, len(models), **board), devices)
+    if dump_folder is not None:
+        boards = dump_tensors(boards, dump_folder)
     if flash_port is not None and not boards[0].flashes:
         raise click.UsageError("--flash-port needs a chip: give --flash FILE")
     listening = _listening(boards[0], host, port, spi_port, flash_port)

@@ -1,0 +1,51 @@
+"""`--dump-tensors`: engines of the kind `kernels` write all their tensors into a folder."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
+
+import click
+
+from aisrv.board import Board
+
+_KIND: Final = "kernels"
+
+dump_option = click.option(
+    "--dump-tensors",
+    "dump_folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write every tensor of every run below this folder, as .npy files; needs --engine kernels.",
+)
+
+
+def dump_tensors(boards: Sequence[Board], folder: Path) -> list[Board]:
+    """The boards, with engines that write into a folder, each of several into one of its own below it.
+
+    These are named `DEVICE.ENGINE`. click.UsageError for an engine of another kind.
+    """
+    several = sum(len(board.engines) for board in boards) > 1
+    return [
+        replace(
+            board,
+            engines=tuple(
+                replace(
+                    engine,
+                    kind=_dumping(engine.kind, engine_number, _place(folder, device, engine_number, several)),
+                )
+                for engine_number, engine in enumerate(board.engines)
+            ),
+        )
+        for device, board in enumerate(boards)
+    ]
+
+
+def _place(folder: Path, device: int, engine: int, several: bool) -> Path:
+    return folder.absolute() / f"{device}.{engine}" if several else folder.absolute()
+
+
+def _dumping(kind: str, number: int, folder: Path) -> str:
+    name, _, backend = kind.partition(":")
+    if name != _KIND:
+        raise click.UsageError(f"engine {number} is of kind {kind!r}: only kernels can write tensors")
+    return f"{_KIND}:{backend}:{folder}"

@@ -1,0 +1,247 @@
+"""The arithmetic of int8 kernels in plain integers: multipliers, roundings, activations, windows.
+
+Reals of a model (scales) become a 31-bit mantissa and a shift, once, in the prepare phase; values are then
+integers only. Python's integers never wrap: where an int32 of a device would overflow, which no known model
+makes it do, the result here is the exact one. Source: "The INT8 kernel engine", section Arithmetic, which
+states what TensorFlow Lite Micro computes.
+
+Scales are float32 numbers held as Python floats; products and quotients of them are in double precision
+unless it says float32.
+"""
+
+import enum
+import math
+import struct
+from typing import Final, NamedTuple
+
+from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
+from aisrv.kernels.params import (
+    Conv2dParams,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    FullyConnectedParams,
+    FusedActivation,
+    MulParams,
+    Padding,
+    PoolParams,
+    QuantParam,
+)
+
+INT8_MIN: Final = -128
+INT8_MAX: Final = 127
+INT32_MIN: Final = -(1 << 31)
+INT32_MAX: Final = (1 << 31) - 1
+
+ADD_LEFT_SHIFT: Final = 20
+"""ADD widens its inputs by so many bits before it scales them."""
+
+_SMALLEST_SHIFT: Final = -31
+_LARGEST_SHIFT: Final = 31
+
+
+class Rounding(enum.Enum):
+    """How a product with a multiplier is rounded: twice (TensorFlow Lite Micro's default), or once."""
+
+    DOUBLE = "double"
+    SINGLE = "single"
+
+
+class Multiplier(NamedTuple):
+    """A real factor as mantissa * 2**(shift - 31): `m, s = q(d)` of the source."""
+
+    mantissa: int
+    shift: int
+
+
+class Bounds(NamedTuple):
+    """The range that a kernel clamps its output to, ends included."""
+
+    low: int
+    high: int
+
+
+class Window(NamedTuple):
+    """How windows lie along one dimension: their number, their extent, and the padding before and after.
+
+    Output `i` has its tap `j` at input `i * stride - before + j * dilation`.
+    """
+
+    outputs: int
+    extent: int
+    before: int
+    after: int
+
+
+class AddMultipliers(NamedTuple):
+    """The factors of ADD: from each input to twice the larger scale, and from there to the output."""
+
+    input1: Multiplier
+    input2: Multiplier
+    output: Multiplier
+
+
+# Roundings.
+
+
+def doubling_high_multiply(a: int, b: int) -> int:
+    """S(a, b): the upper half of 2ab, ties rounded up; two int32 in, one out (-2**31 twice saturates)."""
+    return min((a * b + (1 << 30)) >> 31, INT32_MAX)
+
+
+def rounding_shift(value: int, bits: int) -> int:
+    """R(y, r): divide by 2**bits, half away from zero; 0 bits leave the value as it is."""
+    if bits == 0:
+        return value
+    return (value + (1 << (bits - 1)) - (value < 0)) >> bits
+
+
+def multiply_twice_rounded(value: int, multiplier: Multiplier) -> int:
+    """M(x, m, s): round after the multiplication, and again after the shift to the right."""
+    left, right = max(multiplier.shift, 0), max(-multiplier.shift, 0)
+    return rounding_shift(doubling_high_multiply(value << left, multiplier.mantissa), right)
+
+
+def multiply_once_rounded(value: int, multiplier: Multiplier) -> int:
+    """M(x, m, s) of the policy `single`: one rounding, ties up."""
+    right = 31 - multiplier.shift
+    if right <= 0:
+        return value * multiplier.mantissa << -right
+    return (value * multiplier.mantissa + (1 << (right - 1))) >> right
+
+
+MULTIPLY: Final = {Rounding.DOUBLE: multiply_twice_rounded, Rounding.SINGLE: multiply_once_rounded}
+"""M(x, m, s) of each policy."""
+
+
+def round_half_away(value: float) -> int:
+    """Round to the nearest integer, half away from zero, as C's `round`."""
+    nearest = math.floor(abs(value) + 0.5)
+    return nearest if value >= 0 else -nearest
+
+
+def float32(value: float) -> float:
+    """Round to float32; what is too large becomes infinite."""
+    try:
+        return float(struct.unpack("<f", struct.pack("<f", value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+# Multipliers.
+
+
+def quantised_multiplier(real: float) -> Multiplier:
+    """q(d): mantissa (0, or from 2**30 to 2**31 - 1) and shift of a real that is not negative.
+
+    Factors below 2**-32 become 0. Raise InternalError for a real that is negative or no number, or from 2**31
+    on: an int32 cannot be shifted so far.
+    """
+    if not (math.isfinite(real) and real >= 0):
+        raise InternalError(f"a multiplier must be a finite real that is not negative, this one is {real}")
+    fraction, shift = math.frexp(real)
+    mantissa = round_half_away(fraction * (1 << 31))
+    if mantissa == 1 << 31:
+        mantissa, shift = mantissa >> 1, shift + 1
+    if shift > _LARGEST_SHIFT:
+        raise InternalError(f"a multiplier must be below 2**31, this one is {real}")
+    if shift < _SMALLEST_SHIFT:
+        return Multiplier(0, 0)
+    return Multiplier(mantissa, shift)
+
+
+def conv_multipliers(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[Multiplier, ...]:
+    """One multiplier for each output channel: input scale * weight scale / output scale, in double."""
+    channels = params.output_shape[3]
+    per_channel = params.weights_per_channel_quant
+    scales = (params.weights_quant.scale,) if per_channel is None else per_channel.scales
+    return _per_channel(params.input_quant.scale, scales, params.output_quant.scale, channels)
+
+
+def fully_connected_multipliers(params: FullyConnectedParams) -> tuple[Multiplier, ...]:
+    """One multiplier for each output; per tensor, input scale * weight scale is rounded to float32 first."""
+    per_channel = params.weights_per_channel_quant
+    if per_channel is not None:
+        scales = per_channel.scales
+        return _per_channel(params.input_quant.scale, scales, params.output_quant.scale, params.output_depth)
+    product = float32(params.input_quant.scale * params.weights_quant.scale)
+    return (quantised_multiplier(product / params.output_quant.scale),) * params.output_depth
+
+
+def _per_channel(
+    input_scale: float, scales: tuple[float, ...], output_scale: float, channels: int
+) -> tuple[Multiplier, ...]:
+    multipliers = tuple(quantised_multiplier(input_scale * scale / output_scale) for scale in scales)
+    return multipliers * channels if len(multipliers) == 1 else multipliers
+
+
+def add_multipliers(params: ElementwiseAddParams) -> AddMultipliers:
+    """The three factors of ADD."""
+    scale1, scale2 = params.input1_quant.scale, params.input2_quant.scale
+    twice_larger = 2 * max(scale1, scale2)
+    return AddMultipliers(
+        quantised_multiplier(scale1 / twice_larger),
+        quantised_multiplier(scale2 / twice_larger),
+        quantised_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * params.output_quant.scale)),
+    )
+
+
+def mul_multiplier(params: MulParams) -> Multiplier:
+    """The factor of MUL: scale of input 1 * scale of input 2 / output scale, in double."""
+    return quantised_multiplier(
+        params.input1_quant.scale * params.input2_quant.scale / params.output_quant.scale
+    )
+
+
+# Activations and windows.
+
+
+def activation_bounds(activation: FusedActivation, output: QuantParam) -> Bounds:
+    """The range of an int8 output after its activation; UnsupportedActivation for one without a kernel."""
+    zero = output.zero_point
+    match activation:
+        case FusedActivation.NONE:
+            return Bounds(INT8_MIN, INT8_MAX)
+        case FusedActivation.RELU:
+            return Bounds(max(INT8_MIN, zero), INT8_MAX)
+        case FusedActivation.RELU6:
+            return Bounds(max(INT8_MIN, zero), min(INT8_MAX, zero + _steps(6.0, output.scale)))
+        case FusedActivation.RELU_N1_TO_1:
+            one = _steps(1.0, output.scale)
+            return Bounds(max(INT8_MIN, zero - one), min(INT8_MAX, zero + one))
+    raise UnsupportedActivation(f"the activation {activation.name} has no int8 kernel")
+
+
+def _steps(real: float, scale: float) -> int:
+    quotient = float32(real / scale)
+    return INT32_MAX if quotient >= INT32_MAX else round_half_away(quotient)
+
+
+def window(inputs: int, taps: int, stride: int, dilation: int, padding: Padding) -> Window:
+    """Lay windows along one dimension of `inputs` elements; InvalidShape where not even one fits."""
+    extent = (taps - 1) * dilation + 1
+    if padding is Padding.SAME:
+        outputs = -(-inputs // stride)
+        total = max(0, (outputs - 1) * stride + extent - inputs)
+        return Window(outputs, extent, total // 2, total - total // 2)
+    outputs = (inputs + stride - extent) // stride
+    if outputs < 1:
+        raise InvalidShape(f"a window of {extent} does not fit into {inputs} without padding")
+    return Window(outputs, extent, 0, 0)
+
+
+def conv_windows(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[Window, Window]:
+    """The windows of a convolution along the height and along the width."""
+    (_, height, width, _), (_, rows, columns, _) = params.input_shape, params.weights_shape
+    return (
+        window(height, rows, params.stride_h, params.dilation_h_factor, params.padding),
+        window(width, columns, params.stride_w, params.dilation_w_factor, params.padding),
+    )
+
+
+def pool_windows(params: PoolParams) -> tuple[Window, Window]:
+    """The windows of a pool along the height and along the width."""
+    _, height, width, _ = params.input_shape
+    return (
+        window(height, params.filter_h, params.stride_h, 1, params.padding),
+        window(width, params.filter_w, params.stride_w, 1, params.padding),
+    )

@@ -1,0 +1,62 @@
+"""The interface of a backend: one method an operator prepares a kernel, which is then invoked.
+
+A method checks its parameters and makes tables, multipliers and layouts once. What it returns touches data
+only: it reads the input buffers and fills the output buffer, each time it is called. Source: "The INT8 kernel
+engine", section KernelBackend.
+"""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from aisrv.kernels.params import (
+    Conv2dParams,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    FullyConnectedParams,
+    MulParams,
+    PoolParams,
+    Shape4,
+    SoftmaxParams,
+)
+
+Kernel: TypeAlias = Callable[[], None]
+"""A prepared kernel; calling it is the invoke phase."""
+
+
+class KernelBackend(Protocol):
+    """Prepares kernels. Every method raises a KernelError for parameters that it cannot take."""
+
+    def conv2d(self, params: Conv2dParams) -> Kernel:
+        """Prepare CONV_2D."""
+
+    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
+        """Prepare DEPTHWISE_CONV_2D."""
+
+    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
+        """Prepare FULLY_CONNECTED."""
+
+    def avg_pool(self, params: PoolParams) -> Kernel:
+        """Prepare AVERAGE_POOL_2D."""
+
+    def max_pool(self, params: PoolParams) -> Kernel:
+        """Prepare MAX_POOL_2D."""
+
+    def softmax(self, params: SoftmaxParams) -> Kernel:
+        """Prepare SOFTMAX."""
+
+    def add(self, params: ElementwiseAddParams) -> Kernel:
+        """Prepare ADD."""
+
+    def mul(self, params: MulParams) -> Kernel:
+        """Prepare MUL."""
+
+    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
+        """Bytes of scratch that `conv2d` wants for these shapes; 0 for none."""
+
+    def depthwise_conv2d_scratch_size(
+        self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4
+    ) -> int:
+        """Bytes of scratch that `depthwise_conv2d` wants for these shapes; 0 for none."""
+
+    def softmax_scratch_size(self, num_classes: int) -> int:
+        """Bytes of scratch that `softmax` wants for so many classes; 0 for none."""

@@ -1,0 +1,290 @@
+"""What every backend demands of its parameters before it prepares a kernel.
+
+Each `check_` function returns nothing and raises InvalidShape, UnsupportedActivation, or InternalError for a
+buffer, scale or zero point that no int8 kernel can work with. After it, every index that a kernel computes
+lies in its buffer. `check_alignment` is for backends that were told to assume alignment. Source: "The INT8
+kernel engine", sections KernelBackend and Arithmetic.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import fields
+from typing import Final, TypeAlias
+
+from aisrv.kernels.arithmetic import (
+    INT8_MAX,
+    INT8_MIN,
+    Window,
+    activation_bounds,
+    conv_windows,
+    pool_windows,
+)
+from aisrv.kernels.errors import AlignmentError, InternalError, InvalidShape
+from aisrv.kernels.params import (
+    Conv2dParams,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    FullyConnectedParams,
+    MulParams,
+    PerChannelQuantParam,
+    PoolParams,
+    QuantParam,
+    Shape4,
+    SoftmaxParams,
+)
+
+ALIGNMENT: Final = 16
+"""Bytes: where buffers start that an aligned backend is given."""
+
+SOFTMAX_OUTPUT: Final = QuantParam(1 / 256, -128)
+"""The one quantisation that SOFTMAX writes."""
+
+Params: TypeAlias = (
+    Conv2dParams
+    | DepthwiseConv2dParams
+    | FullyConnectedParams
+    | PoolParams
+    | SoftmaxParams
+    | ElementwiseAddParams
+    | MulParams
+)
+"""The parameters of any operator."""
+
+_CONV_CHANNELS: Final = 0
+_DEPTHWISE_CHANNELS: Final = 3
+
+
+def check_conv2d(params: Conv2dParams) -> None:
+    """Check CONV_2D."""
+    _check_convolution(params, _CONV_CHANNELS)
+    out_channels, _, _, in_channels = params.weights_shape
+    if in_channels != params.input_shape[3]:
+        raise InvalidShape(
+            f"weights are for {in_channels} input channels, the input has {params.input_shape[3]}"
+        )
+    _check_out_channels(out_channels, params.output_shape[3])
+
+
+def check_depthwise_conv2d(params: DepthwiseConv2dParams) -> None:
+    """Check DEPTHWISE_CONV_2D."""
+    _check_convolution(params, _DEPTHWISE_CHANNELS)
+    _check_positive("depth_multiplier", params.depth_multiplier)
+    if params.weights_shape[0] != 1:
+        raise InvalidShape(
+            f"weights_shape: depthwise weights start with 1, these with {params.weights_shape[0]}"
+        )
+    channels = params.input_shape[3] * params.depth_multiplier
+    if params.weights_shape[3] != channels:
+        raise InvalidShape(
+            f"weights are for {params.weights_shape[3]} channels, the input's {params.input_shape[3]} times "
+            f"depth_multiplier {params.depth_multiplier} are {channels}"
+        )
+    _check_out_channels(channels, params.output_shape[3])
+
+
+def check_fully_connected(params: FullyConnectedParams) -> None:
+    """Check FULLY_CONNECTED."""
+    _check_shape("weights", params.weights, params.weights_shape)
+    outputs, inputs = params.weights_shape
+    if outputs != params.output_depth:
+        raise InvalidShape(f"weights are for {outputs} outputs, output_depth is {params.output_depth}")
+    _check_bytes("input", params.input)
+    if not len(params.input) or len(params.input) % inputs:
+        raise InvalidShape(f"input has {len(params.input)} values, no multiple of the weights' {inputs}")
+    _check_length("output", params.output, len(params.input) // inputs * outputs)
+    _check_weights_quant(params.weights_quant, params.weights_per_channel_quant, outputs, _CONV_CHANNELS)
+    _check_bias(params.bias, outputs)
+    _check_quant("input_quant", params.input_quant)
+    _check_output(params)
+    activation_bounds(params.activation, params.output_quant)
+
+
+def check_pool(params: PoolParams) -> None:
+    """Check AVERAGE_POOL_2D and MAX_POOL_2D."""
+    _check_shape("input", params.input, params.input_shape)
+    _check_shape("output", params.output, params.output_shape)
+    for name in ("stride_w", "stride_h", "filter_w", "filter_h"):
+        _check_positive(name, getattr(params, name))
+    if params.output_shape[3] != params.input_shape[3]:
+        raise InvalidShape(
+            f"a pool keeps its channels: the input has {params.input_shape[3]}, "
+            f"the output {params.output_shape[3]}"
+        )
+    _check_output_size(params.input_shape, params.output_shape, pool_windows(params))
+    _check_quant("input_quant", params.input_quant)
+    _check_output(params)
+    activation_bounds(params.activation, params.output_quant)
+
+
+def check_softmax(params: SoftmaxParams) -> None:
+    """Check SOFTMAX: the output's quantisation is fixed."""
+    _check_shape("input", params.input, params.input_shape)
+    _check_length("output", params.output, len(params.input))
+    _check_quant("input_quant", params.input_quant)
+    _check_output(params)
+    if params.output_quant != SOFTMAX_OUTPUT:
+        raise InternalError(
+            f"output_quant: SOFTMAX writes scale 1/256 and zero point -128, "
+            f"not {params.output_quant.scale} and {params.output_quant.zero_point}"
+        )
+    if not (math.isfinite(params.beta) and params.beta > 0):
+        raise InternalError(f"beta: must be a positive number, is {params.beta}")
+
+
+def check_add(params: ElementwiseAddParams) -> None:
+    """Check ADD: all lengths are one."""
+    _check_elementwise(params)
+    if len(params.input1) != len(params.input2):
+        raise InvalidShape(f"input1 has {len(params.input1)} values, input2 {len(params.input2)}")
+
+
+def check_mul(params: MulParams) -> None:
+    """Check MUL: the shorter input's length divides the longer's, which is the output's."""
+    _check_elementwise(params)
+    shorter, longer = sorted((len(params.input1), len(params.input2)))
+    if longer % shorter:
+        raise InvalidShape(
+            f"inputs of {len(params.input1)} and {len(params.input2)} values do not go into each other"
+        )
+
+
+def check_scratch(params: Conv2dParams | DepthwiseConv2dParams | SoftmaxParams, size: int) -> None:
+    """Check that the scratch buffer has the bytes that the backend's scratch query asked for."""
+    _check_bytes("scratch", params.scratch)
+    if len(params.scratch) < size:
+        raise InvalidShape(f"scratch has {len(params.scratch)} bytes, the backend asked for {size}")
+    if size and params.scratch.readonly:
+        raise InternalError("scratch: must be writable")
+
+
+def check_alignment(params: Params) -> None:
+    """Raise AlignmentError for the first buffer that does not start at a multiple of 16 bytes."""
+    for name, buffer in buffers(params):
+        beyond = address(buffer) % ALIGNMENT
+        if beyond:
+            raise AlignmentError(f"{name} starts {beyond} bytes beyond a multiple of {ALIGNMENT}")
+
+
+def buffers(params: Params) -> Iterator[tuple[str, memoryview]]:
+    """Every buffer of the parameters that holds anything, with its name."""
+    for each in fields(params):
+        value = getattr(params, each.name)
+        if isinstance(value, memoryview) and value.nbytes:
+            yield each.name, value
+
+
+def address(buffer: memoryview) -> int:
+    """Where a buffer that is not empty starts in memory."""
+    import numpy as np
+
+    return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
+
+
+def _check_convolution(params: Conv2dParams | DepthwiseConv2dParams, channels_dimension: int) -> None:
+    _check_shape("input", params.input, params.input_shape)
+    _check_shape("weights", params.weights, params.weights_shape)
+    _check_shape("output", params.output, params.output_shape)
+    for name in ("stride_w", "stride_h", "dilation_w_factor", "dilation_h_factor"):
+        _check_positive(name, getattr(params, name))
+    _check_output_size(params.input_shape, params.output_shape, conv_windows(params))
+    channels = params.output_shape[3]
+    _check_weights_quant(params.weights_quant, params.weights_per_channel_quant, channels, channels_dimension)
+    _check_bias(params.bias, channels)
+    _check_quant("input_quant", params.input_quant)
+    _check_output(params)
+    activation_bounds(params.activation, params.output_quant)
+
+
+def _check_elementwise(params: ElementwiseAddParams | MulParams) -> None:
+    for name in ("input1", "input2"):
+        buffer = getattr(params, name)
+        _check_bytes(name, buffer)
+        if not len(buffer):
+            raise InvalidShape(f"{name} is empty")
+        _check_quant(f"{name}_quant", getattr(params, f"{name}_quant"))
+    _check_length("output", params.output, max(len(params.input1), len(params.input2)))
+    _check_output(params)
+    activation_bounds(params.activation, params.output_quant)
+
+
+def _check_bytes(name: str, buffer: memoryview) -> None:
+    if buffer.format != "b" or buffer.ndim != 1 or not buffer.contiguous:
+        raise InternalError(f'{name}: must be one contiguous run of signed bytes (format "b")')
+
+
+def _check_length(name: str, buffer: memoryview, length: int) -> None:
+    _check_bytes(name, buffer)
+    if len(buffer) != length:
+        raise InvalidShape(f"{name} has {len(buffer)} values, needs {length}")
+
+
+def _check_shape(name: str, buffer: memoryview, shape: Sequence[int]) -> None:
+    if min(shape) < 1:
+        raise InvalidShape(f"{name}_shape: dimensions must be positive, these are {list(shape)}")
+    _check_bytes(name, buffer)
+    if len(buffer) != math.prod(shape):
+        raise InvalidShape(
+            f"{name} has {len(buffer)} values, its shape {list(shape)} needs {math.prod(shape)}"
+        )
+
+
+def _check_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise InvalidShape(f"{name}: must be positive, is {value}")
+
+
+def _check_out_channels(weights: int, output: int) -> None:
+    if weights != output:
+        raise InvalidShape(f"weights are for {weights} output channels, the output has {output}")
+
+
+def _check_output_size(inputs: Shape4, outputs: Shape4, windows: tuple[Window, Window]) -> None:
+    wanted = (inputs[0], windows[0].outputs, windows[1].outputs)
+    if outputs[:3] != wanted:
+        raise InvalidShape(
+            f"output_shape: batch, height and width must be {list(wanted)}, they are {list(outputs[:3])}"
+        )
+
+
+def _check_scale(name: str, scale: float) -> None:
+    if not (math.isfinite(scale) and scale > 0):
+        raise InternalError(f"{name}: a scale must be a positive number, is {scale}")
+
+
+def _check_quant(name: str, quant: QuantParam) -> None:
+    _check_scale(name, quant.scale)
+    if not INT8_MIN <= quant.zero_point <= INT8_MAX:
+        raise InternalError(f"{name}: the zero point {quant.zero_point} is outside of int8")
+
+
+def _check_output(params: Params) -> None:
+    _check_quant("output_quant", params.output_quant)
+    if params.output.readonly:
+        raise InternalError("output: must be writable")
+
+
+def _check_weights_quant(
+    quant: QuantParam, per_channel: PerChannelQuantParam | None, channels: int, dimension: int
+) -> None:
+    if per_channel is None:
+        _check_quant("weights_quant", quant)
+        return
+    name, count = "weights_per_channel_quant", len(per_channel.scales)
+    if count not in (1, channels):
+        raise InvalidShape(f"{name}: {count} scales for {channels} output channels")
+    # A single scale is for all channels, whatever dimension a converter left behind.
+    if count > 1 and per_channel.quantized_dimension != dimension:
+        raise InvalidShape(
+            f"{name}: output channels are dimension {dimension}, not {per_channel.quantized_dimension}"
+        )
+    for scale in per_channel.scales:
+        _check_scale(name, scale)
+
+
+def _check_bias(bias: memoryview | None, channels: int) -> None:
+    if bias is None:
+        return
+    if bias.format != "i" or bias.ndim != 1 or not bias.contiguous:
+        raise InternalError('bias: must be one contiguous run of signed words (format "i")')
+    if len(bias) != channels:
+        raise InvalidShape(f"bias has {len(bias)} values for {channels} output channels")

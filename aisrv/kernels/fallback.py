@@ -1,0 +1,113 @@
+"""A backend made of two: the first prepares what it can, the second all the rest.
+
+So a backend of one operator is enough to run whole models:
+
+    class Doubling:
+        def add(self, params: ElementwiseAddParams) -> Kernel:
+            ...
+
+    backend = Fallback(Doubling(), find_backend("numpy"))
+
+The first lacks an operator where it has no method of that name, where it merely inherits the interface's, and
+for those parameters for which its method raises NotImplementedError. Any other error is the answer.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from aisrv.kernels.backend import Kernel, KernelBackend
+from aisrv.kernels.params import (
+    Conv2dParams,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    FullyConnectedParams,
+    MulParams,
+    PoolParams,
+    Shape4,
+    SoftmaxParams,
+)
+
+
+class Fallback:
+    """The kernels of `first` where it has them, else those of `second`; either may be a Fallback too."""
+
+    def __init__(self, first: object, second: KernelBackend) -> None:
+        self.first = first
+        self.second = second
+
+    def conv2d(self, params: Conv2dParams) -> Kernel:
+        """Prepare CONV_2D."""
+        return self._prepare("conv2d", params)
+
+    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
+        """Prepare DEPTHWISE_CONV_2D."""
+        return self._prepare("depthwise_conv2d", params)
+
+    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
+        """Prepare FULLY_CONNECTED."""
+        return self._prepare("fully_connected", params)
+
+    def avg_pool(self, params: PoolParams) -> Kernel:
+        """Prepare AVERAGE_POOL_2D."""
+        return self._prepare("avg_pool", params)
+
+    def max_pool(self, params: PoolParams) -> Kernel:
+        """Prepare MAX_POOL_2D."""
+        return self._prepare("max_pool", params)
+
+    def softmax(self, params: SoftmaxParams) -> Kernel:
+        """Prepare SOFTMAX."""
+        return self._prepare("softmax", params)
+
+    def add(self, params: ElementwiseAddParams) -> Kernel:
+        """Prepare ADD."""
+        return self._prepare("add", params)
+
+    def mul(self, params: MulParams) -> Kernel:
+        """Prepare MUL."""
+        return self._prepare("mul", params)
+
+    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
+        """Bytes of scratch that is enough for whichever prepares CONV_2D."""
+        return self._scratch_size("conv2d", input_shape, weights_shape, output_shape)
+
+    def depthwise_conv2d_scratch_size(
+        self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4
+    ) -> int:
+        """Bytes of scratch that is enough for whichever prepares DEPTHWISE_CONV_2D."""
+        return self._scratch_size("depthwise_conv2d", input_shape, weights_shape, output_shape)
+
+    def softmax_scratch_size(self, num_classes: int) -> int:
+        """Bytes of scratch that is enough for whichever prepares SOFTMAX."""
+        return self._scratch_size("softmax", num_classes)
+
+    def _prepare(self, name: str, params: Any) -> Kernel:  # noqa: ANN401 (each method has its own params)
+        method = own_method(self.first, name)
+        if method is not None:
+            try:
+                kernel: Kernel = method(params)
+            except NotImplementedError:
+                pass
+            else:
+                return kernel
+        fallen_back: Kernel = getattr(self.second, name)(params)
+        return fallen_back
+
+    def _scratch_size(self, name: str, *shapes: Shape4 | int) -> int:
+        size = int(getattr(self.second, f"{name}_scratch_size")(*shapes))
+        query = own_method(self.first, f"{name}_scratch_size")
+        if query is None or own_method(self.first, name) is None:
+            return size
+        # Only with its parameters does the first tell whether it takes an operator, so both must have room.
+        try:
+            return max(size, int(query(*shapes)))
+        except NotImplementedError:
+            return size
+
+
+def own_method(backend: object, name: str) -> Callable[..., Any] | None:
+    """A backend's method; None where there is none, or only what the interface itself defines."""
+    if getattr(type(backend), name, None) is getattr(KernelBackend, name):
+        return None
+    method: Callable[..., Any] | None = getattr(backend, name, None)
+    return method

@@ -1,0 +1,19 @@
+"""How a graph fails: at load, and for one reason, that this engine cannot run the model."""
+
+from aisrv.kernels.errors import KernelError
+
+
+class GraphError(KernelError):
+    """A model that cannot be run; the message says which operator or tensor, and what is wrong with it."""
+
+
+class UnsupportedOperator(GraphError):
+    """A model with an operator that no code here executes; the message has its name and number."""
+
+
+class ArenaTooSmall(GraphError):
+    """Tensors that need more memory than they may have."""
+
+    def __init__(self, needed: int, available: int) -> None:
+        """Tell both in bytes."""
+        super().__init__(f"the tensors need an arena of {needed:,} bytes, there are {available:,}")

@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-BENCHMARKS = ("substrate", "usbip", "device", "many_devices", "peers", "spi", "flash", "engines", "sensors")
+BENCHMARKS = ("substrate", "usbip", "device", "many_devices", "peers", "spi", "flash", "engines", "sensors", "kernels")
 
 
 def main() -> None:

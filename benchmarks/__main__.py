@@ -3,7 +3,18 @@
 import importlib
 import sys
 
-BENCHMARKS = ("substrate", "usbip", "device", "many_devices", "peers", "spi", "flash", "engines", "sensors", "kernels")
+BENCHMARKS = (
+    "substrate",
+    "usbip",
+    "device",
+    "many_devices",
+    "peers",
+    "spi",
+    "flash",
+    "engines",
+    "sensors",
+    "kernels",
+)
 
 
 def main() -> None:

@@ -2,7 +2,7 @@
 
 The binding writes inputs but does not read them back. The memory of its object is searched instead, once
 when a model is loaded: the arena is one of the pointers in it, and an input is where bytes that are written
-through the binding turn up. A search that does not end with one place gives none.
+through the binding turn up. A search that does not end with one place is made again, and then gives none.
 """
 
 import ctypes
@@ -13,13 +13,18 @@ from contextlib import suppress
 from functools import partial
 from typing import Final
 
+import numpy as np
+
 _PYBIND_VALUE: Final = 16
 """Offset of the pointer to the C++ object in pybind11's `instance` (`pybind11/detail/common.h`)."""
 _POINTERS: Final = struct.Struct("<16Q")
 """The start of the C++ object, which has the arena among its first members."""
 _ALIGNMENT: Final = 16
 """Bytes to which tensors are aligned in the arena."""
-_ROUNDS: Final = 2
+_ROUNDS: Final = 3
+_SEARCHES: Final = 3
+_DECOYS: Final = 16
+"""Blocks of an input's size that are taken before each round: more than numpy keeps for reuse."""
 _ENOUGH: Final = 32
 """Random bytes that do not turn up by chance."""
 
@@ -34,11 +39,16 @@ def locate_inputs(
     try:
         arenas = _candidates(memory, interpreter)
         return [
-            _locate(memory, arenas, arena_bytes, size, partial(write, number))
+            _locate_repeatedly(partial(_locate, memory, arenas, arena_bytes, size, partial(write, number)))
             for number, size in enumerate(sizes)
         ]
     finally:
         os.close(memory)
+
+
+def _locate_repeatedly(locate: Callable[[], memoryview | None]) -> memoryview | None:
+    """Search again where copies of a mark in the heap left it open which place is the input."""
+    return next((found for _ in range(_SEARCHES) if (found := locate()) is not None), None)
 
 
 def _candidates(memory: int, interpreter: object) -> list[int]:
@@ -57,7 +67,10 @@ def _locate(
     places = {
         arena + offset for arena in arenas for offset in _offsets(_read(memory, arena, arena_bytes), marks[0])
     }
+    taken = []
     for _ in range(max(_ROUNDS, -(-_ENOUGH // size)) - 1):
+        # Memory that the binding copies through is free again, and would be at the same place each time.
+        taken += [np.empty(size, np.uint8) for _ in range(_DECOYS)]
         marks.append(os.urandom(size))
         write(memoryview(marks[-1]))
         places = {place for place in places if _read(memory, place, size) == marks[-1]}

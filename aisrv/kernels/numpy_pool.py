@@ -27,8 +27,8 @@ def max_pool(params: PoolParams, workspace: Workspace) -> Kernel:
 
     def invoke() -> None:
         pool()
-        np.maximum(output, low, output)
-        np.minimum(output, high, output)
+        np.maximum(output, low, out=output)
+        np.minimum(output, high, out=output)
 
     return invoke
 
@@ -123,6 +123,6 @@ def _combine(combine: np.ufunc, parts: list[Array], result: Array) -> None:
     if len(parts) == 1:
         result[...] = parts[0]
         return
-    combine(parts[0], parts[1], result)
+    combine(parts[0], parts[1], out=result)
     for part in parts[2:]:
-        combine(result, part, result)
+        combine(result, part, out=result)

@@ -111,8 +111,8 @@ def _one_line_kernel(
     maximum, minimum, multiply, add, flip = np.maximum, np.minimum, np.multiply, np.add, np.bitwise_xor
 
     def invoke() -> None:
-        maximum(accumulators, low, accumulators)
-        minimum(accumulators, high, accumulators)
+        maximum(accumulators, low, out=accumulators)
+        minimum(accumulators, high, out=accumulators)
         wide[...] = accumulators
         multiply(wide, slope, wide)
         add(wide, offset, wide)
@@ -137,8 +137,8 @@ def _two_line_kernel(
     maximum, minimum, multiply, add, right = np.maximum, np.minimum, np.multiply, np.add, np.right_shift
 
     def invoke() -> None:
-        maximum(accumulators, low, accumulators)
-        minimum(accumulators, high, accumulators)
+        maximum(accumulators, low, out=accumulators)
+        minimum(accumulators, high, out=accumulators)
         wide[...] = accumulators
         multiply(wide, slope, wide)
         add(wide, offset, wide)

@@ -1,5 +1,5 @@
 """`python -m aisrv`: the `aisrv` command."""
 
-from aisrv.cli import main
+from aisrv.cli.main import main
 
 main(prog_name="aisrv")

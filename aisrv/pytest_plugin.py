@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aisrv.attach.background import BackgroundBus, BackgroundDevice
     from aisrv.board import Board
     from host_tools.client import AiServer
-    from host_tools.transports import Buffer
+    from host_tools.transports.schemes import Buffer
 
 MARK = "aisrv"
 
@@ -50,13 +50,13 @@ class InProcessTransport:
 
     def exchange(self, writes: "Sequence[Buffer]", length: int, timeout: float | None) -> bytes:
         """Do several writes and then a read."""
-        from host_tools.transports import one_after_another
+        from host_tools.transports.schemes import one_after_another
 
         return one_after_another(self, writes, length, timeout)
 
     def clear_halts(self) -> None:
         """Clear the halt of both endpoints."""
-        from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
+        from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 
         with _as_host_errors():
             self._bus.clear_halt(ENDPOINT_OUT)
@@ -82,7 +82,7 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
 
         from aisrv.attach.inprocess import TransferFailed
         from host_tools.errors import Stalled, TransferError, TransferTimeout
-        from phy.usb.requests import TransferStatus
+        from phy.usb.urb import TransferStatus
 
         if isinstance(error, trio.TooSlowError):
             raise TransferTimeout("the device did not answer in time") from error

@@ -22,12 +22,12 @@ import numpy as np
 import trio
 
 from aisrv import digits
-from aisrv.attach.usbip_server import UsbipServer, export
-from aisrv.device import open_device
+from aisrv.attach.usbip.server import UsbipServer, export
+from aisrv.device.device import open_device
 from benchmarks.echo import echo, echo_task, echo_thread, one_core
 from benchmarks.rows import Row
 from host_tools.client import AiServer
-from tests import networks
+from tests.support import networks
 
 BUSID: Final = "1-1"
 BIG: Final = 4 << 20

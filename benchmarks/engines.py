@@ -17,13 +17,13 @@ import trio
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import ModelError
-from aisrv.inference.inline import InlineInterpreter
 from aisrv.inference.interpreter import INTERPRETERS
-from aisrv.inference.isolation import IsolatedInterpreter
 from aisrv.inference.memory import ModelMemory
-from aisrv.inference.spare import open_spares
+from aisrv.inference.process.inline import InlineInterpreter
+from aisrv.inference.process.isolation import IsolatedInterpreter
+from aisrv.inference.process.worker_pool import open_spares
 from benchmarks.rows import Row
-from tests import networks
+from tests.support import networks
 
 ARENA: Final = 448 << 10
 LOADS: Final = 11

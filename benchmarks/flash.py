@@ -16,19 +16,19 @@ import trio
 
 from aisrv.xcore.node import open_node
 from benchmarks.rows import Row
-from flash_server.chip import FlashChip
-from flash_server.comparison import verify
-from flash_server.flash_channel import FlashChannel
-from flash_server.image import EngineFiles, Image
-from flash_server.layout import DataPartition, EngineImage, Generation
-from flash_server.pack_options import PackOptions
-from flash_server.packager import pack
-from flash_server.part import FlashPart
-from flash_server.partitions import divide
-from flash_server.requests import FlashService
-from flash_server.server import flash_server
-from flash_server.storage import FileStorage
-from flash_server.xip import open_window
+from flash_server.chip.chip import FlashChip
+from flash_server.chip.part import FlashPart
+from flash_server.chip.partitions import divide
+from flash_server.chip.storage import FileStorage
+from flash_server.client.flash_channel import FlashChannel
+from flash_server.client.xip import open_window
+from flash_server.image import DataPartition, EngineImage, Generation
+from flash_server.image.comparison import verify
+from flash_server.image.image_file import EngineFiles, Image
+from flash_server.image.pack_options import PackOptions
+from flash_server.image.packager import pack
+from flash_server.server.server import flash_server
+from flash_server.server.service import FlashService
 
 MIB: Final = 1 << 20
 IMAGE: Final = 64 * MIB

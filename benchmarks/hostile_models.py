@@ -18,11 +18,11 @@ from typing import Final
 
 import trio
 
-from aisrv.device import open_device
+from aisrv.device.device import open_device
 from benchmarks.rows import Row
-from tests.engines import INSTALLED, PACKAGES, isolated_as
-from tests.hostile_models import Case, case
-from tests.hostile_trial import (
+from tests.support.engines import INSTALLED, PACKAGES, isolated_as
+from tests.support.hostile_models import Case, case
+from tests.support.hostile_trial import (
     LIMITS,
     Outcome,
     check_alive,

@@ -25,12 +25,12 @@ from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.kernels.backend import KernelBackend
-from aisrv.kernels.graph import Graph
-from aisrv.kernels.load import load_graph
-from aisrv.kernels.registry import find_backend
-from aisrv.tflite_writer import Model, Operator, Quantisation, Tensor
+from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.graph.graph import Graph
+from aisrv.kernels.graph.load import load_graph
+from aisrv.model.writer import Model, Operator, Quantisation, Tensor
 from benchmarks.rows import Row
-from tests import mlperf_tiny, networks
+from tests.support import mlperf_tiny, networks
 
 ROUNDS: Final = 15
 ROUND_SECONDS: Final = 0.03

@@ -15,11 +15,11 @@ import trio
 
 from aisrv import digits
 from aisrv.inference.errors import InferenceError
-from aisrv.inference.isolation import Limits
-from aisrv.inference.spare import open_spares
+from aisrv.inference.process.isolation import Limits
+from aisrv.inference.process.worker_pool import open_spares
 from benchmarks.rows import Row
-from tests import networks
-from tests.inference.endless import endless_network
+from tests.support import networks
+from tests.support.endless import endless_network
 
 LOADS: Final = 1000
 KINDS: Final = ("tflite", "tflm")

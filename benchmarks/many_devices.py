@@ -20,11 +20,11 @@ from typing import Final
 import trio
 import trio.testing
 
-from aisrv.attach.usbip_server import UsbipServer, export_all
+from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
-from aisrv.device import open_devices
+from aisrv.device.device import open_devices
 from benchmarks.rows import Row
-from host_tools.usbip_discovery import import_device, list_devices
+from host_tools.usbip.discovery import import_device, list_devices
 
 COUNT: Final = 1000
 TRACED: Final = 100

@@ -21,13 +21,13 @@ from typing import Final, Protocol
 
 import trio
 
-from aisrv.attach.usbip_server import UsbipServer, export_all
-from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_PRODUCT_ID, USB_VENDOR_ID
+from aisrv.attach.usbip.server import UsbipServer, export_all
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_PRODUCT_ID, USB_VENDOR_ID
+from aisrv.protocol.usb_descriptors import Request, aisrv_descriptors
 from benchmarks.rows import Row
-from host_tools.usbip_client import Connection, setup_packet
+from host_tools.usbip.client import Connection, setup_packet
 from phy.usb.bus import UsbBus
 from phy.usb.data_task import BURST
-from phy.usb.descriptors import Request, aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
 from phy.usb.xud import UsbReset
 

@@ -13,11 +13,11 @@ from PIL import Image
 
 from aisrv import digits
 from aisrv.board import Board, SensorSpec
-from aisrv.device import open_device
-from aisrv.engine_channel import get_command, set_command
-from aisrv.protocol import Command
-from aisrv.sensors.frame import Encoding, RawFrame, Region
-from aisrv.sensors.image_path import ImagePath
+from aisrv.device.device import open_device
+from aisrv.protocol.commands import Command
+from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.sources.patterns import Pattern, PatternSource
 from benchmarks.rows import Row
 

@@ -18,11 +18,11 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.preload import Preload, PreloadError, serve_preload
-from aisrv.attach.spi_link_server import SpiLinkServer
-from aisrv.device import open_device
+from aisrv.attach.preload.server import Preload, PreloadError, serve_preload
+from aisrv.attach.spi_link import SpiLinkServer
+from aisrv.device.device import open_device
 from benchmarks.rows import Row
-from host_tools.launcher import environment
+from host_tools.standins.launcher import environment
 from phy.spi.bus import SpiBus
 
 SIZES: Final = {"7 bytes": 7, "515 bytes": 515}
@@ -86,7 +86,7 @@ async def _in_process(buses: Mapping[str, SpiBus]) -> dict[str, float]:
                     await bus.transfer(message)
                     seconds[f"{name}, {label}"].append(time.perf_counter() - start)
     answer = {name: statistics.median(each) for name, each in seconds.items()}
-    from tests import networks
+    from tests.support import networks
 
     model = networks.big_network(BIG)
     bus = buses["device"]

@@ -22,16 +22,16 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.usbip_server import UsbipServer, export
-from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE
-from aisrv.usbip import HEADER_SIZE, Submit
+from aisrv.attach.usbip.server import UsbipServer, export
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE
+from aisrv.protocol.usb_descriptors import Request, aisrv_descriptors
+from aisrv.protocol.usbip import HEADER_SIZE, Submit
 from benchmarks.echo import ANSWER, QUESTION, echo, echo_task, echo_thread, one_core, receive
 from benchmarks.rows import Row
-from host_tools.usbip_client import Connection, setup_packet
-from host_tools.usbip_discovery import import_device
+from host_tools.usbip.client import Connection, setup_packet
+from host_tools.usbip.discovery import import_device
 from phy.usb.bus import UsbBus
 from phy.usb.data_task import BURST
-from phy.usb.descriptors import Request, aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
 from phy.usb.xud import UsbReset
 

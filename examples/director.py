@@ -15,10 +15,10 @@ from tflite import BuiltinOperator, Padding, TensorType
 
 from aisrv import digits
 from aisrv.board import KIB, Board, EngineSpec
-from aisrv.device import open_device
+from aisrv.device.device import open_device
 from aisrv.inference.engine import Runners
-from aisrv.inference.isolation import isolated
-from aisrv.tflite_writer import Model, Operator, Quantisation, Tensor
+from aisrv.inference.process.isolation import isolated
+from aisrv.model.writer import Model, Operator, Quantisation, Tensor
 from aisrv.xcore.chanend import ChanEnd
 from phy.local import (
     aisrv_local_get_output_tensor,

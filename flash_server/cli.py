@@ -12,14 +12,14 @@ from typing import Final
 
 import click
 
-from aisrv.command_group import CommandGroup
+from aisrv.terminal.command_group import CommandGroup
 from flash_server.commands.boot import boot, boot_image
 from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify
 from flash_server.commands.pack import pack, params, unpack
 from flash_server.commands.settings import Settings, examples
 from flash_server.errors import FlashError
-from flash_server.image_files import InputError
+from flash_server.files import InputError
 
 NAME: Final = "aisrv-flash"
 

@@ -15,8 +15,8 @@ from typing import Final
 
 import click
 
-from aisrv.command_group import CommandGroup
-from aisrv.protocol import Dialect, ProtocolError
+from aisrv.protocol.commands import Dialect, ProtocolError
+from aisrv.terminal.command_group import CommandGroup
 from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
 from host_tools.commands.inspect import info, list_command, log, timings

@@ -14,14 +14,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
-from aisrv.memory_map import MemoryMap
-from aisrv.protocol import AcquireMode, Command, Dialect, GpioMode, ProtocolError, Spec, Status
+from aisrv.protocol.commands import AcquireMode, Command, Dialect, GpioMode, ProtocolError, Spec, Status
+from aisrv.protocol.memory_map import MemoryMap
 from host_tools.errors import CommandError, TransferError, UnsupportedCommand
-from host_tools.exchange import Exchange, Progress, log_text
-from host_tools.transports import Buffer, Transport, open_transport
+from host_tools.exchange.usb import Exchange, Progress, log_text
+from host_tools.transports.schemes import Buffer, Transport, open_transport
 
 if TYPE_CHECKING:
-    from host_tools.spi_transport import SpiTransport
+    from host_tools.transports.spi import SpiTransport
 
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds for one transfer, and so for one inference or the loading of one model."""
@@ -130,7 +130,7 @@ class AiServer:
         return log_text(self._exchange.get(Command.GET_DEBUG_LOG))
 
     def boot_report(self) -> bytes:
-        """What the device booted (`flash_server.boot.BootReport`); no bytes where it does not say.
+        """What the device booted (`flash_server.boot.boot_image.BootReport`); no bytes where it does not say.
 
         The question is the virtual device's own: hardware refuses it, or over SPI answers zeros.
         """
@@ -287,10 +287,10 @@ class AiServer:
 def _wire(
     transport: "Transport | SpiTransport", engine: int, dialect: Dialect, timeout: float | None
 ) -> Wire:
-    from host_tools.spi_transport import SpiTransport
+    from host_tools.transports.spi import SpiTransport
 
     if isinstance(transport, SpiTransport):
-        from host_tools.spi_exchange import SpiExchange
+        from host_tools.exchange.spi import SpiExchange
 
         return SpiExchange(transport, engine, timeout)
     return Exchange(transport, engine, dialect, timeout)

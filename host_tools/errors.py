@@ -5,7 +5,7 @@ The status bits of a failed command follow "XCORE AI server: numbers and wire be
 
 from typing import Final
 
-from aisrv.protocol import STATUS_ERRORS, Command, Status
+from aisrv.protocol.commands import STATUS_ERRORS, Command, Status
 
 
 class HostError(Exception):

@@ -12,8 +12,8 @@ style); "XCORE AI server: numbers and wire behaviour", section Commands.
 import struct
 from typing import Final, Literal
 
-from aisrv.engine_channel import get_command, set_command
-from aisrv.protocol import GPIO_COUNT, AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
+from aisrv.protocol.commands import GPIO_COUNT, AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
+from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
 

@@ -12,9 +12,9 @@ from typing import Self, TypeVar
 import trio
 
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.attach.usbip_server import UsbipServer, export
+from aisrv.attach.usbip.server import UsbipServer, export
 from aisrv.board import Board
-from aisrv.device import Device, open_device
+from aisrv.device.device import Device, open_device
 
 T = TypeVar("T")
 BUSID = "1-1"

@@ -9,10 +9,10 @@ from typing import Any
 import outcome
 import trio
 
-from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
+from aisrv.protocol.usb_descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
 from phy.usb.bus import ControlRequest, HostPort
-from phy.usb.descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
-from phy.usb.requests import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InRequest, OutRequest, TransferStatus
 
 
 class TransferFailed(Exception):

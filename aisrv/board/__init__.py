@@ -1,7 +1,7 @@
 """Boards: what is on one, as values; what they ask of a node; and those that come with the package."""
 
 from aisrv.board.board import Board
-from aisrv.board.demand import CHANNEL_ENDS, CORES, Demand, Link, Task, demand_of
+from aisrv.board.plan import CHANNEL_ENDS, CORES, Demand, Link, Task, demand_of
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     BOOT_MEMORIES,

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.board.demand import demand_of
+from aisrv.board.plan import demand_of
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     DEFAULT_SPI,
@@ -24,7 +24,7 @@ from aisrv.board.specs import (
     SpiSpec,
     UsbProtocol,
 )
-from aisrv.protocol import GPIO_COUNT
+from aisrv.protocol.commands import GPIO_COUNT
 
 LARGEST_FRAME_SIDE: Final = 0xFFFF
 """Pixels; a region gives its edges as 16 bits."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from aisrv.protocol import Command
-from flash_server.cache import XCORE_AI_CACHE, CacheGeometry
-from flash_server.part import MX25R6435F, FlashPart
+from aisrv.protocol.commands import Command
+from flash_server.chip.part import MX25R6435F, FlashPart
+from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 
 KIB: Final = 1024
 DEFAULT_ARENA: Final = 448 * KIB
@@ -35,7 +35,7 @@ ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", "kernels", "none")
 REGISTER_MODELS: Final = ("generic", "gc2145")
 """Register models of sensors by name, as in `aisrv.sensors.registers`."""
 ENCODINGS: Final = ("bayer", "yuv", "rgb", "samples")
-"""Encodings of a sensor's frames by name, as in `aisrv.sensors.frame.Encoding`."""
+"""Encodings of a sensor's frames by name, as in `aisrv.sensors.image.frame.Encoding`."""
 
 
 class BoardError(ValueError):

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv import digits
-from aisrv.digits.quantise import quantise, with_features
+from aisrv.digits.quantize import quantise, with_features
 from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
 
 TRAINING_IMAGES: Final = 1400

@@ -8,8 +8,8 @@ from typing import Final, NoReturn
 
 from aisrv.inference.engine import InferenceEngine, LogSink
 from aisrv.inference.errors import ModelError
-from aisrv.inference.inline import inline
 from aisrv.inference.memory import ModelMemory
+from aisrv.inference.process.inline import inline
 
 BUFFER_BYTES: Final = 1024
 

@@ -21,8 +21,7 @@ import trio
 from aisrv.inference.errors import InvokeError, LoadResult, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.memory import MemoryMap, ModelMemory, arena_need, check_tensor_counts, place_model
-from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
-from aisrv.inference.xcore_parameters import (
+from aisrv.inference.parameters import (
     ParameterLoad,
     ParameterSource,
     ParameterTraffic,
@@ -30,7 +29,8 @@ from aisrv.inference.xcore_parameters import (
     parameter_loads,
     read_parameters,
 )
-from aisrv.tflite_model import Model, ModelFileError, SchemaVersionError, Tensor
+from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
+from aisrv.model import Model, ModelFileError, SchemaVersionError, Tensor
 
 
 class Runner(Protocol):

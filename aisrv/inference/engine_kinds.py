@@ -6,8 +6,8 @@ from typing import Final
 from aisrv.inference.buffer_engine import BufferEngine
 from aisrv.inference.engine import InferenceEngine, LogSink, Runners
 from aisrv.inference.interpreter import interpreter_spec
+from aisrv.inference.parameters import ParameterSource
 from aisrv.inference.timings import DeviceModel
-from aisrv.inference.xcore_parameters import ParameterSource
 
 NO_MODEL: Final = "none"
 """The kind that runs none; all others are those of `interpreter_spec`."""

@@ -81,11 +81,11 @@ class Interpreter(Protocol):
 DEFAULT_KIND: Final = "tflite"
 
 INTERPRETERS: Final = {
-    "tflite": "aisrv.inference.tflite:TfliteInterpreter",
-    "litert": "aisrv.inference.litert:LitertInterpreter",
-    "tflm": "aisrv.inference.tflm:TflmInterpreter",
-    "xcore": "aisrv.inference.xcore:XcoreInterpreter",
-    "kernels": "aisrv.inference.kernels_engine:KernelsInterpreter",
+    "tflite": "aisrv.inference.interpreters.tflite:TfliteInterpreter",
+    "litert": "aisrv.inference.interpreters.litert:LitertInterpreter",
+    "tflm": "aisrv.inference.interpreters.tflm:TflmInterpreter",
+    "xcore": "aisrv.inference.interpreters.xcore:XcoreInterpreter",
+    "kernels": "aisrv.inference.interpreters.kernels:KernelsInterpreter",
 }
 """Where the interpreters are, by kind: "module:class", imported by the process that runs one."""
 

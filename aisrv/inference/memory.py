@@ -7,11 +7,11 @@ The head of the arena holds the tensors' data (`arena_plan`), the tail the inter
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.inference.arena_plan import plan_arena, round_up
-from aisrv.inference.arena_tail import estimate_tail
 from aisrv.inference.errors import LoadResult, ModelError
-from aisrv.memory_map import MemoryMap, ModelMemory, Region
-from aisrv.tflite_model import Model
+from aisrv.model import Model
+from aisrv.model.arena_plan import plan_arena, round_up
+from aisrv.model.arena_tail import estimate_tail
+from aisrv.protocol.memory_map import MemoryMap, ModelMemory, Region
 
 __all__ = [
     "MAX_INPUTS",

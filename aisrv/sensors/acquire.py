@@ -8,8 +8,7 @@ frame serves all clients that wait when it comes. Protocol: `aisrv.sensors.acqui
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from aisrv.arrays import Array, receive_array_steps, send_array_steps
-from aisrv.protocol import Status
+from aisrv.protocol.commands import Status
 from aisrv.sensors.acquire_channel import (
     FRAME,
     LARGEST_IMAGE,
@@ -20,23 +19,24 @@ from aisrv.sensors.acquire_channel import (
     FrameFormat,
     ImageRequest,
 )
-from aisrv.sensors.frame import RawFrame, Region, Source, SourceError
 from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
-from aisrv.sensors.image_path import check_region
+from aisrv.sensors.image.frame import RawFrame, Region, Source, SourceError
+from aisrv.sensors.image.image_path import check_region
+from aisrv.xcore.array import Array, receive_array_steps, send_array_steps
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
 from aisrv.xcore.node import Node
 from aisrv.xcore.select import Selection
-from aisrv.xcore.steps import Steps
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.tokens import WORD_BYTES, Control
+from aisrv.xcore.verb import Steps
 
 _EXPOSE: Final = Control.ACK
 _SMALL: Final = 16  # bytes of the longest arguments that are no frame, and of a frame's padding
 
 
 class ImagePath(Protocol):
-    """Makes int8 pixels, value - 128, of a region of a frame: `aisrv.sensors.image_path.ImagePath`."""
+    """Makes int8 pixels, value - 128, of a region of a frame: `aisrv.sensors.image.image_path.ImagePath`."""
 
     def to_tensor(self, frame: RawFrame, region: Region) -> bytes:
         """Make RGB, height * width * 3 bytes."""

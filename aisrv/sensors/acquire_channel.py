@@ -5,7 +5,7 @@ Every command goes the same way, so that one that is refused leaves the channel 
     client                                    task
     command word, argument bytes              status word, data bytes
 
-words as normal outputs, bytes as arrays (`aisrv.arrays`). The data of a status other than OKAY are the reason
+words as normal outputs, bytes as arrays (`xcore.array`). The data of a status other than OKAY are the reason
 as text. On a second channel the task sends FRAME or NO_FRAME when a frame that was asked for has come, or has
 failed to, so that a client can wait in a select for it. The protocol is ours, in the manner of the engine's.
 """
@@ -15,17 +15,17 @@ import struct
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
-from aisrv.arrays import receive_array_steps, send_array_steps
-from aisrv.engine_channel import MAX_ARRAY
-from aisrv.protocol import Status
-from aisrv.sensors.frame import Encoding, Region
-from aisrv.sensors.frame_size import frame_size
+from aisrv.protocol.commands import Status
+from aisrv.protocol.engine_channel import MAX_ARRAY
+from aisrv.sensors.image.frame import Encoding, Region
+from aisrv.sensors.image.frame_size import frame_size
+from aisrv.xcore.array import receive_array_steps, send_array_steps
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
 from aisrv.xcore.node import Node
-from aisrv.xcore.steps import Steps
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.tokens import WORD_BYTES
+from aisrv.xcore.verb import Steps
 
 FRAME: Final = 7
 """Control token: a frame that was asked for is there."""

@@ -10,8 +10,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
-from aisrv.sensors.frame import Encoding, RawFrame
 from aisrv.sensors.i2c import I2cNak
+from aisrv.sensors.image.frame import Encoding, RawFrame
 
 Colour = tuple[int, int, int]
 """Red, green, blue, each 0 to 255."""

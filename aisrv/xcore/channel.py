@@ -10,8 +10,8 @@ Functions ending in `_steps` are the same verbs in steps, for use inside larger 
 from typing import NamedTuple
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
+from aisrv.xcore.verb import Steps
 
 
 class Channel(NamedTuple):

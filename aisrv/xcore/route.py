@@ -6,10 +6,10 @@ XCORE substrate", section Tokens and channel ends.
 
 from typing import TYPE_CHECKING, Final, Protocol
 
-from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokenbuffer import BUFFER_TOKENS, TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, Control, Run
 from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.verb import Steps
 
 if TYPE_CHECKING:
     from aisrv.xcore.tile import Tile

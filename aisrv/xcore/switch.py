@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from aisrv.xcore.route import RoutedEnd
-    from aisrv.xcore.steps import SteppedResource
+    from aisrv.xcore.verb import SteppedResource
 
 
 class Switch:

@@ -8,9 +8,9 @@ a block crosses in one piece. Behaviour: "The XCORE substrate", section Tokens a
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from aisrv.xcore.steps import SteppedResource, Steps
 from aisrv.xcore.tokens import WORD_BYTES, Run
 from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.verb import SteppedResource, Steps
 
 if TYPE_CHECKING:
     from aisrv.xcore.tile import Tile

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from aisrv.xcore.core import Core, Resource
-    from aisrv.xcore.steps import SteppedResource
     from aisrv.xcore.tokens import Run
     from aisrv.xcore.traps import Trap
+    from aisrv.xcore.verb import SteppedResource
 
 
 class Tracer:

@@ -5,12 +5,12 @@ from pathlib import Path
 
 import click
 
-from flash_server.boot import Slot, build_boot_image, parse_boot_image
+from flash_server.boot.boot_image import Slot, build_boot_image, parse_boot_image
 from flash_server.commands.chip import open_target, target_options
 from flash_server.commands.drawing import progress_bar
 from flash_server.commands.settings import FILE, NEW_FILE, Settings, examples, pass_settings
 from flash_server.errors import FlashError
-from flash_server.image_files import map_file, write_file
+from flash_server.files import map_file, write_file
 
 
 @click.command(
@@ -57,7 +57,7 @@ def boot(
     upgrade: Path | None,
 ) -> None:
     """Show which server image a chip would boot at its next reset, after writing one or both of its slots."""
-    from flash_server.slots import report_of, slot_start
+    from flash_server.boot.slots import report_of, slot_start
 
     images = {Slot.FACTORY: factory, Slot.UPGRADE: upgrade}
     written = {slot: bytes(map_file(path)) for slot, path in images.items() if path is not None}

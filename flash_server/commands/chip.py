@@ -7,12 +7,12 @@ from typing import Final, Protocol
 
 import click
 
+from flash_server.chip.part import FlashPart, part_named
 from flash_server.commands.drawing import progress_bar
 from flash_server.commands.settings import FILE, NEW_FILE, SIZE, Settings, examples, pass_settings
 from flash_server.errors import FlashError
-from flash_server.image import Image
-from flash_server.image_files import Progress, ignore, map_file, write_file
-from flash_server.part import FlashPart, part_named
+from flash_server.files import Progress, ignore, map_file, write_file
+from flash_server.image.image_file import Image
 
 BOOT_SIZE: Final = 0x100000
 """The boot partition's usual size: the data partition begins behind it."""
@@ -63,10 +63,10 @@ def open_target(
     if device is not None and chip is None:
         if part is not None:
             raise click.UsageError("--part is for --chip: a device tells its part")
-        from flash_server.programmer import Programmer
+        from flash_server.chip.programmer import Programmer
 
         return Programmer.connect(device)
-    from flash_server.chip_file import ChipFile
+    from flash_server.chip.chip_file import ChipFile
 
     if chip is None or device is not None:
         raise click.UsageError("give --chip FILE or --device HOST:PORT")

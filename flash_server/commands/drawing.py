@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from flash_server.image import Image
-from flash_server.image_files import Progress, ignore
-from flash_server.layout import ImageMap, Part
+from flash_server.files import Progress, ignore
+from flash_server.image import ImageMap, Part
+from flash_server.image.image_file import Image
 
 if TYPE_CHECKING:
     from rich.console import Console

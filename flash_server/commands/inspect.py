@@ -16,10 +16,10 @@ from flash_server.commands.settings import (
     pass_settings,
     reading_options,
 )
-from flash_server.comparison import Difference
-from flash_server.comparison import diff as diff_images
-from flash_server.comparison import verify as verify_image
-from flash_server.image import EngineFiles
+from flash_server.image.comparison import Difference
+from flash_server.image.comparison import diff as diff_images
+from flash_server.image.comparison import verify as verify_image
+from flash_server.image.image_file import EngineFiles
 
 
 @click.command(

@@ -19,13 +19,13 @@ from flash_server.commands.settings import (
     reading_options,
 )
 from flash_server.errors import LayoutError
-from flash_server.image import EngineFiles, Image
-from flash_server.image_files import InputError, map_file, write_file
-from flash_server.layout import Part
-from flash_server.pack_config import GENERATIONS, MISSING, NIBBLES, read_config
-from flash_server.pack_options import PackOptions
-from flash_server.packager import pack as pack_files
-from flash_server.packager import unpack as unpack_image
+from flash_server.files import InputError, map_file, write_file
+from flash_server.image import Part
+from flash_server.image.image_file import EngineFiles, Image
+from flash_server.image.pack_config import GENERATIONS, MISSING, NIBBLES, read_config
+from flash_server.image.pack_options import PackOptions
+from flash_server.image.packager import pack as pack_files
+from flash_server.image.packager import unpack as unpack_image
 
 
 @click.command(
@@ -150,7 +150,7 @@ def unpack(
 @pass_settings
 def params(settings: Settings, params_file: Path, output: Path) -> None:
     """Extract the first blob of a flexbuffer, as a raw parameters file for `pack`."""
-    from flash_server.params import first_blob
+    from flash_server.image.params_file import first_blob
 
     try:
         blob = first_blob(bytes(map_file(params_file)))

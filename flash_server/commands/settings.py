@@ -9,11 +9,11 @@ from typing import Final
 
 import click
 
-from flash_server.image import EngineFiles, Image
-from flash_server.image_files import InputError
-from flash_server.layout import Part
-from flash_server.layout.headers import MAX_ENGINES
-from flash_server.pack_config import NIBBLES, parse_size
+from flash_server.files import InputError
+from flash_server.image import Part
+from flash_server.image.headers import MAX_ENGINES
+from flash_server.image.image_file import EngineFiles, Image
+from flash_server.image.pack_config import NIBBLES, parse_size
 
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)

@@ -27,8 +27,8 @@ def bench(settings: Settings, model_file: Path | None, seconds: float) -> None:
 
     Tensors and inferences are measured if a model is loaded, or given with --model. Input 0 is overwritten.
     """
-    from host_tools import report
-    from host_tools.measure import measure_server
+    from host_tools.commands import report
+    from host_tools.commands.measure import measure_server
 
     model = model_file.read_bytes() if model_file else None
     with settings.connect() as server:

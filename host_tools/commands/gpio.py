@@ -2,7 +2,7 @@
 
 import click
 
-from aisrv.protocol import GPIO_COUNT, GpioMode
+from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 from host_tools.commands.settings import Settings, examples, pass_settings
 
 _MODES = [mode.name.lower() for mode in GpioMode]
@@ -66,7 +66,7 @@ def mode(settings: Settings, mode: str) -> None:
 
 
 def _show(settings: Settings) -> None:
-    from host_tools import report
+    from host_tools.commands import report
 
     with settings.connect() as server:
         enabled, thresholds, mode = server.gpio_enabled(), server.gpio_thresholds(), server.gpio_mode()

@@ -6,8 +6,8 @@ from typing import Final
 
 import click
 
-from aisrv.usbip import PORT
-from flash_server.boot import BootImageError, BootReport
+from aisrv.protocol.usbip import PORT
+from flash_server.boot.boot_image import BootImageError, BootReport
 from host_tools.commands.settings import DEFAULT_DEVICE, FILE, Settings, examples, pass_settings
 from host_tools.errors import DeviceNotFound, TensorError, TransferError
 
@@ -26,8 +26,8 @@ def list_command(settings: Settings) -> None:
     Without --device: boards on USB, and a USB/IP server on this machine. With --device usbip:HOST:PORT: the
     devices of that server.
     """
-    from host_tools import report
-    from host_tools.transports import list_devices
+    from host_tools.commands import report
+    from host_tools.transports.schemes import list_devices
 
     devices = []
     if settings.device:
@@ -56,7 +56,7 @@ def list_command(settings: Settings) -> None:
 @pass_settings
 def info(settings: Settings) -> None:
     """Show the server's ID, status, hardware, the sizes of the loaded model, and what memory it takes."""
-    from host_tools import memory_report, report
+    from host_tools.commands import memory_report, report
 
     with settings.connect() as server:
         identity, status, spec = server.id, server.status(), server.spec()
@@ -125,8 +125,8 @@ def timings(settings: Settings, model_file: Path | None) -> None:
 
     Times are the device's own, in ticks of 10 ns.
     """
-    from host_tools import report
-    from host_tools.tensors import read_model
+    from host_tools.commands import report
+    from host_tools.tensors.files import read_model
 
     names = [operator.name for operator in read_model(model_file).operators] if model_file else []
     with settings.connect() as server:

@@ -8,11 +8,11 @@ import click
 
 from host_tools.commands.settings import FILE
 from host_tools.errors import TensorError
-from host_tools.images import AUTO, RANGE_NAMES
+from host_tools.tensors.images import AUTO, RANGE_NAMES
 
 if TYPE_CHECKING:
-    from aisrv.tflite_model import Model, Tensor
-    from host_tools.tensor_spec import TensorSpec
+    from aisrv.model import Model, Tensor
+    from host_tools.tensors.tensor_spec import TensorSpec
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
 
@@ -47,8 +47,8 @@ def input_options(command: _Command) -> _Command:
 
 def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | None, list[TensorSpec]]":
     """The model, if its file is given, and what is known of its inputs."""
-    from host_tools.tensor_spec import TensorSpec
-    from host_tools.tensors import read_model
+    from host_tools.tensors.files import read_model
+    from host_tools.tensors.tensor_spec import TensorSpec
 
     if model_file:
         model = read_model(model_file)
@@ -58,8 +58,8 @@ def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | No
 
 def input_spec(model_file: Path | None, shape: str | None, number: int) -> "TensorSpec | None":
     """What the model's file, or the shape, says of one input tensor; None without either."""
-    from host_tools.tensor_spec import TensorSpec
-    from host_tools.tensors import read_model
+    from host_tools.tensors.files import read_model
+    from host_tools.tensors.tensor_spec import TensorSpec
 
     if model_file:
         return _numbered(read_model(model_file).input_tensors, number, "input", model_file)
@@ -68,7 +68,7 @@ def input_spec(model_file: Path | None, shape: str | None, number: int) -> "Tens
 
 def output_spec(model_file: Path | None, number: int) -> "TensorSpec | None":
     """What the model's file says of one output tensor; None without it."""
-    from host_tools.tensors import read_model
+    from host_tools.tensors.files import read_model
 
     if not model_file:
         return None
@@ -76,7 +76,7 @@ def output_spec(model_file: Path | None, number: int) -> "TensorSpec | None":
 
 
 def _numbered(tensors: "Sequence[Tensor]", number: int, kind: str, model_file: Path) -> "TensorSpec":
-    from host_tools.tensor_spec import TensorSpec
+    from host_tools.tensors.tensor_spec import TensorSpec
 
     if number >= len(tensors):
         raise TensorError(f"{model_file} has {len(tensors)} {kind} tensors; there is no number {number}")

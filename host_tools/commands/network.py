@@ -11,9 +11,9 @@ from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examp
 from host_tools.errors import TensorError
 
 if TYPE_CHECKING:
-    from aisrv.tflite_model import Model
+    from aisrv.model import Model
     from host_tools.client import AiServer
-    from host_tools.tensor_spec import TensorSpec
+    from host_tools.tensors.tensor_spec import TensorSpec
 
 
 @click.command(epilog=examples("aisrv-host load person.tflite", "aisrv-host load --ext large.tflite"))
@@ -92,8 +92,8 @@ def infer(
     A file is an image, a .npy array or raw bytes, by its name. Values are real numbers if --model gives the
     quantisation, else the tensor's bytes as int8.
     """
-    from host_tools import report
-    from host_tools.tensors import read_tensor, write_tensor
+    from host_tools.commands import report
+    from host_tools.tensors.files import read_tensor, write_tensor
 
     names = _read_labels(labels)
     model, specs = input_specs(model_file, shape)
@@ -128,7 +128,7 @@ def infer(
 
 def _load(server: "AiServer", data: bytes, *, ext: bool = False) -> float:
     """Load a model with a progress bar; return the seconds it took."""
-    from host_tools import report
+    from host_tools.commands import report
 
     with report.transfer_progress("Loading", len(data)) as progress:
         started = time.perf_counter()

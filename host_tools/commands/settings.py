@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from aisrv.protocol import Dialect
+from aisrv.protocol.commands import Dialect
 
 if TYPE_CHECKING:
     from host_tools.client import AiServer

@@ -25,7 +25,7 @@ def read(
     settings: Settings, tensor: int, from_input: bool, model_file: Path | None, output: Path | None
 ) -> None:
     """Read output tensor number TENSOR."""
-    from host_tools.tensors import write_tensor
+    from host_tools.tensors.files import write_tensor
 
     spec = input_spec(model_file, None, tensor) if from_input else output_spec(model_file, tensor)
     with settings.connect() as server:
@@ -69,8 +69,8 @@ def write(
     invert: bool,
 ) -> None:
     """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
-    from host_tools import report
-    from host_tools.tensors import read_tensor
+    from host_tools.commands import report
+    from host_tools.tensors.files import read_tensor
 
     spec = input_spec(model_file, shape, tensor)
     with settings.connect() as server:

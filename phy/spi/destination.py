@@ -2,8 +2,8 @@
 
 from typing import Protocol
 
-from aisrv.engine_channel import abandon_set, begin_set, end_set
-from aisrv.protocol import Status
+from aisrv.protocol.commands import Status
+from aisrv.protocol.engine_channel import abandon_set, begin_set, end_set
 from aisrv.xcore.chanend import ChanEnd
 
 

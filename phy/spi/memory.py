@@ -8,7 +8,7 @@ behaviour", section SPI.
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.protocol import STATUS_ERRORS, Spec, Status
+from aisrv.protocol.commands import STATUS_ERRORS, Spec, Status
 
 BLOCK_SIZE: Final = 512
 """Data bytes of a write transaction; a block with fewer ends its set."""

@@ -7,8 +7,8 @@ It passes blocks on as they come, and keeps the shared memory up to date with wh
 import logging
 from typing import Final
 
-from aisrv.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, get_command, set_command
-from aisrv.protocol import Command, Spec, Status
+from aisrv.protocol.commands import Command, Spec, Status
+from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, get_command, set_command
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node
 from aisrv.xcore.select import Case, Event, Selection

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from aisrv.protocol import Command, Status
+from aisrv.protocol.commands import Command, Status
 from phy.spi.memory import BLOCK_SIZE, SharedMemory
 
 logger = logging.getLogger(__name__)

@@ -11,9 +11,9 @@ from typing import Final, Protocol
 import outcome
 import trio
 
-from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT
-from phy.usb.descriptors import Descriptors, SetupPacket
-from phy.usb.requests import InRequest, OutRequest, TransferStatus
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
+from aisrv.protocol.usb_descriptors import Descriptors, SetupPacket
+from phy.usb.urb import InRequest, OutRequest, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint
 
 Endpoint = InEndpoint | OutEndpoint

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
-from aisrv.protocol import PACKET_SIZE
+from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.xcore.chanend import ChanEnd
 from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
 

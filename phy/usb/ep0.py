@@ -8,8 +8,8 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
+from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, Request, SetupPacket
 from phy.usb.bus import ControlRequest, UsbBus
-from phy.usb.descriptors import ENDPOINT_HALT, Recipient, Request, SetupPacket
 from phy.usb.xud import InEndpoint, OutEndpoint
 
 _TO_DEVICE: Final = 0x00

@@ -14,8 +14,8 @@ from typing import Any, Final, Generic, TypeVar
 import outcome
 import trio
 
-from aisrv.protocol import PACKET_SIZE
-from phy.usb.requests import InRequest, OutRequest, TransferStatus
+from aisrv.protocol.commands import PACKET_SIZE
+from phy.usb.urb import InRequest, OutRequest, TransferStatus
 
 _OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each request
 

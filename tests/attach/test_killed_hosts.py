@@ -12,11 +12,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.usbip_connection import Connection
-from aisrv.attach.usbip_server import UsbipServer, export_all
+from aisrv.attach.usbip.connection import Connection
+from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
-from aisrv.device import Device, ModelRefused, open_devices
-from tests.attach.rig import (
+from aisrv.device.device import Device, ModelRefused, open_devices
+from tests.support.usbip_rig import (
     CLEAR_HALT_IN,
     CLEAR_HALT_OUT,
     GET_DEVICE_DESCRIPTOR,

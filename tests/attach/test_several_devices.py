@@ -8,12 +8,12 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.usbip_server import BUS_DEVICES, UsbipServer, export_all
+from aisrv.attach.usbip.server import BUS_DEVICES, UsbipServer, export_all
 from aisrv.board import Board
-from aisrv.device import open_devices
+from aisrv.device.device import open_devices
+from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
-from phy.usb.descriptors import aisrv_descriptors
-from tests.attach.rig import Answer, Host, count_tasks, submit_in, submit_out
+from tests.support.usbip_rig import Answer, Host, count_tasks, submit_in, submit_out
 
 GET_STATUS = b"\x01\0\0"
 GET_DEBUG_LOG = b"\x0f\0\0"

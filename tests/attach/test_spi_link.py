@@ -11,12 +11,12 @@ import pytest
 import trio
 from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
-from aisrv.attach import spi_link_server
-from aisrv.attach.spi_link_server import Connection, SpiLinkServer
-from aisrv.spi_link import MAX_BODY, MAX_MESSAGE, Kind, SpiLinkError
+from aisrv.attach import spi_link as spi_link_server
+from aisrv.attach.spi_link import Connection, SpiLinkServer
+from aisrv.protocol.spi_link import MAX_BODY, MAX_MESSAGE, Kind, SpiLinkError
 from phy.spi.bus import SpiBus, SpiPort, Timing, Transfer
-from tests.attach import spi_link_rig
-from tests.attach.spi_link_rig import EchoSlave
+from tests.support import spi_link_rig
+from tests.support.spi_link_rig import EchoSlave
 
 HELLO = bytes.fromhex("01000000 0000000a 4149535256535049 0001")
 SLAVES = bytes.fromhex("02000000 00000007 0001 01 03302e30")

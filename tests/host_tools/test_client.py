@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.protocol import Command, Dialect, GpioMode, ProtocolError, Status
+from aisrv.protocol.commands import Command, Dialect, GpioMode, ProtocolError, Status
 from host_tools.client import AiServer
 from host_tools.errors import (
     BadCommandError,
@@ -21,8 +21,8 @@ from host_tools.errors import (
     TransferError,
     TransferTimeout,
 )
-from host_tools.usb_transport import UsbTransport
-from tests.host_tools.memory_device import BAD_CMD, INFER_ERR, MODEL_ERR, NO_MODEL, Backend, Device, Engine
+from host_tools.transports.usb import UsbTransport
+from tests.support.memory_device import BAD_CMD, INFER_ERR, MODEL_ERR, NO_MODEL, Backend, Device, Engine
 
 MODEL = b"\x1c\0\0\0TFL3" + bytes(100)
 BOUNDARIES = [0, 1, 3, 4, 511, 512, 513, 1024, 16 * 1024, 16 * 1024 + 1, 48 * 1024, 100_000]

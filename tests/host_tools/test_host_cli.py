@@ -15,14 +15,14 @@ from PIL import Image
 
 import aisrv
 from aisrv import digits
-from aisrv.protocol import Dialect
-from host_tools import transports
+from aisrv.protocol.commands import Dialect
 from host_tools.cli import main
+from host_tools.commands.report import Score, best_scores, show_scores, show_timings
 from host_tools.errors import DeviceAccessDenied, DeviceBusy
-from host_tools.report import Score, best_scores, show_scores, show_timings
-from host_tools.transports import DeviceInfo, Scheme
-from host_tools.usb_transport import UsbTransport
-from tests.host_tools.memory_device import INFER_ERR, Backend, Device, Engine
+from host_tools.transports import schemes as transports
+from host_tools.transports.schemes import DeviceInfo, Scheme
+from host_tools.transports.usb import UsbTransport
+from tests.support.memory_device import INFER_ERR, Backend, Device, Engine
 
 MODEL = b"\0\0\0\0TFL3" + bytes(24)
 OPERATORS = ["CONV_2D", "MAX_POOL_2D", "CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]

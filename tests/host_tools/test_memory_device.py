@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.host_tools.memory_device import Device, Engine, Nak, Stall
+from tests.support.memory_device import Device, Engine, Nak, Stall
 
 MODEL = b"\0\0\0\0TFL3"
 

@@ -13,16 +13,16 @@ import trio
 from click.testing import CliRunner, Result
 
 from aisrv import digits
-from aisrv.attach.usbip_server import UsbipServer, export_all
-from aisrv.device import open_device
-from aisrv.inference.inline import inline
+from aisrv.attach.usbip.server import UsbipServer, export_all
+from aisrv.device.device import open_device
+from aisrv.inference.process.inline import inline
 from host_tools.cli import main
 from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, ModelError, NoModelError
-from host_tools.spidev_standin import SpiDev
+from host_tools.standins.spidev import SpiDev
 from phy.spi.bus import SpiPort
-from tests import networks
-from tests.attach.spi_link_rig import served_from
+from tests.support import networks
+from tests.support.spi_link_rig import served_from
 
 IMAGES = digits.test_images()[:8]
 EXPECTED = [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]

@@ -9,10 +9,10 @@ from aisrv.inference.buffer_engine import BUFFER_BYTES, BufferEngine
 from aisrv.inference.engine import InferenceEngine, Runner
 from aisrv.inference.engine_kinds import NO_MODEL, create_engine
 from aisrv.inference.errors import ModelError
-from aisrv.inference.inline import InlineInterpreter, inline
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.inference.memory import ModelMemory
-from tests import networks
+from aisrv.inference.process.inline import InlineInterpreter, inline
+from tests.support import networks
 
 
 def open_buffer(buffer_bytes: int = BUFFER_BYTES) -> BufferEngine:

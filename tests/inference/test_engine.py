@@ -11,14 +11,13 @@ import trio
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
 from aisrv.inference.errors import InvokeError, LoadResult, ModelError
-from aisrv.inference.inline import InlineInterpreter, inline
 from aisrv.inference.interpreter import TensorLayout
-from aisrv.inference.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.memory import MemoryShortage, ModelMemory, Region, arena_need
+from aisrv.inference.process.inline import InlineInterpreter, inline
+from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.timings import DeviceModel
-from aisrv.tflite_model import Model
-from tests import networks
-from tests.inference import puppet
+from aisrv.model import Model
+from tests.support import networks, puppet
 
 KIB = 1024
 ARENA = 448 * KIB

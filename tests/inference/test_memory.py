@@ -13,9 +13,6 @@ import tflite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv import tflite_writer as writer
-from aisrv.inference.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
-from aisrv.inference.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail
 from aisrv.inference.errors import InferenceError, InvokeError, LoadResult, ModelError
 from aisrv.inference.memory import (
     ArenaNeed,
@@ -28,8 +25,10 @@ from aisrv.inference.memory import (
     model_shortage,
     place_model,
 )
-from aisrv.tflite_model import Model, Operator, Tensor, TensorType
-from tests import mlperf_tiny
+from aisrv.model import Model, Operator, Tensor, TensorType, writer
+from aisrv.model.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
+from aisrv.model.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail
+from tests.support import mlperf_tiny
 
 TFLM = {  # head, tail
     "ad01_int8": (768, 3216),

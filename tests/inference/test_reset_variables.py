@@ -7,10 +7,10 @@ import pytest
 
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
-from aisrv.inference.inline import InlineInterpreter, inline
-from aisrv.inference.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.memory import ModelMemory
-from tests import networks
+from aisrv.inference.process.inline import InlineInterpreter, inline
+from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
+from tests.support import networks
 
 ONE = networks.floats(1, 2, 3, 4)
 SUMS = [ONE, networks.floats(2, 4, 6, 8), networks.floats(3, 6, 9, 12)]

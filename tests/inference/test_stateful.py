@@ -12,15 +12,15 @@ import pytest
 from tflite import ActivationFunctionType, BuiltinOperator, TensorType
 
 from aisrv.board import Board, UsbProtocol
-from aisrv.device import Device, open_device
-from aisrv.engine_channel import RESET_VARIABLES, get_command, set_command
+from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
-from aisrv.protocol import Command, Status
-from aisrv.tflite_model import Model as ModelFile
-from aisrv.tflite_writer import Model, Operator, Quantisation, Tensor
-from tests import networks
-from tests.engines import EXACT, INSTALLED, PACKAGES, inline_as, isolated_as, needs
-from tests.model_session import model_session
+from aisrv.model import Model as ModelFile
+from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.engine_channel import RESET_VARIABLES, get_command, set_command
+from tests.support import networks
+from tests.support.engines import EXACT, INSTALLED, PACKAGES, inline_as, isolated_as, needs
+from tests.support.model_session import model_session
 
 STEPS = 300
 RUNNERS = [

@@ -18,12 +18,12 @@ from trio.testing import MockClock
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, SensorSpec
-from aisrv.device import Device, open_device
-from aisrv.inference.inline import inline
-from aisrv.protocol import Command, CommandPacket, Dialect, GpioMode
+from aisrv.device.device import Device, open_device
+from aisrv.inference.process.inline import inline
+from aisrv.protocol.commands import Command, CommandPacket, Dialect, GpioMode
 from host_tools.client import AiServer
-from tests import networks
 from tests.integration.test_end_to_end import AISRV, HOST, TIMEOUT, running
+from tests.support import networks
 
 PICTURES = [digits.test_images()[index] for index in (0, 1, 2, 3, 10, 4)]
 RATE = 10

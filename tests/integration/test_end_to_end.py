@@ -12,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from aisrv import digits, usbip
-from aisrv.protocol import Dialect
+from aisrv import digits
+from aisrv.protocol import usbip
+from aisrv.protocol.commands import Dialect
 from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
-from tests import networks
-from tests.inference.test_tflite_engine import scatter_network, unquantised_network
+from tests.inference.interpreters.test_tflite import scatter_network, unquantised_network
+from tests.support import networks
 
 AISRV = [sys.executable, "-P", "-m", "aisrv"]
 HOST = [sys.executable, "-P", "-m", "host_tools"]

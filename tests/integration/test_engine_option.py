@@ -7,9 +7,9 @@ import pytest
 
 from aisrv import digits
 from host_tools.client import AiServer
-from tests import networks
-from tests.engines import needs
 from tests.integration.test_end_to_end import TIMEOUT, refusal, running
+from tests.support import networks
+from tests.support.engines import needs
 
 
 @pytest.mark.parametrize("kind", [needs("tflite"), needs("tflm")])

@@ -3,7 +3,7 @@
 Where there is no tflite-runtime, LiteRT is the interpreter that is called directly: its engines give its
 bytes, and the numbers of TensorFlow Lite Micro within a few steps.
 
-Inputs are seeded. The MLPerf Tiny models are not part of the project, see `tests.mlperf_tiny`; what TFLM made
+Inputs are seeded. The MLPerf Tiny models are not part of the project (`support.mlperf_tiny`); what TFLM made
 of them is in `golden_tflm.json` beside them.
 """
 
@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 
 from aisrv import digits
-from aisrv.tflite_model import Model
-from tests import mlperf_tiny, networks
-from tests.engines import EXACT, PACKAGES, isolated_as, needs
-from tests.model_session import model_session
+from aisrv.model import Model
+from tests.support import mlperf_tiny, networks
+from tests.support.engines import EXACT, PACKAGES, isolated_as, needs
+from tests.support.model_session import model_session
 
 ENGINES = [needs(kind) for kind in EXACT]
 SEEDED_RUNS = 3

@@ -10,11 +10,11 @@ import trio.testing
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, EngineSpec, FlashSpec, SpiSpec
-from aisrv.device import Device, open_device
-from aisrv.engine_channel import get_command, set_command
-from aisrv.inference.inline import inline
-from aisrv.protocol import Command, CommandPacket, Dialect, Status
-from flash_server.boot import (
+from aisrv.device.device import Device, open_device
+from aisrv.inference.process.inline import inline
+from aisrv.protocol.commands import Command, CommandPacket, Dialect, Status
+from aisrv.protocol.engine_channel import get_command, set_command
+from flash_server.boot.boot_image import (
     HEADER_BYTES,
     BootReason,
     BootReport,
@@ -22,14 +22,14 @@ from flash_server.boot import (
     build_boot_image,
     build_boot_partition,
 )
-from flash_server.cache import CacheGeometry, WindowError
+from flash_server.chip.part import MX25R3235F, MX25R6435F
+from flash_server.chip.storage import FileStorage
+from flash_server.client.cache import CacheGeometry, WindowError
 from flash_server.errors import StorageError
-from flash_server.layout import DataPartition, EngineImage, Generation
-from flash_server.layout.headers import Part
-from flash_server.part import MX25R3235F, MX25R6435F
-from flash_server.storage import FileStorage
+from flash_server.image import DataPartition, EngineImage, Generation
+from flash_server.image.headers import Part
 from phy.spi.bus import SpiBus
-from tests import networks
+from tests.support import networks
 
 KIB = 1024
 BOOT_BYTES = 64 * KIB

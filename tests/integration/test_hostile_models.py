@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from aisrv.device import open_device
-from tests.engines import PACKAGES, isolated_as, needs
-from tests.hostile_models import KINDS, case
-from tests.hostile_trial import LIMITS, Outcome, check_alive, check_result, resident_bytes, try_model
+from aisrv.device.device import open_device
+from tests.support.engines import PACKAGES, isolated_as, needs
+from tests.support.hostile_models import KINDS, case
+from tests.support.hostile_trial import LIMITS, Outcome, check_alive, check_result, resident_bytes, try_model
 
 ROUNDS = 2
 HASTY = replace(LIMITS, invoke_seconds=0.5)

@@ -19,11 +19,12 @@ from usb.backend import libusb1
 from aisrv import digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import Board, EngineSpec, UsbProtocol
-from aisrv.device import Device
-from aisrv.protocol import Command
-from host_tools.pyusb_backend import get_backend
-from tests import networks
-from tests.ioserver_host import IoserverHost
+from aisrv.device.device import Device
+from aisrv.protocol.commands import Command
+from host_tools.standins.pyusb_backend import get_backend
+from tests.support import networks
+from tests.support.ioserver_host import IoserverHost
+from tests.support.paths import ROOT
 
 AISRV = [sys.executable, "-P", "-m", "aisrv"]
 IMAGES = digits.test_images()
@@ -169,7 +170,7 @@ def execute(python: Path | str, program: str, models: list[Path]) -> list[object
 
 OWN_PROGRAM = f"""
 import json
-from tests.ioserver_host import IoserverHost
+from tests.support.ioserver_host import IoserverHost
 host = IoserverHost()
 outputs = [
     host.run(bytes.fromhex("{IMAGES[0].image.hex()}")),
@@ -184,7 +185,7 @@ print(json.dumps([output.hex() for output in outputs]))
 def test_exec_gives_each_model_an_engine_in_their_order(
     model_files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
     outputs = [EXPECTED[0] + bytes(2), bytes(1024), networks.floats(1, 2, 3, 4)]
     assert execute(sys.executable, OWN_PROGRAM, model_files) == [output.hex() for output in outputs]
 

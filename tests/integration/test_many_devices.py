@@ -13,13 +13,13 @@ import usb.util
 
 from aisrv import digits
 from aisrv.board import Board
-from aisrv.commands.number_of_devices import number_boards
+from aisrv.cli.options.devices import number_boards
 from host_tools.client import AiServer
 from host_tools.errors import DeviceBusy, DeviceNotFound, NoModelError
-from host_tools.pyusb_backend import get_backend
-from host_tools.transports import DeviceInfo, list_devices
-from tests import networks
+from host_tools.standins.pyusb_backend import get_backend
+from host_tools.transports.schemes import DeviceInfo, list_devices
 from tests.integration.test_end_to_end import AISRV, HOST, IMAGES, TIMEOUT, running
+from tests.support import networks
 
 
 @pytest.fixture(scope="module")

@@ -8,13 +8,13 @@ import pytest
 
 from aisrv import digits
 from aisrv.board import Board, EngineSpec
-from aisrv.device import Device, open_device
-from aisrv.engine_channel import get_command, set_command
-from aisrv.inference.inline import inline
+from aisrv.device.device import Device, open_device
 from aisrv.inference.memory import MODEL_ALIGNMENT, arena_need
-from aisrv.memory_map import MemoryMap, ModelMemory
-from aisrv.protocol import Command, Status
-from aisrv.tflite_model import Model
+from aisrv.inference.process.inline import inline
+from aisrv.model import Model
+from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 MODEL = digits.model_bytes()
 SIZE = len(MODEL)

@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
-from aisrv.device import open_device
-from aisrv.inference.inline import inline
-from aisrv.protocol import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandPacket, Dialect, Status
-from phy.usb.requests import TransferStatus
-from tests import networks
+from aisrv.device.device import open_device
+from aisrv.inference.process.inline import inline
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandPacket, Dialect, Status
+from phy.usb.urb import TransferStatus
+from tests.support import networks
 
 DIGITS = digits.model_bytes()
 ADDING = networks.two_input_add_network(16)

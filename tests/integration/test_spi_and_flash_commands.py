@@ -9,8 +9,8 @@ import pytest
 
 from aisrv import digits
 from host_tools.client import AiServer
-from tests import networks
 from tests.integration.test_end_to_end import AISRV, HOST, TIMEOUT, refusal, running
+from tests.support import networks
 
 FLASH = [sys.executable, "-P", "-m", "flash_server"]
 IMAGES = digits.test_images()[:10]

@@ -5,9 +5,9 @@ from trio.testing import MockClock
 
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.device import open_device
-from aisrv.inference.inline import inline
-from tests import networks
+from aisrv.device.device import open_device
+from aisrv.inference.process.inline import inline
+from tests.support import networks
 
 
 def test_a_device_runs_on_virtual_time() -> None:

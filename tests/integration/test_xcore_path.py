@@ -1,6 +1,6 @@
 """Models that XMOS's converter made, in a device: booted from flash, with their parameters read from there.
 
-The converter and the library are PyPI's `xmos-ai-tools` (`tests/inference/xcore_tools.py`).
+The converter and the library are PyPI's `xmos-ai-tools` (`tests/support/xcore_tools.py`).
 """
 
 from collections.abc import Callable, Iterator
@@ -13,22 +13,21 @@ import pytest
 
 from aisrv import digits
 from aisrv.board import Board, EngineSpec, FlashSpec
-from aisrv.device import Device, open_device
-from aisrv.engine_channel import get_command, set_command
-from aisrv.inference.isolation import IsolatedInterpreter, isolated
-from aisrv.inference.xcore_parameters import ParameterTraffic, parameter_loads
-from aisrv.protocol import Command, Status
-from aisrv.tflite_model import Model
-from aisrv.xcore.steps import SteppedResource
+from aisrv.device.device import Device, open_device
+from aisrv.inference.parameters import ParameterTraffic, parameter_loads
+from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
+from aisrv.model import Model
+from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.xcore.tokens import Run
 from aisrv.xcore.trace import Tracer
-from flash_server.layout import DataPartition, EngineImage, Generation
-from flash_server.part import MX25R3235F
+from aisrv.xcore.verb import SteppedResource
+from flash_server.chip.part import MX25R3235F
+from flash_server.chip.storage import LARGEST_WRITE, FileStorage
+from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.protocol import FlashCommand, Request
-from flash_server.storage import LARGEST_WRITE, FileStorage
-from tests import mlperf_tiny, networks
-from tests.inference import xcore_tools
-from tests.inference.xcore_tools import Converted
+from tests.support import mlperf_tiny, networks, xcore_tools
+from tests.support.xcore_tools import Converted
 
 BOOT_BYTES = 64 * 1024
 IMAGES = digits.test_images()

@@ -41,7 +41,7 @@ from aisrv.kernels.params import (
     QuantParam,
 )
 from aisrv.kernels.softmax import exponential, exponential_table, reciprocal, softmax_row
-from tests.kernels.operators import Draw, values
+from tests.support.operators import Draw, values
 
 
 @pytest.mark.parametrize(

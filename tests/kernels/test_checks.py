@@ -29,7 +29,7 @@ from aisrv.kernels.params import (
     QuantParam,
     SoftmaxParams,
 )
-from tests.kernels.operators import values, words
+from tests.support.operators import values, words
 
 UNIT = QuantParam(1.0, 0)
 

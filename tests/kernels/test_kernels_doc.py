@@ -12,13 +12,14 @@ import pytest
 from tflite import BuiltinOperator
 
 from aisrv import digits
-from aisrv.kernels import registry
+from aisrv.kernels.backends import registry
+from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.checks import Params
-from aisrv.kernels.reference import ReferenceBackend
-from tests import networks
-from tests.kernels.operators import METHODS, Case, Draw, values
+from tests.support import networks
+from tests.support.operators import METHODS, Case, Draw, values
+from tests.support.paths import ROOT
 
-DOC = Path(__file__).parents[2] / "docs/kernels.md"
+DOC = ROOT / "docs/kernels.md"
 EXAMPLE, IN_PROGRAM, COMPARISON = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
 
 
@@ -82,7 +83,7 @@ def test_example_as_an_installed_package(tmp_path: Path) -> None:
     (metadata / "entry_points.txt").write_text(f"[{group}]\n{line}\n")
     script = (
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-        "from aisrv.kernels.registry import backend_names, find_backend\n"
+        "from aisrv.kernels.backends.registry import backend_names, find_backend\n"
         "print(backend_names()[-1], type(find_backend('halving').first).__name__)\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -11,15 +11,15 @@ from trio.testing import MockClock
 
 from aisrv import digits
 from aisrv.board import Board
-from aisrv.device import Device, open_device
-from aisrv.inference.inline import inline
-from aisrv.protocol import AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
-from aisrv.shipped_boards import BOARDS
+from aisrv.board.catalogue import BOARDS
+from aisrv.device.device import Device, open_device
+from aisrv.inference.process.inline import inline
+from aisrv.protocol.commands import AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
 from aisrv.xcore.chanend import ChanEnd
 from phy import local
-from tests import networks
-from tests.phy.scripted_engine import Recorded, ScriptedEngine
-from tests.wires import wire
+from tests.support import networks
+from tests.support.scripted_engine import Recorded, ScriptedEngine
+from tests.support.wires import wire
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:8]]

@@ -10,8 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.arrays import receive_array, send_array
-from aisrv.protocol import Status
+from aisrv.protocol.commands import Status
 from aisrv.sensors.acquire import SensorModel, start_acquisition
 from aisrv.sensors.acquire_channel import (
     FRAME,
@@ -24,13 +23,14 @@ from aisrv.sensors.acquire_channel import (
     ImageRequest,
     connect,
 )
-from aisrv.sensors.frame import Encoding, Region
+from aisrv.sensors.image.frame import Encoding, Region
 from aisrv.sensors.registers import GenericSensor
+from aisrv.xcore.array import receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.traps import Trap
-from tests.sensors.acquisition_rig import (
+from tests.support.acquisition_rig import (
     FRAME_BYTES,
     Nearest,
     PacedSource,
@@ -38,7 +38,7 @@ from tests.sensors.acquisition_rig import (
     image_of,
     on_virtual_time,
 )
-from tests.wires import Wiretap
+from tests.support.wires import Wiretap
 
 WHOLE = Region(0, 4, 0, 4, 2, 2)
 

@@ -3,11 +3,11 @@
 import trio
 
 from aisrv import digits
-from aisrv.protocol import Command
-from aisrv.sensors.frame import Encoding, RawFrame
-from aisrv.sensors.image_path import ImagePath
-from tests import networks
-from tests.sensors.acquisition_rig import OKAY, PacedSource, camera, on_virtual_time
+from aisrv.protocol.commands import Command
+from aisrv.sensors.image.frame import Encoding, RawFrame
+from aisrv.sensors.image.image_path import ImagePath
+from tests.support import networks
+from tests.support.acquisition_rig import OKAY, PacedSource, camera, on_virtual_time
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:8]]

@@ -10,10 +10,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
-from aisrv.engine_state import AIEngine, Watcher
-from aisrv.protocol import Command
-from aisrv.sensors.frame import Region
+from aisrv.engine.state import AIEngine, Watcher
+from aisrv.protocol.commands import Command
+from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
+from aisrv.protocol.usb_descriptors import aisrv_descriptors
+from aisrv.sensors.image.frame import Region
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tokens import Control
@@ -21,13 +22,11 @@ from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
 from phy.spi.slave import spi_slave
 from phy.spi.spi_buffer import spi_buffer
+from phy.usb.aisrv_data import UsbData
 from phy.usb.bus import UsbBus
-from phy.usb.data import UsbData
-from phy.usb.descriptors import aisrv_descriptors
 from phy.usb.ep0 import usb_ep0
-from tests.phy import spi_rig as spi
-from tests.phy.spi_rig import Master
-from tests.sensors.acquisition_rig import (
+from tests.support import spi_rig as spi
+from tests.support.acquisition_rig import (
     FLAT,
     FRAME_BYTES,
     PICTURE,
@@ -40,6 +39,7 @@ from tests.sensors.acquisition_rig import (
     image_of,
     on_virtual_time,
 )
+from tests.support.spi_rig import Master
 
 STREAM, GET_MODE = 0x8E, 0x0E
 PART = Region(1, 3, 2, 4, 2, 2)

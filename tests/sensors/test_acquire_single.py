@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.inference.buffer_engine import BufferEngine
-from aisrv.protocol import Command, Status
-from aisrv.sensors.frame import Encoding, RawFrame, Region
+from aisrv.protocol.commands import Command, Status
+from aisrv.sensors.image.frame import Encoding, RawFrame, Region
 from aisrv.sensors.registers import GenericSensor
-from tests.sensors.acquisition_rig import (
+from tests.support.acquisition_rig import (
     BAD_CMD,
     FLAT,
     FLOAT,

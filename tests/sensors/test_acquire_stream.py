@@ -5,12 +5,12 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.engine_channel import abandon_set, begin_set
 from aisrv.inference.errors import InvokeError
-from aisrv.protocol import Command, Status
-from aisrv.sensors.frame import Encoding
+from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.engine_channel import abandon_set, begin_set
+from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.registers import GenericSensor
-from tests.sensors.acquisition_rig import (
+from tests.support.acquisition_rig import (
     BAD_CMD,
     FLAT,
     FRAME_BYTES,

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.sensors.frame import Encoding, RawFrame, Region
-from aisrv.sensors.frame_size import frame_size
 from aisrv.sensors.i2c import I2cNak
-from aisrv.sensors.image_path import to_tensor
+from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.sensors.image.frame_size import frame_size
+from aisrv.sensors.image.image_path import to_tensor
 from aisrv.sensors.registers import (
     BLACK,
     COLOUR_BARS,

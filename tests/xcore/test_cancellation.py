@@ -17,7 +17,7 @@ from aisrv.xcore.channel import Transaction
 from aisrv.xcore.select import select
 from aisrv.xcore.tokenbuffer import BUFFER_TOKENS
 from aisrv.xcore.tokens import Control, Run
-from tests.xcore.simulation import (
+from tests.support.simulation import (
     Bench,
     Started,
     Token,

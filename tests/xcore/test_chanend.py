@@ -10,7 +10,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.select import select
 from aisrv.xcore.tokens import Control, Run, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.xcore.simulation import bench, drain, receive_singly, send_singly, settle, simulated, tokens
+from tests.support.simulation import bench, drain, receive_singly, send_singly, settle, simulated, tokens
 
 END = Control.END
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 import trio
 
-from aisrv.arrays import receive_array, send_array
-from aisrv.engine_channel import get_command, set_command
-from aisrv.protocol import Status
+from aisrv.protocol.commands import Status
+from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.xcore import channel
+from aisrv.xcore.array import receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import Transaction
 from aisrv.xcore.tokens import Control, Run
-from tests.xcore.simulation import TokenTrace, bench, settle, simulated
+from tests.support.simulation import TokenTrace, bench, settle, simulated
 
 END = Control.END
 Program = Callable[[ChanEnd], Awaitable[Any]]

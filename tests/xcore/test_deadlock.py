@@ -9,7 +9,7 @@ from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.select import Case, select
 from aisrv.xcore.traps import Deadlock, Trap
-from tests.xcore.simulation import Started, settle, simulated, sole_error
+from tests.support.simulation import Started, settle, simulated, sole_error
 
 
 def _report(program: Callable[[], Awaitable[None]]) -> str:

@@ -20,7 +20,7 @@ from aisrv.xcore.select import select
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
-from tests.xcore.simulation import Bench, bench, settle, simulated
+from tests.support.simulation import Bench, bench, settle, simulated
 
 # Who outputs, what, how long either side dawdles before it, and whether the receiver selects first.
 transfers = st.lists(

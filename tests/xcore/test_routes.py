@@ -5,7 +5,7 @@ import pytest
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.xcore.simulation import bench, drain, receive_singly, settle, simulated, tokens
+from tests.support.simulation import bench, drain, receive_singly, settle, simulated, tokens
 
 END = Control.END
 PAUSE = Control.PAUSE

@@ -12,8 +12,17 @@ from hypothesis import strategies as st
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import Control, Run
 from aisrv.xcore.traps import Trap
-from tests.xcore.simulation import Bench, Token, bench, drain, receive_singly, send_singly, settle, simulated
-from tests.xcore.simulation import tokens as singly
+from tests.support.simulation import (
+    Bench,
+    Token,
+    bench,
+    drain,
+    receive_singly,
+    send_singly,
+    settle,
+    simulated,
+)
+from tests.support.simulation import tokens as singly
 
 BUFFER = 8
 

@@ -13,7 +13,7 @@ from aisrv.xcore.select import Case, SelectError, select, select_or_default
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.xcore.simulation import Bench, bench, drain, settle, simulated, tokens
+from tests.support.simulation import Bench, bench, drain, settle, simulated, tokens
 
 
 def _sinks(test: Bench, count: int) -> tuple[list[ChanEnd], list[ChanEnd]]:

@@ -3,10 +3,10 @@
 import pytest
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.steps import Steps
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.xcore.simulation import bench, drain, send_singly, settle, simulated, tokens
+from aisrv.xcore.verb import Steps
+from tests.support.simulation import bench, drain, send_singly, settle, simulated, tokens
 
 END = Control.END
 

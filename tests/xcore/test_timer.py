@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from aisrv.xcore.node import open_node
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.xcore.simulation import simulated
+from tests.support.simulation import simulated
 
 
 @simulated

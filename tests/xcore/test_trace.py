@@ -4,11 +4,11 @@ from typing import Any
 
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Core, Resource
-from aisrv.xcore.steps import SteppedResource
 from aisrv.xcore.tokens import Control, Run
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
-from tests.xcore.simulation import bench, settle, simulated
+from aisrv.xcore.verb import SteppedResource
+from tests.support.simulation import bench, settle, simulated
 
 
 class _Log(Tracer):

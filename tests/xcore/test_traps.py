@@ -11,7 +11,7 @@ from aisrv.xcore.core import Core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind, XcoreError, ecall
-from tests.xcore.simulation import settle, simulated, sole_error
+from tests.support.simulation import settle, simulated, sole_error
 
 
 def test_trap_kinds_have_the_numbers_of_trycatch_h() -> None:

@@ -9,10 +9,10 @@ from typing import Final
 from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis, Cost
 from aisrv.inference.timings.flash import FLASH_LOADS
 from aisrv.inference.timings.node import Node
-from aisrv.inference.timings.optimised import PLAIN, XMOS, moving_bytes
+from aisrv.inference.timings.optimized import PLAIN, XMOS, moving_bytes
 from aisrv.inference.timings.reference import REFERENCE, each_element
-from aisrv.protocol import TICKS_PER_SECOND
-from aisrv.tflite_model import Model
+from aisrv.model import Model
+from aisrv.protocol.commands import TICKS_PER_SECOND
 
 MAX_THREADS: Final = 5
 """Threads of one inference (XMOS lib_tflite_micro, inference_engine.h)."""

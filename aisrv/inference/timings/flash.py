@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aisrv.tflite_model import Model
+from aisrv.model import Model
 
 FLASH_LOADS: Final = frozenset({"XC_ld_weights", "XC_ld_flash", "XC_load_from_flash"})
 """Operators that copy parameters from flash."""

@@ -3,7 +3,7 @@
 import math
 from typing import NamedTuple, Self
 
-from aisrv.tflite_model import Model, Operator, Tensor
+from aisrv.model import Model, Operator, Tensor
 
 
 class Node(NamedTuple):

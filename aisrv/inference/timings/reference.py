@@ -9,7 +9,7 @@ from typing import Final
 
 from aisrv.inference.timings.cost import Basis, Cost, CostRule
 from aisrv.inference.timings.node import Node
-from aisrv.inference.timings.optimised import moving_bytes, reshape, softmax
+from aisrv.inference.timings.optimized import moving_bytes, reshape, softmax
 
 STEP_TICKS: Final = 4_487_819 / (2 * 20_736)
 """Of a multiply-accumulate, about 108."""

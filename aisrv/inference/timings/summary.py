@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aisrv.inference.timings.cost import Basis
 from aisrv.inference.timings.device_model import OperatorTime
-from aisrv.protocol import TICKS_PER_SECOND
+from aisrv.protocol.commands import TICKS_PER_SECOND
 
 
 @dataclass(frozen=True, slots=True)

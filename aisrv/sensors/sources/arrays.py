@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from aisrv.sensors.frame import Encoding, RawFrame, SourceError
+from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.numbered import NumberedSource, checked_frame_size
 from aisrv.sensors.sources.pictures import encode
 

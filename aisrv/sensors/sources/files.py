@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aisrv.sensors.frame import SourceError
+from aisrv.sensors.image.frame import SourceError
 
 
 def file_size(path: Path, largest: int | None = None) -> int:

@@ -9,12 +9,12 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aisrv.sensors.frame import Encoding, SourceError
+from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import NumberedSource
 
 if TYPE_CHECKING:
-    from aisrv.sensors.resample import Bytes
+    from aisrv.sensors.image.resample import Bytes
     from aisrv.sensors.sources.pictures import Size
 
 FORMATS: Final = {

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aisrv.sensors.frame import Encoding, Source
-from aisrv.sensors.source_spec import SourceSpec, raw_place
+from aisrv.sensors.image.frame import Encoding, Source
+from aisrv.sensors.sources.spec import SourceSpec, raw_place
 
 if TYPE_CHECKING:
     from aisrv.sensors.sources.samples import SampleSource
@@ -18,7 +18,7 @@ def open_source(spec: SourceSpec | str, base: Path = Path()) -> Source:
     source = _OPENERS[spec.scheme](spec, base)
     if (rate := spec.value("rate")) is None:
         return source
-    from aisrv.sensors.pacing import Late, Paced
+    from aisrv.sensors.sources.pacing import Late, Paced
 
     return Paced(source, rate, Late(spec.value("late", "drop")))
 

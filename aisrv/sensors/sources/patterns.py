@@ -3,13 +3,13 @@
 import enum
 from typing import TYPE_CHECKING, Final
 
-from aisrv.sensors.frame import Encoding
+from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.sources.numbered import NumberedSource
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aisrv.sensors.resample import Bytes
+    from aisrv.sensors.image.resample import Bytes
 
     Painter = Callable[[int, int, int, int], Bytes]
 

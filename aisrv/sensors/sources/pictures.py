@@ -5,11 +5,11 @@ from typing import Final
 
 import numpy as np
 
-from aisrv.sensors.demosaic import mosaic
-from aisrv.sensors.frame import Encoding, RawFrame, Region
-from aisrv.sensors.image_path import ImagePath
-from aisrv.sensors.resample import Bytes
-from aisrv.sensors.yuv import pack_yuv422
+from aisrv.sensors.image.demosaic import mosaic
+from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.sensors.image.image_path import ImagePath
+from aisrv.sensors.image.resample import Bytes
+from aisrv.sensors.image.yuv import pack_yuv422
 
 _ENCODERS: Final[dict[Encoding, Callable[[Bytes], Bytes]]] = {
     Encoding.BAYER_RGGB: mosaic,

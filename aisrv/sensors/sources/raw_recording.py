@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from aisrv.sensors.frame import Encoding, SourceError
+from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import NumberedSource, checked_frame_size
 

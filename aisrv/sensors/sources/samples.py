@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.sensors.frame import Encoding, SourceError
+from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import NumberedSource
 

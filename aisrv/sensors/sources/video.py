@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from aisrv.sensors.frame import Encoding, RawFrame, SourceError
+from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import NumberedSource, checked_frame_size
 
 if TYPE_CHECKING:
-    from aisrv.sensors.resample import Bytes
+    from aisrv.sensors.image.resample import Bytes
     from aisrv.sensors.sources.pictures import Size
 
 MOST_FRAMES: Final = 1 << 31

@@ -1,0 +1,162 @@
+"""A plan as a picture: operators from left to right, offsets upwards, one rectangle for each buffer.
+
+The same rectangles are drawn as SVG, which names every buffer when it is pointed at, and as PNG with Pillow.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import Final
+
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.plan import summarise
+from aisrv.model import Model
+from aisrv.model.arena_plan import Allocation, ArenaPlan
+
+HEIGHT: Final = 480
+"""Pixels for the arena."""
+_MARGIN: Final = 70
+_TOP: Final = 40
+_NAMES: Final = 130
+_STEP: Final = 36
+_FONT: Final = 11
+_COLOURS: Final = ("#8fb8de", "#f4b393", "#b5d99c", "#d9b8e0", "#f2d98d", "#9fd8cb", "#e3a5b0", "#c3c7cf")
+_LONGEST_NAME: Final = 60
+"""Characters: converters join the names of all layers that they fuse."""
+_WIDEST_IMAGE: Final = 1 << 16
+"""Pixels: beyond that the image alone would take gigabytes."""
+_SCRATCH_COLOUR: Final = "#dddddd"
+_LINE_COLOUR: Final = "#444444"
+_HEAD_COLOUR: Final = "#b00020"
+_BOUND_COLOUR: Final = "#2255aa"
+
+
+def describe_buffer(model: Model, allocation: Allocation) -> str:
+    """Name a buffer: tensor or scratch, size, offset."""
+    if allocation.tensor >= len(model.tensors):
+        what = f"scratch of operator {allocation.first - 1}"
+    else:
+        name = model.tensors[allocation.tensor].name
+        what = f"tensor {allocation.tensor} {name[:_LONGEST_NAME]}{'…' * (len(name) > _LONGEST_NAME)}"
+    return f"{what}: {allocation.size:,} bytes at {allocation.offset:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A rectangle in pixels from the upper left corner, ends not included."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    colour: str
+    label: str
+    title: str
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """Everything that is drawn, in pixels."""
+
+    width: int
+    height: int
+    title: str
+    boxes: tuple[Box, ...]
+    head: float
+    """Height of the line at the head."""
+    bound: float
+    """Height of the line at the lower bound."""
+    steps: tuple[tuple[float, str], ...]
+    """Middle and name of each column."""
+
+
+def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
+    """Lay out a plan."""
+    scale = height / max(plan.head, 1)
+    bottom = _TOP + height
+    summary = summarise(plan)
+    names = ("input", *(f"{operator.index} {operator.name}" for operator in model.operators))
+    boxes = tuple(
+        Box(
+            _MARGIN + _STEP * max(each.first, 0),
+            bottom - scale * (each.offset + each.size),
+            _MARGIN + _STEP * (each.last + 1),
+            bottom - scale * each.offset,
+            _SCRATCH_COLOUR if each.tensor >= len(model.tensors) else _COLOURS[each.tensor % len(_COLOURS)],
+            "scratch" if each.tensor >= len(model.tensors) else str(each.tensor),
+            describe_buffer(model, each),
+        )
+        for each in plan.allocations
+        if each.last >= 0
+    )
+    return Picture(
+        2 * _MARGIN + _STEP * len(names),
+        bottom + _NAMES,
+        f"{plan.head:,} bytes, lower bound {summary.lower_bound:,}",
+        boxes,
+        bottom - scale * plan.head,
+        bottom - scale * summary.lower_bound,
+        tuple((_MARGIN + _STEP * (number + 0.5), name) for number, name in enumerate(names)),
+    )
+
+
+def to_svg(drawing: Picture) -> str:
+    """Draw as SVG."""
+    return "\n".join(_svg_lines(drawing)) + "\n"
+
+
+def _svg_lines(drawing: Picture) -> Iterator[str]:
+    bottom = drawing.height - _NAMES
+    right = drawing.width - _MARGIN
+    yield (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{drawing.width}" height="{drawing.height}" '
+        f'font-family="sans-serif" font-size="{_FONT}">'
+    )
+    yield '<rect width="100%" height="100%" fill="#ffffff"/>'
+    yield f'<text x="{_MARGIN}" y="16" font-size="13">{escape(drawing.title)}</text>'
+    for box in drawing.boxes:
+        yield (
+            f'<g><rect x="{box.left:g}" y="{box.top:.2f}" width="{box.right - box.left:g}" '
+            f'height="{box.bottom - box.top:.2f}" fill="{box.colour}" stroke="{_LINE_COLOUR}"/>'
+            f"<title>{escape(box.title)}</title>"
+            f'<text x="{box.left + 3:g}" y="{box.bottom - 3:.2f}">{escape(box.label)}</text></g>'
+        )
+    for height, colour in ((drawing.head, _HEAD_COLOUR), (drawing.bound, _BOUND_COLOUR)):
+        yield (
+            f'<line x1="{_MARGIN}" x2="{right}" y1="{height:.2f}" y2="{height:.2f}" stroke="{colour}" '
+            'stroke-dasharray="4 3"/>'
+        )
+    for middle, name in drawing.steps:
+        yield (
+            f'<text x="{middle:g}" y="{bottom + 8}" text-anchor="start" '
+            f'transform="rotate(60 {middle:g} {bottom + 8})">{escape(name)}</text>'
+        )
+    yield "</svg>"
+
+
+def write_png(drawing: Picture, path: Path) -> None:
+    """Draw as PNG with Pillow; ModuleNotFoundError where it is not installed, OSError for the file.
+
+    GraphError for more operators than an image is wide.
+    """
+    from PIL import Image, ImageDraw
+
+    if drawing.width > _WIDEST_IMAGE:
+        raise GraphError(f"{len(drawing.steps):,} operators are too many for a PNG: draw an SVG")
+    image = Image.new("RGB", (drawing.width, drawing.height), "#ffffff")
+    draw = ImageDraw.Draw(image)
+    draw.text((_MARGIN, 8), drawing.title, fill="#000000")
+    for box in drawing.boxes:
+        top = min(box.top, box.bottom - 1)
+        draw.rectangle((box.left, top, box.right, box.bottom), fill=box.colour, outline=_LINE_COLOUR)
+        draw.text((box.left + 3, box.bottom - _FONT - 3), box.label, fill="#000000")
+    right = drawing.width - _MARGIN
+    for height, colour in ((drawing.head, _HEAD_COLOUR), (drawing.bound, _BOUND_COLOUR)):
+        draw.line((_MARGIN, height, right, height), fill=colour)
+    bottom = drawing.height - _NAMES
+    for middle, name in drawing.steps:
+        label = Image.new("RGB", (_NAMES, _FONT + 3), "#ffffff")
+        ImageDraw.Draw(label).text((0, 0), name, fill="#000000")
+        image.paste(label.rotate(-90, expand=True), (int(middle) - _FONT // 2, bottom + 4))
+    image.save(path, "PNG")

@@ -1,0 +1,169 @@
+"""What different engines compute for every tensor of one model, and where two of them part.
+
+Each engine keeps all its tensors: `kernels` and `kernels:NAME` by an arena in which none shares memory,
+`tflm` by TensorFlow Lite Micro's own means, `tflite` by tflite-runtime's. The latter computes ADD in place:
+inputs of an ADD read back as its output, and are left out ("The INT8 kernel engine", section Oracles and
+their traps).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.graph.plan import plan_apart
+from aisrv.kernels.graph.tensors import DTYPES
+from aisrv.model import Model, Operator
+
+Tensors = Mapping[int, bytes]
+"""Bytes of tensors by their index in the model."""
+
+_TFLM_ARENA: Final = 256 * 1024 * 1024
+
+
+class EngineError(GraphError):
+    """An engine that is not there, or does not run the model."""
+
+
+def run_kernels(data: bytes, inputs: Sequence[bytes], backend: str) -> Tensors:
+    """Run a graph of kernels once: all outputs of its operators; KernelError."""
+    graph = load_graph(data, find_backend(backend), planner=plan_apart)
+    for buffer, value in zip(graph.inputs, inputs, strict=True):
+        buffer[:] = memoryview(value).cast("b")
+    graph.invoke()
+    return {index: graph.tensors[index].buffer.tobytes() for index in _computed(graph.model)}
+
+
+def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
+    """Run TensorFlow Lite Micro once; EngineError with what its binding says."""
+    try:
+        from tflite_micro.python.tflite_micro import runtime
+    except ModuleNotFoundError:
+        raise EngineError('tflite-micro is not installed: pip install "aisrv[tflm]"') from None
+    model = Model.from_bytes(data)
+    try:
+        interpreter = runtime.Interpreter.from_bytes(
+            data,
+            arena_size=_TFLM_ARENA,
+            intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors,
+        )
+        for number, value in enumerate(_arrays(model, inputs)):
+            interpreter.set_input(value, number)
+        interpreter.invoke()
+        return {index: interpreter.GetTensor(index, 0)["tensor_data"].tobytes() for index in _computed(model)}
+    except RuntimeError as error:
+        raise EngineError(f"tflm does not run the model: {error}") from error
+
+
+def run_tflite(data: bytes, inputs: Sequence[bytes]) -> Tensors:
+    """Run tflite-runtime's reference kernels once; EngineError with what its binding says."""
+    try:
+        from tflite_runtime.interpreter import Interpreter, OpResolverType
+    except ModuleNotFoundError:
+        raise EngineError("tflite-runtime is not installed") from None
+    model = Model.from_bytes(data)
+    try:
+        interpreter = Interpreter(
+            model_content=data,
+            num_threads=1,
+            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
+            experimental_preserve_all_tensors=True,
+        )
+        interpreter.allocate_tensors()
+        for index, value in zip(model.inputs, _arrays(model, inputs), strict=True):
+            interpreter.set_tensor(index, value)
+        interpreter.invoke()
+        overwritten = {
+            index for operator in model.operators if operator.name == "ADD" for index in operator.inputs
+        }
+        return {
+            index: interpreter.get_tensor(index).tobytes()
+            for index in _computed(model)
+            if index not in overwritten
+        }
+    except (RuntimeError, ValueError) as error:
+        raise EngineError(f"tflite does not run the model: {error}") from error
+
+
+_OTHERS: Final[Mapping[str, Callable[[bytes, Sequence[bytes]], Tensors]]] = {
+    "tflm": run_tflm,
+    "tflite": run_tflite,
+}
+
+
+def run_engine(engine: str, data: bytes, inputs: Sequence[bytes]) -> Tensors:
+    """Run an engine by its kind: `kernels`, `kernels:NAME`, `tflm`, `tflite`; KernelError, ModelFileError."""
+    kind, _, backend = engine.partition(":")
+    if kind == "kernels":
+        return run_kernels(data, inputs, backend or "numpy")
+    run = _OTHERS.get(engine)
+    if run is None:
+        raise EngineError(f"no engine {engine!r}: there are kernels, kernels:NAME, {', '.join(_OTHERS)}")
+    return run(data, inputs)
+
+
+def _computed(model: Model) -> list[int]:
+    """Tensors that operators write, of types that can be compared."""
+    return [
+        index
+        for operator in model.operators
+        for index in operator.outputs
+        if model.tensors[index].type in DTYPES
+    ]
+
+
+def _arrays(model: Model, inputs: Sequence[bytes]) -> list[npt.NDArray[Any]]:
+    return [
+        np.frombuffer(value, DTYPES[tensor.type]).reshape(tensor.shape)
+        for tensor, value in zip(model.input_tensors, inputs, strict=True)
+    ]
+
+
+class Difference(NamedTuple):
+    """How far two engines are apart in one tensor."""
+
+    elements: int
+    differing: int
+    largest: float
+    """Largest absolute difference; infinite where one of two floats is no number."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One tensor in two engines; `difference` is None where one of them could not be read."""
+
+    operator: Operator
+    tensor: int
+    difference: Difference | None
+
+
+def compare(model: Model, one: Tensors, other: Tensors) -> tuple[Comparison, ...]:
+    """Compare what operators wrote, in execution order."""
+    found = []
+    for operator in model.operators:
+        for index in operator.outputs:
+            tensor = model.tensors[index]
+            if tensor.type not in DTYPES:
+                continue
+            difference = None
+            if index in one and index in other:
+                difference = _difference(one[index], other[index], DTYPES[tensor.type])
+            found.append(Comparison(operator, index, difference))
+    return tuple(found)
+
+
+def _difference(one: bytes, other: bytes, dtype: np.dtype[Any]) -> Difference:
+    if one == other:
+        return Difference(len(one) // dtype.itemsize, 0, 0.0)
+    first, second = np.frombuffer(one, dtype), np.frombuffer(other, dtype)
+    if first.size != second.size:
+        return Difference(max(first.size, second.size), max(first.size, second.size), float("inf"))
+    differing = int(np.count_nonzero(first.view(f"V{dtype.itemsize}") != second.view(f"V{dtype.itemsize}")))
+    with np.errstate(invalid="ignore", over="ignore"):
+        largest = float(np.max(np.abs(first.astype(np.float64) - second.astype(np.float64))))
+    return Difference(first.size, differing, largest if largest == largest else float("inf"))

@@ -1,0 +1,36 @@
+"""What a model would take on the device: time by operator and class, memory, and how that changes.
+
+Pure functions from the bytes of a model and a modelled device to frozen values, and the reports made of them.
+`host` alone runs a model; its times say nothing about the device and are kept apart.
+"""
+
+from aisrv.analysis.profile.errors import ProfileError
+from aisrv.analysis.profile.host import HostTime, measure_host
+from aisrv.analysis.profile.model_profile import (
+    CLOCKS_MHZ,
+    Configuration,
+    MemoryProfile,
+    ModelProfile,
+    Placement,
+    Prediction,
+    profile_model,
+)
+from aisrv.analysis.profile.suite import Settings, Suite, SuiteModel, load_suite, read_suite
+
+__all__ = [
+    "CLOCKS_MHZ",
+    "Configuration",
+    "HostTime",
+    "MemoryProfile",
+    "ModelProfile",
+    "Placement",
+    "Prediction",
+    "ProfileError",
+    "Settings",
+    "Suite",
+    "SuiteModel",
+    "load_suite",
+    "measure_host",
+    "profile_model",
+    "read_suite",
+]

@@ -1,0 +1,54 @@
+"""Really running a model, on this host: its time says nothing about the device."""
+
+import statistics
+from dataclasses import dataclass
+
+from aisrv.analysis.profile.errors import ProfileError
+from aisrv.inference.errors import InferenceError
+
+MAX_RUNS = 100_000
+"""Runs of one measurement."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTime:
+    """Seconds of one inference on this host, over `runs` runs on inputs of zeros."""
+
+    runs: int
+    median: float
+    fastest: float
+    slowest: float
+
+
+def measure_host(data: bytes, runs: int, *, name: str = "model") -> HostTime:
+    """Run a model in the isolated interpreter; ProfileError where it does not load or run.
+
+    Starts a Trio loop of its own. ValueError unless there are 1 to MAX_RUNS runs.
+    """
+    if not 1 <= runs <= MAX_RUNS:
+        raise ValueError(f"{runs} runs: there can be 1 to {MAX_RUNS:,}")
+    import trio
+
+    try:
+        seconds = trio.run(_run, data, runs)
+    except InferenceError as error:
+        raise ProfileError(f"{name} does not run on this host: {error}") from error
+    return HostTime(runs, statistics.median(seconds), min(seconds), max(seconds))
+
+
+async def _run(data: bytes, runs: int) -> list[float]:
+    from aisrv.inference.engine import InferenceEngine
+    from aisrv.inference.memory import ModelMemory
+    from aisrv.inference.process.isolation import isolated
+
+    # As much memory as any model may want: what fits on the device is another question.
+    engine = InferenceEngine(isolated, arena_bytes=2**30, external_bytes=len(data))
+    seconds = []
+    try:
+        await engine.load_model(data, ModelMemory.EXT)
+        for _ in range(runs):
+            await engine.invoke()
+            seconds.append(engine.host_seconds or 0.0)
+    finally:
+        await engine.unload_model()
+    return seconds

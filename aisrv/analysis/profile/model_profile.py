@@ -1,0 +1,181 @@
+"""The profile of one model on one configuration of the device."""
+
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from aisrv.analysis.profile.errors import ProfileError
+from aisrv.analysis.profile.host import HostTime
+from aisrv.inference.errors import ModelError
+from aisrv.inference.memory import ModelMemory, arena_need, check_tensor_counts, place_model
+from aisrv.inference.timings import (
+    FLASH_LOADS,
+    MAX_THREADS,
+    Basis,
+    DeviceModel,
+    OperatorClass,
+    OperatorTime,
+    operator_classes,
+    parameter_bytes,
+)
+from aisrv.model import Model, ModelFileError
+from aisrv.protocol.commands import TICKS_PER_SECOND
+
+CLOCKS_MHZ: Final = (600, 700, 800)
+"""Core clocks for which times are predicted."""
+DEFAULT_ARENA: Final = 448 * 1024
+DEFAULT_EXTERNAL: Final = 16 * 1024 * 1024
+"""Memory of an engine of the default board."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """A device to profile on: what decides on time, and the memory of its engine in bytes."""
+
+    device: DeviceModel = field(default_factory=DeviceModel)
+    arena_bytes: int = DEFAULT_ARENA
+    external_bytes: int = DEFAULT_EXTERNAL
+    name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """Ticks of one inference with a number of threads at a core clock."""
+
+    threads: int
+    clock_mhz: int
+    ram_ticks: int
+    """With all parameters in memory."""
+    flash_ticks: int
+    """With the parameters read from flash in every inference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Whether a model fits with its file in one of the memories."""
+
+    memory: ModelMemory
+    fits: bool
+    free: int
+    """Bytes of the arena that remain; below 0 what is missing, of the memory that is too small."""
+    detail: str
+    """Why it does not fit; empty where it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryProfile:
+    """Bytes that a model needs: its file, and of the arena the tensors (head) and the interpreter (tail)."""
+
+    model: int
+    head: int
+    tail: int
+    """An estimate."""
+    placements: tuple[Placement, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModelProfile:
+    """What one inference of a model takes on a configuration. Ticks are of 10 ns."""
+
+    name: str
+    configuration: Configuration
+    times: tuple[OperatorTime, ...]
+    classes: tuple[OperatorClass, ...]
+    memory: MemoryProfile
+    parameters: int
+    """Bytes of constants that an inference needs."""
+    flash_loads: int
+    """Ticks of `times` that operators take to load parameters from flash."""
+    predictions: tuple[Prediction, ...]
+    host: HostTime | None = None
+
+    @property
+    def ticks(self) -> int:
+        """Ticks of one inference."""
+        return sum(time.ticks for time in self.times)
+
+    @property
+    def flash_ticks(self) -> int:
+        """Ticks of one inference with the parameters read from flash, by the model itself or beforehand."""
+        if self.flash_loads:
+            return self.ticks
+        return self.ticks + round(self.configuration.device.flash_ticks(self.parameters))
+
+    @property
+    def estimate_share(self) -> float:
+        """Part of the time that rests on estimates, 0 to 1."""
+        estimated = sum(time.ticks for time in self.times if time.basis is Basis.ESTIMATE)
+        return estimated / self.ticks if estimated else 0.0
+
+
+def milliseconds(ticks: float) -> float:
+    """Ticks of 10 ns in ms."""
+    return 1000 * ticks / TICKS_PER_SECOND
+
+
+def profile_model(
+    data: bytes, configuration: Configuration | None = None, *, name: str = "model"
+) -> ModelProfile:
+    """Profile a model file; ProfileError for bytes that are no model, or that no device could load."""
+    configuration = configuration or Configuration()
+    name = printable(name)
+    try:
+        model = Model.from_bytes(data)
+        check_tensor_counts(model)
+        memory = _memory(model, len(data), configuration)
+    except (ModelFileError, ModelError) as error:
+        raise ProfileError(f"{name}: {printable(str(error), limit=500)}") from error
+    times = _estimate(model, configuration.device)
+    return ModelProfile(
+        name=name,
+        configuration=configuration,
+        times=times,
+        classes=operator_classes(times),
+        memory=memory,
+        parameters=parameter_bytes(model),
+        flash_loads=_load_ticks(times),
+        predictions=_predictions(model, configuration.device),
+    )
+
+
+def printable(text: str, limit: int = 100) -> str:
+    """Give text that may be shown anywhere: no control characters, and not longer than `limit`."""
+    shown = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
+    )
+    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
+
+
+def _estimate(model: Model, device: DeviceModel) -> tuple[OperatorTime, ...]:
+    return tuple(replace(time, name=printable(time.name)) for time in device.estimate(model))
+
+
+def _load_ticks(times: tuple[OperatorTime, ...]) -> int:
+    return sum(time.ticks for time in times if time.name in FLASH_LOADS)
+
+
+def _predictions(model: Model, device: DeviceModel) -> tuple[Prediction, ...]:
+    """Predict all clocks and threads. A model that loads its parameters itself is counted as it is."""
+    has_loads = any(operator.name in FLASH_LOADS for operator in model.operators)
+    extra = 0 if has_loads else round(device.flash_ticks(parameter_bytes(model)))
+    predictions = []
+    for clock in CLOCKS_MHZ:
+        for threads in range(1, MAX_THREADS + 1):
+            times = replace(device, clock_mhz=clock, threads=threads).estimate(model)
+            total = sum(time.ticks for time in times)
+            predictions.append(Prediction(threads, clock, total - _load_ticks(times), total + extra))
+    return tuple(predictions)
+
+
+def _memory(model: Model, size: int, configuration: Configuration) -> MemoryProfile:
+    need = arena_need(model)
+    placements = []
+    for memory in ModelMemory:
+        try:
+            placed = place_model(size, need, configuration.arena_bytes, configuration.external_bytes, memory)
+        except ModelError as shortage:
+            missing = getattr(shortage, "missing", 0)
+            placements.append(Placement(memory, fits=False, free=-missing, detail=str(shortage)))
+        else:
+            free = placed.tensor_arena.size - need.total
+            placements.append(Placement(memory, fits=True, free=free, detail=""))
+    return MemoryProfile(size, need.head, need.tail, tuple(placements))

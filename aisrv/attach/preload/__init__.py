@@ -1,0 +1,1 @@
+"""Devices for any dynamically linked program, through umockdev's preloaded library."""

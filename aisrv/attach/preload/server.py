@@ -1,0 +1,275 @@
+"""The preload server: dynamically linked libusb and spidev programs reach devices, without root or a module.
+
+    async with trio.open_nursery() as nursery:
+        preload = await nursery.start(partial(serve_preload, spi=[port]), [device.usb])
+        await trio.run_process(["lsusb"], env=preload.environment())
+
+The program runs with umockdev's preload library, which sends its calls on the emulated nodes here. Not for
+programs that are statically linked, that do not use glibc, or that are setuid, and not for Go. Source: "Ways
+for a host program to reach the virtual device", section Preload server.
+"""
+
+import errno
+import logging
+import os
+import socket
+import sys
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Final, NoReturn
+
+import trio
+
+from aisrv.attach.inprocess import InProcessHost, TransferFailed
+from aisrv.attach.preload.spidev import SpidevService, add_spidevs
+from aisrv.attach.preload.stream import PreloadStream
+from aisrv.attach.preload.tree import PreloadTree, ReadyFifo, make_directory, usb_node
+from aisrv.attach.preload.usbfs import UsbfsError
+from aisrv.attach.preload.usbfs_ioctls import Call, configuration_of, ioctl
+from aisrv.attach.preload.usbfs_node import UsbfsFile, UsbfsNode
+from aisrv.attach.preload.wire import LIBRARY, PACKAGE, Command, Message, WireError
+from aisrv.attach.spidev.file import SpidevNode
+from phy.spi.bus import SpiPort
+from phy.usb.bus import HostPort
+
+logger = logging.getLogger(__name__)
+
+FIRST_DEVICE: Final = 2
+"""Device number: 1 is the root hub's."""
+
+MOST_DEVICES: Final = 126
+"""That a bus has room for besides its root hub."""
+
+BACKLOG: Final = 128
+_PROBE_SECONDS: Final = 20.0
+_DIRECTORY_VARIABLE: Final = "UMOCKDEV_DIR"
+_PRELOAD_VARIABLE: Final = "LD_PRELOAD"
+
+_PROBE_START: Final = f"""
+import fcntl, os, sys
+if {LIBRARY.split(".")[0]!r} not in open("/proc/self/maps").read():
+    sys.exit("absent")
+def refused(function, *arguments):
+    try:
+        function(*arguments)
+    except OSError as error:
+        return error.errno
+"""
+
+_USB_PROBE: Final = f"""
+fd = os.open("/dev/{usb_node(FIRST_DEVICE)}", os.O_RDWR)
+capabilities = bytearray(4)
+fcntl.ioctl(fd, 0x8004551A, capabilities)
+interface = (255).to_bytes(4, sys.byteorder)
+released = refused(fcntl.ioctl, fd, 0x80045510, interface)
+print(fcntl.ioctl(fd, 0x551F), capabilities[0], released, os.read(fd, 4).hex())
+"""
+"""Speed, capabilities (memory written), an interface that is not there released (memory read), a read."""
+
+_USB_PROBE_ANSWER: Final = f"3 13 {errno.EINVAL} 12010002"
+
+_SPI_PROBE: Final = """
+fd = os.open("/dev/spidev0.0", os.O_RDWR)
+bits = bytearray(1)
+fcntl.ioctl(fd, 0x80016B03, bits)
+print(bits[0], refused(fcntl.ioctl, fd, 0x40046B04, bytes(4)), refused(os.write, fd, bytes(4097)))
+"""
+"""Word size (memory written), a speed of 0 (memory read), a write that is too long. It clocks nothing."""
+
+_SPI_PROBE_ANSWER: Final = f"8 {errno.EINVAL} {errno.EMSGSIZE}"
+
+
+class PreloadError(Exception):
+    """Programs cannot be served by preload here."""
+
+
+class PreloadMissingError(PreloadError):
+    """The library is not installed, or this Python cannot be preloaded."""
+
+    def __init__(self) -> None:
+        super().__init__(f"{LIBRARY} is not installed; install the package {PACKAGE}")
+
+
+class Preload:
+    """Devices for programs that run in this environment."""
+
+    def __init__(
+        self, directory: Path, nodes: Sequence[UsbfsNode], spidevs: Sequence[SpidevNode] = ()
+    ) -> None:
+        self.directory: Final = directory
+        self.nodes: Final = tuple(nodes)
+        """On USB."""
+        self.spidevs: Final = tuple(spidevs)
+        """On SPI."""
+
+    def environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """Environment for a program that shall see the devices; `base` is what it would have otherwise."""
+        preloaded = base.get(_PRELOAD_VARIABLE, "").replace(":", " ").split()
+        libraries = [LIBRARY, *(name for name in preloaded if name != LIBRARY)]
+        return {
+            **base,
+            _PRELOAD_VARIABLE: ":".join(libraries),
+            _DIRECTORY_VARIABLE: str(self.directory),
+        }
+
+
+async def serve_preload(
+    ports: Sequence[HostPort],
+    *,
+    spi: Sequence[SpiPort] = (),
+    task_status: trio.TaskStatus[Preload] = trio.TASK_STATUS_IGNORED,
+) -> NoReturn:
+    """Plug devices into an emulated bus and serve programs for ever; ready when a trial program was served.
+
+    Each slave of `spi` is at a bus of its own: the first is `/dev/spidev0.0`, the next `/dev/spidev1.0`.
+
+    Raises PreloadMissingError where the library is not there, PreloadError where it says other things than
+    known or the devices are more than MOST_DEVICES, OSError where the directory cannot be made.
+    """
+    if len(ports) > MOST_DEVICES:
+        raise PreloadError(f"{len(ports)} devices, but preload's bus has room for {MOST_DEVICES}")
+    directory = make_directory()
+    tree = PreloadTree(directory)
+    fifos: list[ReadyFifo] = []
+    failure: PreloadError | None = None
+    try:
+        nodes = []
+        for number, port in enumerate(ports, FIRST_DEVICE):
+            fifos.append(tree.add(number, port.descriptors))
+            nodes.append(UsbfsNode(port, number, fifos[-1].set_ready))
+            await _plug_in(nodes[-1])
+        spidevs = [SpidevNode(port, f"spidev{bus}.0") for bus, port in enumerate(spi)]
+        if spidevs:
+            add_spidevs(tree, [each.name for each in spidevs])
+        preload = Preload(directory, nodes, spidevs)
+        async with trio.open_nursery() as nursery:
+            for spidev in spidevs:
+                listener = _listen(tree.socket_of(spidev.name))
+                nursery.start_soon(trio.serve_listeners, SpidevService(spidev).serve, [listener])
+            for node in nodes:
+                listener = _listen(tree.socket_of(usb_node(node.device_number)))
+                nursery.start_soon(trio.serve_listeners, partial(_serve_stream, node), [listener])
+                nursery.start_soon(_watch, node)
+            nursery.start_soon(trio.serve_listeners, _serve_others, [_listen(tree.default_socket)])
+            try:
+                await _probe(preload)
+            except PreloadError as error:
+                failure = error
+                nursery.cancel_scope.cancel()
+            else:
+                task_status.started(preload)
+        assert failure is not None, "listeners never end"  # noqa: S101
+        raise failure
+    finally:
+        for fifo in fifos:
+            fifo.close()
+        tree.remove()
+
+
+def _listen(path: Path) -> trio.SocketListener:
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock.setblocking(False)
+    sock.bind(os.fspath(path))
+    sock.listen(BACKLOG)
+    return trio.SocketListener(trio.socket.from_stdlib_socket(sock))
+
+
+async def _probe(preload: Preload) -> None:
+    """Run a small program that makes each kind of call; PreloadError unless all come out right."""
+    probe, expected = (_USB_PROBE, _USB_PROBE_ANSWER) if preload.nodes else (_SPI_PROBE, _SPI_PROBE_ANSWER)
+    with trio.move_on_after(_PROBE_SECONDS) as patience:
+        done = await trio.run_process(
+            [sys.executable, "-I", "-S", "-c", _PROBE_START + probe],
+            env=preload.environment(),
+            capture_stdout=True,
+            capture_stderr=True,
+            check=False,
+        )
+    if patience.cancelled_caught:
+        raise PreloadError(f"{LIBRARY} did not end a trial call; its protocol is none that is known")
+    if done.stderr.decode(errors="replace").strip().endswith("absent"):
+        raise PreloadMissingError
+    answer = done.stdout.decode(errors="replace").strip()
+    if done.returncode or answer != expected:
+        said = answer or done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise PreloadError(
+            f"{LIBRARY} speaks another protocol than that of {PACKAGE} 0.16 to 0.19: "
+            f"a trial program ended with {done.returncode} and {said!r}"
+        )
+
+
+async def _serve_others(stream: trio.SocketStream) -> None:
+    """Hold the connection for a file that is none of ours.
+
+    The library calls for it only where the file could not be opened and the program goes on regardless.
+    """
+    try:
+        async with stream:
+            others = PreloadStream(stream)
+            while await others.next_call() is not None:
+                await others.run()
+    except (WireError, trio.BrokenResourceError) as error:
+        logger.info("preload client of another file went away: %s", error)
+
+
+async def _serve_stream(node: UsbfsNode, stream: trio.SocketStream) -> None:
+    file = node.open()
+    try:
+        async with stream:
+            if len(node.files) == 1:
+                await _plug_in_again(node)
+            await _serve_calls(PreloadStream(stream), file)
+    except (WireError, trio.BrokenResourceError) as error:
+        logger.info("preload client of device %d went away: %s", node.device_number, error)
+    finally:
+        file.close()
+
+
+async def _watch(node: UsbfsNode) -> None:
+    """Tell the clients when the device leaves the bus by itself."""
+    while True:
+        await node.port.wait_unplugged()
+        node.unplug()
+        await node.wait_plugged_in()
+
+
+async def _plug_in_again(node: UsbfsNode) -> None:
+    """Plug a device in again that left the bus, or that the host of another door unplugged on leaving."""
+    try:
+        configured = not node.unplugged and await configuration_of(InProcessHost(node.port))
+    except TransferFailed:
+        configured = False
+    if not configured:
+        await _plug_in(node)
+
+
+async def _plug_in(node: UsbfsNode) -> None:
+    """Reset and configure a device; one that refuses stays on the bus without a configuration."""
+    try:
+        await InProcessHost(node.port).plug_in()
+    except TransferFailed as failure:
+        logger.warning("device %d was not configured: %s", node.device_number, failure)
+    node.plug_in()
+
+
+async def _serve_calls(stream: PreloadStream, file: UsbfsFile) -> None:
+    while (message := await stream.next_call()) is not None:
+        try:
+            result = await _answer(stream, file, message)
+        except UsbfsError as error:
+            await stream.done(-1, error.errno)
+        else:
+            await stream.done(result)
+
+
+async def _answer(stream: PreloadStream, file: UsbfsFile, message: Message) -> int:
+    if message.command == Command.IOCTL:
+        return await ioctl(Call(stream, file, message.second), message.first)
+    if message.command == Command.READ:
+        data = file.read(message.second)
+        stream.write_memory(message.first, data)
+        return len(data)
+    if message.command == Command.WRITE:
+        raise UsbfsError(errno.EINVAL)  # usbfs nodes take no writes
+    raise WireError(f"command {message.command} is unknown")

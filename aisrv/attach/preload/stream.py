@@ -1,0 +1,92 @@
+"""The socket of one intercepted file: calls come in, and the client's memory is read and written.
+
+The library takes each message with a single `recv` and expects it whole, so that no message may be torn:
+short ones leave in one `send`, and long data are sent apart from the messages around them.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import trio
+
+from aisrv.attach.preload.wire import MESSAGE_SIZE, Command, Message, WireError
+
+_WHOLE: Final = 4096
+"""Bytes that a Unix socket takes in one piece or not at all: less than half of the smallest send buffer."""
+
+_AT_ONCE: Final = _WHOLE // MESSAGE_SIZE
+
+_RECEIVE: Final = 256 * 1024
+
+
+class PreloadStream:
+    """One client's connection. Every method may raise BrokenResourceError where the client is gone."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._writes: list[tuple[int, bytes]] = []
+
+    async def next_call(self) -> Message | None:
+        """Wait for a call of the client; None at the end of the stream, a WireError within a message."""
+        data = await self._receive(MESSAGE_SIZE)
+        return Message.from_bytes(data) if data else None
+
+    async def run(self) -> None:
+        """Let the client make its call as if it had not been intercepted, and end it with its result."""
+        await self._stream.send_all(bytes(Message(Command.RUN)))
+        result = await self.next_call()
+        if result is None or result.command != Command.RESULT:
+            raise WireError(f"the result of a call was expected, and {result} came")
+        await self.done(result.first, result.second)
+
+    async def read_memory(self, address: int, size: int) -> bytes:
+        """Fetch `size` bytes of the client's memory; a WireError where the client ends meanwhile."""
+        return (await self.read_memories(((address, size),)))[0]
+
+    async def read_memories(self, pieces: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Fetch pieces of the client's memory, each an address and a size, at the cost of one round trip.
+
+        Raises as `read_memory` does.
+        """
+        requests = [bytes(Message(Command.READ_MEMORY, *piece)) for piece in pieces if piece[1]]
+        for start in range(0, len(requests), _AT_ONCE):
+            await self._stream.send_all(b"".join(requests[start : start + _AT_ONCE]))
+        return [await self._receive_memory(size) if size else b"" for _, size in pieces]
+
+    def write_memory(self, address: int, data: bytes) -> None:
+        """Have bytes written to the client's memory before the call is done."""
+        if data:
+            self._writes.append((address, data))
+
+    async def done(self, result: int, errno: int = 0) -> None:
+        """End the client's call, after what `write_memory` has gathered."""
+        writes, self._writes = self._writes, []
+        batch = b""
+        for address, data in writes:
+            batch += bytes(Message(Command.WRITE_MEMORY, address, len(data)))
+            if len(batch) + len(data) + 2 * MESSAGE_SIZE <= _WHOLE:
+                batch += data
+            else:
+                await self._stream.send_all(batch)
+                await self._stream.send_all(data)
+                batch = b""
+        await self._stream.send_all(batch + bytes(Message(Command.DONE, result, errno)))
+
+    async def _receive_memory(self, size: int) -> bytes:
+        data = await self._receive(size)
+        if not data:
+            raise WireError(f"the stream ended where {size} bytes of memory were expected")
+        return data
+
+    async def _receive(self, size: int) -> bytes:
+        """Receive exactly `size` bytes; none at the end of the stream, a WireError where it ends later."""
+        data = await self._stream.receive_some(min(size, _RECEIVE))
+        if not data or len(data) == size:
+            return bytes(data)
+        gathered = bytearray(data)
+        while len(gathered) < size:
+            data = await self._stream.receive_some(min(size - len(gathered), _RECEIVE))
+            if not data:
+                raise WireError(f"the stream ended after {len(gathered)} of {size} bytes")
+            gathered += data
+        return bytes(gathered)

@@ -1,0 +1,296 @@
+"""A usbfs device node: who has claimed its interfaces, and the requests of those who opened it. No I/O.
+
+A request is pending from SUBMITURB until the device ends it or DISCARDURB takes it back; then it waits to be
+reaped. Source: the Linux kernel's document "The Linux-USB Host Side API".
+"""
+
+import errno
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import trio
+
+from aisrv.attach.preload.usbfs import (
+    KNOWN_FLAGS,
+    MEMORY_LIMIT,
+    REQUEST_OVERHEAD,
+    Urb,
+    UrbFlag,
+    UrbType,
+    UsbfsError,
+)
+from aisrv.protocol.usb_descriptors import DIRECTION_IN, SetupPacket
+from phy.usb.bus import ControlRequest, HostPort
+from phy.usb.urb import InRequest, OutRequest, TransferStatus
+
+SETUP_SIZE: Final = 8
+_STATUS: Final = {
+    TransferStatus.OKAY: 0,
+    TransferStatus.STALL: -errno.EPIPE,
+    TransferStatus.OVERFLOW: -errno.EOVERFLOW,
+    TransferStatus.SHUTDOWN: -errno.ESHUTDOWN,
+}
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A request that the device has."""
+
+    urb: Urb
+    request: OutRequest | InRequest | ControlRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Reaped:
+    """A request that ended: where it lies in the client's memory, and what is to be written there."""
+
+    address: int
+    urb: Urb
+    data_address: int
+    data: bytes
+    """What an IN transfer brought."""
+
+
+class UsbfsNode:
+    """One device of a bus; `on_reapable(flag)` says when a request can be reaped, and when none is left.
+
+    All who have the node open share that flag, as they share the FIFO that stands for it.
+    """
+
+    def __init__(self, port: HostPort, device_number: int, on_reapable: Callable[[bool], None]) -> None:
+        self.port: Final = port
+        self.device_number: Final = device_number
+        self.memory = 0
+        """Bytes that requests take of MEMORY_LIMIT."""
+        self.files: Final[list[UsbfsFile]] = []
+        """Those who have it open."""
+        self._back: trio.Event | None = None
+        self._claims: dict[int, UsbfsFile] = {}
+        self._reapable = 0
+        self._on_reapable = on_reapable
+        configuration = port.descriptors.configuration
+        self._interfaces: Final = {
+            endpoint.address: each.number for each in configuration.interfaces for endpoint in each.endpoints
+        }
+        self._numbers: Final = {each.number for each in configuration.interfaces}
+
+    def open(self) -> "UsbfsFile":
+        """Open the node; whoever does so closes the file."""
+        file = UsbfsFile(self)
+        self.files.append(file)
+        return file
+
+    def unplug(self) -> None:
+        """End all requests because the device left the bus."""
+        self._back = trio.Event()
+        for file in self.files:
+            file.unplug()
+
+    def plug_in(self) -> None:
+        """Note that the device is on the bus again."""
+        if self._back is not None:
+            self._back.set()
+            self._back = None
+
+    async def wait_plugged_in(self) -> None:
+        """Wait until the device is on the bus."""
+        if self._back is not None:
+            await self._back.wait()
+
+    @property
+    def unplugged(self) -> bool:
+        """Whether the device has left the bus: who has the node open gets ENODEV."""
+        return self._back is not None
+
+    @property
+    def claimed(self) -> bool:
+        """Whether anyone has claimed an interface."""
+        return bool(self._claims)
+
+    @property
+    def reapable(self) -> int:
+        """Requests that wait to be reaped, of all files."""
+        return self._reapable
+
+    def interface_of(self, endpoint: int) -> int:
+        """The interface that an endpoint belongs to; ENOENT where there is no such endpoint."""
+        try:
+            return self._interfaces[endpoint]
+        except KeyError:
+            raise UsbfsError(errno.ENOENT) from None
+
+    def claim(self, interface: int, file: "UsbfsFile") -> None:
+        """Claim an interface, again or anew; EBUSY where another has it, EINVAL where there is none."""
+        if interface not in self._numbers:
+            raise UsbfsError(errno.EINVAL)
+        if self._claims.setdefault(interface, file) is not file:
+            raise UsbfsError(errno.EBUSY)
+
+    def release(self, interface: int, file: "UsbfsFile") -> None:
+        """Give a claim up; EINVAL where the file has none."""
+        if self._claims.get(interface) is not file:
+            raise UsbfsError(errno.EINVAL)
+        del self._claims[interface]
+
+    def release_all(self, file: "UsbfsFile") -> None:
+        """Give all claims of a file up."""
+        self._claims = {number: owner for number, owner in self._claims.items() if owner is not file}
+
+    def count_reapable(self, change: int) -> None:
+        """Note that requests can be reaped, or were."""
+        before, self._reapable = self._reapable, self._reapable + change
+        if bool(before) != bool(self._reapable):
+            self._on_reapable(bool(self._reapable))
+
+
+class UsbfsFile:
+    """The node as one who opened it sees it."""
+
+    def __init__(self, node: UsbfsNode) -> None:
+        self.node: Final = node
+        self._pending: dict[int, _Pending] = {}
+        self._ended: deque[Reaped] = deque()
+        descriptors = node.port.descriptors
+        self._content = bytes(descriptors.device) + bytes(descriptors.configuration)
+        self._position = 0
+
+    def read(self, size: int) -> bytes:
+        """What reading the node gives: the device descriptor and that of the configuration."""
+        data = self._content[self._position : self._position + size]
+        self._position += len(data)
+        return data
+
+    def check(self, address: int, urb: Urb) -> int:
+        """Check a request; returns how many bytes of its buffer the device needs.
+
+        Errors: EINVAL for one that makes no sense or whose address is in use, ENOENT for an endpoint that is
+        not there, EBUSY where another has claimed the interface, ENOMEM for more than MEMORY_LIMIT in flight.
+        """
+        size = urb.buffer_length
+        if urb.flags & ~KNOWN_FLAGS or size < 0 or (size and not urb.buffer) or address in self._pending:
+            raise UsbfsError(errno.EINVAL)
+        if urb.kind == UrbType.CONTROL:
+            if urb.endpoint & ~DIRECTION_IN or size < SETUP_SIZE:
+                raise UsbfsError(errno.EINVAL)
+        else:
+            interface = self.node.interface_of(urb.endpoint)
+            if urb.kind != UrbType.BULK:
+                raise UsbfsError(errno.EINVAL)
+            self.node.claim(interface, self)  # the kernel claims for those who forgot, too
+        if self.node.memory + size + REQUEST_OVERHEAD > MEMORY_LIMIT:
+            raise UsbfsError(errno.ENOMEM)
+        is_in = urb.kind == UrbType.BULK and urb.endpoint & DIRECTION_IN
+        return 0 if is_in else size
+
+    def submit(self, address: int, urb: Urb, data: bytes) -> None:
+        """Start a request that `check` let pass; `data` is as much of its buffer as that asked for.
+
+        EINVAL for a control transfer whose SETUP packet asks for more than its buffer, ENOENT where the
+        endpoint is off, as on a device without a configuration.
+        """
+        if urb.kind == UrbType.CONTROL:
+            self._submit_control(address, urb, data)
+            return
+        request: OutRequest | InRequest
+        if urb.endpoint & DIRECTION_IN:
+            request = InRequest(
+                urb.buffer_length,
+                lambda status, received: self._end(address, request, status, len(received), received),
+            )
+            submit = self.node.port.submit_in
+        else:
+            request = OutRequest(
+                len(data),
+                lambda status, taken: self._end(address, request, status, taken),
+                zero_packet=bool(urb.flags & UrbFlag.ZERO_PACKET),
+            )
+            if data:
+                request.feed(data)
+            submit = self.node.port.submit_out  # type: ignore[assignment]  # the two differ in the request
+        self._begin(address, urb, request)
+        if not submit(urb.endpoint, request):  # type: ignore[arg-type]
+            self._forget(address)
+            raise UsbfsError(errno.ENOENT)
+
+    def discard(self, address: int, status: int = -errno.ENOENT) -> None:
+        """Take a request back, which is reaped with `status` then; EINVAL where none is pending there."""
+        pending = self._pending.get(address)
+        if pending is None:
+            raise UsbfsError(errno.EINVAL)
+        request = pending.request
+        self.node.port.unlink(request)
+        if isinstance(request, InRequest):
+            data = b"".join(request.parts)
+            self._finish(address, status, len(data), data)
+        else:
+            taken = request.taken if isinstance(request, OutRequest) else 0
+            self._finish(address, status, taken)
+
+    def reap(self) -> Reaped:
+        """Take the next request that ended; EAGAIN where there is none."""
+        if not self._ended:
+            raise UsbfsError(errno.EAGAIN)
+        reaped = self._ended.popleft()
+        self.node.memory -= reaped.urb.buffer_length + REQUEST_OVERHEAD
+        self.node.count_reapable(-1)
+        return reaped
+
+    def unplug(self) -> None:
+        """Take all requests back, which are reaped with -ESHUTDOWN then."""
+        for address in list(self._pending):
+            self.discard(address, -errno.ESHUTDOWN)
+
+    def close(self) -> None:
+        """Take all requests back and give all claims up."""
+        for address in list(self._pending):
+            self.discard(address)
+        while self._ended:
+            self.reap()
+        self.node.release_all(self)
+        self.node.files.remove(self)
+
+    def _submit_control(self, address: int, urb: Urb, data: bytes) -> None:
+        setup = SetupPacket.from_bytes(data[:SETUP_SIZE])
+        if len(data) < SETUP_SIZE + setup.length:
+            raise UsbfsError(errno.EINVAL)
+
+        def complete(status: TransferStatus, answer: bytes) -> None:
+            actual = len(answer) if setup.to_host else setup.length * (status is TransferStatus.OKAY)
+            self._end(address, request, status, actual, answer)
+
+        outwards = b"" if setup.to_host else data[SETUP_SIZE : SETUP_SIZE + setup.length]
+        request = ControlRequest(setup, outwards, complete)
+        self._begin(address, urb, request)
+        self.node.port.submit_control(request)
+
+    def _begin(self, address: int, urb: Urb, request: OutRequest | InRequest | ControlRequest) -> None:
+        self._pending[address] = _Pending(urb, request)
+        self.node.memory += urb.buffer_length + REQUEST_OVERHEAD
+
+    def _forget(self, address: int) -> None:
+        urb = self._pending.pop(address).urb
+        self.node.memory -= urb.buffer_length + REQUEST_OVERHEAD
+
+    def _end(
+        self,
+        address: int,
+        request: OutRequest | InRequest | ControlRequest,
+        status: TransferStatus,
+        actual: int,
+        data: bytes = b"",
+    ) -> None:
+        """Note the end of a request, unless it was taken back while the device had it in hand."""
+        pending = self._pending.get(address)
+        if pending is not None and pending.request is request:
+            self._finish(address, _STATUS[status], actual, data)
+
+    def _finish(self, address: int, status: int, actual: int, data: bytes = b"") -> None:
+        urb = self._pending.pop(address).urb
+        short = bool(urb.endpoint & DIRECTION_IN) and actual < urb.buffer_length
+        if short and not status and urb.kind == UrbType.BULK and urb.flags & UrbFlag.SHORT_NOT_OK:
+            status = -errno.EREMOTEIO
+        offset = SETUP_SIZE if urb.kind == UrbType.CONTROL else 0
+        self._ended.append(Reaped(address, urb.ended(status, actual), urb.buffer + offset, data))
+        self.node.count_reapable(1)

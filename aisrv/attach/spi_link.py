@@ -1,0 +1,178 @@
+"""The SPI link server: offers SPI slaves by name to programs on this machine, over TCP.
+
+Such programs use the stand-in for `spidev`, or are `aisrv-host --device spi:B.D@HOST:PORT`. Any number of
+them may open a slave; they take turns, a message at a time, as programs on one spidev node do. A peer that
+breaks the protocol or stops within a frame is cut off. Protocol: `aisrv.protocol.spi_link`, docs/spi-link.md.
+"""
+
+import errno
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+import trio
+
+from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
+from aisrv.protocol import spi_link
+from aisrv.protocol.spi_link import (
+    Done,
+    Hello,
+    Kind,
+    LinkTransfer,
+    Message,
+    Open,
+    Opened,
+    Slaves,
+    SpiLinkError,
+)
+from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiPort, Timing, Transfer
+
+logger = logging.getLogger(__name__)
+
+FRAME_SECONDS: Final = 10.0
+"""Time that a peer has for its first two frames, and for the rest of any frame that it has begun."""
+
+RELEASE_SECONDS: Final = 1.0
+"""Time for chip select to go high after a peer left it low, while the server itself is being cancelled."""
+
+FASTEST_CLOCK_HZ: Final = 50_000_000
+"""A clock period of 20 ns: "XCORE AI server: numbers and wire behaviour", section SPI."""
+
+_PIECE: Final = 64 * 1024
+
+
+class SpiLinkServer(TcpServer):
+    """Serves any number of slaves by name, such as `0.0`: bus and chip select."""
+
+    def __init__(self, slaves: Mapping[str, SpiPort]) -> None:
+        self.slaves: Final = dict(slaves)
+        self._greeting = bytes(Slaves(tuple(self.slaves)))
+        self._left_selected: dict[str, Connection] = {}
+
+    async def _serve_stream(self, stream: trio.SocketStream) -> None:
+        peer = "that left at once"
+        try:
+            peer = peer_of(stream)
+            set_options(stream)
+            await self._serve_peer(Connection(stream), peer)
+        except SpiLinkError as error:
+            logger.warning("SPI peer %s: %s; connection closed", peer, error)
+        except (trio.BrokenResourceError, OSError) as error:
+            logger.info("SPI peer %s went away: %s", peer, error)
+        finally:
+            stream.socket.close()
+
+    async def _serve_peer(self, connection: "Connection", peer: str) -> None:
+        name = None
+        with trio.move_on_after(FRAME_SECONDS) as patience:
+            name = await self._greet(connection, peer)
+        if patience.cancelled_caught:
+            raise SpiLinkError(f"opened no slave within {FRAME_SECONDS:g} s")
+        if name is None:
+            return
+        logger.info("SPI peer %s opened %s", peer, name)
+        try:
+            await self._serve_slave(connection, name)
+        finally:
+            if self._left_selected.get(name) is connection:
+                del self._left_selected[name]
+                with trio.move_on_after(RELEASE_SECONDS, shield=True):
+                    await self.slaves[name].release()
+            logger.info("SPI peer %s closed %s", peer, name)
+
+    async def _greet(self, connection: "Connection", peer: str) -> str | None:
+        """Hello, list of slaves, open: the name of the slave, or None where the peer leaves."""
+        body = await connection.receive(Kind.HELLO)
+        if body is None:
+            return None
+        version = Hello.from_body(body).version
+        await connection.send(self._greeting)
+        if version != spi_link.VERSION:
+            raise SpiLinkError(f"speaks version {version}, not {spi_link.VERSION}")
+        while True:
+            body = await connection.receive(Kind.OPEN)
+            if body is None:
+                return None
+            name = Open.from_body(body).name
+            if name in self.slaves:
+                await connection.send(bytes(Opened(0, FASTEST_CLOCK_HZ)))
+                return name
+            logger.warning("SPI peer %s asked for slave %r, which does not exist", peer, name)
+            await connection.send(bytes(Opened(errno.ENOENT)))
+
+    async def _serve_slave(self, connection: "Connection", name: str) -> None:
+        port = self.slaves[name]
+        while True:
+            body = await connection.receive(Kind.MESSAGE)
+            if body is None:
+                return
+            transfers = _transfers(Message.from_body(body))
+            if sum(len(each.mosi) for each in transfers) > LARGEST_MESSAGE:
+                await connection.send(bytes(Done(error=errno.EMSGSIZE)))
+                continue
+            if transfers and not transfers[-1].deselect:
+                self._left_selected[name] = connection
+            miso = await port.message(transfers)
+            if transfers and transfers[-1].deselect:
+                self._left_selected.pop(name, None)
+            await connection.send(bytes(Done(b"".join(miso))))
+
+
+class Connection:
+    """Frames of one peer."""
+
+    def __init__(self, stream: trio.SocketStream) -> None:
+        self._stream = stream
+        self._received = bytearray()
+
+    async def send(self, frame: bytes) -> None:
+        """Send a frame; SpiLinkError where the peer does not take it in time."""
+        with trio.move_on_after(FRAME_SECONDS) as patience:
+            await self._stream.send_all(frame)
+        if patience.cancelled_caught:
+            raise SpiLinkError(f"did not take an answer of {len(frame)} bytes within {FRAME_SECONDS:g} s")
+
+    async def receive(self, expected: Kind) -> bytes | None:
+        """The body of the next frame, for which a peer may take its time; None where the peer has left.
+
+        Raises SpiLinkError for another frame, and for one that is not whole in time.
+        """
+        if not self._received and not await self._receive_more():
+            return None
+        if (body := self._take(expected)) is not None:
+            return body
+        with trio.move_on_after(FRAME_SECONDS):
+            while await self._receive_more():
+                if (body := self._take(expected)) is not None:
+                    return body
+            raise SpiLinkError(f"the stream ended within a frame, after {len(self._received)} bytes")
+        raise SpiLinkError(f"was silent for {FRAME_SECONDS:g} s after {len(self._received)} bytes of a frame")
+
+    def _take(self, expected: Kind) -> bytes | None:
+        """The body of the frame that came, if it is whole."""
+        received = self._received
+        if len(received) < spi_link.HEAD_SIZE:
+            return None
+        kind, size = spi_link.parse_head(received)
+        if kind != expected:
+            raise SpiLinkError(f"sent frame {kind} where {expected.name} ({expected}) was expected")
+        end = spi_link.HEAD_SIZE + size
+        if len(received) < end:
+            return None
+        body = bytes(received[spi_link.HEAD_SIZE : end])
+        del received[:end]
+        return body
+
+    async def _receive_more(self) -> bool:
+        piece = await self._stream.receive_some(_PIECE)
+        self._received += piece
+        return bool(piece)
+
+
+def _transfers(message: Message) -> list[Transfer]:
+    return [Transfer(each.mosi, each.deselect, each.clock_hz, _timing(each)) for each in message.transfers]
+
+
+def _timing(transfer: LinkTransfer) -> Timing:
+    stated = transfer[3:]
+    return UNSTATED if stated == (None, None, None) else Timing(*stated)

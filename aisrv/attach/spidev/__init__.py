@@ -1,0 +1,1 @@
+"""The SPI port as a spidev file."""

@@ -1,0 +1,177 @@
+"""The requests of one host that are pending at a device, and the answers that end them. No I/O.
+
+A request is pending from its SUBMIT to the one message that ends it. Nothing here waits: IN and OUT requests
+stay with their endpoints until the device ends them or the host takes them back. What a host may have pending
+is bounded, in bytes and in requests.
+"""
+
+import logging
+import struct
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from aisrv.protocol.usb_descriptors import SetupPacket
+from aisrv.protocol.usbip import (
+    MAX_TRANSFER,
+    NO_ISO_PACKETS,
+    URB_ZERO_PACKET,
+    Message,
+    UnlinkReply,
+    UrbStatus,
+)
+from phy.usb.bus import ControlRequest, HostPort
+from phy.usb.urb import InRequest, OutRequest, TransferStatus
+
+logger = logging.getLogger(__name__)
+
+UNTAKEN_LIMIT: Final = MAX_TRANSFER
+"""Bytes of OUT data that may wait for the firmware, as much as usbfs lets a host have in flight."""
+
+ROOM_LIMIT: Final = 4 * MAX_TRANSFER
+"""Bytes that the pending IN requests may ask for together."""
+
+PENDING_LIMIT: Final = 8192
+"""Requests that may be pending."""
+
+_LAST_ENDPOINT: Final = 15
+_OKAY: Final = TransferStatus.OKAY
+_STATUS: Final = {
+    TransferStatus.OKAY: int(UrbStatus.OKAY),
+    TransferStatus.STALL: int(UrbStatus.STALL),
+    TransferStatus.OVERFLOW: int(UrbStatus.OVERFLOW),
+    TransferStatus.SHUTDOWN: int(UrbStatus.SHUTDOWN),
+}
+
+_REPLY: Final = struct.Struct(">II12xii4xI12x")
+"""The fields of a RET_SUBMIT that are not 0: message, seqnum, status, actual length, packets."""
+
+_RET_SUBMIT: Final = int(Message.RET_SUBMIT)
+
+
+class Requests:
+    """Takes the messages of one host for the device `devid`; `put` is called with each piece of an answer."""
+
+    def __init__(self, bus: HostPort, devid: int, put: Callable[[bytes], None]) -> None:
+        self._bus = bus
+        self._devid = devid
+        self._put = put
+        self._pending: dict[int, OutRequest | InRequest | ControlRequest] = {}
+        self._room = 0
+        self.untaken = 0
+        """Bytes of the pending OUT requests."""
+
+    @property
+    def in_hand(self) -> bool:
+        """Whether OUT data wait for the firmware, or an IN request for its answer."""
+        return bool(self.untaken or self._room)
+
+    def submit_out(
+        self, seqnum: int, devid: int, endpoint: int, flags: int, length: int, setup: bytes, data: bytes
+    ) -> OutRequest | None:
+        """Start an OUT or control request; `data` may be the first part of `length` bytes.
+
+        Returns the request that takes the rest, None where it has ended already.
+        """
+        if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
+            self._refuse(seqnum, devid)
+        elif not endpoint:
+            self._submit_control(seqnum, setup, length, data)
+        elif self.untaken + length > UNTAKEN_LIMIT:
+            self._reply(seqnum, UrbStatus.NO_MEMORY)
+        else:
+            complete = partial(self._end_out, seqnum, length)
+            request = OutRequest(length, complete, zero_packet=bool(flags & URB_ZERO_PACKET))
+            if data:
+                request.feed(data)
+            self._pending[seqnum] = request
+            self.untaken += length
+            if self._bus.submit_out(endpoint, request):
+                return request
+            request.finish(TransferStatus.STALL)
+        return None
+
+    def submit_in(self, seqnum: int, devid: int, endpoint: int, length: int, setup: bytes) -> None:
+        """Start an IN or control request."""
+        if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
+            self._refuse(seqnum, devid)
+        elif length > MAX_TRANSFER:
+            logger.warning("request %d asks for %d bytes, %d are allowed", seqnum, length, MAX_TRANSFER)
+            self._reply(seqnum, UrbStatus.INVALID)
+        elif not endpoint:
+            self._submit_control(seqnum, setup, length, None)
+        elif self._room + length > ROOM_LIMIT:
+            self._reply(seqnum, UrbStatus.NO_MEMORY)
+        else:
+            request = InRequest(length, partial(self._end_in, seqnum, length))
+            self._pending[seqnum] = request
+            self._room += length
+            if endpoint > _LAST_ENDPOINT or not self._bus.submit_in(endpoint | 0x80, request):
+                request.finish(TransferStatus.STALL)
+
+    def feed(self, request: OutRequest, data: bytes) -> None:
+        """Pass on a further part of an OUT request's data; one that has ended takes nothing more."""
+        if not request.done:
+            request.feed(data)
+            self._bus.fed(request)
+
+    def unlink(self, seqnum: int, target: int) -> None:
+        """End a pending request without an answer of its own: after this message none may come."""
+        request = self._pending.pop(target, None)
+        if request is not None:
+            self._bus.unlink(request)
+            if isinstance(request, OutRequest):
+                self.untaken -= request.length
+            elif isinstance(request, InRequest):
+                self._room -= request.length
+        status = UrbStatus.OKAY if request is None else UrbStatus.UNLINKED
+        self._put(bytes(UnlinkReply(seqnum, status)))
+
+    def _submit_control(self, seqnum: int, raw_setup: bytes, length: int, data: bytes | None) -> None:
+        """Give a control transfer to endpoint 0; without `data` the host waits for up to `length` bytes."""
+        setup = SetupPacket.from_bytes(raw_setup)
+        inwards = data is None
+        # Linux sends a transfer without a data stage as OUT, whatever its SETUP packet says.
+        if (setup.length and setup.to_host != inwards) or (data is not None and len(data) != length):
+            logger.warning("request %d does not fit its SETUP packet %s", seqnum, raw_setup.hex())
+            self._reply(seqnum, UrbStatus.INVALID)
+            return
+
+        def complete(status: TransferStatus, answer: bytes) -> None:
+            if self._pending.get(seqnum) is not request:
+                return  # unlinked while endpoint 0 had it in hand
+            del self._pending[seqnum]
+            if inwards:
+                answer = answer[:length]
+                self._reply(seqnum, _STATUS[status], len(answer), answer)
+            else:
+                self._reply(seqnum, _STATUS[status], length if status is _OKAY else 0)
+
+        request = ControlRequest(setup, data or b"", complete)
+        self._pending[seqnum] = request
+        self._bus.submit_control(request)
+
+    def _refuse(self, seqnum: int, devid: int) -> None:
+        if devid != self._devid:
+            logger.warning("request %d is for device %#x, this is %#x", seqnum, devid, self._devid)
+            self._reply(seqnum, UrbStatus.NO_DEVICE)
+        elif seqnum in self._pending:
+            logger.warning("request %d is still pending and came again", seqnum)
+            self._reply(seqnum, UrbStatus.INVALID)
+        else:
+            self._reply(seqnum, UrbStatus.NO_MEMORY)
+
+    def _end_out(self, seqnum: int, length: int, status: TransferStatus, taken: int) -> None:
+        if self._pending.pop(seqnum, None) is not None:
+            self.untaken -= length
+            self._reply(seqnum, 0 if status is _OKAY else _STATUS[status], taken)
+
+    def _end_in(self, seqnum: int, length: int, status: TransferStatus, data: bytes) -> None:
+        if self._pending.pop(seqnum, None) is not None:
+            self._room -= length
+            self._reply(seqnum, 0 if status is _OKAY else _STATUS[status], len(data), data)
+
+    def _reply(self, seqnum: int, status: int, actual: int = 0, data: bytes = b"") -> None:
+        self._put(_REPLY.pack(_RET_SUBMIT, seqnum, status, actual, NO_ISO_PACKETS))
+        if data:
+            self._put(data)

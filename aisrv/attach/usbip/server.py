@@ -1,0 +1,163 @@
+"""The USB/IP server: exports devices to hosts over TCP.
+
+A Linux kernel (`usbip attach`), `usbip list`, and our own pyusb backend are such hosts. One reader a
+connection hands requests to the device without waiting for them, because control transfers and UNLINK
+come on the same stream; a writer sends what the device completes later. Source: "Ways for a host program
+to reach the virtual device", section USB/IP server.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import trio
+
+from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
+from aisrv.attach.usbip.connection import Connection
+from aisrv.protocol import usbip
+from aisrv.protocol.usbip import DeviceRecord, Operation, OperationHeader, UsbipError
+from phy.usb.bus import HostPort
+
+logger = logging.getLogger(__name__)
+
+GREETING_SECONDS: Final = 10.0
+"""Time that a peer has for each message before it has imported a device."""
+
+BUS_DEVICES: Final = 127
+"""Devices that one bus can address (Universal Serial Bus Specification 2.0, section 9.4.6)."""
+
+
+@dataclass(slots=True)
+class Export:
+    """A device under its bus id; one host at a time may import it."""
+
+    record: DeviceRecord
+    bus: HostPort
+    interfaces: bytes
+    """Class, subclass and protocol of each interface, padded to 4 bytes."""
+    imported_by: str | None = field(default=None)
+
+
+def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> Export:
+    """Describe a device for export: `busid` is what hosts ask for, such as `1-1`, `number` its address."""
+    device, configuration = bus.descriptors.device, bus.descriptors.configuration
+    record = DeviceRecord(
+        busid=busid,
+        path=f"/sys/devices/aisrv/{busid}",
+        bus_number=bus_number,
+        device_number=number,
+        vendor=device.vendor,
+        product=device.product,
+        bcd_device=device.bcd_device,
+        device_class=device.device_class,
+        device_subclass=device.device_subclass,
+        device_protocol=device.device_protocol,
+        configuration_value=configuration.value,
+        configuration_count=device.configuration_count,
+        interface_count=len(configuration.interfaces),
+    )
+    interfaces = b"".join(
+        bytes((each.interface_class, each.interface_subclass, each.interface_protocol, 0))
+        for each in configuration.interfaces
+    )
+    return Export(record, bus, interfaces)
+
+
+def export_all(buses: Sequence[HostPort]) -> list[Export]:
+    """Describe devices for export as 1-1, 1-2 and so on; those past `BUS_DEVICES` go on as 2-1, 2-2."""
+    places = [divmod(number, BUS_DEVICES) for number in range(len(buses))]
+    return [
+        export(bus, f"{before + 1}-{port + 1}", port + 1, before + 1)
+        for bus, (before, port) in zip(buses, places, strict=True)
+    ]
+
+
+class UsbipServer(TcpServer):
+    """Serves any number of devices by bus id."""
+
+    def __init__(self, exports: Sequence[Export]) -> None:
+        self.exports: Final[Mapping[str, Export]] = {each.record.busid: each for each in exports}
+
+    async def _serve_stream(self, stream: trio.SocketStream) -> None:
+        peer = "that left at once"
+        try:
+            peer = peer_of(stream)
+            set_options(stream)
+            exported = await self._greet(stream, peer)
+            if exported is not None:
+                await self._serve_import(stream, exported, peer)
+        except UsbipError as error:
+            logger.warning("USB/IP peer %s: %s; connection closed", peer, error)
+        except (trio.BrokenResourceError, OSError) as error:
+            logger.info("USB/IP peer %s went away: %s", peer, error)
+        finally:
+            stream.socket.close()
+
+    async def _greet(self, stream: trio.SocketStream, peer: str) -> Export | None:
+        """Answer device lists until the peer imports a device; None when it leaves or is refused."""
+        while True:
+            with trio.move_on_after(GREETING_SECONDS) as patience:
+                header = await _receive(stream, usbip.OPERATION_SIZE)
+                if header is None:
+                    return None
+                operation = OperationHeader.from_bytes(header)
+                if operation.version != usbip.VERSION:
+                    raise UsbipError(f"speaks version 0x{operation.version:04x}, not 0x{usbip.VERSION:04x}")
+                if operation.code == Operation.REQ_DEVLIST:
+                    await stream.send_all(self._device_list())
+                elif operation.code == Operation.REQ_IMPORT:
+                    return await self._import(stream, peer)
+                else:
+                    raise UsbipError(f"asked for operation 0x{operation.code:04x}, which is unknown")
+            if patience.cancelled_caught:
+                logger.info("USB/IP peer %s was silent for %g s; connection closed", peer, GREETING_SECONDS)
+                return None
+
+    def _device_list(self) -> bytes:
+        parts = [bytes(OperationHeader(Operation.REP_DEVLIST)), len(self.exports).to_bytes(4, "big")]
+        for each in self.exports.values():
+            parts += (bytes(each.record), each.interfaces)
+        return b"".join(parts)
+
+    async def _import(self, stream: trio.SocketStream, peer: str) -> Export | None:
+        wanted = await _receive(stream, usbip.BUSID_SIZE)
+        if wanted is None:
+            raise UsbipError("the stream ended where a bus id was expected")
+        busid = usbip.unpack_busid(wanted)
+        found = self.exports.get(busid)
+        if found is None or found.imported_by is not None:
+            reason = f"is imported by {found.imported_by}" if found else "does not exist"
+            logger.warning("USB/IP peer %s asked for device %r, which %s", peer, busid, reason)
+            await stream.send_all(bytes(OperationHeader(Operation.REP_IMPORT, status=1)))
+            return None
+        found.imported_by = peer
+        try:
+            await stream.send_all(bytes(OperationHeader(Operation.REP_IMPORT)) + bytes(found.record))
+        except BaseException:
+            found.imported_by = None
+            raise
+        return found
+
+    async def _serve_import(self, stream: trio.SocketStream, exported: Export, peer: str) -> None:
+        logger.info("USB/IP peer %s imported %s", peer, exported.record.busid)
+        exported.bus.reset()
+        try:
+            await Connection(stream.socket, exported.bus, exported.record.devid).run()
+        finally:
+            exported.bus.reset()
+            exported.imported_by = None
+            logger.info("USB/IP peer %s released %s", peer, exported.record.busid)
+
+
+async def _receive(stream: trio.SocketStream, size: int) -> bytes | None:
+    """Read exactly `size` bytes; None at the end of the stream, a UsbipError within the message."""
+    data = bytearray()
+    while len(data) < size:
+        piece = await stream.receive_some(size - len(data))
+        if not piece:
+            if data:
+                raise UsbipError(f"the stream ended after {len(data)} of {size} bytes")
+            return None
+        data += piece
+    return bytes(data)

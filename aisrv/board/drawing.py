@@ -1,0 +1,127 @@
+"""A board as text: its tiles as boxes with a line for each core, what joins them, and the parts around."""
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import zip_longest
+from typing import Final
+
+from aisrv.board import CHANNEL_ENDS, CORES, KIB, Board, Demand, Task, UsbProtocol, demand_of
+from aisrv.protocol.commands import GPIO_COUNT
+
+_GAP: Final = "   "
+_PROTOCOLS: Final = {UsbProtocol.AISRV: "the AI server's commands", UsbProtocol.IOSERVER: "the IO server's"}
+
+
+def draw_board(board: Board) -> str:
+    """Draw a board; lines end without spaces, the last one without a newline."""
+    demand = demand_of(board)
+    boxes = [_box(board, demand, tile) for tile in range(board.tiles)]
+    lines = [_GAP.join(row) for row in zip_longest(*boxes)]
+    for title, rows in (
+        ("channels", _channels(demand)),
+        ("engines", _engines(board)),
+        ("around", _around(board)),
+        ("ports", _ports(board)),
+    ):
+        table = _columns([list(row) for row in rows])
+        if table:
+            lines += ["", title, *(f"  {row}" for row in table)]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def show_size(size: int) -> str:
+    """Show a number of bytes as board files write it: 448K."""
+    for unit, letter in ((KIB * KIB, "M"), (KIB, "K")):
+        if size and size % unit == 0:
+            return f"{size // unit}{letter}"
+    return str(size)
+
+
+def _box(board: Board, demand: Demand, tile: int) -> list[str]:
+    tasks = [task.name for task in demand.cores(tile)]
+    title = f" tile {tile}, {board.internal_kib}K, {board.core_clock_mhz} MHz "
+    counts = f"{len(tasks)} of {CORES} cores, {demand.channel_ends(tile)} of {CHANNEL_ENDS} channel ends"
+    width = max(len(title), len(counts), *(len(task) + 2 for task in tasks), 0) + 2
+    cores = [f"{core} {task or '·'}" for core, task in zip_longest(range(CORES), tasks)]
+    return [
+        f"╭─{title:─<{width - 1}}╮",
+        *(f"│ {core:<{width - 1}}│" for core in cores),
+        f"├{'─' * width}┤",
+        f"│ {counts:<{width - 1}}│",
+        f"╰{'─' * width}╯",
+    ]
+
+
+def _channels(demand: Demand) -> Iterator[tuple[str, ...]]:
+    """Channels that join the same two tasks in one line."""
+    carried: dict[tuple[Task, Task], Counter[str]] = {}
+    for link in demand.links:
+        pair = (link.b, link.a) if (link.b, link.a) in carried else (link.a, link.b)
+        carried.setdefault(pair, Counter())[link.carries] += 1
+    for (a, b), carries in carried.items():
+        yield _place(a), "──", _place(b), ", ".join(carries)
+
+
+def _place(task: Task) -> str:
+    return f"{task.name} ({task.tile})"
+
+
+def _engines(board: Board) -> Iterator[tuple[str, ...]]:
+    for number, engine in enumerate(board.engines):
+        details = [f"external memory {show_size(engine.external_bytes)}"] if engine.external_bytes else []
+        if engine.threads > 1:
+            details.append(f"{engine.threads} threads")
+        if engine.chain_to is not None:
+            details.append(f"feeds engine {engine.chain_to}")
+        if number in board.acquiring:
+            details.append("acquires from the sensor")
+        if board.flashes:
+            details.append(f"flash chip {engine.flash}")
+        if engine.boot is not None:
+            details.append("loads its model from flash")
+        if engine.leds:
+            details.append(f"LEDs {', '.join(engine.leds)}{_unnamed(len(engine.leds))}")
+        yield (
+            str(number),
+            f"tile {engine.tile}",
+            engine.kind,
+            f"arena {show_size(engine.arena_bytes)}",
+            ", ".join(details),
+        )
+
+
+def _unnamed(names: int) -> str:
+    return "" if names == GPIO_COUNT else f" and {GPIO_COUNT - names} unnamed"
+
+
+def _around(board: Board) -> Iterator[tuple[str, ...]]:
+    serial = "" if board.serial is None else f", serial number {board.serial}"
+    yield "USB", f"tile {board.usb_tile}", _PROTOCOLS[board.protocol] + serial + _door(board.usb_port)
+    if board.spi is not None:
+        yield "SPI", f"tile {board.spi.tile}", f"of engine {board.spi.engine}{_door(board.spi.port)}"
+    for number, flash in enumerate(board.flashes):
+        where = "in memory" if flash.path is None else f"in {flash.path}"
+        sizes = f"{show_size(flash.part.size)}, of which {show_size(flash.boot_bytes)} to boot from"
+        yield (
+            f"flash chip {number}",
+            f"tile {flash.tile}",
+            f"{flash.part.name}, {sizes}, {where}{_door(flash.port)}",
+        )
+    if (sensor := board.sensor) is not None:
+        rate = "" if sensor.rate is None else f", {sensor.rate:g} frames a second"
+        frames = f"{sensor.width}x{sensor.height} {sensor.encoding}{rate}"
+        yield "sensor", f"tile {sensor.tile}", f"{sensor.source}, {frames}"
+
+
+def _door(port: int | None) -> str:
+    return "" if port is None else f", at TCP port {port}"
+
+
+def _ports(board: Board) -> Iterator[tuple[str, ...]]:
+    for port in board.ports:
+        yield f"tile {port.tile}", port.location, port.name
+
+
+def _columns(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]

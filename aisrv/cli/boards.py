@@ -1,0 +1,110 @@
+"""`aisrv boards`: the boards that there are, and a drawing of one."""
+
+import dataclasses
+import enum
+import json
+from pathlib import PurePath
+from typing import Any, Final
+
+import click
+
+from aisrv.board import (
+    BOOT_MEMORIES,
+    CHANNEL_ENDS,
+    CORES,
+    Board,
+    BoardError,
+    Demand,
+    demand_of,
+)
+from aisrv.board.catalogue import BOARDS, find_board
+
+_BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items()}
+
+
+def board_values(board: Board) -> dict[str, Any]:
+    """Return a board as JSON has it: its fields, and under "demand" what each tile gives it."""
+    values = dataclasses.asdict(board)
+    for engine in values["engines"]:
+        engine["boot"] = _BOOT_NAMES.get(engine["boot"])
+    return {**values, "demand": _demand_values(board, demand_of(board))}
+
+
+def _demand_values(board: Board, demand: Demand) -> dict[str, Any]:
+    return {
+        "tiles": [
+            {
+                "cores": [task.name for task in demand.cores(tile)],
+                "cores_of": CORES,
+                "channel_ends": demand.channel_ends(tile),
+                "channel_ends_of": CHANNEL_ENDS,
+            }
+            for tile in range(board.tiles)
+        ],
+        "channels": [
+            {
+                "tasks": [link.a.name, link.b.name],
+                "tiles": [link.a.tile, link.b.tile],
+                "carries": link.carries,
+            }
+            for link in demand.links
+        ],
+    }
+
+
+def _json_value(value: object) -> Any:  # noqa: ANN401 - whatever JSON knows
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, PurePath):
+        return str(value)
+    raise TypeError(f"{value!r} has no form in JSON")
+
+
+def _show_list(boards: dict[str, Board]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("board", "engines", "flash", "cores", "channel ends", "what it is", box=None)
+    for name, board in boards.items():
+        demand = demand_of(board)
+        tiles = range(board.tiles)
+        table.add_row(
+            name,
+            str(len(board.engines)),
+            ", ".join(flash.part.name for flash in board.flashes) or "none",
+            " + ".join(str(len(demand.cores(tile))) for tile in tiles),
+            " + ".join(str(demand.channel_ends(tile)) for tile in tiles),
+            board.description,
+        )
+    Console().print(table)
+    click.echo(f"\nEach tile has {CORES} cores and {CHANNEL_ENDS} channel ends.")
+
+
+@click.command()
+@click.argument("board", required=False)
+@click.option("--json", "as_json", is_flag=True, help="Print what would be shown as JSON.")
+def boards(board: str | None, as_json: bool) -> None:
+    """List the boards that `--board` knows, or draw BOARD: one of them, or FILE.toml or FILE.xn.
+
+    \b
+    Examples:
+      aisrv boards
+      aisrv boards camera
+      aisrv boards XCORE-AI-EXPLORER.xn
+      aisrv boards my-board.toml --json
+    """
+    try:
+        found = dict(BOARDS) if board is None else {board: find_board(board)}
+    except BoardError as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        values = {name: board_values(each) for name, each in found.items()}
+        click.echo(json.dumps(values if board is None else values[board], default=_json_value, indent=2))
+    elif board is None:
+        _show_list(found)
+    else:
+        from aisrv.board.drawing import draw_board
+
+        description = found[board].description
+        click.echo(f"{board}: {description}\n" if description else f"{board}\n")
+        click.echo(draw_board(found[board]))

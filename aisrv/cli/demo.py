@@ -1,0 +1,155 @@
+"""`aisrv demo`: a device, a network and real handwritten digits, in the terminal.
+
+The device runs in a process of its own; the host library talks to it over USB/IP, as any host would.
+"""
+
+import json
+import random
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import click
+
+from aisrv import digits
+from aisrv.model import Model
+from aisrv.protocol.commands import TICKS_PER_SECOND
+from host_tools.client import AiServer
+from host_tools.errors import HostError
+
+SHADES: Final = " ░▒▓█"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """One image through the device."""
+
+    index: int
+    """Place among the shipped test images."""
+    label: int
+    digit: int
+    """What the network says."""
+    scores: tuple[int, ...]
+    """Output tensor, int8, per digit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What the demo saw."""
+
+    verdicts: tuple[Verdict, ...]
+    operators: tuple[str, ...]
+    ticks: tuple[int, ...]
+    """The device's own estimate for each operator of the last inference, in 10 ns."""
+    host_seconds: float
+    """Wall time of one write, inference and read, mean over all images."""
+
+    @property
+    def right(self) -> int:
+        """Images classified as labelled."""
+        return sum(verdict.digit == verdict.label for verdict in self.verdicts)
+
+
+def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict], None]) -> Result:
+    """Load the digits network into a device and classify test images by index; raises HostError."""
+    images = digits.test_images()
+    model = digits.model_bytes()
+    with AiServer.open(device) as server:
+        server.load_model(model)
+        seconds = 0.0
+        verdicts = []
+        for index in indices:
+            started = time.perf_counter()
+            output = server.run(images[index].image)
+            seconds += time.perf_counter() - started
+            scores = memoryview(output).cast("b").tolist()
+            verdict = Verdict(index, images[index].label, scores.index(max(scores)), tuple(scores))
+            verdicts.append(verdict)
+            seen(verdict)
+        names = tuple(operator.name for operator in Model.from_bytes(model).operators)
+        return Result(tuple(verdicts), names, server.timings(), seconds / max(1, len(indices)))
+
+
+def _picture(image: bytes) -> Iterator[str]:
+    pixels = digits.pixels_of(image)
+    for row in range(0, len(pixels), digits.IMAGE_SIDE):
+        yield "".join(
+            SHADES[pixel * (len(SHADES) - 1) // digits.INK] * 2
+            for pixel in pixels[row : row + digits.IMAGE_SIDE]
+        )
+
+
+def _scores(verdict: Verdict) -> Iterator[str]:
+    for digit, score in enumerate(verdict.scores):
+        bar = "█" * round((score + 128) / 255 * 24)
+        style = "bold green" if digit == verdict.digit else "dim"
+        yield f"[{style}]{digit} {bar or '·'}[/]"
+
+
+def _show_verdict(console: Any, verdict: Verdict) -> None:  # noqa: ANN401 - rich is imported when used
+    from rich.columns import Columns
+    from rich.panel import Panel
+
+    image = "\n".join(_picture(digits.test_images()[verdict.index].image))
+    mark = "[green]right[/]" if verdict.digit == verdict.label else f"[red]it is a {verdict.label}[/]"
+    console.print(
+        Columns(
+            [
+                Panel(image, title=f"image {verdict.index}", expand=False),
+                Panel("\n".join(_scores(verdict)), title=f"a {verdict.digit}, {mark}", width=34),
+            ]
+        )
+    )
+
+
+def _show_summary(result: Result) -> None:
+    from host_tools.commands.report import show_timings
+
+    click.echo("Timings of one inference, as the device reports them:")
+    show_timings(result.ticks, result.operators)
+    device = sum(result.ticks) / TICKS_PER_SECOND * 1e6
+    click.echo(f"{result.right} of {len(result.verdicts)} right.")
+    click.echo(
+        f"On the device one inference takes about {device:.0f} µs, an estimate of the modelled hardware. "
+        f"Here a write,\nan inference and a read took {result.host_seconds * 1e6:.0f} µs over USB/IP."
+    )
+
+
+@click.command()
+@click.option("--count", type=click.IntRange(1), default=4, show_default=True, help="Images to show.")
+@click.option("--all", "all_images", is_flag=True, help="Classify all test images, and show only the sums.")
+@click.option("--seed", type=int, default=1, show_default=True, help="Choice of the images.")
+@click.option("--device", default="virtual", show_default=True, help="Device, as aisrv-host names it.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool) -> None:
+    """Classify real handwritten digits on a virtual device.
+
+    Starts a device in a process of its own, loads a small network over USB/IP, shows each picture with what
+    the network makes of it, and the device's timings.
+
+    \b
+    Examples:
+      aisrv demo
+      aisrv demo --count 10 --seed 7
+      aisrv demo --all --json
+      aisrv demo --device usb          the same on real hardware
+    """
+    from rich.console import Console
+
+    available = range(len(digits.test_images()))
+    chosen = available if all_images else random.Random(seed).sample(available, min(count, len(available)))  # noqa: S311
+    console = Console()
+
+    def show(verdict: Verdict) -> None:
+        if not (all_images or as_json):
+            _show_verdict(console, verdict)
+
+    try:
+        result = classify_digits(device, list(chosen), show)
+    except HostError as error:
+        raise click.ClickException(str(error)) from None
+    if as_json:
+        click.echo(json.dumps({**asdict(result), "right": result.right}))
+    else:
+        _show_summary(result)

@@ -1,0 +1,79 @@
+"""The `aisrv` command: run a virtual device, show it at work, run a program against it.
+
+Each subcommand is a library function in `aisrv.cli` with a thin command in front, loaded when it is
+used: `aisrv --help` imports neither Trio nor an interpreter.
+
+Exit codes: 0 done; 1 the device could not be built or started, or a model was refused; 2 wrong usage; and for
+`aisrv exec` those of the program, as a shell gives them.
+"""
+
+import importlib
+from typing import Final
+
+import click
+
+from aisrv import __version__
+
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "attach": (
+        "aisrv.cli.attach:attach",
+        "Run a virtual device and plug it into this machine's kernel.",
+    ),
+    "boards": ("aisrv.cli.boards:boards", "List the boards that there are, or draw one."),
+    "demo": ("aisrv.cli.demo:demo", "Classify handwritten digits on a virtual device."),
+    "diff-engines": (
+        "aisrv.cli.diff_engines:diff_engines",
+        "Compare two engines, tensor by tensor.",
+    ),
+    "exec": (
+        "aisrv.cli.exec:exec_",
+        "Run a program that finds a virtual device where it looks for USB.",
+    ),
+    "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
+    "profile": ("aisrv.cli.profile:profile", "Tell what models would take on the device."),
+    "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
+}
+"""Where each subcommand is, and its line in the help."""
+
+
+class _LazyGroup(click.Group):
+    """Loads a subcommand's module when the subcommand is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table."""
+        _ = ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a subcommand, or None for a name that is not in the table."""
+        _ = ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands without loading them."""
+        _ = ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="aisrv")
+def main() -> None:
+    """Run a virtual XMOS XCORE AI server: it behaves on every wire like the real device, without the chip.
+
+    \b
+    Examples:
+      aisrv demo                          see a network run on handwritten digits
+      aisrv run                           serve a device at usbip:127.0.0.1:3240
+      aisrv run --model net.tflite        with a model loaded already
+      aisrv exec -- python tool.py        run a pyusb program against a device of its own
+      aisrv profile net.tflite            what a model would take on the device
+      aisrv boards camera                 what is on a board, as a drawing
+      sudo aisrv attach                   plug a device into this machine's kernel
+
+    The host tool `aisrv-host` talks to the device; see `aisrv-host --help`.
+    """

@@ -1,0 +1,93 @@
+"""`aisrv plan`: where the tensors of a model lie in the arena, as text, JSON, SVG or PNG."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from aisrv.model import Model
+    from aisrv.model.arena_plan import ArenaPlan
+
+
+def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
+    """Plan a model file for a backend by name; KernelError, ModelFileError, OSError."""
+    from aisrv.kernels.backends.registry import find_backend
+    from aisrv.kernels.graph.plan import plan_graph
+    from aisrv.model import Model
+
+    model = Model.from_bytes(path.read_bytes())
+    return model, plan_graph(model, find_backend(backend))
+
+
+def plan_json(model: "Model", plan: "ArenaPlan") -> str:
+    """A plan as JSON: sizes and offsets in bytes, steps as in Allocation."""
+    from aisrv.kernels.graph.plan import summarise
+
+    summary = summarise(plan)
+    buffers = [
+        {
+            **asdict(each),
+            "tensor": each.tensor if each.tensor < len(model.tensors) else None,
+            "name": model.tensors[each.tensor].name if each.tensor < len(model.tensors) else "scratch",
+        }
+        for each in plan.allocations
+    ]
+    return json.dumps(
+        {
+            "head": summary.head,
+            "lower_bound": summary.lower_bound,
+            "fullest_step": summary.fullest_step,
+            "fullest": [each.tensor for each in summary.fullest],
+            "highest": [each.tensor for each in summary.highest],
+            "operators": [operator.name for operator in model.operators],
+            "buffers": buffers,
+        },
+        indent=2,
+    )
+
+
+@click.command()
+@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--kernels", default="numpy", show_default=True, help="Backend whose scratch is planned.")
+@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw into this SVG file.")
+@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Draw into this PNG file.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json: bool) -> None:
+    """Draw where the tensors of MODEL lie in the arena: operators to the right, offsets upwards.
+
+    It is TensorFlow Lite Micro's own plan, to the byte. The lower bound is what is alive in the fullest step.
+
+    \b
+    Examples:
+      aisrv plan person.tflite
+      aisrv plan person.tflite --svg plan.svg
+      aisrv plan person.tflite --json
+    """
+    from aisrv.kernels.errors import KernelError
+    from aisrv.model import ModelFileError
+
+    try:
+        loaded, planned = plan_file(model, kernels)
+        _draw(loaded, planned, svg, png)
+    except (KernelError, ModelFileError, OSError) as error:
+        raise click.ClickException(f"{model}: {error}") from None
+    except ModuleNotFoundError as error:
+        raise click.ClickException(f'{error.name} is not installed: pip install "aisrv[images]"') from None
+    if as_json:
+        click.echo(plan_json(loaded, planned))
+    elif svg is None and png is None:
+        from aisrv.analysis.plan_text import to_text
+
+        click.echo(to_text(loaded, planned), nl=False)
+
+
+def _draw(model: "Model", planned: "ArenaPlan", svg: Path | None, png: Path | None) -> None:
+    from aisrv.analysis.arena_drawing import picture, to_svg, write_png
+
+    if svg is not None:
+        svg.write_text(to_svg(picture(model, planned)), encoding="utf-8")
+    if png is not None:
+        write_png(picture(model, planned), png)

@@ -1,0 +1,164 @@
+"""`aisrv profile`: what models would take on the device, as tables, JSON, CSV or an HTML report."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from aisrv.cli.options.board import Size
+
+if TYPE_CHECKING:
+    from aisrv.analysis.profile import ModelProfile, Settings, Suite
+
+MAX_MODEL_BYTES = 256 * 1024 * 1024
+
+
+class _Positive(click.FloatRange):
+    """A number above 0; the range alone lets pass what is no number."""
+
+    def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Read the number."""
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value!r} is no number", param, ctx)
+        return number
+
+
+_POSITIVE = _Positive(0, 1e6, min_open=True)
+
+
+def _suite(models: tuple[Path, ...], file: Path | None) -> "Suite":
+    """Models of the command line, else of the file, on the configurations of the file, if there is one."""
+    from aisrv.analysis.profile import Configuration, Suite, SuiteModel, load_suite
+
+    suite = Suite((), (Configuration(),)) if file is None else load_suite(file)
+    if models:
+        suite = replace(suite, models=tuple(SuiteModel(model, model.name) for model in models))
+    if not suite.models:
+        raise click.UsageError("no models: name them, or list them in the file of --config")
+    return suite
+
+
+def profile_suite(suite: "Suite", settings: "Settings", runs: int | None) -> "list[ModelProfile]":
+    """Profile all models of a suite on all its configurations, changed by settings; ProfileError."""
+    from aisrv.analysis.profile import measure_host, profile_model
+
+    profiles = []
+    for model in suite.models:
+        data = _read(model.path)
+        host = None
+        for configuration in suite.configurations:
+            changed = settings.over(configuration, configuration.name)
+            profiled = profile_model(data, changed, name=model.name)
+            if runs is not None and host is None:
+                host = measure_host(data, runs, name=profiled.name)
+            profiles.append(replace(profiled, host=host))
+    return profiles
+
+
+def _read(path: Path) -> bytes:
+    from aisrv.analysis.profile import ProfileError
+
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_MODEL_BYTES + 1)
+    except OSError as error:
+        raise ProfileError(f"{path}: {error.strerror}") from None
+    if len(data) > MAX_MODEL_BYTES:
+        raise ProfileError(f"{path}: more than {MAX_MODEL_BYTES:,} bytes are no model for the device")
+    return data
+
+
+@click.command()
+@click.argument("models", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--config",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="YAML file of models and configurations; options of the command line count more.",
+)
+@click.option("--threads", type=click.IntRange(1, 5), help="Threads of an inference. [default: 1]")
+@click.option(
+    "--clock",
+    type=_POSITIVE,
+    help="Core clock in MHz. [default: 600]",
+)
+@click.option(
+    "--kernels",
+    type=click.Choice(["optimised", "reference"]),
+    help="Who computes operators that XMOS's converter did not replace. [default: optimised]",
+)
+@click.option(
+    "--flash-rate",
+    type=_POSITIVE,
+    help="Rate of the flash in MB/s; fast flash has 50. [default: 12.5]",
+)
+@click.option("--arena", type=Size(), help="Tensor arena of the engine. [default: 448K]")
+@click.option("--external", type=Size(), help="External memory of the engine. [default: 16M]")
+@click.option("--run", "runs", type=click.IntRange(1, 100_000), help="Run each model so often on this host.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one row for each operator.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    help="Write a report with charts to this file.",
+)
+def profile(
+    models: tuple[Path, ...],
+    config: Path | None,
+    threads: int | None,
+    clock: float | None,
+    kernels: str | None,
+    flash_rate: float | None,
+    arena: int | None,
+    external: int | None,
+    runs: int | None,
+    as_json: bool,
+    as_csv: bool,
+    html: Path | None,
+) -> None:
+    """Tell what models would take on the device: time by operator, memory, and what threads and clock change.
+
+    One model is shown in all details, several beside each other. Times are computed, from published runs of
+    XMOS's kernels; what is only an estimate says so.
+
+    \b
+    Examples:
+      aisrv profile person.tflite
+      aisrv profile person.tflite --threads 5 --clock 800
+      aisrv profile before.tflite after.tflite
+      aisrv profile person.tflite --kernels reference --run 20
+      aisrv profile --config suite.yaml --html report.html
+      aisrv profile person.tflite --csv > operators.csv
+    """
+    from aisrv.analysis.profile import ProfileError, Settings
+
+    if as_json and as_csv:
+        raise click.UsageError("--json and --csv exclude each other")
+    settings = Settings(threads, clock, kernels, flash_rate, arena, external)
+    try:
+        profiles = profile_suite(_suite(models, config), settings, runs)
+    except ProfileError as error:
+        raise click.ClickException(str(error)) from None
+    if html is not None:
+        _write_html(html, profiles)
+    if as_json or as_csv:
+        from aisrv.analysis.profile.export import to_csv, to_json
+
+        click.echo(to_json(profiles) if as_json else to_csv(profiles), nl=as_json)
+    elif html is None:
+        from rich.console import Console
+
+        from aisrv.analysis.profile.terminal import show
+
+        show(Console(), profiles)
+
+
+def _write_html(path: Path, profiles: "list[ModelProfile]") -> None:
+    from aisrv.analysis.profile.html_report import to_html
+
+    try:
+        path.write_text(to_html(profiles), encoding="utf-8")
+    except OSError as error:
+        raise click.ClickException(f"{path}: {error.strerror}") from None

@@ -1,0 +1,1 @@
+"""The composition root: a running device, built from a board."""

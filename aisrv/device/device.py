@@ -1,0 +1,118 @@
+"""The composition root: runs a device, built from a board, for as long as somebody needs it."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, closing
+from typing import Final
+
+import trio
+
+from aisrv.board import Board, FlashSpec
+from aisrv.device.wiring import Wired, Wiring
+from aisrv.inference.engine import Runners
+from aisrv.inference.process.isolation import isolated
+from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.engine_channel import set_command
+from aisrv.sensors.image.frame import Source
+from aisrv.xcore.node import Node, open_node
+from flash_server.chip.storage import FileStorage, MemoryStorage, Storage
+from flash_server.client.cache import WindowError
+from flash_server.client.xip import XipWindow, open_window
+from flash_server.image.headers import Part
+
+
+class ModelRefused(Exception):
+    """A model that the device's own program set, and an engine refused; the text is its debug log."""
+
+
+class Device:
+    """A running device: its node and engines, its buses, and a channel of its own to each engine."""
+
+    def __init__(self, board: Board, node: Node, wired: Wired) -> None:
+        self.board: Final = board
+        self.node: Final = node
+        self.engines: Final = tuple(wired.engines)
+        self.usb: Final = wired.usb
+        self.spi: Final = wired.spi
+        """The master's side of the SPI port; None where the board has none."""
+        self.flashes: Final = tuple(wired.flashes)
+        """The flash chips, as a programmer on their pins sees them."""
+        self.local: Final = tuple(wired.local)
+        """Channel ends for an embedding program, a client of each engine by number."""
+        self.loaders: Final = tuple(wired.loaders)
+        """For each flash chip a channel to its server that may write, for an embedding program."""
+        self._windows = tuple(wired.windows)
+
+    async def open_window(self, engine: int = 0, part: Part = Part.XIP) -> XipWindow:
+        """Open a window on the XIP or the operators segment of an engine's flash image.
+
+        One task at a time may use the windows of an engine. Raises WindowError where the board has no flash
+        or the segment is absent, FlashReadError where there is no valid image.
+        """
+        if not self._windows:
+            raise WindowError("the board has no flash: there is nothing to open a window on")
+        return await open_window(self._windows[engine], part, self.board.engines[engine].cache)
+
+    async def boot(self) -> None:
+        """Load the models that engines have in flash; why one cannot be loaded is in the debug log."""
+        for number, engine in enumerate(self.board.engines):
+            if engine.boot is not None:
+                await set_command(self.local[number], engine.boot)
+
+    async def load_model(
+        self, model: bytes, *, engine: int = 0, command: Command = Command.SET_MODEL_ARENA
+    ) -> None:
+        """Set the model of an engine over its local channel; raises ModelRefused with the reason."""
+        status = await set_command(self.local[engine], command, 0, model)
+        if status is not Status.OKAY:
+            text = bytes(self.engines[engine].log).rstrip(b"\0").decode(errors="replace")
+            raise ModelRefused(f"engine {engine} answered {status!r}: {text.strip()}")
+
+
+@asynccontextmanager
+async def open_device(
+    board: Board | None = None, *, runner: Runners = isolated, source: Source | None = None
+) -> AsyncIterator[Device]:
+    """Run a device for as long as the block lasts.
+
+    Raises StorageError where a chip's file cannot be had, SourceError where the sensor's source cannot.
+    `source` takes the place of the one that the board names for its sensor.
+
+    `runner` says where models execute, by default each in a process of its own. A device on virtual time
+    needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
+    """
+    board = board or Board()
+    device: Device | None = None
+    try:
+        with ExitStack() as files:
+            storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
+            async with open_node(tiles=board.tiles, core_clock_mhz=board.core_clock_mhz) as node:
+                device = Device(board, node, Wiring(board, node, runner).build(storages, source))
+                await device.boot()
+                yield device
+                node.stop()
+    finally:
+        with trio.CancelScope(shield=True):
+            for engine in device.engines if device else ():
+                await engine.inference.unload_model()
+
+
+@asynccontextmanager
+async def open_devices(
+    boards: Sequence[Board], *, runner: Runners = isolated
+) -> AsyncIterator[tuple[Device, ...]]:
+    """Run a device for each board, side by side, for as long as the block lasts."""
+
+    async def run(board: Board, *, task_status: trio.TaskStatus[Device]) -> None:
+        async with open_device(board, runner=runner) as device:
+            task_status.started(device)
+            await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        yield tuple([await nursery.start(run, board) for board in boards])
+        nursery.cancel_scope.cancel()
+
+
+def _storage(flash: FlashSpec) -> Storage:
+    if flash.path is None:
+        return MemoryStorage(flash.part.size)
+    return FileStorage(flash.path, flash.part.size)

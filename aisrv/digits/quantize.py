@@ -1,0 +1,109 @@
+"""The digits network in int8: trained parameters and example images become a `.tflite` model.
+
+The scheme is TensorFlow Lite's (its "8-bit quantization specification"): activations int8 with one scale and
+zero point, weights int8 of -127 to 127 with zero point 0, one scale for each output channel of a convolution
+and one for the fully connected layer, biases int32 with the scale of input times weights.
+"""
+
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
+
+from aisrv.digits import INK, INT8_PAPER, INT8_STEP
+from aisrv.digits.training import CHANNELS, KERNEL, Array, Parameters, forward
+from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+
+RANGE_GRID: Final = 2.0**8
+"""Ranges of activations end at multiples of 1/RANGE_GRID, so that rounding errors do not reach the scales."""
+
+IMAGE: Final = "image"
+FEATURES: Final = "features"
+CLASSES: Final = "classes"
+
+_CONVOLUTION: Final = {
+    "padding": Padding.SAME,
+    "stride_w": 1,
+    "stride_h": 1,
+    "fused_activation_function": ActivationFunctionType.RELU,
+}
+_POOL_2X2: Final = {
+    "padding": Padding.VALID,
+    "stride_w": 2,
+    "stride_h": 2,
+    "filter_width": 2,
+    "filter_height": 2,
+}
+
+
+def quantise(parameters: Parameters, examples: Array) -> Model:
+    """Build the int8 network; `examples`, images [n, 8, 8, 1] of 0 to 1, set its activations' ranges."""
+    seen = forward(parameters, examples)
+    first, second, third = CHANNELS
+    image = Quantisation.per_tensor(1 / (INK * INT8_STEP), INT8_PAPER)
+    conv1, conv2, logits = (_activations(values) for values in (seen.conv1, seen.conv2, seen.logits))
+    tensors = (
+        Tensor(IMAGE, (1, 8, 8, first), TensorType.INT8, image),
+        *_convolution("conv1", parameters.conv1, parameters.conv1_bias, image),
+        Tensor("conv1", (1, 8, 8, second), TensorType.INT8, conv1),
+        Tensor("pool1", (1, 4, 4, second), TensorType.INT8, conv1),
+        *_convolution("conv2", parameters.conv2, parameters.conv2_bias, conv1),
+        Tensor("conv2", (1, 4, 4, third), TensorType.INT8, conv2),
+        Tensor(FEATURES, (1, 2, 2, third), TensorType.INT8, conv2),
+        *_fully_connected("dense", parameters.dense, parameters.dense_bias, conv2),
+        Tensor("logits", (1, 10), TensorType.INT8, logits),
+        # TensorFlow Lite fixes the quantisation of a softmax's int8 output.
+        Tensor(CLASSES, (1, 10), TensorType.INT8, Quantisation.per_tensor(1 / 256, -128)),
+    )
+    operators = (
+        Operator(BuiltinOperator.CONV_2D, (IMAGE, "conv1_weights", "conv1_bias"), ("conv1",), _CONVOLUTION),
+        Operator(BuiltinOperator.MAX_POOL_2D, ("conv1",), ("pool1",), _POOL_2X2),
+        Operator(BuiltinOperator.CONV_2D, ("pool1", "conv2_weights", "conv2_bias"), ("conv2",), _CONVOLUTION),
+        Operator(BuiltinOperator.MAX_POOL_2D, ("conv2",), (FEATURES,), _POOL_2X2),
+        Operator(BuiltinOperator.FULLY_CONNECTED, (FEATURES, "dense_weights", "dense_bias"), ("logits",)),
+        Operator(BuiltinOperator.SOFTMAX, ("logits",), (CLASSES,), {"beta": 1.0}),
+    )
+    return Model(tensors, operators, (IMAGE,), (CLASSES,), "digits: handwritten digits, 8x8, int8")
+
+
+def with_features(model: Model) -> Model:
+    """The same network with the pooled features as its second output."""
+    return replace(model, outputs=(CLASSES, FEATURES))
+
+
+def _activations(values: Array) -> Quantisation:
+    """Spread int8's 256 values over the range of the values, which always includes 0."""
+    low = min(0.0, np.floor(values.min() * RANGE_GRID) / RANGE_GRID)
+    high = max(0.0, np.ceil(values.max() * RANGE_GRID) / RANGE_GRID)
+    scale = float(np.float32((high - low) / 255))
+    return Quantisation.per_tensor(scale, round(-128 - low / scale))
+
+
+def _convolution(name: str, weights: Array, bias: Array, of_input: Quantisation) -> tuple[Tensor, Tensor]:
+    kernels = weights.T.reshape(len(bias), KERNEL, KERNEL, -1)
+    return _constants(name, kernels, _scales(weights), bias, of_input)
+
+
+def _fully_connected(name: str, weights: Array, bias: Array, of_input: Quantisation) -> tuple[Tensor, Tensor]:
+    return _constants(name, weights.T, _scales(weights).max(keepdims=True), bias, of_input)
+
+
+def _scales(weights: Array) -> Array:
+    """For each column, what makes its largest weight 127, as float32 has it."""
+    largest = np.abs(weights).max(axis=0)
+    return np.asarray(np.maximum(largest, 2.0**-12) / 127, np.float32).astype(np.float64)
+
+
+def _constants(
+    name: str, weights: Array, scales: Array, bias: Array, of_input: Quantisation
+) -> tuple[Tensor, Tensor]:
+    """Make a layer's weights, output channels first, and biases; scales: one, or one for each channel."""
+    columns = scales.reshape(-1, *(1,) * (weights.ndim - 1))
+    integers = np.round(weights / columns).astype(np.int8)
+    bias_scales = scales * np.float64(np.float32(of_input.scales[0]))
+    bias_integers = np.round(bias / bias_scales).astype(np.int32)
+    return (
+        Tensor.constant(f"{name}_weights", integers, Quantisation.per_channel(scales, axis=0)),
+        Tensor.constant(f"{name}_bias", bias_integers, Quantisation.per_channel(bias_scales, axis=0)),
+    )

@@ -1,0 +1,1 @@
+"""The command interpreter: the engine task, its commands and what they act on."""

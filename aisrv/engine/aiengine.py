@@ -1,0 +1,127 @@
+"""The AI engine: a task that interprets commands from the channel ends of its clients.
+
+A client's command is answered whole before another client's is taken. Whatever a client sends is
+answered: failures with a status word and a line in the debug log. While it streams, the engine waits for the
+next frame as it waits for clients, so that their commands are answered between frames.
+
+Sources: the design document, section AI Engine; "XCORE AI server: numbers and wire behaviour", sections
+Commands and Channel to an AI engine.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from aisrv.engine.acquisition import take_frame
+from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHandler, infer
+from aisrv.engine.state import AIEngine, CommandFailed, command_name
+from aisrv.inference.errors import InferenceError
+from aisrv.protocol.commands import AcquireMode, Command, Status, is_set
+from aisrv.xcore.array import ArrayAbandoned, receive_array_steps, send_array_steps
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_steps, chan_out_steps
+from aisrv.xcore.node import Node
+from aisrv.xcore.select import Case, Event, Selection
+from aisrv.xcore.tokens import WORD_BYTES, Control
+from aisrv.xcore.verb import Steps
+
+
+async def aiengine(
+    node: Node,
+    engine: AIEngine,
+    clients: Sequence[ChanEnd],
+    set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
+) -> None:
+    """Serve the clients' commands for ever, one at a time; `set_handlers` are the SET commands it knows."""
+    await engine.power_up()
+    sensor = engine.sensor
+    frames = [] if sensor is None else [Case(sensor.frames, lambda: engine.streams)]
+    some_client = Selection(node, *clients)
+    client_or_frame = Selection(node, *clients, *frames)
+    while True:
+        chosen: Event | None = await client_or_frame.wait()
+        if sensor is not None and chosen is sensor.frames:
+            await serve_frame(engine)
+            chosen = await some_client.wait_or_default()  # nobody waits for frame after frame
+        if isinstance(chosen, ChanEnd):
+            await serve_command(engine, chosen, set_handlers)
+
+
+async def serve_frame(engine: AIEngine) -> None:
+    """Infer on the frame of a stream that has come.
+
+    Without a frame, or a place for one, the stream ends. An inference that fails does not end it, since
+    nobody may be there to start it again, and the next frame may well succeed.
+    """
+    try:
+        await take_frame(engine)
+    except CommandFailed as failure:
+        engine.acquire_mode = AcquireMode.SINGLE
+        engine.record(
+            Command.START_ACQUIRE_STREAM, CommandFailed(failure.status, f"{failure}; the stream ends")
+        )
+        return
+    try:
+        await infer(engine)
+    except CommandFailed as failure:
+        engine.record(Command.START_ACQUIRE_STREAM, failure)
+    except InferenceError as error:
+        engine.record(Command.START_ACQUIRE_STREAM, CommandFailed.of(error))
+    else:
+        await engine.output_changed()
+
+
+async def serve_command(engine: AIEngine, c: ChanEnd, set_handlers: Mapping[int, SetHandler]) -> None:
+    """Take one command from a client and answer it."""
+    command, tensor = await c.perform("command", _command_steps(c))
+    if is_set(command):
+        handler = set_handlers.get(command, UNKNOWN_SET)
+        await _serve_set(engine, c, command, tensor, handler)
+    else:
+        await _serve_get(engine, c, command, tensor)
+
+
+async def _serve_get(engine: AIEngine, c: ChanEnd, command: int, tensor: int) -> None:
+    handler = GET_HANDLERS.get(command)
+    try:
+        if handler is None:
+            raise CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")
+        data = await handler(engine, tensor)
+    except CommandFailed as failure:
+        await c.perform("status", _status_steps(c, engine.record(command, failure)))
+    else:
+        await c.perform("answer", _answer_steps(c, data))
+
+
+async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, handler: SetHandler) -> None:
+    try:
+        array = await c.perform("data", receive_array_steps(c, handler.limit(engine)))
+    except ArrayAbandoned:
+        engine.log.write(f"{command_name(command)}: the host gave up in the middle of the data")
+        return
+    status = Status.OKAY
+    try:
+        await handler.run(engine, tensor, array)
+    except CommandFailed as failure:
+        status = engine.record(command, failure)
+    except InferenceError as error:
+        status = engine.record(command, CommandFailed.of(error))
+    await c.perform("status", _set_status_steps(c, status))
+
+
+def _command_steps(c: ChanEnd) -> Steps[tuple[int, int]]:
+    command = yield from chan_in_steps(c, WORD_BYTES)
+    tensor = yield from chan_in_steps(c, WORD_BYTES)
+    return int.from_bytes(command, "big"), int.from_bytes(tensor, "big")
+
+
+def _status_steps(c: ChanEnd, status: Status) -> Steps[None]:
+    yield from chan_out_steps(c, status.to_bytes(WORD_BYTES, "big"))
+
+
+def _answer_steps(c: ChanEnd, data: bytes | memoryview) -> Steps[None]:
+    yield from _status_steps(c, Status.OKAY)
+    yield from send_array_steps(c, data)
+
+
+def _set_status_steps(c: ChanEnd, status: Status) -> Steps[None]:
+    yield from c.output(status.to_bytes(WORD_BYTES, "big"))
+    yield from c.output(Control.END)

@@ -1,0 +1,153 @@
+"""The state of an AI engine, and how its commands fail."""
+
+from collections import deque
+from typing import Final, Self
+
+from aisrv.engine.debug_log import DebugLog
+from aisrv.engine.gpio import Gpio
+from aisrv.inference.engine import InferenceEngine
+from aisrv.inference.errors import InferenceError, ModelError
+from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Command, Spec, Status
+from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
+from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.tokens import Control
+from flash_server.client.flash_channel import FlashChannel
+
+
+class CommandFailed(Exception):
+    """A command that ends with a status other than OKAY; the reason goes to the debug log."""
+
+    def __init__(self, status: Status, reason: str) -> None:
+        super().__init__(reason)
+        self.status = status
+
+    @classmethod
+    def of(cls, error: InferenceError) -> Self:
+        """Make the failure of a command of one of the inference engine."""
+        is_model = isinstance(error, ModelError)
+        return cls(Status.ERROR_MODEL_ERR if is_model else Status.ERROR_INFER_ERR, str(error))
+
+
+def command_name(command: int) -> str:
+    """Name a command code, known or not, for the debug log."""
+    return Command(command).name if command in list(Command) else f"command 0x{command:02x}"
+
+
+class Watcher:
+    """A client that wants to know what has changed; `c` is a channel end just for that."""
+
+    def __init__(self, c: ChanEnd) -> None:
+        self._c = c
+        self._unanswered: deque[int] = deque()
+
+    async def tell(self, news: int) -> None:
+        """Send a token unless the same is on its way: never more than one of each, so it cannot block."""
+        while self._unanswered and self._c.ready:
+            await self._c.chkct(Control.ACK)
+            self._unanswered.popleft()
+        if news not in self._unanswered:
+            self._unanswered.append(news)
+            await self._c.outct(news)
+
+
+class AIEngine:
+    """State of one engine: its inference engine, GPIO, sensor, debug log, and the errors not yet read."""
+
+    def __init__(
+        self,
+        inference: InferenceEngine,
+        log: DebugLog,
+        *,
+        hardware: Spec,
+        chain: ChanEnd | None = None,
+        flash: FlashChannel | None = None,
+        sensor: AcquireChannel | None = None,
+    ) -> None:
+        self.inference: Final = inference
+        self.log: Final = log
+        self.gpio: Final = Gpio()
+        self.hardware: Final = hardware
+        """The spec words that no model changes."""
+        self.chain: Final = chain
+        """Channel end to the next engine, which gets every output as its input."""
+        self.flash: Final = flash
+        """The flash server that has its image."""
+        self.sensor: Final = sensor
+        """The acquire task."""
+        self.frames: FrameFormat | None = None
+        """What the sensor's frames look like; None without a sensor."""
+        self.acquire_mode = AcquireMode.SINGLE
+        self.watchers: Final[list[Watcher]] = []
+        self.boot_report = b""
+        """What the device booted, as GET_BOOT answers it."""
+        self.errors = Status.OKAY
+        """Error bits of failed commands since GET_STATUS last read them."""
+        self.inferences = 0
+        """Successful inferences since the device started."""
+
+    async def power_up(self) -> None:
+        """Do what an engine does before it takes commands: ask what was booted, and what the sensor gives."""
+        if self.flash is not None:
+            self.boot_report = bytes(await self.flash.read_boot_report())
+        if self.sensor is not None:
+            self.frames = await self.sensor.describe()
+
+    @property
+    def streams(self) -> bool:
+        """Whether it acquires and infers by itself."""
+        return self.acquire_mode is AcquireMode.STREAM
+
+    async def model_changed(self) -> None:
+        """Tell the watchers."""
+        for watcher in self.watchers:
+            await watcher.tell(MODEL_CHANGED)
+
+    async def output_changed(self) -> None:
+        """Tell the watchers, who cannot know of the inferences of a stream."""
+        for watcher in self.watchers:
+            await watcher.tell(OUTPUT_CHANGED)
+
+    def record(self, command: int, failure: CommandFailed) -> Status:
+        """Keep a failure for GET_STATUS and the debug log; returns its status."""
+        self.errors |= failure.status & STATUS_ERRORS
+        self.log.write(f"{command_name(command)}: {failure}")
+        return failure.status
+
+    def spec(self) -> Spec:
+        """Describe the hardware, and the model if there is one."""
+        inference, hardware = self.inference, self.hardware
+        return Spec(
+            hardware.server_kind,
+            hardware.tiles,
+            hardware.internal_kib,
+            hardware.flash_kib,
+            hardware.external_kib,
+            sum(len(inference.input(i)) for i in range(inference.input_count)),
+            sum(len(inference.output(i)) for i in range(inference.output_count)),
+            len(inference.timings),
+        )
+
+    def require_model(self) -> None:
+        """Fail with ERROR_NO_MODEL unless a model is loaded."""
+        if not self.inference.is_ready:
+            raise CommandFailed(Status.ERROR_NO_MODEL, "no model is loaded")
+
+    def input_tensor(self, number: int) -> memoryview:
+        """Return an input tensor by number; one that the model does not have fails with ERROR_BAD_CMD."""
+        self.require_model()
+        _check_number("input", number, self.inference.input_count)
+        return self.inference.input(number)
+
+    def output_tensor(self, number: int) -> memoryview:
+        """Return an output tensor by number; one that the model does not have fails with ERROR_BAD_CMD."""
+        self.require_model()
+        _check_number("output", number, self.inference.output_count)
+        return self.inference.output(number)
+
+
+def _check_number(kind: str, number: int, count: int) -> None:
+    if number >= count:
+        raise CommandFailed(
+            Status.ERROR_BAD_CMD, f"the model has {count} {kind} tensors, there is no {number}"
+        )

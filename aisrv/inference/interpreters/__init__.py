@@ -1,0 +1,1 @@
+"""The interpreters behind the inference engine, one module each."""

@@ -1,0 +1,72 @@
+"""The engine of our own kernels as an interpreter: kind `kernels`, or `kernels:NAME` for a backend by name.
+
+`kernels:NAME:FOLDER` also writes every tensor of every run into a folder. The arena is TFLM's to the byte:
+like on a device, a run overwrites its inputs where the plan reuses their memory ("Inference engines", section
+Bindings).
+"""
+
+from pathlib import Path
+from typing import Final
+
+from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.interpreter import TensorLayout
+from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.errors import KernelError
+from aisrv.kernels.graph.errors import ArenaTooSmall
+from aisrv.kernels.graph.graph import Graph
+from aisrv.kernels.graph.load import load_graph
+
+DEFAULT_BACKEND: Final = "numpy"
+
+
+class KernelsInterpreter:
+    """One model as a graph of kernels. Whatever the model, its errors are ModelError and InvokeError."""
+
+    def __init__(self, choice: str = "") -> None:
+        """Make one that is not loaded; `choice` is "NAME" or "NAME:FOLDER" of the kind."""
+        name, _, folder = choice.partition(":")
+        self._backend_name = name or DEFAULT_BACKEND
+        self._folder = folder
+        self._graph: Graph | None = None
+
+    def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
+        """Load a model file and prepare its kernels; ModelError for one that this engine cannot run."""
+        try:
+            graph = load_graph(model, find_backend(self._backend_name), arena_bytes=arena_bytes)
+        except ArenaTooSmall as error:
+            raise ModelError(str(error), LoadResult.TENSORS_DO_NOT_FIT) from error
+        except KernelError as error:
+            raise ModelError(str(error)) from error
+        if self._folder:
+            from aisrv.kernels.graph.observers import TensorFiles, observed
+
+            try:
+                graph = observed(graph, TensorFiles(Path(self._folder)))
+            except OSError as error:
+                raise ModelError(f"the folder for tensors: {error}") from error
+        self._graph = graph
+        return TensorLayout(tuple(map(len, graph.inputs)), tuple(map(len, graph.outputs)))
+
+    def set_input(self, number: int, data: memoryview) -> None:
+        """Copy the bytes of one input in."""
+        self._loaded().inputs[number][:] = data.cast("b")
+
+    def invoke(self) -> None:
+        """Run the model once; InvokeError where a backend's kernel fails."""
+        try:
+            self._loaded().invoke()
+        except (KernelError, OSError) as error:
+            raise InvokeError(str(error)) from error
+
+    def get_input(self, number: int, into: memoryview) -> None:
+        """Copy out what the run left of one input."""
+        into[:] = self._loaded().inputs[number].cast("B")
+
+    def get_output(self, number: int, into: memoryview) -> None:
+        """Copy the bytes of one output out."""
+        into[:] = self._loaded().outputs[number].cast("B")
+
+    def _loaded(self) -> Graph:
+        if self._graph is None:
+            raise InvokeError("no model is loaded")
+        return self._graph

@@ -1,0 +1,113 @@
+"""Parameters that a model of XMOS's converter keeps in flash: which operators load them, in which order.
+
+`xcore-opt --xcore-weights-file` moves weights out of the model. In their place stand operators without
+inputs, whose outputs the device's flash server fills at each run. Options of `XC_ld_weights`: `a` is the
+address of the first byte, `s` the sizes of the outputs, which lie one after the other, `t` the kind of load;
+older ones, and `XC_ld_flash` before them, call them `addr` and `sizes`. Source: "Inference engines", section
+Bindings.
+"""
+
+import enum
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, Self
+
+from aisrv.inference.errors import ModelError
+from aisrv.inference.flexbuffer import FlexbufferError, OptionsMap
+from aisrv.model import Model, Operator
+
+LOADS: Final = frozenset({"XC_ld_weights", "XC_ld_flash"})
+"""Operators that load parameters."""
+MAX_OUTPUTS: Final = 10
+"""Tensors that XMOS's kernel fills in one load; it does not check."""
+MAX_EXTENT: Final = 0xFFFF * 1024
+"""Bytes of the largest flash that the spec words can describe."""
+
+
+class LoadKind(enum.IntEnum):
+    """Where a load finds its parameters, and whether it waits for them."""
+
+    FLASH = 0
+    EXTERNAL_MEMORY = 1
+    FLASH_MEANWHILE = 2
+    """From flash while other operators run."""
+
+
+_REFUSED: Final = {
+    LoadKind.EXTERNAL_MEMORY: "from external memory, where nothing puts them: convert the model without "
+    "--xcore-weights-in-external-memory",
+    LoadKind.FLASH_MEANWHILE: "while other operators run, which XMOS's library gets wrong on a host: convert "
+    "the model without --xcore-async-load-weights",
+}
+
+
+class ParameterSource(Protocol):
+    """The flash that parameters are in."""
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Read `size` bytes of the parameters; InvokeError with the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterLoad:
+    """What one operator loads: `size` bytes of the parameters from `address`, for all its outputs."""
+
+    operator: int
+    address: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterTraffic:
+    """What a run read of the flash: the number of requests, and their bytes."""
+
+    requests: int = 0
+    nbytes: int = 0
+
+    @classmethod
+    def of(cls, loads: Sequence[ParameterLoad]) -> Self:
+        """Count what a run with these loads reads."""
+        return cls(len(loads), sum(load.size for load in loads))
+
+
+def parameter_loads(model: Model) -> tuple[ParameterLoad, ...]:
+    """Find the loads of a model in the order in which its operators run; ModelError where one is none."""
+    return tuple(_load(model, operator) for operator in model.operators if operator.name in LOADS)
+
+
+def parameter_bytes(loads: Iterable[ParameterLoad]) -> int:
+    """Count the bytes of parameters up to the last one that is loaded; 0 where none is."""
+    return max((load.address + load.size for load in loads), default=0)
+
+
+async def read_parameters(
+    loads: Iterable[ParameterLoad], source: ParameterSource, memory: memoryview
+) -> None:
+    """Serve the loads of a run, in their order: each byte goes to its own address in `memory`."""
+    for load in loads:
+        memory[load.address : load.address + load.size] = await source.read(load.address, load.size)
+
+
+def _load(model: Model, operator: Operator) -> ParameterLoad:
+    where = f"operator {operator.index} ({operator.name})"
+    try:
+        options = OptionsMap(operator.custom_options)
+        address = options.integer(b"a" if b"a" in options else b"addr")
+        sizes = options.integers(b"s" if b"s" in options else b"sizes", MAX_OUTPUTS)
+        kind = options.integer(b"t") if b"t" in options else LoadKind.FLASH
+    except FlexbufferError as error:
+        raise ModelError(f"{where}: its options cannot be read: {error}") from error
+    if kind in _REFUSED:
+        raise ModelError(f"{where} loads its parameters {_REFUSED[LoadKind(kind)]}")
+    if kind != LoadKind.FLASH:
+        raise ModelError(f"{where} is a load of kind {kind}, which is not known")
+    outputs = tuple(model.tensors[index].nbytes for index in operator.outputs)
+    if sizes != outputs:
+        raise ModelError(f"{where} loads {list(sizes)} bytes, its outputs have {list(outputs)}")
+    if not sum(sizes):
+        raise ModelError(f"{where} loads nothing")
+    if address < 0 or address + sum(sizes) > MAX_EXTENT:
+        raise ModelError(
+            f"{where} loads {sum(sizes)} bytes from {address}: a flash has at most {MAX_EXTENT:,}"
+        )
+    return ParameterLoad(operator.index, address, sum(sizes))

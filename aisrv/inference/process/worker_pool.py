@@ -1,0 +1,77 @@
+"""Processes that wait for a model: a worker that has imported its interpreter loads one in milliseconds.
+
+    with open_spares() as spares:
+        async with open_device(board, runner=spares.isolated):
+            ...
+
+There is one of each kind that was asked for. It is taken when a model is loaded, and the next one starts when
+that model is in place, so as not to compete with it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Final
+
+from aisrv.inference.interpreter import DEFAULT_KIND, interpreter_spec
+from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, LogSink
+from aisrv.inference.process.worker_process import WorkerKind, WorkerProcess
+
+
+class Spares:
+    """The processes that wait, one of a kind; `close` ends them."""
+
+    def __init__(self, limits: Limits | None = None) -> None:
+        """Make an empty set; `limits` hold for all that is loaded."""
+        self._limits: Final = limits or Limits()
+        self._waiting: dict[WorkerKind, WorkerProcess] = {}
+        self._is_open = True
+
+    @property
+    def pids(self) -> list[int]:
+        """Process ids of those that wait."""
+        return [worker.pid for worker in self._waiting.values()]
+
+    def isolated(self, log: LogSink, /, *, kind: str = DEFAULT_KIND) -> IsolatedInterpreter:
+        """Make a runner for `InferenceEngine` whose process is taken from here; ValueError as there."""
+        return IsolatedInterpreter(log, kind, self._limits, self.take)
+
+    def prepare(self, kind: str) -> None:
+        """Start a process of a kind ahead of the first model; ValueError for an unknown kind."""
+        self._refill(WorkerKind(interpreter_spec(kind), self._limits.memory_bytes))
+
+    @contextmanager
+    def take(self, kind: WorkerKind) -> Iterator[WorkerProcess]:
+        """Give away the process of a kind, or a new one where none waits; another starts after the block."""
+        worker = self._waiting.pop(kind, None)
+        if worker is not None and not worker.is_alive:
+            worker.stop()
+            worker = None
+        try:
+            yield worker or WorkerProcess(kind)
+        finally:
+            self._refill(kind)
+
+    def close(self) -> None:
+        """End the processes that wait. Those that were taken are the takers'."""
+        self._is_open = False
+        while self._waiting:
+            _, worker = self._waiting.popitem()
+            worker.stop()
+
+    def _refill(self, kind: WorkerKind) -> None:
+        if self._is_open and kind not in self._waiting:
+            # Without one, as when descriptors are short, the next load starts its own or says why it cannot.
+            with suppress(OSError):
+                self._waiting[kind] = WorkerProcess(kind)
+
+
+@contextmanager
+def open_spares(*kinds: str, limits: Limits | None = None) -> Iterator[Spares]:
+    """Keep spare processes for as long as the block lasts; those of `kinds` start at once."""
+    spares = Spares(limits)
+    try:
+        for kind in kinds:
+            spares.prepare(kind)
+        yield spares
+    finally:
+        spares.close()

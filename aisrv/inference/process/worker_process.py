@@ -1,0 +1,143 @@
+"""The parent's side of a worker process: starting, asking, and stopping one.
+
+What the worker prints goes to a file in memory, which outlives the worker and needs no reader while it runs.
+"""
+
+import fcntl
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import trio
+
+import aisrv
+from aisrv.inference.process.worker import MESSAGE_LIMIT, OUTPUT_LIMIT, LoadRequest, Startup
+
+_BOOT: Final = (
+    "import sys; count = int(sys.argv[1]) + 2; sys.path[:] = sys.argv[count:]; "
+    "from aisrv.inference.process.worker import main; main(sys.argv[2:count])"
+)
+# No variables of Python's and no `site`, which costs 15 ms; unbuffered, so that last words are not lost.
+_FLAGS: Final = ("-I", "-S", "-u", "-c", _BOOT)
+# Interpreters run on one thread; the pool that numpy would start takes time and address space.
+_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+class WorkerKind(NamedTuple):
+    """What tells processes apart that have no model yet: the interpreter, and the address space in bytes."""
+
+    interpreter: str
+    """ "module:class"."""
+    memory_bytes: int
+
+
+class Ending(NamedTuple):
+    """How a process ended, and what it printed that nobody had read."""
+
+    status: int
+    """Exit status; a signal's number is negative."""
+    printed: str
+
+    def __str__(self) -> str:
+        return (
+            f"ended with exit status {self.status}"
+            if self.status >= 0
+            else f"was killed by {_signal(-self.status)}"
+        )
+
+
+class WorkerProcess:
+    """A worker process, the control socket to it, and its output."""
+
+    def __init__(self, kind: WorkerKind) -> None:
+        """Start one, which imports its interpreter at once; OSError."""
+        with ExitStack() as undo:
+            control, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            undo.enter_context(control)
+            control.setblocking(False)
+            self._output = memory_file("output", undo)
+            fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
+            with inherited:
+                startup = Startup(inherited.fileno(), os.getpid(), kind.memory_bytes, kind.interpreter)
+                self._process = subprocess.Popen(
+                    [sys.executable, *_FLAGS, str(len(startup)), *startup.arguments, *_search_path()],
+                    stdin=subprocess.DEVNULL,
+                    stdout=self._output,
+                    stderr=self._output,
+                    pass_fds=(startup.control,),
+                    env=os.environ | _ONE_THREAD,
+                    process_group=0,  # a Ctrl-C on the terminal is not the worker's
+                )
+            self._closing = undo.pop_all()
+        self._control = control
+        self.pid: Final = self._process.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    async def exchange(self, request: bytes | LoadRequest) -> bytes:
+        """Send a request and return the reply: empty where the worker is dead."""
+        try:
+            if isinstance(request, bytes):
+                self._control.send(request)
+            else:
+                request.send(self._control)
+            await trio.lowlevel.wait_readable(self._control)
+            return self._control.recv(MESSAGE_LIMIT)
+        except ConnectionError:
+            return b""
+
+    def take_output(self) -> str:
+        """Return what the worker has printed since the last time."""
+        size = os.lseek(self._output, 0, os.SEEK_END)
+        if not size:
+            return ""
+        printed = os.pread(self._output, size, 0).decode(errors="replace")
+        os.ftruncate(self._output, 0)
+        return printed if size < OUTPUT_LIMIT else f"{printed}\n(it printed more, which is lost)"
+
+    def stop(self) -> Ending:
+        """Kill the process unless it is already dying, and reap it."""
+        self._control.close()
+        self._process.kill()
+        status = self._process.wait()
+        printed = self.take_output()
+        self._closing.close()
+        return Ending(status, printed)
+
+
+WorkerSource = Callable[[WorkerKind], AbstractContextManager[WorkerProcess]]
+"""Where the process for a model comes from; the block of the context is the loading of the model."""
+
+
+@contextmanager
+def new_worker(kind: WorkerKind) -> Iterator[WorkerProcess]:
+    """Start a process for a model that waits for it."""
+    yield WorkerProcess(kind)
+
+
+def memory_file(name: str, undo: ExitStack) -> int:
+    """Make a file in memory, which `undo` closes; its descriptor."""
+    descriptor = os.memfd_create(f"aisrv-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    undo.callback(os.close, descriptor)
+    return descriptor
+
+
+def _search_path() -> list[str]:
+    # Without `site` there are no import hooks, which may be how this package is found.
+    return [*sys.path, str(Path(aisrv.__file__).parent.parent)]
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,1 @@
+"""Implementations of the operators' arithmetic, chosen by name."""

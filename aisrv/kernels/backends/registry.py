@@ -1,0 +1,70 @@
+"""Backends by name: those that are shipped, and those that installed packages register.
+
+A package registers a backend as an entry point of the group `aisrv.kernel_backends`: its name, and a class or
+function that takes no arguments and returns the backend. Modules are imported when a backend is asked for.
+"""
+
+from importlib.metadata import EntryPoint, entry_points
+from typing import Final
+
+from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.backends.fallback import own_method
+from aisrv.kernels.errors import KernelError
+
+GROUP: Final = "aisrv.kernel_backends"
+
+SHIPPED: Final = {
+    "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
+    "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
+    "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
+}
+"""Where the shipped backends are; no package can take one of these names."""
+
+EXTRAS: Final = {"numba": "numba"}
+"""Third-party modules that a shipped backend needs, each with the extra of this package that installs it."""
+
+METHODS: Final = tuple(name for name in vars(KernelBackend) if not name.startswith("_"))
+"""What a backend must have."""
+
+
+class BackendError(KernelError):
+    """There is no backend of that name, or it cannot be loaded; the message says what to do."""
+
+
+def backend_names() -> tuple[str, ...]:
+    """Every name that `find_backend` knows: those shipped, then those registered."""
+    return (*SHIPPED, *sorted(_registered()))
+
+
+def find_backend(name: str) -> KernelBackend:
+    """Make the backend of that name; raise BackendError where there is none or it does not load."""
+    entry_point = EntryPoint(name, SHIPPED[name], GROUP) if name in SHIPPED else _registered().get(name)
+    if entry_point is None:
+        raise BackendError(f"there is no kernel backend {name!r}; there are: {', '.join(backend_names())}")
+    try:
+        backend = entry_point.load()()
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(error.name or "")
+        advice = f"; install it with the extra aisrv[{extra}]" if extra else ""
+        raise BackendError(f"the kernel backend {name!r} needs the module {error.name}{advice}") from error
+    # A backend of somebody else may fail to load in any way, and a wrong one must not end the program.
+    except Exception as error:
+        raise BackendError(
+            f"the kernel backend {name!r} ({entry_point.value}) does not load: "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    _check_complete(name, backend)
+    return backend  # type: ignore[no-any-return]  # _check_complete has looked at it
+
+
+def _registered() -> dict[str, EntryPoint]:
+    return {each.name: each for each in entry_points(group=GROUP) if each.name not in SHIPPED}
+
+
+def _check_complete(name: str, backend: object) -> None:
+    missing = [method for method in METHODS if not callable(own_method(backend, method))]
+    if missing:
+        raise BackendError(
+            f"the kernel backend {name!r} has no {', '.join(missing)}; "
+            "give it another backend for the rest with aisrv.kernels.backends.fallback.Fallback"
+        )

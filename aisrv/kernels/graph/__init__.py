@@ -1,0 +1,1 @@
+"""Models as graphs of operators that run on a kernel backend."""

@@ -1,0 +1,60 @@
+"""An executable graph: prepared kernels in order, over tensors in memory.
+
+    graph = load_graph(data, backend)
+    graph.inputs[0][:] = picture
+    graph.invoke()
+    scores = bytes(graph.outputs[0])
+
+All the checking is done at load; a run is a loop over kernels.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.model import Model, Operator
+from aisrv.model.arena_plan import ArenaPlan
+
+
+@dataclass(frozen=True, slots=True)
+class GraphOperator:
+    """An operator with its kernel, and its tensors in memory."""
+
+    operator: Operator
+    kernel: Kernel
+    inputs: tuple[GraphTensor, ...]
+    """Those that are there, in the model's order."""
+    outputs: tuple[GraphTensor, ...]
+
+    def __str__(self) -> str:
+        """Name it as messages do."""
+        return f"operator {self.operator.index} ({self.operator.name})"
+
+
+class Graph:
+    """One model, ready to run. A run may overwrite its inputs where the plan has their memory reused."""
+
+    def __init__(
+        self,
+        model: Model,
+        plan: ArenaPlan,
+        tensors: Sequence[GraphTensor],
+        operators: Sequence[GraphOperator],
+    ) -> None:
+        """Take prepared operators in execution order; `tensors` are all of the model's."""
+        self.model: Final = model
+        self.plan: Final = plan
+        self.tensors: Final = tuple(tensors)
+        self.operators: Final = tuple(operators)
+        self.inputs: Final = tuple(self.tensors[index].buffer for index in model.inputs)
+        """The bytes of each input, format "b": write them before every run."""
+        self.outputs: Final = tuple(self.tensors[index].buffer for index in model.outputs)
+        """The bytes of each output, format "b": they hold the result of the last run."""
+        self._kernels = tuple(operator.kernel for operator in self.operators)
+
+    def invoke(self) -> None:
+        """Run the model once."""
+        for kernel in self._kernels:
+            kernel()

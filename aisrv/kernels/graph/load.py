@@ -1,0 +1,124 @@
+"""From a model file to an executable graph.
+
+Whatever the bytes are, the answer is a Graph or a GraphError: indices, shapes, sizes, quantisation and
+buffers are checked before a kernel is prepared, and `arena_bytes` bounds the memory that tensors take. What a
+backend allocates for its own tables is its own matter; where the host has not that much, it is a GraphError
+too.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.errors import KernelError
+from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
+from aisrv.kernels.graph.graph import Graph, GraphOperator
+from aisrv.kernels.graph.model_file import ModelFile
+from aisrv.kernels.graph.node import Node
+from aisrv.kernels.graph.operators import OPERATORS
+from aisrv.kernels.graph.plan import plan_graph
+from aisrv.kernels.graph.tensors import Memory
+from aisrv.kernels.graph.variables import Variables
+from aisrv.kernels.params import NO_SCRATCH
+from aisrv.model import Model, ModelFileError, Operator
+from aisrv.model.arena_plan import ArenaPlan
+
+LARGEST_ARENA: Final = 256 * 1024 * 1024
+"""Bytes of tensors where the caller names no other bound."""
+
+Planner = Callable[[Model, KernelBackend], ArenaPlan]
+"""Places tensors: `plan_graph`, or `plan_apart` for a graph whose tensors can all be read after a run."""
+
+
+def load_graph(
+    data: bytes,
+    backend: KernelBackend,
+    *,
+    arena_bytes: int = LARGEST_ARENA,
+    planner: Planner = plan_graph,
+) -> Graph:
+    """Load a model file and prepare all its kernels with a backend; GraphError.
+
+    ArenaTooSmall where arena and variables take more than `arena_bytes` together, UnsupportedOperator for an
+    operator that there is no code for.
+    """
+    try:
+        file = ModelFile(data)
+    except ModelFileError as error:
+        raise GraphError(str(error)) from error
+    model = file.model
+    _check_operators(file)
+    _check_order(model)
+    plan = planner(model, backend)
+    variables = sum(tensor.nbytes for tensor in model.tensors if tensor.is_variable)
+    if plan.head + variables > arena_bytes:
+        raise ArenaTooSmall(plan.head + variables, arena_bytes)
+    try:
+        memory = Memory(file, plan)
+        resources = Variables(arena_bytes - plan.head - variables)
+        operators = [_prepare(file, operator, backend, memory, resources) for operator in model.operators]
+    except MemoryError as error:
+        raise GraphError(f"the host has not enough memory for the model: {error}") from None
+    return Graph(model, plan, memory.tensors, operators)
+
+
+def _check_operators(file: ModelFile) -> None:
+    for operator in file.model.operators:
+        if operator.is_custom:
+            raise UnsupportedOperator(
+                f"operator {operator.index} is custom, {operator.name!r} (32), and has no kernel here"
+            )
+        if operator.name not in OPERATORS:
+            raise UnsupportedOperator(
+                f"operator {operator.index} is {operator.name} (builtin operator "
+                f"{file.operator_number(operator.index)}), and has no kernel here"
+            )
+
+
+def _check_order(model: Model) -> None:
+    """Check that what is read has been written, and that no operator writes what it reads."""
+    written = {tensor.index for tensor in model.tensors if tensor.is_constant or tensor.is_variable}
+    for index in model.inputs:
+        if model.tensors[index].is_constant:
+            raise GraphError(f"tensor {index} is an input of the model, and a constant")
+    written.update(model.inputs)
+    for operator in model.operators:
+        where = f"operator {operator.index} ({operator.name})"
+        for index in operator.inputs:
+            if index >= 0 and index not in written:
+                raise GraphError(f"{where} reads tensor {index}, which nothing has written before")
+        for index in operator.outputs:
+            if model.tensors[index].is_constant:
+                raise GraphError(f"{where} writes tensor {index}, which is a constant")
+            if index in operator.inputs or operator.outputs.count(index) > 1:
+                raise GraphError(f"{where} has tensor {index} in two roles: outputs must be tensors apart")
+        written.update(operator.outputs)
+    for index in model.outputs:
+        if index not in written:
+            raise GraphError(f"nothing writes tensor {index}, an output of the model")
+
+
+def _prepare(
+    file: ModelFile,
+    operator: Operator,
+    backend: KernelBackend,
+    memory: Memory,
+    variables: Variables,
+) -> GraphOperator:
+    tensors = memory.tensors
+    node = Node(
+        operator=operator,
+        file=file,
+        inputs=tuple(tensors[index] if index >= 0 else None for index in operator.inputs),
+        outputs=tuple(tensors[index] for index in operator.outputs),
+        backend=backend,
+        variables=variables,
+        scratch=memory.scratch.get(operator.index, NO_SCRATCH),
+    )
+    try:
+        kernel = OPERATORS[operator.name](node)
+    except (KernelError, ModelFileError) as error:
+        raise GraphError(f"operator {operator.index} ({operator.name}): {error}") from error
+    return GraphOperator(
+        operator, kernel, tuple(each for each in node.inputs if each is not None), node.outputs
+    )

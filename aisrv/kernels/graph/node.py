@@ -1,0 +1,119 @@
+"""One operator of a graph on its way to a kernel: what the code that prepares it works with."""
+
+from dataclasses import dataclass
+
+from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.model_file import ModelFile
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.graph.variables import Variables
+from aisrv.kernels.params import NO_SCRATCH, Buffer, FusedActivation, Shape4
+from aisrv.model import Operator, TensorType
+from aisrv.model.flatbuffer import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator, its tensors in memory, and the backend that computes what has a kernel.
+
+    Methods raise GraphError for an operator that has not what they are asked for; who prepares the graph
+    puts the operator's name in front of the message.
+    """
+
+    operator: Operator
+    file: ModelFile
+    inputs: tuple[GraphTensor | None, ...]
+    """None for an optional input that is left out."""
+    outputs: tuple[GraphTensor, ...]
+    backend: KernelBackend
+    variables: Variables
+    scratch: Buffer = NO_SCRATCH
+
+    def expect(self, inputs: int, outputs: int = 1, *, optional: int = 0) -> None:
+        """Check the numbers of tensors; the last `optional` inputs may be missing."""
+        if not inputs - optional <= len(self.inputs) <= inputs or len(self.outputs) != outputs:
+            raise GraphError(
+                f"has {len(self.inputs)} inputs and {len(self.outputs)} outputs, "
+                f"expected {inputs} and {outputs}"
+            )
+
+    def input(self, number: int, *types: TensorType) -> GraphTensor:
+        """An input that must be there, of one of the types where any are given, and not empty."""
+        tensor = self.inputs[number] if number < len(self.inputs) else None
+        if tensor is None:
+            raise GraphError(f"has no input {number}")
+        return _checked(tensor, f"input {number}", types)
+
+    def optional_input(self, number: int, *types: TensorType) -> GraphTensor | None:
+        """An input that may be left out."""
+        if number >= len(self.inputs) or self.inputs[number] is None:
+            return None
+        return self.input(number, *types)
+
+    def output(self, number: int = 0, *types: TensorType) -> GraphTensor:
+        """An output, of one of the types where any are given, and not empty."""
+        return _checked(self.outputs[number], f"output {number}", types)
+
+    def constant(self, number: int, *types: TensorType) -> GraphTensor:
+        """An input whose value the file holds."""
+        tensor = self.input(number, *types)
+        if not tensor.tensor.is_constant:
+            raise GraphError(f"input {number} (tensor {tensor.tensor.index}) must be a constant")
+        return tensor
+
+    def integers(self, number: int) -> list[int]:
+        """The values of a constant input of int32 or int64, at most 64 of them."""
+        tensor = self.constant(number, TensorType.INT32, TensorType.INT64)
+        if tensor.array.size > 64:
+            raise GraphError(f"input {number} (tensor {tensor.tensor.index}) has {tensor.array.size} values")
+        values: list[int] = tensor.array.ravel().tolist()
+        return values
+
+    def options(self, kind: int) -> Table | None:
+        """The operator's options by the number of their table in BuiltinOptions; None for defaults."""
+        return self.file.options(self.operator.index, kind)
+
+    @property
+    def activation(self) -> FusedActivation:
+        """The fused activation."""
+        return FusedActivation(self.operator.options.activation.value)
+
+
+def _checked(tensor: GraphTensor, role: str, types: tuple[TensorType, ...]) -> GraphTensor:
+    kind = tensor.tensor.type
+    if types and kind not in types:
+        names = " or ".join(each.name for each in types)
+        raise GraphError(f"{role} (tensor {tensor.tensor.index}) is {kind.name}, must be {names}")
+    if not len(tensor.buffer):
+        raise GraphError(f"{role} (tensor {tensor.tensor.index}) has no elements")
+    return tensor
+
+
+def shape4(tensor: GraphTensor) -> Shape4:
+    """The shape of a tensor of four dimensions."""
+    if len(tensor.shape) != 4:
+        raise GraphError(f"{tensor} has shape {list(tensor.shape)}, must have four dimensions")
+    a, b, c, d = tensor.shape
+    return a, b, c, d
+
+
+def same_shape(one: GraphTensor, other: GraphTensor) -> None:
+    """Check that two tensors have one shape."""
+    if one.shape != other.shape:
+        raise GraphError(f"{one} has shape {list(one.shape)}, {other} has {list(other.shape)}: must be equal")
+
+
+def same_type(one: GraphTensor, other: GraphTensor) -> None:
+    """Check that two tensors have one type."""
+    if one.tensor.type is not other.tensor.type:
+        raise GraphError(
+            f"{one} is {one.tensor.type.name}, {other} is {other.tensor.type.name}: must be equal"
+        )
+
+
+def same_quantisation(one: GraphTensor, other: GraphTensor) -> None:
+    """Check that two tensors have one scale and zero point, where they are quantised at all."""
+    if one.tensor.type in (TensorType.INT8, TensorType.UINT8):
+        first, second = one.tensor.quantization, other.tensor.quantization
+        if first is not None and second is not None and first != second:
+            raise GraphError(f"{one} and {other} are quantised differently: must be equal")

@@ -1,0 +1,153 @@
+"""Watching a graph run: callbacks around its operators, with their tensors, times and work.
+
+    class Largest(Observer):
+        def after(self, operator):
+            print(operator, operator.outputs[0].array.max())
+
+    observed(graph, Largest()).invoke()
+
+Tensors are views of the graph's memory: they hold until an operator reuses it, and whoever wants to keep
+one copies it (`tensor.array.copy()`). A graph without observers pays nothing for them.
+"""
+
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Final
+
+import numpy as np
+
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.graph import Graph, GraphOperator
+from aisrv.kernels.graph.tensors import DTYPES, GraphTensor
+from aisrv.kernels.graph.work import Work, operator_work
+
+
+class Observer:
+    """Does nothing around operators; override what is of interest. What it raises ends the run."""
+
+    def before(self, operator: GraphOperator) -> None:
+        """See an operator with its inputs filled."""
+
+    def after(self, operator: GraphOperator) -> None:
+        """See an operator with its outputs filled."""
+
+
+def observed(graph: Graph, observer: Observer, operators: Collection[int] | None = None) -> Graph:
+    """The same graph on the same memory, with an observer around some operators (default: all) by index."""
+    return Graph(
+        graph.model,
+        graph.plan,
+        graph.tensors,
+        tuple(
+            _watched(each, observer) if operators is None or each.operator.index in operators else each
+            for each in graph.operators
+        ),
+    )
+
+
+def _watched(operator: GraphOperator, observer: Observer) -> GraphOperator:
+    kernel, before, after = operator.kernel, observer.before, observer.after
+
+    def run() -> None:
+        before(operator)
+        kernel()
+        after(operator)
+
+    return GraphOperator(operator.operator, run, operator.inputs, operator.outputs)
+
+
+class TensorCopies(Observer):
+    """Keeps a copy of what each operator wrote in the last run, by tensor."""
+
+    def __init__(self) -> None:
+        """Start without any."""
+        self.tensors: Final[dict[int, bytes]] = {}
+
+    def after(self, operator: GraphOperator) -> None:
+        """Copy the outputs."""
+        for tensor in operator.outputs:
+            self.tensors[tensor.tensor.index] = tensor.buffer.tobytes()
+
+
+class TensorFiles(Observer):
+    """Writes all tensors that are computed or given into a folder, one below it for each run.
+
+    `000001/input-0.npy` is an input of the first run, `000001/003-CONV_2D-12.npy` what operator 3 wrote to
+    tensor 12. Tensors of types that NumPy has no array for here are left out.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        """Make the folder; OSError where that does not work."""
+        folder.mkdir(parents=True, exist_ok=True)
+        self._folder = folder
+        self._run = 0
+        self._last = -1
+        self._seen: set[int] = set()
+
+    def before(self, operator: GraphOperator) -> None:
+        """Write inputs that no operator has written."""
+        if operator.operator.index <= self._last or not self._run:
+            self._run += 1
+            self._seen.clear()
+            self._place.mkdir(exist_ok=True)
+        self._last = operator.operator.index
+        for tensor in operator.inputs:
+            if not tensor.tensor.is_constant:
+                self._write(tensor, f"input-{tensor.tensor.index}")
+
+    def after(self, operator: GraphOperator) -> None:
+        """Write the outputs."""
+        for tensor in operator.outputs:
+            self._seen.discard(tensor.tensor.index)
+            self._write(
+                tensor, f"{operator.operator.index:03}-{operator.operator.name}-{tensor.tensor.index}"
+            )
+
+    @property
+    def _place(self) -> Path:
+        return self._folder / f"{self._run:06}"
+
+    def _write(self, tensor: GraphTensor, name: str) -> None:
+        if tensor.tensor.index not in self._seen and tensor.tensor.type in DTYPES:
+            self._seen.add(tensor.tensor.index)
+            np.save(self._place / f"{name}.npy", tensor.array)
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCost:
+    """What one operator took on this host; that says nothing about the device."""
+
+    index: int
+    name: str
+    seconds: float
+    """Median over the runs."""
+    work: Work
+
+
+def measure(graph: Graph, runs: int) -> tuple[OperatorCost, ...]:
+    """Run a graph on its inputs as they are and time every operator; ValueError for fewer runs than one."""
+    if runs < 1:
+        raise ValueError(f"{runs} runs: there must be one at least")
+    kernels = [operator.kernel for operator in graph.operators]
+    ticks: list[list[int]] = [[] for _ in kernels]
+    for _ in range(runs):
+        for kernel, taken in zip(kernels, ticks, strict=True):
+            taken.append(_time(kernel))
+    return tuple(
+        OperatorCost(
+            each.operator.index,
+            each.operator.name,
+            median(taken) / 1e9,
+            operator_work(graph.model, each.operator),
+        )
+        for each, taken in zip(graph.operators, ticks, strict=True)
+    )
+
+
+def _time(kernel: Kernel) -> int:
+    start = time.perf_counter_ns()
+    kernel()
+    return time.perf_counter_ns() - start

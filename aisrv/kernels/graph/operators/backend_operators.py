@@ -1,0 +1,299 @@
+"""The operators that a backend computes: from the model's tensors and options to a backend's parameters."""
+
+import math
+
+import numpy as np
+
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.checks import (
+    check_add,
+    check_conv2d,
+    check_depthwise_conv2d,
+    check_fully_connected,
+    check_mul,
+    check_pool,
+    check_softmax,
+)
+from aisrv.kernels.errors import InternalError
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.node import Node, same_shape, shape4
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.params import (
+    Bias,
+    Buffer,
+    Conv2dParams,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    FullyConnectedParams,
+    MulParams,
+    Padding,
+    PerChannelQuantParam,
+    PoolParams,
+    QuantParam,
+    SoftmaxParams,
+)
+from aisrv.model import TensorType
+from aisrv.model.flatbuffer import I8 as _BYTE
+
+_INT8 = TensorType.INT8
+_FULLY_CONNECTED_OPTIONS = 8
+
+
+def conv2d(node: Node) -> Kernel:
+    """Prepare CONV_2D: input, weights, and bias or none."""
+    node.expect(3, optional=1)
+    source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
+    options = node.operator.options
+    quant, per_channel = _weights_quantisation(weights)
+    if any(() if weights.tensor.quantization is None else weights.tensor.quantization.zero_points):
+        raise GraphError("weights have zero points other than 0, which convolutions do not know")
+    params = Conv2dParams(
+        input=source.buffer,
+        input_shape=shape4(source),
+        input_quant=source.quantisation,
+        weights=weights.buffer,
+        weights_shape=shape4(weights),
+        weights_quant=quant,
+        weights_per_channel_quant=per_channel,
+        bias=_bias(node),
+        output=output.buffer,
+        output_shape=shape4(output),
+        output_quant=output.quantisation,
+        stride_w=options.stride_w,
+        stride_h=options.stride_h,
+        dilation_w_factor=options.dilation_w,
+        dilation_h_factor=options.dilation_h,
+        padding=Padding(options.padding.value),
+        activation=node.activation,
+        scratch=node.scratch,
+    )
+    check_conv2d(params)
+    _bound_window(params.input_shape, params.weights_shape[1:3], (options.dilation_h, options.dilation_w))
+    return node.backend.conv2d(params)
+
+
+def depthwise_conv2d(node: Node) -> Kernel:
+    """Prepare DEPTHWISE_CONV_2D; a depth multiplier of 0 in the file follows from the shapes."""
+    node.expect(3, optional=1)
+    source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
+    options = node.operator.options
+    quant, per_channel = _weights_quantisation(weights)
+    if any(() if weights.tensor.quantization is None else weights.tensor.quantization.zero_points):
+        raise GraphError("weights have zero points other than 0, which convolutions do not know")
+    params = DepthwiseConv2dParams(
+        input=source.buffer,
+        input_shape=shape4(source),
+        input_quant=source.quantisation,
+        weights=weights.buffer,
+        weights_shape=shape4(weights),
+        weights_quant=quant,
+        weights_per_channel_quant=per_channel,
+        bias=_bias(node),
+        output=output.buffer,
+        output_shape=shape4(output),
+        output_quant=output.quantisation,
+        stride_w=options.stride_w,
+        stride_h=options.stride_h,
+        dilation_w_factor=options.dilation_w,
+        dilation_h_factor=options.dilation_h,
+        depth_multiplier=options.depth_multiplier or weights.shape[3] // source.shape[3],
+        padding=Padding(options.padding.value),
+        activation=node.activation,
+        scratch=node.scratch,
+    )
+    check_depthwise_conv2d(params)
+    _bound_window(params.input_shape, params.weights_shape[1:3], (options.dilation_h, options.dilation_w))
+    return node.backend.depthwise_conv2d(params)
+
+
+def fully_connected(node: Node) -> Kernel:
+    """Prepare FULLY_CONNECTED: rows of the input are as long as those of the weights, whatever its shape."""
+    node.expect(3, optional=1)
+    source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
+    table = node.options(_FULLY_CONNECTED_OPTIONS)
+    if table is not None and table.integer(1, _BYTE):
+        raise GraphError("weights are shuffled: only the default format can be read")
+    if len(weights.shape) != 2:
+        raise GraphError(f"weights have shape {list(weights.shape)}, must have two dimensions")
+    quant, per_channel = _weights_quantisation(weights)
+    params = FullyConnectedParams(
+        input=source.buffer,
+        input_quant=source.quantisation,
+        weights=weights.buffer,
+        weights_shape=(weights.shape[0], weights.shape[1]),
+        weights_quant=quant,
+        weights_per_channel_quant=per_channel,
+        bias=_bias(node),
+        output=output.buffer,
+        output_depth=weights.shape[0],
+        output_quant=output.quantisation,
+        activation=node.activation,
+    )
+    check_fully_connected(params)
+    return node.backend.fully_connected(params)
+
+
+def average_pool(node: Node) -> Kernel:
+    """Prepare AVERAGE_POOL_2D."""
+    return node.backend.avg_pool(_pool(node))
+
+
+def max_pool(node: Node) -> Kernel:
+    """Prepare MAX_POOL_2D."""
+    return node.backend.max_pool(_pool(node))
+
+
+def _pool(node: Node) -> PoolParams:
+    node.expect(1)
+    source, output, options = node.input(0, _INT8), node.output(0, _INT8), node.operator.options
+    params = PoolParams(
+        input=source.buffer,
+        input_shape=shape4(source),
+        input_quant=source.quantisation,
+        output=output.buffer,
+        output_shape=shape4(output),
+        output_quant=output.quantisation,
+        stride_w=options.stride_w,
+        stride_h=options.stride_h,
+        filter_w=options.kernel_w,
+        filter_h=options.kernel_h,
+        padding=Padding(options.padding.value),
+        activation=node.activation,
+    )
+    check_pool(params)
+    _bound_window(params.input_shape, (options.kernel_h, options.kernel_w), (1, 1))
+    return params
+
+
+def softmax(node: Node) -> Kernel:
+    """Prepare SOFTMAX over the last dimension."""
+    node.expect(1)
+    source, output = node.input(0, _INT8), node.output(0, _INT8)
+    same_shape(source, output)
+    if not source.shape:
+        raise GraphError("a scalar has no classes")
+    params = SoftmaxParams(
+        input=source.buffer,
+        input_shape=(math.prod(source.shape[:-1]), source.shape[-1]),
+        input_quant=source.quantisation,
+        output=output.buffer,
+        output_quant=output.quantisation,
+        beta=node.operator.options.beta,
+        scratch=node.scratch,
+    )
+    check_softmax(params)
+    return node.backend.softmax(params)
+
+
+def add(node: Node) -> Kernel:
+    """Prepare ADD, of inputs that broadcast."""
+    node.expect(2)
+    one, two, output = node.input(0, _INT8), node.input(1, _INT8), node.output(0, _INT8)
+    (first, copy_first), (second, copy_second) = broadcast(one, output), broadcast(two, output)
+    params = ElementwiseAddParams(
+        input1=first,
+        input1_quant=one.quantisation,
+        input2=second,
+        input2_quant=two.quantisation,
+        output=output.buffer,
+        output_quant=output.quantisation,
+        activation=node.activation,
+    )
+    check_add(params)
+    return _after(copy_first, copy_second, node.backend.add(params))
+
+
+def mul(node: Node) -> Kernel:
+    """Prepare MUL, of inputs that broadcast; one whose shape ends the other's repeats in the backend."""
+    node.expect(2)
+    one, two, output = node.input(0, _INT8), node.input(1, _INT8), node.output(0, _INT8)
+    (first, copy_first), (second, copy_second) = _repeated(one, output), _repeated(two, output)
+    if max(len(first), len(second)) < len(output.buffer):
+        (second, copy_second) = broadcast(two, output)
+    params = MulParams(
+        input1=first,
+        input1_quant=one.quantisation,
+        input2=second,
+        input2_quant=two.quantisation,
+        output=output.buffer,
+        output_quant=output.quantisation,
+        activation=node.activation,
+    )
+    check_mul(params)
+    return _after(copy_first, copy_second, node.backend.mul(params))
+
+
+def broadcast(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel | None]:
+    """A buffer of the output's shape, and what fills it before each run; a constant is filled here."""
+    if tensor.shape == output.shape:
+        return tensor.buffer, None
+    try:
+        view = np.broadcast_to(tensor.array, output.shape)
+    except ValueError:
+        raise GraphError(
+            f"{tensor} of shape {list(tensor.shape)} does not broadcast to {list(output.shape)}"
+        ) from None
+    copy = np.empty(output.shape, view.dtype)
+    copy[...] = view
+
+    def fill() -> None:
+        copy[...] = view
+
+    buffer = memoryview(copy.reshape(-1).data).cast("b")
+    return buffer, None if tensor.tensor.is_constant else fill
+
+
+def _repeated(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel | None]:
+    shape = tensor.shape
+    while shape and shape[0] == 1:
+        shape = shape[1:]
+    if len(tensor.shape) <= len(output.shape) and shape == output.shape[len(output.shape) - len(shape) :]:
+        return tensor.buffer, None
+    return broadcast(tensor, output)
+
+
+def _after(first: Kernel | None, second: Kernel | None, kernel: Kernel) -> Kernel:
+    """The kernel behind what fills its inputs, or alone where nothing has to."""
+    steps = tuple(step for step in (first, second, kernel) if step is not None)
+    if len(steps) == 1:
+        return kernel
+
+    def run() -> None:
+        for step in steps:
+            step()
+
+    return run
+
+
+def _weights_quantisation(weights: GraphTensor) -> tuple[QuantParam, PerChannelQuantParam | None]:
+    quantization = weights.tensor.quantization
+    if quantization is None:
+        raise GraphError(f"weights ({weights}) are not quantised")
+    if not quantization.is_per_channel:
+        return weights.quantisation, None
+    zero_points = quantization.zero_points
+    if len(zero_points) == 1:
+        zero_points *= len(quantization.scales)
+    if any(zero_points):
+        raise InternalError("weights with a scale for each channel must have zero points of 0")
+    return (
+        QuantParam(quantization.scales[0], 0),
+        PerChannelQuantParam(quantization.scales, zero_points, quantization.dimension),
+    )
+
+
+def _bias(node: Node) -> Bias | None:
+    if node.optional_input(2, TensorType.INT32) is None:
+        return None
+    return node.constant(2).buffer.cast("B").cast("i")
+
+
+def _bound_window(shape: tuple[int, ...], taps: tuple[int, ...], dilations: tuple[int, int]) -> None:
+    """Refuse windows that lie mostly outside: what they cost does not follow from the size of the file."""
+    for extent, count, dilation in zip(shape[1:3], taps, dilations, strict=True):
+        reach = (count - 1) * dilation + 1
+        if reach > _WIDEST_WINDOW * (extent + 1):
+            raise GraphError(f"a window of {reach} is far larger than the {extent} elements below it")
+
+
+_WIDEST_WINDOW = 16

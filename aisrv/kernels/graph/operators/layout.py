@@ -1,0 +1,158 @@
+"""Operators that move elements and change none: copies, padding, transposing, joining, resizing."""
+
+from typing import Final
+
+import numpy as np
+
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.node import Node, same_quantisation, same_type, shape4
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.model import Activation, TensorType
+from aisrv.model.flatbuffer import I32, U8
+
+_CONCATENATION_OPTIONS: Final = 10
+_RESIZE_NEAREST_NEIGHBOR_OPTIONS: Final = 74
+
+
+def copy(node: Node) -> Kernel:
+    """Prepare RESHAPE, SQUEEZE, EXPAND_DIMS: the output's own shape says what becomes of the input's."""
+    node.expect(2, optional=1)
+    source, output = node.input(0), node.output()
+    same_type(source, output)
+    if len(source.buffer) != len(output.buffer):
+        raise GraphError(f"{source} of shape {list(source.shape)} does not become {list(output.shape)}")
+    return _copy(source, output)
+
+
+def _copy(source: GraphTensor, output: GraphTensor) -> Kernel:
+    read, write = source.buffer, output.buffer
+
+    def kernel() -> None:
+        write[:] = read
+
+    return kernel
+
+
+def pad(node: Node) -> Kernel:
+    """Prepare PAD: pairs of elements before and after each dimension, filled with a real of 0."""
+    node.expect(2)
+    source, output, amounts = node.input(0), node.output(), node.integers(1)
+    same_type(source, output)
+    same_quantisation(source, output)
+    rank = len(source.shape)
+    if len(amounts) != 2 * rank or min(amounts, default=0) < 0:
+        raise GraphError(f"paddings are {amounts}, expected {rank} pairs that are not negative")
+    before, after = amounts[::2], amounts[1::2]
+    shape = tuple(a + extent + b for a, extent, b in zip(before, source.shape, after, strict=True))
+    _expect_shape(output, shape)
+    is_quantised = source.tensor.type in (TensorType.INT8, TensorType.UINT8)
+    fill = output.quantisation.zero_point if is_quantised else 0
+    whole, read = output.array, source.array
+    inner = whole[tuple(slice(a, a + extent) for a, extent in zip(before, source.shape, strict=True))]
+
+    def kernel() -> None:
+        whole.fill(fill)
+        inner[...] = read
+
+    return kernel
+
+
+def transpose(node: Node) -> Kernel:
+    """Prepare TRANSPOSE: dimension i of the output is dimension perm[i] of the input."""
+    node.expect(2)
+    source, output, permutation = node.input(0), node.output(), node.integers(1)
+    same_type(source, output)
+    if sorted(permutation) != list(range(len(source.shape))):
+        raise GraphError(f"{permutation} is no permutation of {len(source.shape)} dimensions")
+    view, write = source.array.transpose(permutation), output.array
+    _expect_shape(output, view.shape)
+
+    def kernel() -> None:
+        write[...] = view
+
+    return kernel
+
+
+def concatenation(node: Node) -> Kernel:
+    """Prepare CONCATENATION of inputs that are quantised as the output is."""
+    if not node.inputs or len(node.outputs) != 1:
+        raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
+    if node.operator.options.activation is not Activation.NONE:
+        raise GraphError("a fused activation, which no converter writes")
+    table, output = node.options(_CONCATENATION_OPTIONS), node.output()
+    axis = dimension(table.integer(0, I32) if table else 0, output)
+    whole, start = output.array, 0
+    parts = []
+    for number in range(len(node.inputs)):
+        source = node.input(number)
+        same_type(source, output)
+        same_quantisation(source, output)
+        length = source.shape[axis] if axis < len(source.shape) else 0
+        part = whole[(slice(None),) * axis + (slice(start, start + length),)]
+        if part.shape != source.shape:
+            raise GraphError(
+                f"{source} of shape {list(source.shape)} does not fit behind {start} of {list(output.shape)}"
+            )
+        parts.append((part, source.array))
+        start += length
+    if start != output.shape[axis]:
+        raise GraphError(f"the inputs have {start} elements along {axis}, the output {output.shape[axis]}")
+
+    def kernel() -> None:
+        for part, source in parts:
+            part[...] = source
+
+    return kernel
+
+
+def resize_nearest_neighbour(node: Node) -> Kernel:
+    """Prepare RESIZE_NEAREST_NEIGHBOR. Source: `resize_nearest_neighbor.h`, in float32."""
+    node.expect(2)
+    source, output, size = node.input(0), node.output(), node.integers(1)
+    same_type(source, output)
+    batch, height, width, channels = shape4(source)
+    if len(size) != 2:
+        raise GraphError(f"the new size is {size}, expected height and width")
+    _expect_shape(output, (batch, *size, channels))
+    table = node.options(_RESIZE_NEAREST_NEIGHBOR_OPTIONS)
+    align, half = (table.integer(0, U8), table.integer(1, U8)) if table else (0, 0)
+    rows = _nearest(height, size[0], align_corners=bool(align), half_pixel_centres=bool(half))
+    columns = _nearest(width, size[1], align_corners=bool(align), half_pixel_centres=bool(half))
+    read, write = source.array, output.array
+    index = np.ix_(np.arange(batch), rows, columns)
+
+    def kernel() -> None:
+        write[...] = read[index]
+
+    return kernel
+
+
+def _nearest(
+    inputs: int, outputs: int, *, align_corners: bool, half_pixel_centres: bool
+) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
+    one = np.float32(1)
+    scale = (
+        np.float32(inputs - 1) / np.float32(outputs - 1)
+        if align_corners and outputs > 1
+        else np.float32(inputs) / np.float32(outputs)
+    )
+    offset = one / np.float32(2) if half_pixel_centres else np.float32(0)
+    places = (np.arange(outputs, dtype=np.float32) + offset) * scale
+    # C's roundf takes halves away from zero, and places are never negative.
+    nearest = np.floor(places + np.float32(0.5)) if align_corners else np.floor(places)
+    indices: np.ndarray[tuple[int], np.dtype[np.intp]] = np.minimum(nearest.astype(np.intp), inputs - 1)
+    return indices
+
+
+def dimension(axis: int, tensor: GraphTensor) -> int:
+    """The dimension that an axis names, counted from the end where it is negative; GraphError."""
+    rank = len(tensor.shape)
+    if not -rank <= axis < rank:
+        raise GraphError(f"there is no dimension {axis} in shape {list(tensor.shape)}")
+    return axis % rank
+
+
+def _expect_shape(output: GraphTensor, shape: tuple[int, ...]) -> None:
+    if output.shape != shape:
+        raise GraphError(f"{output} has shape {list(output.shape)}, the result has {list(shape)}")

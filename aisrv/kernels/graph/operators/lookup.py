@@ -1,0 +1,183 @@
+"""Operators from one int8 value to one int8 value: a table of 256 bytes, made once in plain integers.
+
+Source: TensorFlow Lite's reference kernels (`integer_ops/logistic.h`, `integer_ops/leaky_relu.h`,
+`hard_swish.h`) and the fixed-point functions of gemmlowp (`fixedpoint.h`).
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from aisrv.kernels.arithmetic import (
+    INT8_MAX,
+    INT8_MIN,
+    INT32_MAX,
+    Multiplier,
+    doubling_high_multiply,
+    float32,
+    multiply_twice_rounded,
+    quantised_multiplier,
+    rounding_shift,
+)
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.node import Node, same_shape
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.params import QuantParam
+from aisrv.kernels.softmax import reciprocal, saturate32
+from aisrv.model import TensorType
+
+_LEAKY_RELU_OPTIONS: Final = 75
+_INT16_MAX: Final = (1 << 15) - 1
+_INT16_MIN: Final = -(1 << 15)
+
+
+def by_table(source: GraphTensor, output: GraphTensor, function: Callable[[int], int]) -> Kernel:
+    """A kernel that puts each 8-bit value through a function, clamped to the output's type."""
+    low, high = limits(output)
+    signed = source.tensor.type is TensorType.INT8
+    table = bytes(
+        max(low, min(high, function(byte - 256 if signed and byte > INT8_MAX else byte))) & 0xFF
+        for byte in range(256)
+    )
+    read, write = source.buffer.cast("B"), output.buffer.cast("B")
+
+    def kernel() -> None:
+        write[:] = bytes(read).translate(table)
+
+    return kernel
+
+
+def limits(tensor: GraphTensor) -> tuple[int, int]:
+    """Lowest and highest value of an 8-bit type."""
+    return (INT8_MIN, INT8_MAX) if tensor.tensor.type is TensorType.INT8 else (0, 255)
+
+
+def _unary(node: Node) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam]:
+    node.expect(1)
+    source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)
+    same_shape(source, output)
+    return source, output, source.quantisation, output.quantisation
+
+
+# LOGISTIC.
+
+_INTEGER_BITS: Final = 4
+_FRACTION_BITS: Final = 31 - _INTEGER_BITS
+_QUARTER: Final = 1 << (_FRACTION_BITS - 2)
+_EXP_OF_POWERS: Final = (1672461947, 1302514674, 790015084, 290630308, 39332535, 720401)
+"""exp(-1/4), exp(-1/2), ... exp(-8)."""
+
+
+def logistic(node: Node) -> Kernel:
+    """Prepare LOGISTIC: the output's scale is 1/256, its zero point -128."""
+    source, output, quant, output_quant = _unary(node)
+    if output_quant != QuantParam(1 / 256, -128):
+        raise GraphError(f"{output} must have scale 1/256 and zero point -128")
+    multiplier = quantised_multiplier(quant.scale * (1 << _FRACTION_BITS))
+    largest = ((1 << _INTEGER_BITS) - 1) * 2.0 ** (_FRACTION_BITS - multiplier.shift)
+    radius = math.floor(min(largest, 256.0))
+
+    def value(integer: int) -> int:
+        difference = integer - quant.zero_point
+        if difference <= -radius:
+            return INT8_MIN
+        if difference >= radius:
+            return INT8_MAX
+        return rounding_shift(_logistic(multiply_twice_rounded(difference, multiplier)), 23) + INT8_MIN
+
+    return by_table(source, output, value)
+
+
+def _logistic(argument: int) -> int:
+    """1/(1 + exp(-x)) of a real with 27 bits after the point; the result has 31."""
+    if argument == 0:
+        return 1 << 30
+    positive = reciprocal(_exponential(-abs(argument)))
+    return positive if argument > 0 else INT32_MAX - positive
+
+
+def _exponential(argument: int) -> int:
+    """Exponential of a real below 0 with 27 bits after the point, where SOFTMAX has 26; the result has 31."""
+    product = doubling_high_multiply
+    remainder = (argument & (_QUARTER - 1)) - _QUARTER
+    x = saturate32(remainder << _INTEGER_BITS) + (1 << 28)
+    x2 = product(x, x)
+    x3, x4 = product(x2, x), product(x2, x2)
+    tail = rounding_shift(product(rounding_shift(x4, 2) + x3, 715827883) + x2, 1)
+    result = 1895147668 + product(1895147668, x + tail)
+    for bit, factor in enumerate(_EXP_OF_POWERS, start=_FRACTION_BITS - 2):
+        if (remainder - argument) >> bit & 1:
+            result = product(result, factor)
+    return result
+
+
+# LEAKY_RELU.
+
+
+def leaky_relu(node: Node) -> Kernel:
+    """Prepare LEAKY_RELU: one multiplier for what is positive, one for what is not."""
+    source, output, quant, output_quant = _unary(node)
+    table = node.options(_LEAKY_RELU_OPTIONS)
+    alpha = table.real(0) if table else 0.0
+    if not math.isfinite(alpha):
+        raise GraphError(f"alpha is {alpha}")
+    identity = _signed_multiplier(float32(quant.scale / output_quant.scale))
+    slope = _signed_multiplier(float32(float32(quant.scale * alpha) / output_quant.scale))
+
+    def value(integer: int) -> int:
+        difference = integer - quant.zero_point
+        return output_quant.zero_point + multiply_twice_rounded(
+            difference, identity if difference >= 0 else slope
+        )
+
+    return by_table(source, output, value)
+
+
+def _signed_multiplier(real: float) -> Multiplier:
+    mantissa, shift = quantised_multiplier(abs(real))
+    return Multiplier(-mantissa if real < 0 else mantissa, shift)
+
+
+# HARD_SWISH.
+
+
+def hard_swish(node: Node) -> Kernel:
+    """Prepare HARD_SWISH: x * relu6(x + 3) / 6 in 16 bits."""
+    source, output, quant, output_quant = _unary(node)
+    fine_scale = float32(float32(1 / 128) * quant.scale)
+    to_output = quantised_multiplier(fine_scale / output_quant.scale)
+    # A 16-bit value that stands for 3 where it is largest.
+    to_relu = quantised_multiplier(fine_scale / float32(3 / 32768))
+    if to_output.shift > 0:
+        raise GraphError(
+            f"the input's scale {quant.scale} is too large for the output's {output_quant.scale}"
+        )
+    output_factor, relu_factor = _upper_half(to_output.mantissa), _upper_half(to_relu.mantissa)
+    shift = to_relu.shift
+
+    def value(integer: int) -> int:
+        fine = (integer - quant.zero_point) << 7
+        relu = _saturate16(fine << min(shift - 1, 16)) if shift > 0 else fine
+        relu = _doubling_high_multiply16(relu, relu_factor)
+        if shift > 0:
+            relu = _saturate16(relu << 1)
+        relu = (rounding_shift(relu, max(-shift, 0)) + (1 << 15)) >> 1
+        unscaled = _doubling_high_multiply16(fine, output_factor)
+        product = abs(relu * unscaled) >> 15
+        product = product if unscaled >= 0 else -product
+        return rounding_shift(product, -to_output.shift) + output_quant.zero_point
+
+    return by_table(source, output, value)
+
+
+def _upper_half(mantissa: int) -> int:
+    return min((mantissa + (1 << 15)) >> 16, _INT16_MAX)
+
+
+def _saturate16(value: int) -> int:
+    return max(_INT16_MIN, min(_INT16_MAX, value))
+
+
+def _doubling_high_multiply16(a: int, b: int) -> int:
+    return min((a * b + (1 << 14)) >> 15, _INT16_MAX)

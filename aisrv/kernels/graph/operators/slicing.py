@@ -1,0 +1,108 @@
+"""Operators that take parts of a tensor."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.node import Node, same_type
+from aisrv.kernels.graph.operators.layout import dimension
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.model.flatbuffer import I32
+
+_STRIDED_SLICE_OPTIONS: Final = 32
+
+
+def strided_slice(node: Node) -> Kernel:
+    """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused."""
+    node.expect(4)
+    source, output = node.input(0), node.output()
+    same_type(source, output)
+    begins, ends, strides = node.integers(1), node.integers(2), node.integers(3)
+    rank = len(source.shape)
+    if not len(begins) == len(ends) == len(strides) == rank:
+        raise GraphError(
+            f"has {len(begins)} begins, {len(ends)} ends and {len(strides)} strides for {rank} dimensions"
+        )
+    table = node.options(_STRIDED_SLICE_OPTIONS)
+    masks = [table.integer(slot, I32) if table else 0 for slot in range(6)]
+    begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_mask, offset = masks
+    if ellipsis_mask or new_axis_mask or offset:
+        raise GraphError("ellipses, new axes and ends as offsets are not supported")
+    if 0 in strides:
+        raise GraphError(f"strides are {strides}: none may be 0")
+    index: list[slice] = []
+    shape = []
+    for number, extent in enumerate(source.shape):
+        bit = 1 << number
+        begin = None if begin_mask & bit else begins[number]
+        end = None if end_mask & bit else ends[number]
+        if shrink_mask & bit:
+            begin = begins[number] + (extent if begins[number] < 0 else 0)
+            if not 0 <= begin < extent:
+                raise GraphError(f"begin {begins[number]} is outside of dimension {number} of {extent}")
+            index.append(slice(begin, begin + 1))
+        else:
+            index.append(slice(begin, end, strides[number]))
+            shape.append(len(range(*index[-1].indices(extent))))
+    if output.shape != tuple(shape):
+        raise GraphError(f"{output} has shape {list(output.shape)}, the slice has {shape}")
+    view = source.array[tuple(index)]
+    write = output.array.reshape(view.shape)
+
+    def kernel() -> None:
+        write[...] = view
+
+    return kernel
+
+
+def split(node: Node) -> Kernel:
+    """Prepare SPLIT into equal parts; the axis comes first."""
+    if len(node.inputs) != 2 or not node.outputs:
+        raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
+    source = node.input(1)
+    axis = dimension(_single(node, 0), source)
+    if source.shape[axis] % len(node.outputs):
+        raise GraphError(f"{source.shape[axis]} elements do not divide into {len(node.outputs)} parts")
+    length = source.shape[axis] // len(node.outputs)
+    return _parts(node, source, axis, [length] * len(node.outputs))
+
+
+def split_v(node: Node) -> Kernel:
+    """Prepare SPLIT_V into parts of given sizes, of which one may be -1: what is left."""
+    if len(node.inputs) != 3 or not node.outputs:
+        raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
+    source, sizes = node.input(0), node.integers(1)
+    axis = dimension(_single(node, 2), source)
+    if -1 in sizes:
+        rest = source.shape[axis] - sum(size for size in sizes if size != -1)
+        sizes = [rest if size == -1 else size for size in sizes]
+    if len(sizes) != len(node.outputs) or min(sizes) < 0 or sum(sizes) != source.shape[axis]:
+        raise GraphError(f"{source.shape[axis]} elements do not divide into {sizes}")
+    return _parts(node, source, axis, sizes)
+
+
+def _parts(node: Node, source: GraphTensor, axis: int, sizes: Sequence[int]) -> Kernel:
+    whole, start = source.array, 0
+    parts = []
+    for number, size in enumerate(sizes):
+        output = node.output(number)
+        same_type(source, output)
+        view = whole[(slice(None),) * axis + (slice(start, start + size),)]
+        if view.shape != output.shape:
+            raise GraphError(f"{output} has shape {list(output.shape)}, part {number} has {list(view.shape)}")
+        parts.append((output.array, view))
+        start += size
+
+    def kernel() -> None:
+        for write, view in parts:
+            write[...] = view
+
+    return kernel
+
+
+def _single(node: Node, number: int) -> int:
+    values = node.integers(number)
+    if len(values) != 1:
+        raise GraphError(f"input {number} has {len(values)} values, must have one")
+    return values[0]

@@ -1,0 +1,60 @@
+"""SUB: as ADD, with the second input taken away. Source: `reference/sub.h` of TensorFlow Lite."""
+
+import numpy as np
+
+from aisrv.kernels.arithmetic import (
+    ADD_LEFT_SHIFT,
+    Multiplier,
+    activation_bounds,
+    multiply_twice_rounded,
+    quantised_multiplier,
+)
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.node import Node
+from aisrv.kernels.graph.operators.vectors import multiply
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.params import QuantParam
+from aisrv.model import TensorType
+
+
+def subtract(node: Node) -> Kernel:
+    """Prepare SUB, of inputs that broadcast."""
+    node.expect(2)
+    one, two = node.input(0, TensorType.INT8), node.input(1, TensorType.INT8)
+    output = node.output(0, TensorType.INT8)
+    quant1, quant2, output_quant = one.quantisation, two.quantisation, output.quantisation
+    twice_larger = 2 * max(quant1.scale, quant2.scale)
+    table1 = _table(quant1, quantised_multiplier(quant1.scale / twice_larger))
+    table2 = _table(quant2, quantised_multiplier(quant2.scale / twice_larger))
+    multiplier = quantised_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * output_quant.scale))
+    low, high = activation_bounds(node.activation, output_quant)
+    index1, index2 = _index(one, output), _index(two, output)
+    write, zero_point = output.array, output_quant.zero_point
+
+    def kernel() -> None:
+        values = multiply(table1[index1] - table2[index2], multiplier) + zero_point
+        np.clip(values, low, high, out=write, casting="unsafe")
+
+    return kernel
+
+
+def _table(quant: QuantParam, multiplier: Multiplier) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    """What each byte, read as int8, contributes."""
+    values = (byte - 256 if byte > 127 else byte for byte in range(256))
+    return np.array(
+        [
+            multiply_twice_rounded((value - quant.zero_point) << ADD_LEFT_SHIFT, multiplier)
+            for value in values
+        ],
+        np.int64,
+    )
+
+
+def _index(tensor: GraphTensor, output: GraphTensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
+    try:
+        return np.broadcast_to(tensor.array.view(np.uint8), output.shape)
+    except ValueError:
+        raise GraphError(
+            f"{tensor} of shape {list(tensor.shape)} does not broadcast to {list(output.shape)}"
+        ) from None

@@ -1,0 +1,112 @@
+"""Where the tensors and scratch buffers of a graph lie in the arena.
+
+`plan_graph` is TFLM's greedy plan with the scratch of a backend; `plan_apart` gives every buffer a place of
+its own, so that all tensors can be read after a run. Source: "The INT8 kernel engine", section Arena plan.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from aisrv.inference.errors import ModelError
+from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.params import Shape4
+from aisrv.model import Model, Operator
+from aisrv.model.arena_plan import (
+    Allocation,
+    ArenaPlan,
+    Scratch,
+    arena_requests,
+    plan_arena,
+)
+
+
+def plan_graph(model: Model, backend: KernelBackend) -> ArenaPlan:
+    """Plan as TFLM does, with the scratch that the backend wants; GraphError."""
+    try:
+        return plan_arena(model, scratch_buffers(model, backend))
+    except ModelError as error:
+        raise GraphError(str(error)) from None
+
+
+def plan_apart(model: Model, backend: KernelBackend) -> ArenaPlan:
+    """Place all buffers one after the other; GraphError."""
+    try:
+        requests = arena_requests(model, scratch_buffers(model, backend))
+    except ModelError as error:
+        raise GraphError(str(error)) from None
+    allocations = []
+    head = 0
+    for tensor, size, first, last, _ in requests:
+        allocations.append(Allocation(tensor, size, first, last, head))
+        head += size
+    return ArenaPlan(tuple(allocations), head)
+
+
+def scratch_buffers(model: Model, backend: KernelBackend) -> list[Scratch]:
+    """The scratch that the backend's operators want, none of size 0; GraphError for bad shapes."""
+    return [
+        Scratch(operator.index, size)
+        for operator in model.operators
+        if (size := _scratch_size(model, operator, backend))
+    ]
+
+
+def _scratch_size(model: Model, operator: Operator, backend: KernelBackend) -> int:
+    if operator.is_custom:
+        return 0
+    match operator.name:
+        case "CONV_2D":
+            return backend.conv2d_scratch_size(*_convolution_shapes(model, operator))
+        case "DEPTHWISE_CONV_2D":
+            return backend.depthwise_conv2d_scratch_size(*_convolution_shapes(model, operator))
+        case "SOFTMAX":
+            shapes = _shapes(model, (*operator.inputs[:1], *operator.outputs[:1]))
+            if not shapes or not shapes[0]:
+                raise GraphError(f"operator {operator.index} (SOFTMAX) has no rows")
+            return backend.softmax_scratch_size(shapes[0][-1])
+        case _:
+            return 0
+
+
+def _convolution_shapes(model: Model, operator: Operator) -> tuple[Shape4, Shape4, Shape4]:
+    shapes = _shapes(model, (*operator.inputs[:2], *operator.outputs[:1]))
+    if [len(shape) for shape in shapes] != [4, 4, 4]:
+        raise GraphError(
+            f"operator {operator.index} ({operator.name}) needs input, weights and output of four dimensions"
+        )
+    (a, b, c, d), (e, f, g, h), (i, j, k, m) = shapes
+    return (a, b, c, d), (e, f, g, h), (i, j, k, m)
+
+
+def _shapes(model: Model, tensors: Iterable[int]) -> list[tuple[int, ...]]:
+    return [model.tensors[index].shape for index in tensors if index >= 0]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """What a plan takes, and which buffers are alive at its fullest step."""
+
+    head: int
+    lower_bound: int
+    fullest_step: int
+    """A step as in Allocation: k + 1 is operator k."""
+    fullest: tuple[Allocation, ...]
+    """Buffers alive then, largest first."""
+    highest: tuple[Allocation, ...]
+    """Buffers that end at the head: those that make the peak."""
+
+
+def summarise(plan: ArenaPlan) -> PlanSummary:
+    """Find the fullest step of a plan, the first of equals."""
+    last = max((each.last for each in plan.allocations), default=0)
+    alive = [
+        sum(each.size for each in plan.allocations if each.first <= step <= each.last)
+        for step in range(last + 1)
+    ]
+    step = alive.index(max(alive, default=0)) if alive else 0
+    fullest = sorted(
+        (each for each in plan.allocations if each.first <= step <= each.last), key=lambda each: -each.size
+    )
+    highest = tuple(each for each in plan.allocations if each.offset + each.size == plan.head)
+    return PlanSummary(plan.head, plan.lower_bound, step, tuple(fullest), highest)

@@ -1,0 +1,113 @@
+"""Tensors in memory: the arena as a plan lays it out, constants in the file, variables beside both."""
+
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.model_file import ModelFile
+from aisrv.kernels.params import Buffer, QuantParam
+from aisrv.model import Tensor, TensorType
+from aisrv.model.arena_plan import ArenaPlan
+
+DTYPES: Final = {
+    TensorType.BOOL: np.dtype("?"),
+    TensorType.INT8: np.dtype("i1"),
+    TensorType.UINT8: np.dtype("u1"),
+    TensorType.INT16: np.dtype("<i2"),
+    TensorType.INT32: np.dtype("<i4"),
+    TensorType.INT64: np.dtype("<i8"),
+    TensorType.FLOAT32: np.dtype("<f4"),
+}
+"""Element types of tensors that a graph can hold."""
+
+BASE_ALIGNMENT: Final = 64
+"""Bytes to which memory is aligned: a cache line, and more than kernels ask for."""
+
+_ZERO_POINTS: Final = {TensorType.INT8: (-128, 127), TensorType.UINT8: (0, 255)}
+
+
+class GraphTensor:
+    """One tensor: what the model says of it, and its bytes. Bytes of constants are read-only."""
+
+    __slots__ = ("buffer", "tensor")
+
+    def __init__(self, tensor: Tensor, buffer: Buffer) -> None:
+        """Join a tensor and its memory: signed bytes, format "b"."""
+        self.tensor: Final = tensor
+        self.buffer: Final = buffer
+
+    def __str__(self) -> str:
+        """Name it for messages."""
+        return f"tensor {self.tensor.index}"
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Its extents."""
+        return self.tensor.shape
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """A view of its elements; GraphError for a type that has none of a fixed size here."""
+        dtype = DTYPES.get(self.tensor.type)
+        if dtype is None:
+            raise GraphError(f"{self} is of type {self.tensor.type.name}, for which there is no code")
+        return np.frombuffer(self.buffer, dtype).reshape(self.shape)
+
+    @property
+    def quantisation(self) -> QuantParam:
+        """The one scale and zero point of an 8-bit tensor; GraphError where there are none that serve."""
+        quantization = self.tensor.quantization
+        limits = _ZERO_POINTS.get(self.tensor.type)
+        if quantization is None or limits is None or quantization.is_per_channel:
+            raise GraphError(f"{self} is not quantised to 8 bits with one scale")
+        scale, zero_point = quantization.scale, quantization.zero_point
+        if not 0.0 < scale < float("inf"):
+            raise GraphError(f"{self} has the scale {scale}, which must be positive and finite")
+        if not limits[0] <= zero_point <= limits[1]:
+            raise GraphError(f"{self} has the zero point {zero_point}, outside of its type")
+        return QuantParam(scale, zero_point)
+
+
+class Memory:
+    """The memory of a graph: each tensor's bytes by its index, and scratch by its operator's."""
+
+    def __init__(self, file: ModelFile, plan: ArenaPlan) -> None:
+        """Allocate the arena (zeros) and variables; MemoryError where the host has not that much."""
+        model = file.model
+        self.arena: Final = _allocate(plan.head)
+        buffers = {
+            each.tensor: self.arena[each.offset : each.offset + each.size] for each in plan.allocations
+        }
+        # Scratch buffers are numbered behind the tensors.
+        self.scratch: Final = {
+            each.first - 1: buffers[each.tensor]
+            for each in plan.allocations
+            if each.tensor >= len(model.tensors)
+        }
+        self.tensors: Final = tuple(
+            GraphTensor(tensor, _buffer(file, tensor, buffers)) for tensor in model.tensors
+        )
+
+
+def _buffer(file: ModelFile, tensor: Tensor, buffers: dict[int, Buffer]) -> Buffer:
+    if tensor.is_constant:
+        return file.constant(tensor).cast("b")
+    if tensor.is_variable:
+        variable = _allocate(tensor.nbytes)
+        if tensor.type is TensorType.INT8 and tensor.quantization is not None:
+            # As TFLM resets variable tensors: an int8 real of 0.
+            zero = tensor.quantization.zero_points[0]
+            variable[:] = np.full(tensor.nbytes, np.array(zero).astype(np.int8), np.int8).data
+        return variable
+    return buffers.get(tensor.index, _EMPTY)[: tensor.nbytes]
+
+
+def _allocate(nbytes: int) -> Buffer:
+    memory = np.zeros(nbytes + BASE_ALIGNMENT, np.int8)
+    start = -int(memory.__array_interface__["data"][0]) % BASE_ALIGNMENT
+    return memoryview(memory.data).cast("b")[start : start + nbytes]
+
+
+_EMPTY: Final[Buffer] = memoryview(bytearray()).cast("b")

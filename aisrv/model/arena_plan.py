@@ -1,0 +1,178 @@
+"""The plan of the tensor arena's head: where each tensor lies, equal to TFLM's to the byte.
+
+TensorFlow Lite Micro places buffers greedily (`greedy_memory_planner.cc`, `micro_allocation_info.cc`);
+source: "The INT8 kernel engine", section Arena plan. Only the main subgraph is planned. TFLM's reference
+kernels ask for no scratch buffers on int8 models; other kernels name theirs.
+"""
+
+import struct
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from aisrv.inference.errors import ModelError
+from aisrv.model import Model
+
+ALIGNMENT: Final = 16
+"""Bytes to which TFLM rounds up buffers of the arena."""
+
+OFFLINE_PLAN: Final = "OfflineMemoryAllocation"
+"""Name of the metadata in which a model brings offsets of its own."""
+_OFFLINE_HEADER: Final = struct.Struct(
+    "<3I"
+)  # version, subgraph, number of tensors; an int32 for each follows
+_PLANNED_ONLINE: Final = -1
+_VAR_HANDLE: Final = "VAR_HANDLE"
+
+
+@dataclass(frozen=True, slots=True)
+class Allocation:
+    """A tensor's place in the arena: `size` bytes at `offset`, alive from step `first` to `last` inclusive.
+
+    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written. Scratch
+    buffers are numbered behind the tensors.
+    """
+
+    tensor: int
+    size: int
+    first: int
+    last: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaPlan:
+    """Places of all tensors that live in the arena, in tensor order, and the bytes they take together."""
+
+    allocations: tuple[Allocation, ...]
+    head: int
+
+    @property
+    def lower_bound(self) -> int:
+        """Bytes alive in the fullest step: no plan can do with less."""
+        steps = [0] * (max((a.last for a in self.allocations), default=-1) + 2)
+        for allocation in self.allocations:
+            if allocation.last >= 0:
+                steps[max(allocation.first, 0)] += allocation.size
+                steps[allocation.last + 1] -= allocation.size
+        alive = fullest = 0
+        for change in steps:
+            alive += change
+            fullest = max(fullest, alive)
+        return fullest
+
+
+class Scratch(NamedTuple):
+    """Memory that an operator needs while it runs."""
+
+    operator: int
+    size: int
+
+
+class Request(NamedTuple):
+    """A buffer to be placed, see Allocation; its offline offset is -1 where the planner chooses."""
+
+    tensor: int
+    size: int
+    first: int
+    last: int
+    offline: int
+
+
+def plan_arena(model: Model, scratch: Sequence[Scratch] = ()) -> ArenaPlan:
+    """Plan the head of the arena as TFLM does; raise ModelError where the model's own plan is broken."""
+    requests = arena_requests(model, scratch)
+    offline = [request for request in requests if request.offline != _PLANNED_ONLINE]
+    # Sorting is stable, so reversing first puts the later of two equals before the earlier, as TFLM does.
+    online = [request for request in reversed(requests) if request.offline == _PLANNED_ONLINE]
+    online.sort(key=lambda request: -request.size)
+
+    placed: list[Allocation] = []  # by rising offset
+    offsets: list[int] = []
+    for tensor, size, first, last, fixed in [*offline, *online]:
+        offset = _first_gap(placed, size, first, last) if fixed == _PLANNED_ONLINE else fixed
+        position = bisect_right(offsets, offset)
+        offsets.insert(position, offset)
+        placed.insert(position, Allocation(tensor, size, first, last, offset))
+    head = max((allocation.offset + allocation.size for allocation in placed), default=0)
+    return ArenaPlan(tuple(sorted(placed, key=lambda allocation: allocation.tensor)), head)
+
+
+def _first_gap(placed: list[Allocation], size: int, first: int, last: int) -> int:
+    offset = 0
+    for other in placed:
+        if other.first <= last and first <= other.last:
+            if other.offset - offset >= size:
+                break
+            offset = max(offset, other.offset + other.size)
+    return offset
+
+
+def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[Request]:
+    """Everything that has to be in the arena, tensors first; ModelError as `plan_arena`."""
+    first, last = _lifetimes(model)
+    offline = _offline_offsets(model)
+    # The handle of a variable lies with the operator that makes it.
+    handles = {
+        index for operator in model.operators if operator.name == _VAR_HANDLE for index in operator.outputs
+    }
+    tensors = [
+        Request(t.index, round_up(t.nbytes, ALIGNMENT), first[t.index], last[t.index], offline[t.index])
+        for t in model.tensors
+        if t.nbytes and not t.is_constant and not t.is_variable and t.index not in handles
+    ]
+    return tensors + [
+        Request(number, round_up(size, ALIGNMENT), operator + 1, operator + 1, _PLANNED_ONLINE)
+        for number, (operator, size) in enumerate(scratch, start=len(model.tensors))
+    ]
+
+
+def _lifetimes(model: Model) -> tuple[list[int], list[int]]:
+    """First and last step of each tensor, -1 where there is none.
+
+    What is written twice lives from the first time on; what is only read, from step -1 on; an output of the
+    model that nothing computes is there at the end. So TFLM does it (`micro_allocation_info.cc`).
+    """
+    first = [-1] * len(model.tensors)
+    last = [-1] * len(model.tensors)
+    for tensor in model.inputs:
+        first[tensor] = last[tensor] = 0
+    for step, operator in enumerate(model.operators, start=1):
+        for tensor in operator.outputs:
+            if first[tensor] < 0:
+                first[tensor] = step
+            last[tensor] = step
+        for tensor in operator.inputs:
+            if tensor >= 0:
+                last[tensor] = step
+    end = len(model.operators)
+    for tensor in model.outputs:
+        if first[tensor] < 0:
+            first[tensor] = end
+        last[tensor] = end
+    return first, last
+
+
+def _offline_offsets(model: Model) -> tuple[int, ...]:
+    """The offset that the model itself sets for each tensor, -1 for none."""
+    count = len(model.tensors)
+    data = next((metadata.data for metadata in model.metadata if metadata.name == OFFLINE_PLAN), None)
+    if data is None:
+        return (_PLANNED_ONLINE,) * count
+    if len(data) < _OFFLINE_HEADER.size:
+        raise ModelError(f"the offline memory plan has {len(data)} bytes, fewer than its header")
+    _, _, planned = _OFFLINE_HEADER.unpack_from(data)
+    if planned < count or len(data) < _OFFLINE_HEADER.size + 4 * count:
+        raise ModelError(
+            f"the offline memory plan has {planned} offsets in {len(data)} bytes for {count} tensors"
+        )
+    offsets: tuple[int, ...] = struct.unpack_from(f"<{count}i", data, _OFFLINE_HEADER.size)
+    if min(offsets, default=0) < _PLANNED_ONLINE:
+        raise ModelError(f"the offline memory plan has the offset {min(offsets)}")
+    return offsets
+
+
+def round_up(size: int, alignment: int) -> int:
+    """Round up to a multiple."""
+    return -(-size // alignment) * alignment

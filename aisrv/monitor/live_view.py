@@ -1,0 +1,89 @@
+"""The view of running devices on a terminal, drawn again as things change.
+
+The alternate screen is not used: lines that were there stay, log lines go above the view, and at the end
+nothing of it is left.
+"""
+
+import logging
+import sys
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+from rich.console import Console
+from rich.file_proxy import FileProxy
+from rich.live import Live
+
+from aisrv.monitor.rendering import DevicesView, DeviceView
+from aisrv.monitor.snapshot import DeviceMonitor
+from aisrv.monitor.values import DeviceStatus, rates_between
+
+REFRESH_SECONDS: Final = 0.25
+RATE_REFRESHES: Final = 4
+"""Refreshes over which rates are averaged: a second."""
+MOST_DEVICES: Final = 4
+"""Devices that are shown: more would not fit on a terminal."""
+
+Moment = tuple[DeviceStatus, ...]
+
+
+async def show_status(monitors: Sequence[DeviceMonitor]) -> None:
+    """Draw on standard output, which must be a terminal, until cancelled.
+
+    Nothing is written while nothing changes, and while the terminal takes nothing, as after Ctrl-S.
+    """
+    console = Console(file=sys.stdout, force_terminal=True)
+    shown, hidden = monitors[:MOST_DEVICES], max(0, len(monitors) - MOST_DEVICES)
+    moments: deque[Moment] = deque(maxlen=1 + RATE_REFRESHES)
+    drawn: object = None
+    with _drawing(console) as live:
+        while True:
+            await trio.lowlevel.wait_writable(console.file.fileno())
+            moments.append(tuple(monitor.snapshot() for monitor in shown))
+            view = view_of(moments[0], moments[-1], hidden)
+            if (view, console.size) != drawn:
+                drawn = view, console.size
+                live.update(view, refresh=True)
+            await trio.sleep(REFRESH_SECONDS)
+
+
+def view_of(before: Moment, now: Moment, hidden: int = 0) -> DevicesView:
+    """Make a view of devices now, with the rates since a moment before."""
+    pairs = zip(before, now, strict=True)
+    return DevicesView(tuple(DeviceView(new, rates_between(old, new)) for old, new in pairs), hidden)
+
+
+@contextmanager
+def _drawing(console: Console) -> Iterator[Live]:
+    live = Live(
+        console=console,
+        auto_refresh=False,  # by a thread, it would be
+        transient=True,
+        redirect_stderr=sys.stderr.isatty(),
+    )
+    with live, _log_above(console):
+        try:
+            yield live
+        finally:
+            live.update("")  # a view taller than the terminal could not be wiped off
+
+
+@contextmanager
+def _log_above(console: Console) -> Iterator[None]:
+    """Have lines that the root logger writes to a terminal go above what is drawn."""
+    moved = [
+        (handler, handler.setStream(FileProxy(console, handler.stream)))
+        for handler in logging.getLogger().handlers
+        if isinstance(handler, logging.StreamHandler) and _is_terminal(handler.stream)
+    ]
+    try:
+        yield
+    finally:
+        for handler, stream in moved:
+            handler.setStream(stream)
+
+
+def _is_terminal(stream: object) -> bool:
+    return not isinstance(stream, FileProxy) and bool(getattr(stream, "isatty", lambda: False)())

@@ -1,0 +1,156 @@
+"""Draws the state of devices with rich, for a terminal of any width."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.console import Console, ConsoleOptions, Group, OverflowMethod, RenderableType
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from aisrv.engine.gpio import Levels
+from aisrv.monitor.values import CoreState, CoreStatus, DeviceStatus, EngineStatus, Rates, Score
+from aisrv.protocol.commands import Status
+
+LED_ON: Final = "●"
+LED_OFF: Final = "○"
+ASCII_LED_ON: Final = "*"
+ASCII_LED_OFF: Final = "."
+NOTHING: Final = "-"
+
+_LEAST_WIDTHS: Final = {"model": 11, "last classes": 24, "to device": 11, "from device": 11, "commands": 9}
+"""Characters of columns whose contents change, so that those behind them stay where they are."""
+
+_STATE_STYLES: Final = {
+    CoreState.SET_ASIDE: "dim",
+    CoreState.WAITING: "",
+    CoreState.RUNNING: "green",
+    CoreState.HALTED: "bold red",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceView:
+    """A device with the rates at its doors, by their order in the status; print it with rich."""
+
+    status: DeviceStatus
+    rates: tuple[Rates, ...]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Draw: cores, engines, doors."""
+        ascii_only = options.ascii_only
+        yield Text(f"Device {self.status.name}", style="bold")
+        yield _cores(self.status, ascii_only)
+        yield _engines(self.status.engines, ascii_only)
+        yield _doors(self, ascii_only)
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesView:
+    """Devices one below the other; `hidden` is the number of those that are not shown."""
+
+    devices: tuple[DeviceView, ...]
+    hidden: int = 0
+
+    def __rich__(self) -> RenderableType:
+        """Draw."""
+        hidden = [Text(f"{self.hidden} more devices are not shown")] if self.hidden else []
+        return Group(*self.devices, *hidden)
+
+
+def _table(
+    *columns: str, right: Sequence[str] = (), flexible: str | None = None, ascii_only: bool = False
+) -> Table:
+    """Make a table of one line a row, with one column that takes the room that the others leave."""
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=flexible is not None
+    )
+    cut: OverflowMethod = "crop" if ascii_only else "ellipsis"  # an ellipsis is no ASCII character
+    for name in columns:
+        table.add_column(
+            name,
+            justify="right" if name in right else "left",
+            no_wrap=True,
+            overflow=cut,
+            min_width=_LEAST_WIDTHS.get(name),
+            ratio=1 if name == flexible else None,
+        )
+    return table
+
+
+def _cores(status: DeviceStatus, ascii_only: bool) -> Table:
+    table = _table("tile", "core", "task", "waits for", flexible="waits for", ascii_only=ascii_only)
+    for tile in status.tiles:
+        for core in tile.cores:
+            table.add_row(
+                str(tile.number),
+                str(core.number),
+                core.name,
+                waits_for(core),
+                style=_STATE_STYLES[core.state],
+            )
+    return table
+
+
+def _engines(engines: Sequence[EngineStatus], ascii_only: bool) -> Table:
+    table = _table(
+        "engine",
+        "tile",
+        "model",
+        "inferences",
+        "last classes",
+        "LEDs",
+        "errors",
+        right=("model", "inferences"),
+        flexible="errors",
+        ascii_only=ascii_only,
+    )
+    for engine in engines:
+        table.add_row(
+            str(engine.number),
+            str(engine.tile),
+            NOTHING if engine.model_bytes is None else f"{engine.model_bytes:,} B",
+            f"{engine.inferences:,}",
+            scores(engine.top),
+            _leds(engine.leds, ascii_only),
+            Text(errors(engine.errors), style="red" if engine.errors else ""),
+        )
+    return table
+
+
+def _doors(view: DeviceView, ascii_only: bool) -> Table:
+    numbers = ("to device", "from device", "commands", "all commands")
+    table = _table("door", *numbers, right=numbers, ascii_only=ascii_only)
+    for door, rates in zip(view.status.doors, view.rates, strict=True):
+        table.add_row(
+            door.name,
+            f"{decimal(round(rates.to_device))}/s",
+            f"{decimal(round(rates.from_device))}/s",
+            f"{rates.commands:,.0f}/s",
+            f"{door.total.commands:,}",
+        )
+    return table
+
+
+def waits_for(core: CoreStatus) -> str:
+    """Say what a core does, on one line."""
+    if core.state is not CoreState.WAITING:
+        return str(core.state.value)
+    return f"{core.verb} on {core.waits_on}" if core.waits_on else core.verb
+
+
+def scores(top: Sequence[Score]) -> str:
+    """Write scores as `class: value`, the largest first."""
+    return "  ".join(f"{score.index}: {score.value}" for score in top) or NOTHING
+
+
+def errors(bits: Status) -> str:
+    """Name the error bits."""
+    names = [str(bit.name).removeprefix("ERROR_") for bit in Status if bit in bits]
+    return " ".join(names) or NOTHING
+
+
+def _leds(levels: Levels, ascii_only: bool) -> Text:
+    on, off = (ASCII_LED_ON, ASCII_LED_OFF) if ascii_only else (LED_ON, LED_OFF)
+    return Text("").join(Text(on, style="green") if level else Text(off, style="dim") for level in levels)

@@ -1,0 +1,77 @@
+"""Takes snapshots of a running device."""
+
+from collections.abc import Mapping, Sequence
+from heapq import nlargest
+from typing import Final, Protocol
+
+import trio
+
+from aisrv.device.device import Device
+from aisrv.engine.state import AIEngine
+from aisrv.monitor.parked_tasks import core_status
+from aisrv.monitor.values import DeviceStatus, DoorStatus, EngineStatus, Score, TileStatus, Traffic
+from aisrv.xcore.tile import Tile
+
+TOP: Final = 3
+"""Scores that a snapshot has of an engine."""
+MOST_SCORES: Final = 4096
+"""Bytes of output 0 up to which it is taken for scores of classes; a larger one is an image or the like."""
+
+
+class Counted(Protocol):
+    """A port that counts: `CountedUsbPort` or `CountedSpiPort`."""
+
+    @property
+    def traffic(self) -> Traffic:
+        """What has crossed so far."""
+
+
+class DeviceMonitor:
+    """Watches a device. `doors` are its counting ports by name."""
+
+    def __init__(self, name: str, device: Device, doors: Mapping[str, Counted]) -> None:
+        self._name = name
+        self._device = device
+        self._doors = dict(doors)
+
+    def snapshot(self) -> DeviceStatus:
+        """Return the state of the device now."""
+        device = self._device
+        engines = zip(device.engines, device.board.engines, strict=True)
+        return DeviceStatus(
+            self._name,
+            trio.current_time(),
+            tuple(_tile(tile) for tile in device.node.tiles),
+            tuple(_engine(number, spec.tile, engine) for number, (engine, spec) in enumerate(engines)),
+            tuple(DoorStatus(name, port.traffic) for name, port in self._doors.items()),
+        )
+
+
+def _tile(tile: Tile) -> TileStatus:
+    return TileStatus(tile.number, tuple(core_status(core) for core in tile.cores), tile.chanends_in_use)
+
+
+def _engine(number: int, tile: int, engine: AIEngine) -> EngineStatus:
+    inference = engine.inference
+    memory_map = inference.memory_map
+    top: tuple[Score, ...] = ()
+    if inference.host_seconds is not None and inference.output_count:
+        top = top_scores(inference.output(0))
+    return EngineStatus(
+        number,
+        tile,
+        None if memory_map is None else memory_map.model.size,
+        engine.inferences,
+        top,
+        engine.gpio.levels,
+        engine.errors,
+    )
+
+
+def top_scores(tensor: memoryview) -> tuple[Score, ...]:
+    """Return the `TOP` largest bytes of a tensor as int8, of equals the first; none past `MOST_SCORES`."""
+    if len(tensor) > MOST_SCORES:
+        return ()
+    scores: Sequence[int] = tensor.cast("B").cast("b")
+    best = nlargest(TOP, range(len(scores)), key=scores.__getitem__)
+    return tuple(Score(index, scores[index]) for index in best)

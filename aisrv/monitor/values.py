@@ -1,0 +1,131 @@
+"""The state of a device at one moment, as values."""
+
+import enum
+from dataclasses import dataclass, field
+from typing import Self
+
+from aisrv.engine.gpio import Levels
+from aisrv.protocol.commands import Status
+
+
+@dataclass(frozen=True, slots=True)
+class Traffic:
+    """What has crossed a port since the device started, or between two moments."""
+
+    to_device: int = 0
+    """Bytes."""
+    from_device: int = 0
+    """Bytes."""
+    commands: int = 0
+
+    def __sub__(self, before: Self) -> "Traffic":
+        return Traffic(
+            self.to_device - before.to_device,
+            self.from_device - before.from_device,
+            self.commands - before.commands,
+        )
+
+
+class CoreState(enum.Enum):
+    """What a logical core is doing."""
+
+    SET_ASIDE = "set aside"
+    """For hardware support that needs no task, such as XUD."""
+    WAITING = "waiting"
+    RUNNING = "running"
+    HALTED = "halted"
+    """A trap ended its task."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoreStatus:
+    """One logical core that is in use, and what it waits for."""
+
+    number: int
+    name: str
+    state: CoreState
+    verb: str = ""
+    """The call that it waits in, empty unless it does."""
+    waits_on: str = ""
+    """The resource that the call is on, empty where it is on none."""
+
+
+@dataclass(frozen=True, slots=True)
+class TileStatus:
+    """One tile with the cores in use, by number."""
+
+    number: int
+    cores: tuple[CoreStatus, ...]
+    chanends: int
+    """Channel ends allocated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A byte of an output tensor, as int8, and its index: a class of a classifier."""
+
+    index: int
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStatus:
+    """One AI engine."""
+
+    number: int
+    tile: int
+    model_bytes: int | None
+    """Size of the model file; None without a model."""
+    inferences: int
+    """Successful ones since the device started."""
+    top: tuple[Score, ...]
+    """The largest bytes of output 0 of the last inference, the largest first; empty before it."""
+    leds: Levels
+    errors: Status
+    """Error bits that no host has read yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class DoorStatus:
+    """A port that hosts drive, and what has crossed it since the device started."""
+
+    name: str
+    total: Traffic
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceStatus:
+    """A device at one moment. Two that differ in time alone are equal."""
+
+    name: str
+    time: float = field(compare=False)
+    """Seconds of Trio's clock."""
+    tiles: tuple[TileStatus, ...]
+    engines: tuple[EngineStatus, ...]
+    doors: tuple[DoorStatus, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What crosses a port in a second."""
+
+    to_device: float = 0.0
+    """Bytes."""
+    from_device: float = 0.0
+    """Bytes."""
+    commands: float = 0.0
+
+
+def rates_between(before: DeviceStatus, after: DeviceStatus) -> tuple[Rates, ...]:
+    """Return the rates at each door from one snapshot to a later one; zeros where no time has passed."""
+    seconds = after.time - before.time
+    if seconds <= 0:
+        return (Rates(),) * len(after.doors)
+    return tuple(
+        _per_second(new.total - old.total, seconds)
+        for old, new in zip(before.doors, after.doors, strict=True)
+    )
+
+
+def _per_second(traffic: Traffic, seconds: float) -> Rates:
+    return Rates(traffic.to_device / seconds, traffic.from_device / seconds, traffic.commands / seconds)

@@ -1,0 +1,197 @@
+"""The AI server's wire values: commands, status bits, the spec words and the USB command packet.
+
+Values only, no I/O. Codes and layouts follow "XCORE AI server: numbers and wire behaviour", sections
+Commands and USB framing; every integer is little-endian.
+"""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final, Self
+
+SERVER_ID: Final = 0x12345678
+"""What GET_ID answers."""
+
+USB_VENDOR_ID: Final = 0x20B1
+USB_PRODUCT_ID: Final = 0xA15E
+USB_MANUFACTURER: Final = "XMOS"
+USB_PRODUCT: Final = "xAISRV"
+ENDPOINT_OUT: Final = 0x01
+ENDPOINT_IN: Final = 0x81
+PACKET_SIZE: Final = 512
+"""wMaxPacketSize of both bulk endpoints, in bytes: a shorter packet ends a transfer."""
+
+TICKS_PER_SECOND: Final = 100_000_000
+"""Rate of the reference clock in which GET_TIMINGS counts: a tick is 10 ns."""
+
+GPIO_COUNT: Final = 4
+"""Outputs that an engine can drive from its output tensor."""
+
+
+class ProtocolError(ValueError):
+    """Bytes that are no value of this protocol."""
+
+
+class Command(enum.IntEnum):
+    """Commands of the AI engine. Bit 7 set: the host writes data (SET); clear: it reads (GET)."""
+
+    NONE = 0x00
+    GET_STATUS = 0x01
+    GET_INPUT_TENSOR = 0x03
+    SET_SERVER = 0x04
+    GET_OUTPUT_TENSOR = 0x05
+    GET_SPEC = 0x08
+    GET_TIMINGS = 0x09
+    GET_INPUT_TENSOR_LENGTH = 0x0A
+    GET_OUTPUT_TENSOR_LENGTH = 0x0B
+    GET_SENSOR_TENSOR_LENGTH = 0x0C
+    """Ours: u32 bytes of a sensor frame, 0 without a sensor."""
+    GET_SENSOR_TENSOR = 0x0D
+    GET_ACQUIRE_MODE = 0x0E
+    GET_DEBUG_LOG = 0x0F
+    GET_ID = 0x10
+    GET_OUTPUT_GPIO_EN = 0x11
+    GET_OUTPUT_GPIO_THRESH = 0x12
+    GET_OUTPUT_GPIO_MODE = 0x13
+    GET_BOOT = 0x14
+    """Ours: what was booted at the last reset, see `flash_server.boot.boot_image`; empty without a flash."""
+    GET_MEMORY = 0x15
+    """Ours: where a model and its tensors lie in the engine's memories, see `aisrv.protocol.memory_map`."""
+    HELLO = 0x55
+    SET_INPUT_TENSOR = 0x83
+    START_INFER = 0x84
+    SET_MODEL_ARENA = 0x86
+    SET_MODEL_EXT = 0x87
+    START_ACQUIRE_SINGLE = 0x8C
+    SET_SENSOR_TENSOR = 0x8D
+    START_ACQUIRE_STREAM = 0x8E
+    START_ACQUIRE_SET_I2C = 0x8F
+    SET_OUTPUT_GPIO_EN = 0x91
+    SET_OUTPUT_GPIO_THRESH = 0x92
+    SET_OUTPUT_GPIO_MODE = 0x93
+    SET_MODEL_ARENA_FLASH = 0x96
+    SET_MODEL_EXT_FLASH = 0x97
+
+
+def is_set(command: int) -> bool:
+    """Whether the host writes data with this command code, known or not."""
+    return bool(command & 0x80)
+
+
+class Status(enum.IntFlag):
+    """Status word of a command; no bit set is OKAY."""
+
+    OKAY = 0
+    BUSY = 0x01
+    SENSING = 0x02
+    ERROR_NO_MODEL = 0x04
+    ERROR_MODEL_ERR = 0x08
+    ERROR_INFER_ERR = 0x10
+    ERROR_BAD_CMD = 0x20
+
+
+STATUS_ERRORS: Final = (
+    Status.ERROR_NO_MODEL | Status.ERROR_MODEL_ERR | Status.ERROR_INFER_ERR | Status.ERROR_BAD_CMD
+)
+"""The bits that report a failure, as against the states BUSY and SENSING."""
+
+
+class AcquireMode(enum.IntEnum):
+    """Answer of GET_ACQUIRE_MODE."""
+
+    SINGLE = 0
+    STREAM = 1
+
+
+class GpioMode(enum.IntEnum):
+    """How an engine drives its GPIO outputs from output tensor 0."""
+
+    NONE = 0
+    MAX = 1
+
+
+class Dialect(enum.Enum):
+    """The two framings of a USB command; the length of the command packet tells which."""
+
+    CLASSIC = "classic"
+    """Three bytes; failures halt both bulk endpoints."""
+
+    DESIGN = "design"
+    """Three words; every command answers its status in a packet of its own."""
+
+
+_FRAMINGS: Final = {Dialect.CLASSIC: struct.Struct("<3B"), Dialect.DESIGN: struct.Struct("<3I")}
+_DIALECT_BY_LENGTH: Final = {framing.size: dialect for dialect, framing in _FRAMINGS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPacket:
+    """The OUT packet that opens a command: command, engine and tensor numbers.
+
+    The command stays a plain integer: a host may send a code that nobody knows.
+    """
+
+    command: int
+    engine: int = 0
+    tensor: int = 0
+    dialect: Dialect = Dialect.CLASSIC
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read a packet of 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
+        dialect = _DIALECT_BY_LENGTH.get(len(data))
+        if dialect is None:
+            raise ProtocolError(f"a command packet has 3 or 12 bytes, not {len(data)}")
+        command, engine, tensor = _FRAMINGS[dialect].unpack(data)
+        return cls(command, engine, tensor, dialect)
+
+    def __bytes__(self) -> bytes:
+        try:
+            return _FRAMINGS[self.dialect].pack(self.command, self.engine, self.tensor)
+        except struct.error as error:
+            raise ProtocolError(f"{self} does not fit the {self.dialect.value} framing: {error}") from None
+
+
+_SPEC: Final = struct.Struct("<2B3H3I")
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """Answer of GET_SPEC: 5 words over USB, a sixth (sensor frame bytes) over SPI."""
+
+    server_kind: int = 0
+    tiles: int = 0
+    internal_kib: int = 0
+    """KiB of internal memory per tile."""
+    flash_kib: int = 0
+    external_kib: int = 0
+    input_bytes: int = 0
+    output_bytes: int = 0
+    timing_count: int = 0
+    sensor_bytes: int | None = None
+    """Bytes of a sensor frame; None in the five-word form."""
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read 20 bytes (USB) or 24 (SPI); any other length is a ProtocolError."""
+        if len(data) not in (_SPEC.size, _SPEC.size + 4):
+            raise ProtocolError(f"a spec has {_SPEC.size} or {_SPEC.size + 4} bytes, not {len(data)}")
+        sensor = int.from_bytes(data[_SPEC.size :], "little") if len(data) > _SPEC.size else None
+        kind, tiles, internal, flash, external, inputs, outputs, timings = _SPEC.unpack_from(data)
+        return cls(kind, tiles, internal, flash, external, inputs, outputs, timings, sensor)
+
+    def __bytes__(self) -> bytes:
+        try:
+            words = _SPEC.pack(
+                self.server_kind,
+                self.tiles,
+                self.internal_kib,
+                self.flash_kib,
+                self.external_kib,
+                self.input_bytes,
+                self.output_bytes,
+                self.timing_count,
+            )
+            return words if self.sensor_bytes is None else words + struct.pack("<I", self.sensor_bytes)
+        except struct.error as error:
+            raise ProtocolError(f"{self} does not fit the spec words: {error}") from None

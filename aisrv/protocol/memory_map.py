@@ -1,0 +1,129 @@
+"""The map of an engine's memory: where a model and its tensors are, and what is free.
+
+    arena            [model in ARENA] [head] [free] [tail]
+    external memory  [model in EXT] [free]
+
+A model comes first in its memory. What it leaves of the arena is the tensor arena: TensorFlow Lite Micro puts
+the tensors' data at its start, its head, and structures of its own at its end, its tail. A value that goes
+over the wire as six little-endian words, see `MemoryMap.from_bytes`; the layout is ours, no firmware has it.
+"""
+
+import enum
+import struct
+from dataclasses import dataclass
+from typing import Final, Self
+
+from aisrv.protocol.commands import ProtocolError
+
+
+class ModelMemory(enum.Enum):
+    """Where the host puts a model: SET_MODEL_ARENA or SET_MODEL_EXT."""
+
+    ARENA = "arena"
+    EXT = "external memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """`size` bytes from `offset` of a memory."""
+
+    memory: ModelMemory
+    offset: int
+    size: int
+
+
+_WORDS: Final = struct.Struct("<6I")
+_NUMBERS: Final = {None: 0, ModelMemory.ARENA: 1, ModelMemory.EXT: 2}
+_MEMORIES: Final = {number: memory for memory, number in _NUMBERS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryMap:
+    """Sizes in bytes of the two memories, and of what a loaded model takes of them; ValueError otherwise.
+
+    `model_memory` is None where no model is loaded. The tail is an estimate, see `arena_tail`.
+    """
+
+    arena_bytes: int
+    external_bytes: int
+    model_memory: ModelMemory | None = None
+    model_bytes: int = 0
+    head_bytes: int = 0
+    tail_bytes: int = 0
+
+    def __post_init__(self) -> None:
+        if self.model_memory is None and (self.model_bytes or self.head_bytes or self.tail_bytes):
+            raise ValueError("a memory map without a model has sizes of one")
+        for name, region in (("the arena", self.arena_free), ("the external memory", self.external_free)):
+            if region.size < 0:
+                raise ValueError(f"{name} holds {-region.size:,} bytes more than it has")
+
+    @property
+    def model(self) -> Region:
+        """The model file; no bytes of the arena where no model is loaded."""
+        return Region(self.model_memory or ModelMemory.ARENA, 0, self.model_bytes)
+
+    @property
+    def tensor_arena(self) -> Region:
+        """What the model leaves of the arena: head, free bytes and tail."""
+        return Region(ModelMemory.ARENA, self._start, self.arena_bytes - self._start)
+
+    @property
+    def head(self) -> Region:
+        """Tensors' data."""
+        return Region(ModelMemory.ARENA, self._start, self.head_bytes)
+
+    @property
+    def tail(self) -> Region:
+        """Structures of the interpreter, and the model's variables."""
+        return Region(ModelMemory.ARENA, self.arena_bytes - self.tail_bytes, self.tail_bytes)
+
+    @property
+    def arena_free(self) -> Region:
+        """Bytes of the arena between head and tail."""
+        start = self._start + self.head_bytes
+        return Region(ModelMemory.ARENA, start, self.arena_bytes - self.tail_bytes - start)
+
+    @property
+    def external_free(self) -> Region:
+        """Bytes of external memory behind the model, if there is one in it."""
+        start = self.model_bytes if self.model_memory is ModelMemory.EXT else 0
+        return Region(ModelMemory.EXT, start, self.external_bytes - start)
+
+    @property
+    def _start(self) -> int:
+        return self.model_bytes if self.model_memory is ModelMemory.ARENA else 0
+
+    def regions(self, memory: ModelMemory) -> dict[str, Region]:
+        """Name the regions of one memory, by rising offset; they fill it without a gap."""
+        named = {
+            "model": self.model,
+            "head": self.head,
+            "free": self.arena_free if memory is ModelMemory.ARENA else self.external_free,
+            "tail": self.tail,
+        }
+        return {name: region for name, region in named.items() if region.memory is memory}
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read the answer of GET_MEMORY, 24 bytes; ProtocolError for anything else.
+
+        Words: size of the arena, of external memory, the model's memory (0 none, 1 ARENA, 2 EXT), size of the
+        model, of the head, of the tail.
+        """
+        if len(data) != _WORDS.size:
+            raise ProtocolError(f"a memory map has {_WORDS.size} bytes, not {len(data)}")
+        arena, external, number, *sizes = _WORDS.unpack(data)
+        if number not in _MEMORIES:
+            raise ProtocolError(f"a memory map names memory {number}, there are 0 to {len(_MEMORIES) - 1}")
+        try:
+            return cls(arena, external, _MEMORIES[number], *sizes)
+        except ValueError as error:
+            raise ProtocolError(str(error)) from None
+
+    def __bytes__(self) -> bytes:
+        sizes = (self.model_bytes, self.head_bytes, self.tail_bytes)
+        try:
+            return _WORDS.pack(self.arena_bytes, self.external_bytes, _NUMBERS[self.model_memory], *sizes)
+        except struct.error as error:
+            raise ProtocolError(f"{self} does not fit the words of a memory map: {error}") from None

@@ -1,0 +1,86 @@
+"""Frames at a rate of device time: whole ticks of 10 ns of Trio's clock, live or virtual."""
+
+import enum
+from fractions import Fraction
+from typing import Final, Protocol, runtime_checkable
+
+import trio
+
+from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
+from aisrv.xcore.timer import TICKS_PER_SECOND, Clock
+
+FASTEST: Final = 1_000_000
+"""Frames a second at most."""
+
+
+class Late(enum.Enum):
+    """What becomes of a frame whose time is over before somebody asks for it."""
+
+    DROP = "drop"
+    """It is lost, as in a sensor that runs freely: one waits for the next."""
+    KEEP = "keep"
+    """It is delivered at once, and so is all that is behind its time: none is lost."""
+
+
+@runtime_checkable
+class Skips(Protocol):
+    """A source that can leave frames out without making them."""
+
+    def skip(self, count: int) -> None:
+        """Leave out the next `count` frames."""
+
+
+class Paced:
+    """A source whose frame k has its time k/rate after the first was asked for, rounded down to a tick.
+
+    Times are computed from k, so nothing drifts. With `Late.DROP`, a source that can `skip` (patterns, files)
+    loses the frames that were dropped; from others (callbacks, cameras), which show what is there now, just
+    the next is taken.
+    """
+
+    def __init__(self, source: Source, rate: Fraction | int, late: Late = Late.DROP) -> None:
+        self._source = source
+        self._late = late
+        self._rate = Fraction(rate)
+        if not 0 < self._rate <= FASTEST:
+            raise SourceError(f"a rate of {rate} frames a second: it is above 0, and {FASTEST} at most")
+        self._clock: Clock | None = None
+        self._next = 0
+
+    @property
+    def width(self) -> int:
+        """Pixels of a row."""
+        return self._source.width
+
+    @property
+    def height(self) -> int:
+        """Rows."""
+        return self._source.height
+
+    @property
+    def encoding(self) -> Encoding:
+        """Encoding of all frames."""
+        return self._source.encoding
+
+    def due(self, number: int) -> int:
+        """Tick at which a frame has its time, counted from the first one's."""
+        return number * TICKS_PER_SECOND * self._rate.denominator // self._rate.numerator
+
+    async def frame(self) -> RawFrame:
+        """Wait for the time of the next frame and take it. Raises SourceError."""
+        if self._clock is None:
+            self._clock = Clock()
+        number = self._next
+        if self._late is Late.DROP:
+            number = max(number, self._first_from(self._clock.ticks()))
+        await trio.sleep_until(self._clock.deadline(self.due(number)))
+        dropped, self._next = number - self._next, number + 1
+        if dropped and isinstance(self._source, Skips):
+            self._source.skip(dropped)
+        return await self._source.frame()
+
+    def _first_from(self, tick: int) -> int:
+        number = tick * self._rate.numerator // (TICKS_PER_SECOND * self._rate.denominator)
+        while self.due(number) < tick:  # once or twice
+            number += 1
+        return number

@@ -1,0 +1,106 @@
+"""Arrays over a channel end: whole words, END, the 0 to 3 bytes left over, END.
+
+Source: "XCORE AI server: numbers and wire behaviour", section Channel to an AI engine. A sender that has
+to give an array up in the middle (a bus reset ends the host's transfer) sends NACK and END instead: the
+receiver raises `ArrayAbandoned` and the channel is free for the next command.
+"""
+
+from dataclasses import dataclass
+
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
+from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.verb import Steps
+
+
+class ArrayAbandoned(Exception):
+    """The sender gave the array up; nothing of it counts."""
+
+
+@dataclass(slots=True)
+class Array:
+    """What came of an array: the first `limit` bytes, and how long it really was."""
+
+    data: bytes | bytearray
+    length: int
+
+    @property
+    def overflowed(self) -> bool:
+        """Whether bytes past the limit were dropped."""
+        return self.length > len(self.data)
+
+
+def send_array_steps(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
+    """Send a whole array."""
+    whole = len(data) & -WORD_BYTES
+    if whole:
+        yield from c.output(words_to_wire(data[:whole]))
+    yield from end_array_steps(c, bytes(data[whole:]))
+
+
+def end_array_steps(c: ChanEnd, tail: bytes) -> Steps[None]:
+    """End an array whose words were sent with `outwords`: END, the tail of 0 to 3 bytes, END."""
+    if not c.output_packet_at_once(b""):
+        yield from c.output(Control.END)
+    if not c.output_packet_at_once(tail):
+        yield from c.output(tail)
+        yield from c.output(Control.END)
+
+
+def abandon_array_steps(c: ChanEnd) -> Steps[None]:
+    """Give up an array of which only words were sent so far."""
+    yield from c.output(Control.NACK)
+    yield from c.output(Control.END)
+
+
+def receive_array_steps(c: ChanEnd, limit: int) -> Steps[Array]:
+    """Receive an array to its end, keeping `limit` bytes of it at most.
+
+    Raises ArrayAbandoned where the sender gave it up; a part that is not made of words, or a tail of
+    more than 3 bytes, traps with ILLEGAL_RESOURCE.
+    """
+    wire = bytearray()
+    length = 0
+    room = -(-limit // WORD_BYTES) * WORD_BYTES  # whole words, as the last one begins with its last byte
+    while not isinstance(run := (yield from c.input_until_control(1 << 20)), int):
+        length += len(run)
+        if len(wire) < room:
+            wire += run
+    if run == Control.NACK:
+        yield from c.check_control(Control.END)
+        raise ArrayAbandoned
+    tail = yield from array_tail_steps(c, run, length)
+    data = bytearray(words_to_wire(memoryview(wire)[: len(wire) & -WORD_BYTES]))
+    if len(data) == length:
+        data += tail
+    del data[limit:]
+    return Array(data, length + len(tail))
+
+
+def array_tail_steps(c: ChanEnd, token: int, length: int) -> Steps[bytes]:
+    """Receive what follows the `length` bytes of words that a control token ended: 0 to 3 bytes and END.
+
+    Traps with ILLEGAL_RESOURCE where that token was not END, or what it ended was not words.
+    """
+    if token != Control.END or length % WORD_BYTES:
+        raise Trap(
+            TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {token} after {length} bytes"
+        )
+    tail = bytearray()
+    while not isinstance(run := (yield from c.input_until_control(WORD_BYTES)), int):
+        tail += run
+        if len(tail) >= WORD_BYTES:
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: more than 3 bytes after its words")
+    if run != Control.END:
+        raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {run} in its tail")
+    return bytes(tail)
+
+
+async def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> None:
+    """Send a whole array."""
+    await c.perform("send_array", send_array_steps(c, data))
+
+
+async def receive_array(c: ChanEnd, limit: int) -> Array:
+    """Receive an array to its end, keeping `limit` bytes of it at most; see `receive_array_steps`."""
+    return await c.perform("receive_array", receive_array_steps(c, limit))

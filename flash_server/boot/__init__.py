@@ -1,0 +1,1 @@
+"""Boot images of the server itself: slots, upgrades."""

@@ -1,0 +1,1 @@
+"""The flash chip: its commands, its content, its programmers."""

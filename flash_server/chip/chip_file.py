@@ -1,0 +1,98 @@
+"""A chip in a file, read and written from outside a device, as a programmer would."""
+
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Self
+
+from flash_server.chip.part import MX25R6435F, PARTS, FlashPart
+from flash_server.chip.storage import FileStorage, ReadOnlyFileStorage, Storage
+from flash_server.errors import StorageError
+from flash_server.files import Progress, ignore
+
+if TYPE_CHECKING:
+    from flash_server.chip.chip import FlashChip
+
+_READ: Final = 65536
+
+
+def part_of_file(path: Path) -> FlashPart:
+    """The known part of the file's size; where there is no such file or part, the MX25R6435F."""
+    size = path.stat().st_size if path.is_file() else 0
+    return next((part for part in PARTS.values() if part.size == size), MX25R6435F)
+
+
+class ChipFile:
+    """The chip in a file, for one process at a time; closed at the end of a `with`.
+
+    Opened for writing, a file that is missing is made, erased. Every method raises StorageError where the
+    file refuses, and PartError for addresses that the part does not have.
+    """
+
+    def __init__(self, path: Path, part: FlashPart | None = None, *, writing: bool = False) -> None:
+        self.part: Final = part or part_of_file(path)
+        self._path: Final = path
+        kind = FileStorage if writing else ReadOnlyFileStorage
+        self._storage: Final[Storage] = kind(path, self.part.size)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._storage.close()
+
+    def identify(self) -> FlashPart:
+        """The part."""
+        return self.part
+
+    def read(self, address: int, size: int, progress: Progress = ignore) -> bytes:
+        """The bytes from an address on."""
+        self.part.check_range(address, size)
+        pieces = []
+        for start in range(0, size, _READ):
+            count = min(_READ, size - start)
+            pieces.append(self._storage.read(address + start, count))
+            progress(start + count, size)
+        return b"".join(pieces)
+
+    def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
+        """Make the bytes from an address on these, leave all others alone, and verify it."""
+        import trio
+
+        self.part.check_range(address, len(data))
+        trio.run(self._write, address, data, progress)
+        if self.read(address, len(data)) != data:
+            raise StorageError(f"{self._path}: what was written from {address:#x} on reads back otherwise")
+
+    async def _write(self, address: int, data: bytes, progress: Progress) -> None:
+        from flash_server.chip.chip import FlashChip
+
+        chip = FlashChip(self.part, self._storage)
+        sector = self.part.sector_size
+        done = 0
+        while done < len(data):
+            start = (address + done) // sector * sector
+            before = address + done - start
+            piece = data[done : done + sector - before]
+            await _write_sector(chip, start, before, piece)
+            done += len(piece)
+            progress(done, len(data))
+
+
+async def _write_sector(chip: "FlashChip", start: int, before: int, piece: bytes) -> None:
+    """Change a part of one sector; it is erased only where a bit must become 1 again."""
+    old = await chip.read(start, chip.part.sector_size)
+    new = old[:before] + piece + old[before + len(piece) :]
+    if new == old:
+        return
+    wanted, there = int.from_bytes(new, "big"), int.from_bytes(old, "big")
+    if wanted & ~there:
+        await chip.write_enable()
+        await chip.erase_sector(start)
+        old = b"\xff" * len(old)
+    for offset in range(0, len(new), chip.part.page_size):
+        page = new[offset : offset + chip.part.page_size]
+        if page != old[offset : offset + chip.part.page_size]:
+            await chip.write_enable()
+            await chip.program_page(start + offset, page)

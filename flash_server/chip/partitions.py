@@ -1,0 +1,182 @@
+"""The chip divided in a boot and a data partition, and what the data partition holds for each engine.
+
+Where the boot partition ends is not stored on the chip: as with XMOS's tools it is a setting. Sources: the
+design document, section Flash; "XCORE AI server: numbers and wire behaviour", section Flash.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from flash_server.chip.part import FlashPart
+from flash_server.errors import LayoutError, PartError
+from flash_server.image.detect import detect
+from flash_server.image.generations import Detected
+from flash_server.image.headers import (
+    LENGTH_BYTES,
+    PREFIX_BYTES,
+    Part,
+    Segment,
+    Segments,
+    model_segment,
+    parse_headers,
+    segment_limits,
+)
+
+
+class FlashMemory(Protocol):
+    """The verbs of a chip that the server uses; `flash_server.chip.chip.FlashChip` is one.
+
+    Each lets other tasks run, and raises a FlashError: an address off the part, a protected chip, a file that
+    cannot be written.
+    """
+
+    @property
+    def part(self) -> FlashPart:
+        """Sizes of the chip, its pages and its sectors."""
+
+    async def read(self, address: int, size: int) -> bytes:
+        """Read bytes."""
+
+    async def write_enable(self) -> None:
+        """Let the next program or erase through."""
+
+    async def program_page(self, address: int, data: bytes) -> None:
+        """Clear bits within one page."""
+
+    async def erase_sector(self, address: int) -> None:
+        """Set all bits of the sector at that address."""
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """A range of the chip; offsets are counted from its start."""
+
+    chip: FlashMemory
+    name: str
+    start: int
+    """Address on the chip, in bytes."""
+    size: int
+    """Bytes."""
+
+    def __post_init__(self) -> None:
+        """Check that the chip has it, and that no sector is shared with a neighbour."""
+        self.chip.part.check_range(self.start, self.size)
+        sector = self.chip.part.sector_size
+        if self.start % sector or self.size % sector:
+            raise PartError(
+                f"{self.name} partition of {self.size} bytes at {self.start:#x}: "
+                f"both must be whole sectors of {sector}"
+            )
+
+    def holds(self, offset: int, size: int) -> bool:
+        """Whether `size` bytes at `offset` lie inside."""
+        return min(offset, size) >= 0 and offset + size <= self.size
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Read bytes; PartError where they reach past the end."""
+        return await self.chip.read(self._address(offset, size), size)
+
+    async def erase_sector(self, offset: int) -> None:
+        """Erase the sector at an offset."""
+        await self.chip.write_enable()
+        await self.chip.erase_sector(self._address(offset, 1))
+
+    async def program(self, offset: int, data: bytes) -> None:
+        """Program bytes page by page."""
+        address = self._address(offset, len(data))
+        page = self.chip.part.page_size
+        done = 0
+        while done < len(data):
+            room = page - (address + done) % page
+            await self.chip.write_enable()
+            await self.chip.program_page(address + done, data[done : done + room])
+            done += room
+
+    def _address(self, offset: int, size: int) -> int:
+        if not self.holds(offset, size):
+            raise PartError(
+                f"{size} bytes at {offset:#x} do not fit the {self.name} partition of {self.size:#x} bytes"
+            )
+        return self.start + offset
+
+
+@dataclass(frozen=True, slots=True)
+class Partitions:
+    """The two partitions of a chip."""
+
+    boot: Partition
+    data: Partition
+
+
+def divide(chip: FlashMemory, boot_bytes: int) -> Partitions:
+    """Give the first `boot_bytes`, whole sectors, to the boot partition and the rest to the data partition.
+
+    Raises PartError where the chip is smaller, or the number is not of whole sectors.
+    """
+    return Partitions(
+        Partition(chip, "boot", 0, boot_bytes),
+        Partition(chip, "data", boot_bytes, chip.part.size - boot_bytes),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DataImage:
+    """What the headers of a data partition say: for each engine its segments, or why it has none."""
+
+    detected: Detected
+    engines: tuple[Segments | LayoutError, ...]
+
+    def segments(self, engine: int) -> Segments:
+        """The segments of an engine, none where the image has fewer engines; raises its LayoutError."""
+        if engine >= len(self.engines):
+            return Segments()
+        found = self.engines[engine]
+        if isinstance(found, LayoutError):
+            raise found
+        return found
+
+
+async def read_image(data: Partition) -> DataImage:
+    """Detect and parse the image of a data partition.
+
+    Raises NoImageError where there is none, LayoutError where it begins like none that is known.
+    """
+    prefix = await data.read(0, min(PREFIX_BYTES, data.size))
+    detected = await _detect(data, prefix)
+    headers = parse_headers(prefix, detected)
+    engines: list[Segments | LayoutError] = []
+    for engine in range(len(headers)):
+        try:
+            engines.append(segment_limits(headers, engine, detected.generation, data.size))
+        except LayoutError as error:
+            engines.append(error)
+    return DataImage(detected, tuple(engines))
+
+
+async def _detect(data: Partition, prefix: bytes) -> Detected:
+    """Detect twice: once to learn which models' lengths count, then with those behind the prefix, too."""
+    stored: dict[tuple[int, int], bytes] = {}
+
+    def read(offset: int, size: int) -> bytes:
+        return stored.setdefault((offset, size), prefix[offset : offset + size])
+
+    first = detect(prefix, data.size, read)
+    missing = [(offset, size) for (offset, size), found in stored.items() if len(found) < size]
+    if not missing:
+        return first
+    for offset, size in missing:
+        if data.holds(offset, size):
+            stored[offset, size] = await data.read(offset, size)
+    return detect(prefix, data.size, read)
+
+
+async def model_bytes(data: Partition, image: DataImage, engine: int) -> Segment | None:
+    """Where the bytes of an engine's model lie, behind its length; None where it has none.
+
+    Raises LayoutError where the length lies, or the engine's header is broken.
+    """
+    segment = image.segments(engine)[Part.MODEL]
+    if segment is None:
+        return None
+    stored = await data.read(segment.start, LENGTH_BYTES)
+    return model_segment(engine, segment, int.from_bytes(image.detected.straight(stored), "little"))

@@ -1,0 +1,271 @@
+"""The client's side of the channel to a flash server.
+
+Source: the design document, section Flash; "XCORE AI server: numbers and wire behaviour", section Flash. What
+of it is ours: failures, giving up, and the commands past READ_XIP (`flash_server.server.server`).
+"""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import NamedTuple, NoReturn, TypeVar
+
+import trio
+
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.tokens import WORD_BYTES, Control
+from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.verb import Steps
+from flash_server.boot.boot_image import REPORT_BYTES, BootReport
+from flash_server.errors import FlashError
+from flash_server.image.headers import Part
+from flash_server.protocol import (
+    PIECE_BYTES,
+    FlashCommand,
+    FlashFailure,
+    FlashReadError,
+    Request,
+    failure_text,
+)
+
+T = TypeVar("T")
+
+_READ_COMMANDS = {
+    Part.PARAMETERS: FlashCommand.READ_PARAMETERS,
+    Part.OPERATORS: FlashCommand.READ_OPERATORS,
+    Part.XIP: FlashCommand.READ_XIP,
+}
+
+
+_READ_MODEL = Request(FlashCommand.READ_MODEL)
+
+
+class Sizes(NamedTuple):
+    """Bytes that can be read of each segment; 0 where it is absent."""
+
+    model: int
+    parameters: int
+    operators: int
+    xip: int
+
+
+class FlashChannel:
+    """A client of a flash server, on one channel end, for one task at a time.
+
+    Every method raises FlashReadError where the server answers with a failure. Whatever happens, a failure or
+    a cancellation at any moment, the channel and the server are ready for the next command.
+    """
+
+    def __init__(self, c: ChanEnd) -> None:
+        self._c = c
+        self._open = False  # a transaction is
+        self._given_up = False  # one was given up, for which the server still owes ACK and END
+
+    # An engine's commands.
+
+    async def read_model(self, limit: int) -> bytearray:
+        """Read the whole model, each byte copied once.
+
+        Raises FlashReadError with REFUSED, after the length only, where it has more than `limit` bytes.
+        """
+        async with self.open_model() as model:
+            if model.length > limit:
+                raise FlashReadError(
+                    FlashFailure.REFUSED,
+                    f"the model in flash has {model.length} bytes, there is room for {limit}",
+                )
+            data = bytearray(model.length)
+            await model.read_into(memoryview(data))
+            return data
+
+    @asynccontextmanager
+    async def open_model(self) -> AsyncIterator["ModelReader"]:
+        """Begin to read the model: its length first, then its bytes as they are asked for.
+
+        Leave the block before the end and the rest is not sent; other commands wait until it is left.
+        """
+        reader = ModelReader(self, await self._perform(_READ_MODEL, self._begin_model_steps()))
+        try:
+            yield reader
+            if self._open and not reader.left:
+                await self._perform(_READ_MODEL, self._close_steps(_READ_MODEL))
+        finally:
+            await self._give_up()
+
+    async def read_parameters(self, offset: int, size: int) -> bytes:
+        """Read bytes of the parameters."""
+        return await self.read(Part.PARAMETERS, offset, size)
+
+    async def read_operators(self, offset: int, size: int) -> bytes:
+        """Read bytes of the operators' binaries."""
+        return await self.read(Part.OPERATORS, offset, size)
+
+    async def read_xip(self, offset: int, size: int) -> bytes:
+        """Read bytes of the execute-in-place segment."""
+        return await self.read(Part.XIP, offset, size)
+
+    async def read(self, part: Part, offset: int, size: int) -> bytes:
+        """Read bytes of a segment that takes offset and size: any but the model."""
+        return await self._transact(Request(_READ_COMMANDS[part], (offset, size)), size)
+
+    async def read_sizes(self) -> Sizes:
+        """Ask how many bytes each segment has."""
+        words = await self._transact(Request(FlashCommand.READ_SIZES), len(Part) * WORD_BYTES)
+        sizes = (
+            int.from_bytes(words[at : at + WORD_BYTES], "big") for at in range(0, len(words), WORD_BYTES)
+        )
+        return Sizes(*sizes)
+
+    # A loader's commands.
+
+    async def read_boot_report(self) -> BootReport:
+        """Ask what was booted at the last reset."""
+        return BootReport.from_bytes(await self._transact(Request(FlashCommand.READ_BOOT), REPORT_BYTES))
+
+    async def write_server(self, offset: int, data: bytes) -> None:
+        """Send the next bytes of a server image, which follow those before; offset 0 begins an upgrade."""
+        for at in range(0, len(data), PIECE_BYTES):
+            piece = data[at : at + PIECE_BYTES]
+            await self._transact(Request(FlashCommand.WRITE_SERVER, (offset + at,), piece), 0)
+
+    async def finish_server(self) -> None:
+        """End the upgrade: it is verified, and counts from the next reset on."""
+        await self._transact(Request(FlashCommand.FINISH_SERVER), 0)
+
+    async def read_data(self, offset: int, size: int) -> bytes:
+        """Read bytes of the data partition as the chip stores them."""
+        return await self._transact(Request(FlashCommand.READ_DATA, (offset, size)), size)
+
+    async def write_data(
+        self, offset: int, data: bytes, progress: Callable[[int], None] | None = None
+    ) -> None:
+        """Store bytes in the data partition from the start of a sector on, and verify them.
+
+        Engines read nothing until `reload`. `progress` is called with the bytes done after each sector.
+        """
+        for at in range(0, len(data), PIECE_BYTES):
+            piece = data[at : at + PIECE_BYTES]
+            await self._transact(Request(FlashCommand.WRITE_DATA, (offset + at,), piece), 0)
+            if progress is not None:
+                progress(at + len(piece))
+
+    async def reload(self) -> None:
+        """Let the server read the headers of the data partition again."""
+        await self._transact(Request(FlashCommand.RELOAD), 0)
+
+    # Transactions.
+
+    async def _transact(self, request: Request, size: int) -> bytes:
+        return await self._perform(request, self._transact_steps(request, size))
+
+    async def _perform(self, request: Request, steps: Steps[T]) -> T:
+        try:
+            return await self._c.perform(str(request), steps)
+        except trio.Cancelled:
+            await self._give_up()
+            raise
+
+    async def _give_up(self) -> None:
+        """Let go of the server where a transaction is open; does not wait, so it works when cancelled."""
+        if self._open:
+            self._open, self._given_up = False, True
+            await self._c.perform("give up", self._give_up_steps())
+
+    def _give_up_steps(self) -> Steps[None]:
+        while self._c.ready:  # makes room for whatever the server still has to say
+            yield from self._c.input_until_control(PIECE_BYTES)
+        yield from self._c.output(Control.NACK)
+        yield from self._c.output(Control.END)
+
+    def _transact_steps(self, request: Request, size: int) -> Steps[bytes]:
+        yield from self._request_steps(request)
+        data = yield from self._data_steps(request, size)
+        yield from self._close_steps(request)
+        return data
+
+    def _begin_model_steps(self) -> Steps[int]:
+        yield from self._request_steps(_READ_MODEL)
+        return int.from_bytes((yield from self._data_steps(_READ_MODEL, WORD_BYTES)), "big")
+
+    def _request_steps(self, request: Request) -> Steps[None]:
+        c = self._c
+        while self._given_up:
+            if (yield from c.input_until_control(PIECE_BYTES)) == Control.ACK:
+                yield from c.check_control(Control.END)
+                self._given_up = False
+        if self._open:
+            raise FlashError(f"{request} while a model is being read: leave the block of open_model first")
+        self._open = True
+        yield from c.output(Control.END)
+        yield from c.check_control(Control.END)
+        yield from c.output(bytes(request))
+        yield from c.output(Control.END)
+
+    def _data_steps(self, request: Request, size: int) -> Steps[bytes]:
+        """Take the next `size` bytes of the answer."""
+        c = self._c
+        if whole := c.take_run(size):
+            return whole
+        data = bytearray()
+        while len(data) < size:
+            run = yield from c.input_until_control(size - len(data))
+            if isinstance(run, int):
+                yield from self._failure_steps(request, run)
+            else:
+                data += run
+        return bytes(data)
+
+    def _fill_steps(self, request: Request, view: memoryview) -> Steps[None]:
+        """Take as many bytes of the answer as the view has, into it."""
+        at = 0
+        while at < len(view):
+            run = yield from self._c.input_until_control(len(view) - at)
+            if isinstance(run, int):
+                yield from self._failure_steps(request, run)
+            else:
+                view[at : at + len(run)] = run
+                at += len(run)
+
+    def _close_steps(self, request: Request) -> Steps[None]:
+        run = yield from self._c.input_until_control(1)
+        if run != Control.END:
+            yield from self._failure_steps(request, run)
+        yield from self._c.output(Control.END)
+        self._open = False
+
+    def _failure_steps(self, request: Request, run: bytes | int) -> Steps[NoReturn]:
+        """Take the code after NACK, close the transaction and raise FlashReadError."""
+        c = self._c
+        if run != Control.NACK:
+            got = f"control token {run}" if isinstance(run, int) else "more data"
+            raise Trap(
+                TrapKind.ILLEGAL_RESOURCE, f"{request} on {c.name}: {got} where the answer should go on"
+            )
+        code = int.from_bytes((yield from c.input_data(WORD_BYTES)), "big")
+        yield from c.check_control(Control.END)
+        yield from c.output(Control.END)
+        self._open = False
+        raise FlashReadError(code, f"{request}: {failure_text(code)}")
+
+
+class ModelReader:
+    """A model that is being read: its length, and its bytes in order. Made by `FlashChannel.open_model`."""
+
+    def __init__(self, flash: FlashChannel, length: int) -> None:
+        self._flash = flash
+        self.length = length
+        """Bytes of the model."""
+        self.left = length
+        """Bytes not read yet."""
+
+    async def read(self, size: int) -> bytes:
+        """Read the next `size` bytes, or those that are left where they are fewer."""
+        size = min(size, self.left)
+        data = await self._flash._perform(_READ_MODEL, self._flash._data_steps(_READ_MODEL, size))
+        self.left -= size
+        return data
+
+    async def read_into(self, view: memoryview) -> None:
+        """Fill a view of bytes, which must not be longer than what is left, with the next bytes."""
+        if len(view) > self.left:
+            raise ValueError(f"a view of {len(view)} bytes, {self.left} bytes of the model are left")
+        await self._flash._perform(_READ_MODEL, self._flash._fill_steps(_READ_MODEL, view))
+        self.left -= len(view)

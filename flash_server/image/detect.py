@@ -1,0 +1,144 @@
+"""Which generation a stored image is of, and in which order its nibbles are.
+
+The two later generations carry a version word, and the fast one its calibration bytes, so they are recognised
+by these, in either order. The design generation carries nothing. It is taken for one where its headers make
+sense in one of the orders, with the number of engines inferred as `headers` says:
+
+1. Every offset is 0, or lies behind the headers and inside the partition; no two models share an address; a
+   model whose length can be read ends before the next part begins. An engine that keeps this is good, one
+   that breaks it is bad; one without parts counts as neither. There are good engines, and no fewer than bad
+   ones.
+2. Where both orders pass, the one with fewer bad engines is taken; then the one in which more models' lengths
+   were read and fit; then the one whose first part begins right behind the headers; then straight.
+
+Offsets need not ascend, and need not be aligned: the design lets parts lie in any order, and the packers
+align nothing.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from flash_server.errors import LayoutError, NoImageError
+from flash_server.image.generations import CALIBRATION, VERSION, Detected, Generation
+from flash_server.image.headers import (
+    LENGTH_BYTES,
+    Header,
+    Part,
+    header_size,
+    model_segment,
+    parse_headers,
+    segment_limits,
+)
+
+LARGEST: Final = 1 << 28
+"""Bytes of a data partition whose size is not known: QSPI NOR parts end at 256 MiB."""
+
+_BOTH: Final = (False, True)
+_SHORTEST: Final = header_size(Generation.FAST, 1)
+
+Read = Callable[[int, int], bytes]
+"""Gives `size` stored bytes at an offset of the data partition: `read(offset, size)`."""
+
+
+def detect(
+    prefix: bytes, size: int = LARGEST, read: Read | None = None, swapped: bool | None = None
+) -> Detected:
+    """Recognise the image in a data partition of `size` bytes by its first stored bytes.
+
+    `prefix` need not be more than `PREFIX_BYTES`. `read` looks up models' lengths behind it, which can settle
+    the order of a design image; `swapped` says it. NoImageError where the flash is erased or zero,
+    LayoutError where nothing fits.
+    """
+    if not prefix:
+        raise NoImageError("no image: the data partition is empty")
+    if not prefix[:_SHORTEST].strip(b"\xff"):
+        raise NoImageError("no image: the flash is erased, all bytes are FF")
+    if not prefix.strip(b"\0"):
+        raise NoImageError("no image: the flash is all zeros")
+    orders = _BOTH if swapped is None else (swapped,)
+    for order in orders:
+        detected = Detected(Generation.FAST, order)
+        start = detected.straight(prefix[: len(CALIBRATION) + len(VERSION)])
+        calibration, version = start[: len(CALIBRATION)], start[len(CALIBRATION) :]
+        if version == VERSION and calibration == CALIBRATION:
+            return detected
+        if version == VERSION:
+            wrong = next(index for index, byte in enumerate(CALIBRATION) if calibration[index] != byte)
+            raise LayoutError(f"calibration bytes of generation {detected}: byte {wrong:#x} is wrong")
+        if calibration == CALIBRATION:
+            raise LayoutError(
+                f"calibration bytes of generation {detected}, but the version word at "
+                f"{len(CALIBRATION):#x} is {version.hex(' ') or 'cut off'}, not {VERSION.hex(' ')}"
+            )
+        if start.startswith(VERSION):
+            return Detected(Generation.VERSION_1_2, order)
+    return _detect_design(prefix, size, read or _reader(prefix), orders)
+
+
+def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...]) -> Detected:
+    passed: list[tuple[tuple[int, ...], Detected]] = []
+    refused = []
+    for swapped in orders:
+        detected = Detected(Generation.DESIGN, swapped)
+        try:
+            headers = parse_headers(prefix, detected)
+            rank = _judge(headers, detected, size, read).rank
+        except LayoutError as error:
+            refused.append(f"{'swapped' if swapped else 'straight'}: {error}")
+        else:
+            passed.append((rank, detected))
+    if passed:
+        return max(passed, key=lambda one: one[0])[1]
+    version = _unknown_version(prefix)
+    if version:
+        raise LayoutError(f"version word {version} at 0x0: version 1.2 is known")
+    raise LayoutError(f"no version word, and no headers of the design generation ({'; '.join(refused)})")
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    bad: int
+    confirmed: int
+    tight: bool
+    straight: bool
+
+    @property
+    def rank(self) -> tuple[int, ...]:
+        return (-self.bad, self.confirmed, self.tight, self.straight)
+
+
+def _judge(headers: Sequence[Header], detected: Detected, size: int, read: Read) -> _Verdict:
+    """How well headers make sense; LayoutError, the first one found, where they don't."""
+    good = confirmed = 0
+    errors = []
+    for engine, header in enumerate(headers):
+        try:
+            segments = segment_limits(headers, engine, detected.generation, size)
+            if segments.model:
+                word = detected.straight(read(segments.model.start, LENGTH_BYTES))
+                if len(word) == LENGTH_BYTES:
+                    model_segment(engine, segments.model, int.from_bytes(word, "little"))
+                    confirmed += 1
+        except LayoutError as error:
+            errors.append(error)
+        else:
+            good += any(header[part] for part in Part)
+    if errors and len(errors) > good:
+        raise errors[0]
+    first = min(header[part] for header in headers for part in Part if header[part])
+    tight = first == header_size(detected.generation, len(headers))
+    return _Verdict(len(errors), confirmed, tight, not detected.swapped)
+
+
+def _reader(prefix: bytes) -> Read:
+    return lambda offset, size: prefix[offset : offset + size]
+
+
+def _unknown_version(prefix: bytes) -> str:
+    """A version that is none of ours, as "1.3"; empty where the first word is no version word."""
+    words = [Detected(Generation.DESIGN, swapped).straight(prefix[: len(VERSION)]) for swapped in _BOTH]
+    # In the wrong order small numbers are large ones.
+    word = min(words)
+    marked = len(word) == len(VERSION) and all(word[i] ^ word[i + 2] == 0xFF for i in range(2))
+    return f"{word[0]}.{word[1]}" if marked and any(word[:2]) else ""

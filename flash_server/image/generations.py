@@ -1,0 +1,57 @@
+"""The three generations of the data partition: what stands before the headers.
+
+Source: "XCORE AI server: numbers and wire behaviour", section Flash, the table of generations; for the first,
+"XCORE-AI server general design", section Flash.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from flash_server.image.nibbles import swap
+
+VERSION: Final = bytes([1, 2, 0xFE, 0xFD])
+"""The version word: major, minor, and both inverted."""
+
+CALIBRATION: Final = bytes.fromhex("ff000f0f0f0f0f0fff00ff00ff00ff0031f7ce0831f7ce089c639c639c639c63")
+"""The pattern by which a fast reader finds the moment to sample, straight order."""
+
+
+class Generation(Enum):
+    """How the data partition begins; the value is the name that the command uses."""
+
+    DESIGN = "design"
+    VERSION_1_2 = "1.2"
+    FAST = "fast"
+
+    @property
+    def preamble(self) -> bytes:
+        """The bytes before the first header, straight order."""
+        return _PREAMBLES[self]
+
+    @property
+    def usually_swapped(self) -> bool:
+        """Whether its packer stores nibbles swapped; the older ones do so only for a flash in wire order."""
+        return self is Generation.FAST
+
+
+_PREAMBLES: Final = {
+    Generation.DESIGN: b"",
+    Generation.VERSION_1_2: VERSION,
+    Generation.FAST: CALIBRATION + VERSION,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The generation of a stored image and the order of its nibbles."""
+
+    generation: Generation
+    swapped: bool
+
+    def straight(self, stored: bytes | memoryview) -> bytes:
+        """Stored bytes in straight order. Swapping is its own inverse: it stores, too."""
+        return swap(stored) if self.swapped else bytes(stored)
+
+    def __str__(self) -> str:
+        return f"{self.generation.value}, nibbles {'swapped' if self.swapped else 'straight'}"

@@ -1,0 +1,90 @@
+"""The packager: images from files, and files from images.
+
+Everything goes through the files piece by piece, so that a large image costs little more than copying it.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from flash_server.files import InputError, Progress, ignore, write_file
+from flash_server.image import DataPartition, EngineImage, Part
+from flash_server.image.image_file import EngineFiles, Image, read_part
+from flash_server.image.pack_config import describe
+from flash_server.image.pack_options import PackOptions
+
+
+def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPartition:
+    """The data partition that the files make; InputError names engine and part of one that cannot be read."""
+    if not any(files[part] for files in engines for part in Part):
+        raise InputError("nothing to pack: no engine has a file")
+    missing = b"" if options.places_missing else None
+    images = (
+        EngineImage(
+            *(missing if (path := files[part]) is None else read_part(number, part, path) for part in Part)
+        )
+        for number, files in enumerate(engines)
+    )
+    return DataPartition(tuple(images), options.generation, options.swapped, options.alignment)
+
+
+def pack(
+    engines: Sequence[EngineFiles],
+    output: Path,
+    options: PackOptions | None = None,
+    progress: Progress = ignore,
+) -> DataPartition:
+    """Write the image of the files; LayoutError where it does not fit, before anything is written."""
+    options = options or PackOptions()
+    partition = partition_of(engines, options)
+    pieces = partition.chunks(options.size, fill=options.fill)
+    total = options.size if options.fill and options.size else partition.image_size
+    write_file(output, pieces, total, progress)
+    return partition
+
+
+def unpack(image: Image, directory: Path, *, trim: bool = False, progress: Progress = ignore) -> list[Path]:
+    """Write each part to a file of its own, and `image.toml`, from which the same image can be packed.
+
+    Parts other than models come with the padding behind them, since their sizes are not stored; with `trim`
+    without the FF at their ends. Gives the files, the TOML file last.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{directory}: {error.strerror}") from error
+    written: list[Path] = []
+    stored_parts = [parts[part] for parts in image.map.parts for part in Part]
+    done, total = 0, sum(segment.size for segment in stored_parts if segment)
+    names: list[EngineFiles] = []
+    for engine in range(len(image.map.headers)):
+        files: dict[str, Path] = {}
+        for part in Part:
+            stored = image.stored(engine, part)
+            if stored is None:
+                continue
+            size = image.used(engine, part) if trim else len(stored)
+            files[part.label] = Path(f"engine{engine}.{part.label}")
+            written.append(directory / files[part.label])
+            write_file(written[-1], image.straight(engine, part, size), size)
+            done += len(stored)
+            progress(done, total)
+        names.append(EngineFiles(**files))
+    written.append(directory / "image.toml")
+    text = describe(names, _options(image)).encode()
+    write_file(written[-1], [text], len(text))
+    return written
+
+
+def _options(image: Image) -> PackOptions:
+    """The options that pack the parts of an image at the same addresses; alignment 1 where none does."""
+    found, engines = image.map, range(len(image.map.headers))
+    parts = tuple(EngineImage(*(image.stored(engine, part) for part in Part)) for engine in engines)
+    generation, swapped = found.detected.generation, found.detected.swapped
+    for alignment in (1 << power for power in range(25)):
+        partition = DataPartition(parts, generation, swapped, alignment)
+        if partition.headers() == found.headers:
+            filled = partition.image_size < found.size
+            return PackOptions(
+                generation, swapped, found.size if filled else None, alignment, filled, placed=False
+            )
+    return PackOptions(generation, swapped, placed=False)

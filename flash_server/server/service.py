@@ -1,0 +1,238 @@
+"""What the flash server does for each command, and the state it does it with.
+
+Handlers find out where an answer lies; the server's task sends it. Engines and loaders have commands of their
+own: what a channel may do follows from which kind of client it was given to.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from flash_server.boot.boot_image import NO_BOOT_IMAGE, BootImageError, BootReport
+from flash_server.boot.upgrade import Upgrade, boot_report
+from flash_server.chip.partitions import DataImage, Partition, Partitions, model_bytes, read_image
+from flash_server.errors import FlashError, LayoutError, NoImageError
+from flash_server.image.headers import Part
+from flash_server.protocol import FAILURE_TEXTS, PIECE_BYTES, FlashCommand, FlashFailure, Request
+
+logger = logging.getLogger(__name__)
+
+
+class RequestFailed(Exception):
+    """A request that is answered with NACK and a code; the text goes to the log."""
+
+    def __init__(self, code: FlashFailure, text: str = "") -> None:
+        super().__init__(text or FAILURE_TEXTS[code])
+        self.code = code
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Bytes of the server's own, then `size` bytes from `offset` of the data partition."""
+
+    head: bytes = b""
+    offset: int = 0
+    size: int = 0
+    swapped: bool = False
+    """Whether the nibbles of the bytes from the flash are swapped on the way."""
+
+
+def _log_to_logger(line: str) -> None:
+    logger.warning("%s", line)
+
+
+@dataclass
+class FlashService:
+    """The state of one flash server: the partitions of its chip and what was found there.
+
+    `log` gets a line for whatever fails, such as `DebugLog.write` of an engine.
+    """
+
+    partitions: Partitions
+    log: Callable[[str], None] = _log_to_logger
+    boot_report: BootReport = NO_BOOT_IMAGE
+    """What was booted at the last reset."""
+    _image: DataImage | None = None
+    _fault: RequestFailed = field(default_factory=lambda: RequestFailed(FlashFailure.NO_IMAGE))
+    _upgrade: tuple[int, Upgrade] | None = None
+
+    @property
+    def data(self) -> Partition:
+        """The data partition."""
+        return self.partitions.data
+
+    async def reset(self) -> None:
+        """Read the chip as at reset: choose the boot image, then load the headers of the data partition."""
+        self._upgrade = None
+        try:
+            self.boot_report = await boot_report(self.partitions.boot)
+        except FlashError as error:
+            self.boot_report = NO_BOOT_IMAGE
+            self.log(f"flash: the boot partition cannot be read: {error}")
+        await self.reload()
+
+    async def reload(self) -> None:
+        """Read the headers of the data partition again; what is wrong with them goes to the log, too."""
+        try:
+            self._image = await read_image(self.data)
+        except NoImageError as error:
+            self.forget_image(RequestFailed(FlashFailure.NO_IMAGE, str(error)))
+        except LayoutError as error:
+            self.forget_image(RequestFailed(FlashFailure.CORRUPT, str(error)))
+        except FlashError as error:
+            self.forget_image(RequestFailed(FlashFailure.CHIP_FAILED, str(error)))
+        else:
+            for found in self._image.engines:
+                if isinstance(found, LayoutError):
+                    self.log(f"flash: {found}")
+            return
+        self.log(f"flash: {self._fault}")
+
+    def forget_image(self, fault: RequestFailed) -> None:
+        """Answer every read with that failure from now on."""
+        self._image, self._fault = None, fault
+
+    @property
+    def image(self) -> DataImage:
+        """The image; raises RequestFailed where there is none."""
+        if self._image is None:
+            raise RequestFailed(self._fault.code, str(self._fault))
+        return self._image
+
+    def take_upgrade(self, loader: int, offset: int | None = None) -> Upgrade:
+        """Take a loader's upgrade, which must have come to that offset; `keep_upgrade` puts it back.
+
+        Raises RequestFailed where there is none such; whatever upgrade there was is over then.
+        """
+        owner, upgrade = self._upgrade or (None, None)
+        self._upgrade = None
+        if upgrade is None or owner != loader or offset not in (None, upgrade.received):
+            raise RequestFailed(FlashFailure.OUT_OF_ORDER)
+        return upgrade
+
+    def keep_upgrade(self, loader: int, upgrade: Upgrade) -> None:
+        """Let the loader's upgrade go on with the next piece; that of another loader is over."""
+        self._upgrade = (loader, upgrade)
+
+
+Run = Callable[[FlashService, int, Request], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Handler:
+    """How many argument words a command takes, at most how many bytes of data, and what it does.
+
+    `run` gets the client's number among its kind. It may raise RequestFailed or any FlashError.
+    """
+
+    arguments: int
+    run: Run
+    data_limit: int = 0
+
+
+def _reader(part: Part) -> Handler:
+    async def run(service: FlashService, engine: int, request: Request) -> Answer:
+        offset, size = request.arguments
+        image = service.image
+        segment = image.segments(engine)[part]
+        if segment is None:
+            raise RequestFailed(FlashFailure.ABSENT)
+        if offset + size > segment.size:
+            raise RequestFailed(
+                FlashFailure.OUT_OF_RANGE,
+                f"{size} bytes at {offset} reach past the {segment.size} of engine {engine}'s {part.label}",
+            )
+        return Answer(b"", segment.start + offset, size, image.detected.swapped)
+
+    return Handler(2, run)
+
+
+async def _read_model(service: FlashService, engine: int, _request: Request) -> Answer:
+    image = service.image
+    segment = await model_bytes(service.data, image, engine)
+    if segment is None:
+        raise RequestFailed(FlashFailure.ABSENT)
+    return Answer(segment.size.to_bytes(4, "big"), segment.start, segment.size, image.detected.swapped)
+
+
+async def _read_sizes(service: FlashService, engine: int, _request: Request) -> Answer:
+    image = service.image
+    segments = image.segments(engine)
+    model = await model_bytes(service.data, image, engine)
+    found = [model, *(segments[part] for part in Part if part is not Part.MODEL)]
+    return Answer(b"".join((segment.size if segment else 0).to_bytes(4, "big") for segment in found))
+
+
+async def _read_boot(service: FlashService, _client: int, _request: Request) -> Answer:
+    return Answer(bytes(service.boot_report))
+
+
+async def _write_server(service: FlashService, loader: int, request: Request) -> Answer:
+    (offset,) = request.arguments
+    upgrade = service.take_upgrade(loader, offset) if offset else Upgrade(service.partitions.boot)
+    await upgrade.write(request.data)
+    service.keep_upgrade(loader, upgrade)
+    return Answer()
+
+
+async def _finish_server(service: FlashService, loader: int, _request: Request) -> Answer:
+    await service.take_upgrade(loader).finish()
+    return Answer()
+
+
+async def _read_data(service: FlashService, _client: int, request: Request) -> Answer:
+    offset, size = request.arguments
+    if not service.data.holds(offset, size):
+        raise RequestFailed(FlashFailure.OUT_OF_RANGE)
+    return Answer(b"", offset, size)
+
+
+async def _write_data(service: FlashService, _client: int, request: Request) -> Answer:
+    (offset,) = request.arguments
+    sector = service.data.chip.part.sector_size
+    end = offset + len(request.data)
+    if not service.data.holds(offset, len(request.data)):
+        raise RequestFailed(FlashFailure.OUT_OF_RANGE)
+    service.forget_image(RequestFailed(FlashFailure.NO_IMAGE, "the data partition is being written"))
+    for start in range(-(-offset // sector) * sector, end, sector):
+        await service.data.erase_sector(start)
+    await service.data.program(offset, request.data)
+    if await service.data.read(offset, len(request.data)) != request.data:
+        raise RequestFailed(FlashFailure.CHIP_FAILED, f"the bytes at {offset:#x} read back otherwise")
+    return Answer()
+
+
+async def _reload(service: FlashService, _client: int, _request: Request) -> Answer:
+    await service.reload()
+    return Answer()
+
+
+READ_HANDLERS: Final[Mapping[int, Handler]] = {
+    FlashCommand.READ_PARAMETERS: _reader(Part.PARAMETERS),
+    FlashCommand.READ_MODEL: Handler(0, _read_model),
+    FlashCommand.READ_OPERATORS: _reader(Part.OPERATORS),
+    FlashCommand.READ_XIP: _reader(Part.XIP),
+    FlashCommand.READ_SIZES: Handler(0, _read_sizes),
+    FlashCommand.READ_BOOT: Handler(0, _read_boot),
+}
+"""What an engine may ask: of its own segments only, and what was booted."""
+
+LOADER_HANDLERS: Final[Mapping[int, Handler]] = {
+    FlashCommand.READ_BOOT: Handler(0, _read_boot),
+    FlashCommand.WRITE_SERVER: Handler(1, _write_server, PIECE_BYTES),
+    FlashCommand.FINISH_SERVER: Handler(0, _finish_server),
+    FlashCommand.READ_DATA: Handler(2, _read_data),
+    FlashCommand.WRITE_DATA: Handler(1, _write_data, PIECE_BYTES),
+    FlashCommand.RELOAD: Handler(0, _reload),
+}
+"""What a loader may ask: the boot partition's upgrade and the data partition as a whole."""
+
+
+def failure_of(error: FlashError | RequestFailed) -> FlashFailure:
+    """The code that an error of a handler is answered with."""
+    if isinstance(error, RequestFailed):
+        return error.code
+    if isinstance(error, BootImageError):
+        return FlashFailure.BAD_SERVER_IMAGE
+    return FlashFailure.CORRUPT if isinstance(error, LayoutError) else FlashFailure.CHIP_FAILED

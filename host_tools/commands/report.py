@@ -1,0 +1,136 @@
+"""What the command shows: tables with bars, pairs of name and value, and progress of long transfers.
+
+Everything is for people and goes through rich, which is imported at first use. Programs read `--json`.
+"""
+
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aisrv.protocol.commands import TICKS_PER_SECOND
+from host_tools.exchange.usb import Progress
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+
+BAR_WIDTH: Final = 32
+_PLAIN_WIDTH: Final = 120
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """One element of an output tensor: its index, its label if there is one, and its value."""
+
+    index: int
+    label: str
+    value: float
+
+
+def best_scores(values: Sequence[float], count: int, labels: Sequence[str] = ()) -> list[Score]:
+    """The largest values first; of equal ones, the first first."""
+    order = sorted(range(len(values)), key=lambda index: -values[index])[:count]
+    return [Score(index, labels[index] if index < len(labels) else "", values[index]) for index in order]
+
+
+def show_pairs(pairs: Mapping[str, object]) -> None:
+    """Names and values, one pair a line."""
+    width = max(map(len, pairs), default=0)
+    for name, value in pairs.items():
+        print(f"{name:<{width}}  {value}")
+
+
+def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table of text; columns whose first cell is a number are aligned to the right."""
+    table = _table()
+    for heading, cell in zip(headings, rows[0] if rows else headings, strict=True):
+        _add_column(table, heading, right=isinstance(cell, int | float))
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    _console().print(table)
+
+
+def show_scores(scores: Sequence[Score]) -> None:
+    """The best elements of an output, each with a bar."""
+    table = _table()
+    for heading, right in (("index", True), ("label", False), ("value", True), ("", False)):
+        if heading != "label" or any(score.label for score in scores):
+            _add_column(table, heading, right=right)
+    low = min(0.0, *(score.value for score in scores)) if scores else 0.0
+    span = max((score.value for score in scores), default=0.0) - low
+    for score in scores:
+        label = [score.label] if any(one.label for one in scores) else []
+        table.add_row(str(score.index), *label, f"{score.value:.6g}", _bar(score.value - low, span))
+    _console().print(table)
+
+
+def show_timings(ticks: Sequence[int], names: Sequence[str] = ()) -> None:
+    """The time of each operator, with its share and a bar, then the total; a tick is 10 ns."""
+    total = sum(ticks)
+    longest = max(ticks, default=0)
+    table = _table(footer=True)
+    for heading, footer, right in (
+        ("#", "", True),
+        ("operator", "total", False),
+        ("ticks", str(total), True),
+        ("µs", f"{microseconds(total):.2f}", True),
+        ("%", "", True),
+        ("", "", False),
+    ):
+        if heading != "operator" or names:
+            _add_column(table, heading, right=right, footer=footer)
+    for index, count in enumerate(ticks):
+        name = [names[index]] if names else []
+        share = f"{100 * count / total:.1f}" if total else ""
+        table.add_row(
+            str(index), *name, str(count), f"{microseconds(count):.2f}", share, _bar(count, longest)
+        )
+    _console().print(table)
+
+
+def microseconds(ticks: int) -> float:
+    """Ticks of the reference clock in microseconds."""
+    return ticks * 1e6 / TICKS_PER_SECOND
+
+
+@contextmanager
+def transfer_progress(description: str, total: int) -> Iterator[Progress | None]:
+    """A bar on stderr while bytes move; None where stderr is no terminal, or the transfer is short."""
+    if not sys.stderr.isatty() or total < 1 << 20:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
+        task = bars.add_task(description, total=total)
+        yield lambda done, _: bars.update(task, completed=done, refresh=True)
+
+
+def _console() -> "Console":
+    from rich.console import Console
+
+    # A pipe has no width: leave room, so that no name is cut.
+    width = None if sys.stdout.isatty() else _PLAIN_WIDTH
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def _bar(value: float, longest: float) -> "RenderableType":
+    from rich.bar import Bar
+
+    return Bar(longest, 0, value, width=BAR_WIDTH) if longest > 0 else ""
+
+
+def _table(*, footer: bool = False) -> "Table":
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, show_footer=footer, show_edge=False, pad_edge=False)
+
+
+def _add_column(table: "Table", heading: str, *, right: bool, footer: str = "") -> None:
+    table.add_column(heading, footer, justify="right" if right else "left", overflow="fold")

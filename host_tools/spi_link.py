@@ -1,0 +1,192 @@
+"""Host side of the SPI link: opens a slave of an SPI link server and clocks messages.
+
+    with SpiLink.open("localhost:5000", "0.0") as link:
+        miso = link.message([LinkTransfer(b"\\x01\\0\\0\\0\\0\\0\\0")])
+
+Synchronous, standard library only. The server is not trusted: what it claims is bounded. Other people's
+programs load this module through `host_tools/injection`: it stays readable to Python 3.8.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from typing import TYPE_CHECKING, TypeVar
+
+from aisrv.protocol.spi_link import (
+    HEAD_SIZE,
+    VERSION,
+    Done,
+    Hello,
+    Kind,
+    LinkTransfer,
+    Message,
+    Open,
+    Opened,
+    Slaves,
+    SpiLinkError,
+    parse_head,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
+    from typing import Final
+
+__all__ = ["LinkGone", "LinkTransfer", "SpiLink", "UnknownSlave", "list_slaves", "parse_address"]
+
+_Answer = TypeVar("_Answer")
+
+CONNECT_SECONDS: Final = 10.0
+"""Time that a server has to answer while a slave is opened."""
+
+
+class LinkGone(ConnectionError):
+    """No server answers, or the connection broke."""
+
+
+class UnknownSlave(LookupError):
+    """The server has no slave of that name."""
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`; an IPv6 host stands in brackets. Anything else is a ValueError."""
+    host, colon, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{address!r}: put an IPv6 host in brackets, as in [::1]:5000")
+    if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+        raise ValueError(f"{address!r} is no address of the form HOST:PORT, such as localhost:5000")
+    return host, int(port)
+
+
+def list_slaves(address: str, timeout: float = CONNECT_SECONDS) -> tuple[str, ...]:
+    """Names of the server's slaves; LinkGone where none answers in time."""
+    with SpiLink(address, timeout) as link:
+        return link.slaves
+
+
+class SpiLink:
+    """A connection to a server; `slaves` are the names that it offers.
+
+    A method that raises leaves the connection closed, but for an errno that the server answered: what would
+    come next is not known.
+    Calls must not overlap.
+    """
+
+    def __init__(self, address: str, timeout: float = CONNECT_SECONDS) -> None:
+        """Connect and greet; LinkGone, SpiLinkError, or ValueError where `address` is none."""
+        host, port = parse_address(address)
+        self.address = address
+        self._deadline: float | None = time.monotonic() + timeout
+        try:
+            self._socket = socket.create_connection((host, port), timeout)
+        except OSError as error:
+            raise LinkGone(f"{address}: no SPI link server answers ({error})") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        greeting = self._ask(bytes(Hello()), Kind.SLAVES, Slaves.from_body)
+        if greeting.version != VERSION:
+            self.close()
+            raise SpiLinkError(f"{address} speaks version {greeting.version}, not {VERSION}")
+        self.slaves = greeting.names
+        self.max_speed_hz = 0
+
+    @classmethod
+    def open(cls, address: str, name: str, timeout: float = CONNECT_SECONDS) -> SpiLink:
+        """Connect and open a slave such as `0.0`; UnknownSlave where the server has none of that name."""
+        link = cls(address, timeout)
+        opened = link._ask(bytes(Open(name)), Kind.OPENED, Opened.from_body)
+        if opened.error:
+            link.close()
+            names = ", ".join(link.slaves) or "none"
+            raise UnknownSlave(f"{address}: no SPI slave {name}; it has {names}")
+        link.max_speed_hz = opened.max_speed_hz
+        link._deadline = None
+        link._socket.settimeout(None)
+        return link
+
+    @property
+    def closed(self) -> bool:
+        """Whether there is no connection any more."""
+        return self._socket.fileno() < 0
+
+    def fileno(self) -> int:
+        """The socket's file descriptor; -1 once closed."""
+        return self._socket.fileno()
+
+    def message(self, transfers: Sequence[LinkTransfer], timeout: float | None = None) -> bytes:
+        """Clock transfers; what came on MISO, all of them joined.
+
+        Raises OSError with the errno that the server answers, TimeoutError past `timeout` seconds, LinkGone
+        or SpiLinkError.
+        """
+        if timeout is not None:
+            self._deadline = time.monotonic() + timeout
+        elif self._deadline is not None:
+            self._deadline = None
+            self._socket.settimeout(None)
+        done = self._ask(bytes(Message(transfers)), Kind.DONE, Done.from_body)
+        if done.error:
+            import os
+
+            raise OSError(done.error, os.strerror(done.error))
+        return done.miso
+
+    def close(self) -> None:
+        """End the connection; chip select goes high. Closing again does nothing."""
+        self._socket.close()
+
+    def __enter__(self) -> SpiLink:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ask(self, frame: bytes, expected: Kind, parse: Callable[[bytes], _Answer]) -> _Answer:
+        """Send a frame; read the answer to it."""
+        try:
+            self._bound()
+            self._socket.sendall(frame)
+            received = self._receive(b"", HEAD_SIZE)
+            kind, size = parse_head(received)
+            if kind != expected:
+                raise SpiLinkError(f"{self.address} sent frame {kind} where {expected} was expected")
+            body = self._receive(received[HEAD_SIZE:], size)
+            if len(body) != size:
+                raise SpiLinkError(f"{self.address} sent {len(body) - size} bytes after its answer")
+            return parse(body)
+        except socket.timeout:  # noqa: UP041 - not TimeoutError before Python 3.10
+            self.close()
+            raise TimeoutError(f"{self.address}: no answer in time") from None
+        except LinkGone:
+            self.close()
+            raise
+        except OSError as error:
+            self.close()
+            raise LinkGone(f"{self.address}: the connection broke ({error})") from error
+        except BaseException:
+            self.close()
+            raise
+
+    def _receive(self, received: bytes, size: int) -> bytes:
+        """`size` bytes, or a few more where they came along with them."""
+        pieces, missing = [received], size - len(received)
+        while missing > 0:
+            self._bound()
+            piece = self._socket.recv(max(missing, 8192))
+            if not piece:
+                raise LinkGone(f"{self.address}: the server closed the connection")
+            pieces.append(piece)
+            missing -= len(piece)
+        return pieces[1] if not received and len(pieces) == 2 else b"".join(pieces)
+
+    def _bound(self) -> None:
+        """Give the socket what remains of the time, so that a server which drips cannot stretch it."""
+        if self._deadline is not None:
+            remaining = self._deadline - time.monotonic()
+            if remaining <= 0:
+                raise socket.timeout  # noqa: UP041
+            self._socket.settimeout(remaining)

@@ -1,0 +1,1 @@
+"""Stand-ins for pyusb's backend and for spidev, put into programs by `aisrv exec`."""

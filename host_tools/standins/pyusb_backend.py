@@ -1,0 +1,498 @@
+"""A pyusb backend for devices behind USB/IP that behaves as pyusb's libusb 1.0 backend does on Linux.
+
+    import usb.core
+    from host_tools.standins.pyusb_backend import get_backend
+
+    device = usb.core.find(product="xAISRV", backend=get_backend("localhost:3240"))
+
+Descriptors come from the device. Errors carry libusb's codes and the errno that goes with each, so that a
+program which tests for `usb.backend.libusb1.LIBUSB_ERROR_PIPE` or USBTimeoutError works unchanged. What
+libusb and the kernel do besides is done here too: a device that is opened is configured, an interface
+belongs to one handle, and no configuration is set while an interface is claimed.
+
+A device is imported while a handle to it is open, and for the moment in which its descriptors are read; all
+handles of one process share the connection. A server that does not answer is a bus with nothing plugged in.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import logging
+import threading
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final
+
+import usb.backend
+from usb.backend import libusb1
+from usb.core import USBError, USBTimeoutError
+
+from aisrv.protocol.usbip import DeviceRecord, UrbStatus
+from host_tools.standins.usb_descriptors import (
+    CONFIGURATION_SIZE,
+    DEVICE_SIZE,
+    DescriptorError,
+    DescriptorType,
+    parse_configuration,
+    parse_device,
+    total_length,
+)
+from host_tools.usbip.client import (
+    Connection,
+    DeviceBusyError,
+    StallError,
+    TransferError,
+    TransferTimeoutError,
+    UsbipClientError,
+    list_devices,
+    parse_address,
+    setup_packet,
+)
+
+if TYPE_CHECKING:
+    from array import array
+    from collections.abc import Iterator, Sequence
+
+_logger = logging.getLogger(__name__)
+
+CONTROL_TIMEOUT: Final = 5.0
+"""Seconds for the control transfers that this module itself starts, as the kernel allows."""
+
+_STANDARD_OUT: Final = 0x00
+_STANDARD_IN: Final = 0x80
+_TO_INTERFACE: Final = 0x01
+_TO_ENDPOINT: Final = 0x02
+_CLEAR_FEATURE: Final = 1
+_GET_DESCRIPTOR: Final = 6
+_GET_CONFIGURATION: Final = 8
+_SET_CONFIGURATION: Final = 9
+_SET_INTERFACE: Final = 11
+_ENDPOINT_HALT: Final = 0
+
+_MAX_INTERFACES: Final = 32
+_MAX_CONTROL: Final = 0xFFFF
+
+_ERRORS: Final[dict[int, tuple[str, int]]] = {
+    libusb1.LIBUSB_ERROR_IO: ("Input/output error", errno.EIO),
+    libusb1.LIBUSB_ERROR_INVALID_PARAM: ("Invalid parameter", errno.EINVAL),
+    libusb1.LIBUSB_ERROR_NO_DEVICE: ("No such device (it may have been disconnected)", errno.ENODEV),
+    libusb1.LIBUSB_ERROR_NOT_FOUND: ("Entity not found", errno.ENOENT),
+    libusb1.LIBUSB_ERROR_BUSY: ("Resource busy", errno.EBUSY),
+    libusb1.LIBUSB_ERROR_TIMEOUT: ("Operation timed out", errno.ETIMEDOUT),
+    libusb1.LIBUSB_ERROR_OVERFLOW: ("Overflow", errno.EOVERFLOW),
+    libusb1.LIBUSB_ERROR_PIPE: ("Pipe error", errno.EPIPE),
+}
+"""Text and errno of libusb's codes, as `libusb_strerror` and pyusb's libusb1 backend give them."""
+
+_CODE_OF_STATUS: Final[dict[int, int]] = {
+    UrbStatus.STALL: libusb1.LIBUSB_ERROR_PIPE,
+    UrbStatus.OVERFLOW: libusb1.LIBUSB_ERROR_OVERFLOW,
+    UrbStatus.NO_DEVICE: libusb1.LIBUSB_ERROR_NO_DEVICE,
+    UrbStatus.SHUTDOWN: libusb1.LIBUSB_ERROR_NO_DEVICE,
+}
+"""What libusb makes of a request's status; every other one is an input/output error to it."""
+
+_LIBUSB_SPEED: Final = {1: 1, 2: 2, 3: 3, 5: 4, 6: 5}
+"""libusb's number of each speed in a device record: low, full, high, super and super plus."""
+
+
+def usb_error(code: int) -> USBError:
+    """The exception that pyusb's libusb1 backend raises for one of libusb's error codes."""
+    text, number = _ERRORS[code]
+    kind = USBTimeoutError if code == libusb1.LIBUSB_ERROR_TIMEOUT else USBError
+    return kind(text, code, number)
+
+
+def _code_of(error: UsbipClientError) -> int:
+    if isinstance(error, TransferTimeoutError):
+        return int(libusb1.LIBUSB_ERROR_TIMEOUT)
+    if isinstance(error, TransferError):
+        return int(_CODE_OF_STATUS.get(error.status, libusb1.LIBUSB_ERROR_IO))
+    if isinstance(error, DeviceBusyError):
+        return int(libusb1.LIBUSB_ERROR_BUSY)
+    return int(libusb1.LIBUSB_ERROR_NO_DEVICE)
+
+
+@contextmanager
+def _as_libusb() -> Iterator[None]:
+    """Raise what goes wrong over USB/IP as pyusb's libusb1 backend would."""
+    try:
+        yield
+    except UsbipClientError as error:
+        raise usb_error(_code_of(error)) from error
+    except DescriptorError as error:
+        raise usb_error(libusb1.LIBUSB_ERROR_IO) from error
+
+
+class Device:
+    """A device as pyusb passes it around: which one it is, and its descriptors once they have been read."""
+
+    def __init__(self, record: DeviceRecord) -> None:
+        self.record = record
+        self.descriptor: SimpleNamespace | None = None
+        self.configurations: list[SimpleNamespace] = []
+
+    @property
+    def busid(self) -> str:
+        """The server's name for the device, such as `1-1`."""
+        return self.record.busid
+
+
+class _Link:
+    """One imported device, shared by all handles of the process; `owners` says who claimed an interface."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.users = 0
+        self.owners: dict[int, Handle] = {}
+
+    def get_descriptor(self, kind: int, index: int, length: int) -> bytes:
+        setup = setup_packet(_STANDARD_IN, _GET_DESCRIPTOR, kind << 8 | index, 0, length)
+        return self.connection.control_in(setup, length, CONTROL_TIMEOUT)
+
+    def get_configuration(self) -> int:
+        setup = setup_packet(_STANDARD_IN, _GET_CONFIGURATION, 0, 0, 1)
+        return int.from_bytes(self.connection.control_in(setup, 1, CONTROL_TIMEOUT), "little")
+
+    def command(self, recipient: int, request: int, value: int, index: int) -> None:
+        setup = setup_packet(_STANDARD_OUT | recipient, request, value, index, 0)
+        self.connection.control_out(setup, timeout=CONTROL_TIMEOUT)
+
+    def clear_halt(self, endpoint: int) -> None:
+        self.command(_TO_ENDPOINT, _CLEAR_FEATURE, _ENDPOINT_HALT, endpoint)
+
+
+class Handle:
+    """An open device."""
+
+    def __init__(self, device: Device, link: _Link) -> None:
+        self.device = device
+        self.link = link
+        self.connection = link.connection
+        self.is_open = True
+
+
+class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no types
+    """The devices of one USB/IP server, for pyusb; time-outs are in milliseconds, 0 waits for ever."""
+
+    def __init__(self, address: str) -> None:
+        """Take the address HOST:PORT; ValueError where it is none. Nothing is connected yet."""
+        super().__init__()
+        parse_address(address)
+        self.address = address
+        self._links: dict[str, _Link] = {}
+        self._lock = threading.RLock()
+
+    # Devices and descriptors
+
+    def enumerate_devices(self) -> list[Device]:
+        """What the server exports now; nothing where no server answers."""
+        try:
+            return [Device(exported.record) for exported in list_devices(self.address)]
+        except UsbipClientError as error:
+            _logger.debug("no devices: %s", error)
+            return []
+
+    def get_parent(self, dev: Device) -> None:
+        """A device behind USB/IP has no hub that could be asked."""
+
+    def get_device_descriptor(self, dev: Device) -> SimpleNamespace:
+        """See IBackend. Of a device that cannot be asked, what the server's list tells: no strings.
+
+        Another client may have it. To raise here would hide the server's other devices from a search.
+        """
+        try:
+            self._read_descriptors(dev)
+        except USBError as error:
+            level = logging.DEBUG if isinstance(error.__cause__, DeviceBusyError) else logging.WARNING
+            _logger.log(level, "the descriptors of device %s cannot be read: %s", dev.busid, error.__cause__)
+        fields = dev.descriptor or _descriptor_of_record(dev.record)
+        ports = _ports(dev.busid)
+        return SimpleNamespace(
+            **vars(fields),
+            bus=dev.record.bus_number & 0xFF,
+            address=dev.record.device_number & 0xFF,
+            speed=_LIBUSB_SPEED.get(dev.record.speed, 0),
+            port_number=ports[-1] if ports else 0,
+            port_numbers=ports or None,
+        )
+
+    def get_configuration_descriptor(self, dev: Device, config: int) -> SimpleNamespace:
+        """See IBackend."""
+        self._read_descriptors(dev)
+        if config >= len(dev.configurations):
+            raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+        return dev.configurations[config]
+
+    def get_interface_descriptor(self, dev: Device, intf: int, alt: int, config: int) -> SimpleNamespace:
+        """See IBackend."""
+        interfaces = self.get_configuration_descriptor(dev, config).interfaces
+        if intf >= len(interfaces):
+            raise IndexError(f"Invalid interface index {intf}")
+        if alt >= len(interfaces[intf]):
+            raise IndexError(f"Invalid alternate setting index {alt}")
+        setting: SimpleNamespace = interfaces[intf][alt]
+        return setting
+
+    def get_endpoint_descriptor(
+        self, dev: Device, ep: int, intf: int, alt: int, config: int
+    ) -> SimpleNamespace:
+        """See IBackend."""
+        endpoints = self.get_interface_descriptor(dev, intf, alt, config).endpoints
+        if ep >= len(endpoints):
+            raise IndexError(f"Invalid endpoint index {ep}")
+        endpoint: SimpleNamespace = endpoints[ep]
+        return endpoint
+
+    def _read_descriptors(self, dev: Device) -> None:
+        if dev.descriptor is not None:
+            return
+        with self._lock, _as_libusb():
+            link = self._acquire(dev.busid)
+            try:
+                descriptor = parse_device(link.get_descriptor(DescriptorType.DEVICE, 0, DEVICE_SIZE))
+                configurations = []
+                for index in range(descriptor.bNumConfigurations):
+                    kind = DescriptorType.CONFIGURATION
+                    size = total_length(link.get_descriptor(kind, index, CONFIGURATION_SIZE))
+                    configurations.append(parse_configuration(link.get_descriptor(kind, index, size)))
+            finally:
+                self._release(dev.busid, link)
+            dev.configurations = configurations
+            dev.descriptor = descriptor
+
+    # Handles
+
+    def open_device(self, dev: Device) -> Handle:
+        """See IBackend. A device that is not configured gets its first configuration, as on plug-in."""
+        with self._lock, _as_libusb():
+            link = self._acquire(dev.busid)
+            try:
+                self._read_descriptors(dev)
+                if dev.configurations and not link.get_configuration():
+                    link.command(0, _SET_CONFIGURATION, dev.configurations[0].bConfigurationValue, 0)
+            except BaseException:
+                self._release(dev.busid, link)
+                raise
+            return Handle(dev, link)
+
+    def close_device(self, dev_handle: Handle) -> None:
+        """See IBackend. What the handle had claimed is free again."""
+        with self._lock:
+            if not dev_handle.is_open:
+                return
+            dev_handle.is_open = False
+            link = dev_handle.link
+            link.owners = {i: owner for i, owner in link.owners.items() if owner is not dev_handle}
+            self._release(dev_handle.device.busid, link)
+
+    def _acquire(self, busid: str) -> _Link:
+        link = self._links.get(busid)
+        if link is None or not link.connection.is_open:
+            link = self._links[busid] = _Link(Connection.open(self.address, busid))
+        link.users += 1
+        return link
+
+    def _release(self, busid: str, link: _Link) -> None:
+        link.users -= 1
+        if not link.users:
+            # Another link may have taken the place of one whose server went away.
+            if self._links.get(busid) is link:
+                del self._links[busid]
+            link.connection.close()
+
+    # State of the device
+
+    def set_configuration(self, dev_handle: Handle, config_value: int) -> None:
+        """See IBackend. The kernel refuses while any interface is claimed, by this program too."""
+        if dev_handle.link.owners:
+            raise usb_error(libusb1.LIBUSB_ERROR_BUSY)
+        with _as_libusb():
+            dev_handle.link.command(0, _SET_CONFIGURATION, max(0, config_value), 0)
+
+    def get_configuration(self, dev_handle: Handle) -> int:
+        """See IBackend. The device is asked each time."""
+        with _as_libusb():
+            return dev_handle.link.get_configuration()
+
+    def set_interface_altsetting(self, dev_handle: Handle, intf: int, altsetting: int) -> None:
+        """See IBackend."""
+        link = dev_handle.link
+        if link.owners.get(intf) is not dev_handle:
+            raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+        settings = _settings(dev_handle.device, intf)
+        setting = next((one for one in settings if one.bAlternateSetting == altsetting), None)
+        if setting is None:
+            raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+        with _as_libusb():
+            try:
+                link.command(_TO_INTERFACE, _SET_INTERFACE, altsetting, intf)
+            except StallError:
+                # A device with a single setting may refuse; the kernel then clears the halts in its stead.
+                if len(settings) > 1:
+                    raise
+                for endpoint in setting.endpoints:
+                    link.clear_halt(endpoint.bEndpointAddress)
+
+    def claim_interface(self, dev_handle: Handle, intf: int) -> None:
+        """See IBackend. Claiming again is fine; what another handle has claimed is busy."""
+        if not 0 <= intf < _MAX_INTERFACES:
+            raise usb_error(libusb1.LIBUSB_ERROR_INVALID_PARAM)
+        if not _settings(dev_handle.device, intf):
+            raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+        if not dev_handle.connection.is_open:
+            raise usb_error(libusb1.LIBUSB_ERROR_NO_DEVICE)
+        with self._lock:
+            if dev_handle.link.owners.setdefault(intf, dev_handle) is not dev_handle:
+                raise usb_error(libusb1.LIBUSB_ERROR_BUSY)
+
+    def release_interface(self, dev_handle: Handle, intf: int) -> None:
+        """See IBackend."""
+        with self._lock:
+            if dev_handle.link.owners.get(intf) is not dev_handle:
+                raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+            del dev_handle.link.owners[intf]
+
+    def clear_halt(self, dev_handle: Handle, ep: int) -> None:
+        """See IBackend."""
+        with _as_libusb():
+            dev_handle.link.clear_halt(ep)
+
+    def reset_device(self, dev_handle: Handle) -> None:
+        """See IBackend. USB/IP has no reset; a device takes the kernel's first question after one for it."""
+        link = dev_handle.link
+        with _as_libusb():
+            configuration = link.get_configuration()
+            link.get_descriptor(DescriptorType.DEVICE, 0, 64)
+            link.command(0, _SET_CONFIGURATION, configuration, 0)
+
+    def is_kernel_driver_active(self, dev_handle: Handle, intf: int) -> bool:  # noqa: ARG002
+        """No kernel takes part, so no driver of it is active."""
+        return False
+
+    def detach_kernel_driver(self, dev_handle: Handle, intf: int) -> None:  # noqa: ARG002
+        """There is none: the error that libusb gives then."""
+        raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+
+    def attach_kernel_driver(self, dev_handle: Handle, intf: int) -> None:  # noqa: ARG002
+        """There is none that would take the interface: the error that libusb gives then."""
+        raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+
+    # Transfers
+
+    def bulk_write(self, dev_handle: Handle, ep: int, intf: int, data: array[Any], timeout: int) -> int:  # noqa: ARG002
+        """See IBackend. As with libusb, a time-out after some data is no error."""
+        try:
+            return dev_handle.connection.bulk_out(ep & 0x7F, memoryview(data), timeout / 1000 or None)
+        except UsbipClientError as error:
+            return _moved_or_raise(error)
+
+    def bulk_read(self, dev_handle: Handle, ep: int, intf: int, buff: array[Any], timeout: int) -> int:  # noqa: ARG002
+        """See IBackend. As with libusb, a time-out after some data is no error."""
+        try:
+            return dev_handle.connection.bulk_in_into(ep | 0x80, memoryview(buff), timeout / 1000 or None)
+        except UsbipClientError as error:
+            return _moved_or_raise(error)
+
+    def bulk_exchange(
+        self,
+        dev_handle: Handle,
+        ep_out: int,
+        writes: Sequence[bytes | bytearray | memoryview],
+        ep_in: int,
+        length: int,
+        timeout: int,
+    ) -> bytes:
+        """Not in IBackend: several writes and then a read, all in flight at once; return what was read.
+
+        `length` 0 stands for no read. The USBError of a failure has `transfers_done`: how many ended well.
+        """
+        answer = bytearray(length)
+        requests: list[tuple[int, bytes | bytearray | memoryview]] = [
+            (ep_out & 0x7F, data) for data in writes
+        ]
+        if length:
+            requests.append((ep_in | 0x80, answer))
+        moved: list[int] = []
+        try:
+            for count in dev_handle.connection.transfer_together(requests, timeout / 1000 or None):
+                moved.append(count)  # noqa: PERF402 - what ended well counts although a later one fails
+        except UsbipClientError as error:
+            failure = usb_error(_code_of(error))
+            failure.transfers_done = len(moved)
+            raise failure from error
+        return bytes(memoryview(answer)[: moved[-1]]) if length else b""
+
+    # USB/IP carries an interrupt transfer as it does a bulk transfer.
+    intr_write = bulk_write
+    intr_read = bulk_read
+
+    def ctrl_transfer(
+        self,
+        dev_handle: Handle,
+        bmRequestType: int,  # noqa: N803 - pyusb passes these by the names of the USB specification
+        bRequest: int,  # noqa: N803
+        wValue: int,  # noqa: N803
+        wIndex: int,  # noqa: N803
+        data: array[Any],
+        timeout: int,
+    ) -> int:
+        """See IBackend."""
+        view = memoryview(data)
+        if view.nbytes > _MAX_CONTROL:
+            raise usb_error(libusb1.LIBUSB_ERROR_INVALID_PARAM)
+        setup = setup_packet(
+            bmRequestType & 0xFF, bRequest & 0xFF, wValue & 0xFFFF, wIndex & 0xFFFF, view.nbytes
+        )
+        connection = dev_handle.connection
+        with _as_libusb():
+            if bmRequestType & _STANDARD_IN:
+                return connection.control_in_into(setup, view, timeout / 1000 or None)
+            return connection.control_out(setup, view, timeout / 1000 or None)
+
+
+@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
+def get_backend(address: str) -> UsbipBackend:
+    """The backend for the server at HOST:PORT; one per process, because a device is imported once."""
+    return UsbipBackend(address)
+
+
+def _moved_or_raise(error: UsbipClientError) -> int:
+    if isinstance(error, TransferTimeoutError) and error.transferred:
+        return error.transferred
+    raise usb_error(_code_of(error)) from error
+
+
+def _settings(device: Device, interface: int) -> list[SimpleNamespace]:
+    """The alternate settings of an interface, by its number; none where there is no such interface."""
+    for configuration in device.configurations:
+        for settings in configuration.interfaces:
+            if settings[0].bInterfaceNumber == interface:
+                return list(settings)
+    return []
+
+
+def _ports(busid: str) -> tuple[int, ...]:
+    """The port numbers in a bus id such as `1-2.3`, from the root; empty where it is not made like that."""
+    parts = busid.partition("-")[2].split(".")
+    return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() for part in parts) else ()
+
+
+def _descriptor_of_record(record: DeviceRecord) -> SimpleNamespace:
+    return SimpleNamespace(
+        bLength=DEVICE_SIZE,
+        bDescriptorType=DescriptorType.DEVICE,
+        bcdUSB=0x0200,
+        bDeviceClass=record.device_class,
+        bDeviceSubClass=record.device_subclass,
+        bDeviceProtocol=record.device_protocol,
+        bMaxPacketSize0=64,
+        idVendor=record.vendor,
+        idProduct=record.product,
+        bcdDevice=record.bcd_device,
+        iManufacturer=0,
+        iProduct=0,
+        iSerialNumber=0,
+        bNumConfigurations=record.configuration_count,
+    )

@@ -1,0 +1,1 @@
+"""Tensors in files, and pictures as tensors."""

@@ -1,0 +1,118 @@
+"""Files to tensor bytes and back: raw bytes, `.npy` arrays and images, checked against the tensor."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from host_tools.errors import TensorError
+from host_tools.tensors import images
+from host_tools.tensors.tensor_spec import TensorSpec
+
+if TYPE_CHECKING:
+    from aisrv.model import Model
+    from host_tools.tensors.tensor_spec import Array
+
+
+def read_model(path: Path) -> "Model":
+    """Read a `.tflite` file; TensorError where it is none."""
+    from aisrv.model import Model, ModelFileError
+
+    try:
+        return Model.from_bytes(path.read_bytes())
+    except (OSError, ModelFileError) as error:
+        raise TensorError(f"{path}: {error}") from error
+
+
+def read_tensor(
+    path: Path,
+    spec: TensorSpec | None = None,
+    *,
+    length: int | None = None,
+    value_range: str = images.AUTO,
+    invert: bool = False,
+) -> bytes:
+    """The bytes of a tensor from a file: an image or `.npy` by the name's ending, anything else raw.
+
+    `spec` is needed for images and for arrays of real numbers. Without it, `length` in bytes is what is
+    checked. `value_range` (of `images.RANGE_NAMES`) and `invert` are for images. Raises TensorError.
+    """
+    try:
+        suffix = path.suffix.lower()
+        if suffix in images.SUFFIXES:
+            if spec is None:
+                raise TensorError("an image needs the model file or a shape, to know what it is resized to")
+            data = images.read_image(path, spec, value_range, invert)
+        elif suffix == ".npy":
+            data = _array(path, spec, length)
+        else:
+            data = path.read_bytes()
+    except (OSError, TensorError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise TensorError(f"{path}: {reason}") from error
+    expected = spec.nbytes if spec else length
+    if expected is not None and len(data) != expected:
+        kind = f" ({spec})" if spec else ""
+        raise TensorError(f"{path}: {len(data)} bytes, the tensor has {expected}{kind}")
+    return data
+
+
+def _array(path: Path, spec: TensorSpec | None, length: int | None) -> bytes:
+    import numpy as np
+
+    try:
+        with path.open("rb") as file:
+            array: Array = np.lib.format.read_array(file, allow_pickle=False)  # type: ignore[no-untyped-call]
+    except (ValueError, EOFError, MemoryError) as error:
+        raise TensorError(f"not a .npy file of numbers ({error})") from error
+    if array.dtype.kind not in "iufb":
+        raise TensorError(f"the array holds {array.dtype.name}, not numbers")
+    if spec is None:
+        if array.dtype.kind == "f" and length not in (None, array.nbytes):
+            raise TensorError("an array of real numbers needs the model file, for its quantisation")
+        return array.astype(array.dtype.newbyteorder("<")).tobytes()
+    if _without_ones(array.shape) != _without_ones(spec.shape):
+        raise TensorError(f"the array has shape {list(array.shape)}, the tensor {list(spec.shape)}")
+    dtype = np.dtype(spec.dtype)
+    if array.dtype.kind == "f":
+        array = spec.quantise(array)
+    elif array.dtype.newbyteorder("=") != dtype:
+        raise TensorError(
+            f"the array is {array.dtype.name}, the tensor {spec.dtype}; convert it, or save real numbers"
+        )
+    return array.astype(dtype.newbyteorder("<")).tobytes()
+
+
+def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """A shape as it matters for the order of its elements."""
+    return tuple(extent for extent in shape if extent != 1)
+
+
+def write_tensor(path: Path, data: bytes, spec: TensorSpec | None = None) -> None:
+    """Write a tensor to a file: `.npy` with the shape and type of `spec`, or flat uint8; else raw bytes."""
+    if path.suffix.lower() != ".npy":
+        write_file(path, data)
+        return
+    import io
+
+    import numpy as np
+
+    array = spec.elements(data) if spec else np.frombuffer(data, np.uint8)
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    write_file(path, content.getvalue())
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole or not at all; TensorError where that is not possible."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        if path.exists() and not path.is_file():  # such as /dev/stdout, which cannot be replaced
+            path.write_bytes(content)
+            return
+        try:
+            temporary.write_bytes(content)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    except OSError as error:
+        raise TensorError(f"{path}: cannot be written: {error.strerror}") from error

@@ -1,0 +1,101 @@
+"""What a tensor's bytes mean: shape, element type and quantisation.
+
+A quantised tensor holds integers that stand for real numbers: real = scale * (integer - zero point). Real
+numbers are quantised as TensorFlow Lite's QUANTIZE operator does it: divided by the scale in float32, rounded
+half away from zero, the zero point added, clipped to the type.
+"""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+
+from host_tools.errors import TensorError
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    from aisrv.model import Tensor
+
+    Array: TypeAlias = npt.NDArray[Any]
+
+DTYPES: Final = ("int8", "uint8", "int16", "int32", "int64", "float32")
+"""Element types that a tensor may have here, named as in NumPy."""
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """What the bytes of a tensor mean. `scale` is None where it holds no quantised real numbers."""
+
+    shape: tuple[int, ...]
+    dtype: str = "int8"
+    scale: float | None = None
+    zero_point: int = 0
+    name: str = ""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor."""
+        import numpy as np
+
+        return int(np.prod(self.shape, dtype=np.int64)) * np.dtype(self.dtype).itemsize
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read `1x96x96x3` or `1x96x96x3:uint8`; the type is int8 by default. Otherwise a TensorError."""
+        shape, _, dtype = text.partition(":")
+        parts = shape.split("x")
+        if not all(part.isascii() and part.isdigit() for part in parts):
+            raise TensorError(f"{text!r} is no shape; write it as 1x96x96x3 or 1x96x96x3:uint8")
+        if dtype and dtype not in DTYPES:
+            raise TensorError(f"{text!r}: {dtype!r} is none of the types {', '.join(DTYPES)}")
+        return cls(tuple(int(part) for part in parts), dtype or "int8")
+
+    @classmethod
+    def of(cls, tensor: "Tensor") -> Self:
+        """What a model file says of a tensor."""
+        dtype = tensor.type.name.lower()
+        if dtype not in DTYPES:
+            raise TensorError(f"tensor {tensor.name!r} has type {tensor.type.name}; give raw bytes for it")
+        quantization = tensor.quantization
+        if quantization is None or quantization.is_per_channel or dtype == "float32":
+            return cls(tensor.shape, dtype, name=tensor.name)
+        return cls(tensor.shape, dtype, quantization.scale, quantization.zero_point, tensor.name)
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+    # Real numbers
+
+    def quantise(self, real: "Array") -> "Array":
+        """Real numbers as the tensor's elements."""
+        import numpy as np
+
+        dtype: np.dtype[Any] = np.dtype(self.dtype)
+        if dtype.kind == "f":
+            return real.astype(dtype)
+        if self.scale is None:
+            raise TensorError(f"the tensor is {self} without quantisation: real numbers have no place in it")
+        if not np.isfinite(real).all():
+            raise TensorError("the array has values that are not finite")
+        steps = real.astype(np.float32) / np.float32(self.scale)
+        limits = np.iinfo(dtype)
+        whole = np.trunc(steps.astype(np.float64) + np.copysign(0.5, steps)) + self.zero_point
+        elements: Array = np.clip(whole, limits.min, limits.max).astype(dtype)
+        return elements
+
+    def values(self, data: bytes) -> "Array":
+        """The tensor's elements as real numbers, or as its integers where it is not quantised."""
+        elements = self.elements(data)
+        if self.scale is None:
+            return elements
+        import numpy as np
+
+        real: Array = (elements.astype(np.float64) - self.zero_point) * self.scale
+        return real
+
+    def elements(self, data: bytes) -> "Array":
+        """The tensor as an array."""
+        import numpy as np
+
+        if len(data) != self.nbytes:
+            raise TensorError(f"the tensor is {self}, {self.nbytes} bytes, not {len(data)}")
+        return np.frombuffer(data, np.dtype(self.dtype).newbyteorder("<")).reshape(self.shape)

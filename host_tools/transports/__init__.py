@@ -1,0 +1,1 @@
+"""Ways to reach a device: USB, USB/IP, SPI, a virtual one."""

@@ -1,0 +1,266 @@
+"""USB through any pyusb backend: libusb for hardware, `host_tools.standins.pyusb_backend` for USB/IP.
+
+The transport drives pyusb's backend interface (`usb.backend.IBackend`), below `usb.core.Device`, which looks
+the endpoint up at every transfer. What that interface does with the two special cases of bulk transfers:
+
+- A write of an empty array is one packet of no bytes. Nothing ends a write of n * 512 bytes by itself.
+- A read ends at a packet shorter than 512 bytes or with a full buffer. An answer of exactly n * 512 bytes is
+  followed by a packet of no bytes: a buffer that is at least 512 bytes larger takes both in one read.
+
+Device identity, endpoints and packet size: "XCORE AI server: numbers and wire behaviour", USB identity.
+"""
+
+import time
+from array import array
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import usb.core
+from usb.backend import libusb1
+
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_PRODUCT_ID, USB_VENDOR_ID
+from host_tools.errors import (
+    DeviceAccessDenied,
+    DeviceBusy,
+    DeviceGone,
+    DeviceNotFound,
+    HostError,
+    Stalled,
+    TransferError,
+    TransferTimeout,
+)
+from host_tools.transports.schemes import Buffer, DeviceInfo, one_after_another
+
+CONFIGURATION: Final = 1
+INTERFACE: Final = 0
+
+_CONTROL_TIMEOUT_MS: Final = 1000
+_DEVICE_TO_HOST: Final = 0x80
+_GET_DESCRIPTOR: Final = 6
+_STRING_DESCRIPTOR: Final = 3
+_ENGLISH: Final = 0x0409
+
+_ERRORS: Final[dict[int, tuple[type[HostError], str]]] = {
+    libusb1.LIBUSB_ERROR_PIPE: (Stalled, "the endpoint is halted"),
+    libusb1.LIBUSB_ERROR_NO_DEVICE: (DeviceGone, "the device is gone"),
+    libusb1.LIBUSB_ERROR_BUSY: (DeviceBusy, "another program has the device"),
+    libusb1.LIBUSB_ERROR_ACCESS: (
+        DeviceAccessDenied,
+        f"no permission to use {USB_VENDOR_ID:04x}:{USB_PRODUCT_ID:04x}; on Linux a udev rule grants it",
+    ),
+}
+
+
+@contextmanager
+def _translated(what: str) -> Iterator[None]:
+    """Turn pyusb's errors into ours."""
+    try:
+        yield
+    except usb.core.USBError as error:
+        raise translate(error, what) from error
+    except NotImplementedError as error:  # what pyusb makes of LIBUSB_ERROR_NOT_SUPPORTED
+        raise DeviceAccessDenied(f"{what}: not supported; on Windows it needs the WinUSB driver") from error
+
+
+def translate(error: usb.core.USBError, what: str) -> HostError:
+    """Our error for one of pyusb's, by libusb's code."""
+    if isinstance(error, usb.core.USBTimeoutError):
+        return TransferTimeout(f"{what}: timed out")
+    kind, reason = _ERRORS.get(error.backend_error_code, (TransferError, str(error)))
+    return kind(f"{what}: {reason}")
+
+
+class UsbTransport:
+    """The bulk endpoints of one opened device, seen through a pyusb backend."""
+
+    def __init__(self, backend: Any, device: object) -> None:  # noqa: ANN401 - pyusb has no types
+        """Open a device that `backend.enumerate_devices()` gave, configure it and claim its interface."""
+        self._backend = backend
+        self._bulk_write = backend.bulk_write
+        self._bulk_read = backend.bulk_read
+        self._bulk_exchange = getattr(backend, "bulk_exchange", None)
+        with ExitStack() as opened, _translated("opening the device"):
+            self._handle = backend.open_device(device)
+            opened.callback(backend.close_device, self._handle)
+            # Even where the value is set already: whatever an earlier program left unfinished is dropped.
+            backend.set_configuration(self._handle, CONFIGURATION)
+            backend.claim_interface(self._handle, INTERFACE)
+            self._resources = opened.pop_all()
+
+    def write(self, data: Buffer, timeout: float | None) -> None:
+        """See `Transport.write`."""
+        packets = array("B")
+        packets.frombytes(data)
+        try:
+            written = self._bulk_write(self._handle, ENDPOINT_OUT, INTERFACE, packets, _milliseconds(timeout))
+        except usb.core.USBError as error:
+            raise translate(error, "writing") from error
+        if written != len(packets):  # pyusb keeps quiet about a timeout once some bytes have moved
+            raise TransferTimeout(f"writing: timed out after {written} of {len(packets)} bytes")
+
+    def read(self, length: int, timeout: float | None) -> bytes:
+        """See `Transport.read`."""
+        if length <= 0 or length % PACKET_SIZE:
+            raise ValueError(f"a read takes a multiple of {PACKET_SIZE} bytes, not {length}")
+        packets = array("B", bytes(length))
+        started = time.monotonic()
+        try:
+            received = self._bulk_read(self._handle, ENDPOINT_IN, INTERFACE, packets, _milliseconds(timeout))
+        except usb.core.USBError as error:
+            raise translate(error, "reading") from error
+        if (
+            timeout is not None
+            and 0 < received < length
+            and received % PACKET_SIZE == 0
+            and time.monotonic() - started >= timeout
+        ):  # whole packets and no end: pyusb keeps quiet about this timeout, too
+            raise TransferTimeout(f"reading: timed out after {received} bytes")
+        return memoryview(packets)[:received].tobytes()
+
+    def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
+        """See `Transport.exchange`. Our own backend has all requests in flight at once, libusb's has one."""
+        if self._bulk_exchange is None:
+            return one_after_another(self, writes, length, timeout)
+        try:
+            answer: bytes = self._bulk_exchange(
+                self._handle, ENDPOINT_OUT, writes, ENDPOINT_IN, length, _milliseconds(timeout)
+            )
+        except usb.core.USBError as error:
+            failure = translate(error, "exchanging")
+            if isinstance(failure, Stalled):
+                failure.writes_done = error.transfers_done
+            raise failure from error
+        return answer
+
+    def clear_halts(self) -> None:
+        """See `Transport.clear_halts`."""
+        with _translated("clearing the halts"):
+            self._backend.clear_halt(self._handle, ENDPOINT_OUT)
+            self._backend.clear_halt(self._handle, ENDPOINT_IN)
+
+    def reset(self) -> None:
+        """See `Transport.reset`."""
+        with _translated("configuring the device anew"):
+            # libusb refuses to configure a device while an interface is claimed, by this program too.
+            self._backend.release_interface(self._handle, INTERFACE)
+            self._backend.set_configuration(self._handle, CONFIGURATION)
+            self._backend.claim_interface(self._handle, INTERFACE)
+
+    def call_on_close(self, function: Callable[[], object]) -> None:
+        """Call a function after the device has been given back."""
+        after = ExitStack()
+        after.callback(function)
+        after.push(self._resources.pop_all())
+        self._resources = after
+
+    def close(self) -> None:
+        """See `Transport.close`. Closing the handle releases the interface, too."""
+        self._resources.close()
+
+
+def _milliseconds(timeout: float | None) -> int:
+    """A timeout as pyusb takes it, where 0 means for ever."""
+    return 0 if timeout is None else max(1, round(timeout * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A device that a backend enumerated, and what its descriptor says."""
+
+    device: object
+    descriptor: Any
+    location: str
+    """Number of its bus and of the device on it, such as 1-4; changes when it is plugged in again."""
+
+
+def find(backend: Any) -> list[Found]:  # noqa: ANN401 - pyusb has no types
+    """The AI servers that a backend sees, known by vendor and product number."""
+    found = []
+    with _translated("looking for devices"):
+        for device in backend.enumerate_devices():
+            descriptor = backend.get_device_descriptor(device)
+            if (descriptor.idVendor, descriptor.idProduct) == (USB_VENDOR_ID, USB_PRODUCT_ID):
+                found.append(Found(device, descriptor, f"{descriptor.bus}-{descriptor.address}"))
+    return found
+
+
+def open_usb(spec: str) -> UsbTransport:
+    """Open hardware: the only board, or the one of a serial number or BUS-DEVICE number."""
+    backend = _libusb()
+    found = find(backend)
+    if spec:
+        wanted = [one for one in found if spec in (one.location, describe(backend, one).serial)]
+    else:
+        wanted = found
+    if not wanted:
+        which = f" with serial number or place {spec!r}" if spec else ""
+        raise DeviceNotFound(
+            f"no AI server{which} on USB ({USB_VENDOR_ID:04x}:{USB_PRODUCT_ID:04x}); is it plugged in? "
+            "The address `virtual` starts a virtual one"
+        )
+    if len(wanted) > 1:
+        names = ", ".join(f"usb:{one.location}" for one in wanted)
+        raise DeviceNotFound(f"{len(wanted)} AI servers fit; name one of {names}")
+    return UsbTransport(backend, wanted[0].device)
+
+
+def list_usb(spec: str) -> list[DeviceInfo]:
+    """All boards on USB, or those that fit the serial number or BUS-DEVICE number."""
+    backend = _libusb()
+    devices = []
+    for one in find(backend):
+        strings = describe(backend, one)
+        if not spec or spec in (one.location, strings.serial):
+            devices.append(strings)
+    return devices
+
+
+def _libusb() -> Any:  # noqa: ANN401 - pyusb has no types
+    backend = libusb1.get_backend()
+    if backend is None:
+        raise DeviceNotFound(
+            "USB needs the library libusb 1.0, which was not found (Debian: apt install libusb-1.0-0); "
+            "the address `virtual` starts a virtual device instead"
+        )
+    return backend
+
+
+def describe(backend: Any, found: Found) -> DeviceInfo:  # noqa: ANN401 - pyusb has no types
+    """What a device says of itself; a device that cannot be opened is still listed, with the reason."""
+    try:
+        handle = backend.open_device(found.device)
+    except usb.core.USBError as error:
+        return DeviceInfo(f"usb:{found.location}", note=str(translate(error, "opening it")))
+    try:
+        product, manufacturer, serial = (
+            _string(backend, handle, index)
+            for index in (
+                found.descriptor.iProduct,
+                found.descriptor.iManufacturer,
+                found.descriptor.iSerialNumber,
+            )
+        )
+    except usb.core.USBError as error:
+        return DeviceInfo(f"usb:{found.location}", note=str(translate(error, "asking for its names")))
+    finally:
+        backend.close_device(handle)
+    return DeviceInfo(f"usb:{serial or found.location}", product, manufacturer, serial)
+
+
+def _string(backend: Any, handle: object, index: int) -> str:  # noqa: ANN401 - pyusb has no types
+    """A string descriptor (USB 2.0, section 9.6.7) in English; empty where the device has none."""
+    if not index:
+        return ""
+    descriptor = array("B", bytes(255))
+    length = backend.ctrl_transfer(
+        handle,
+        _DEVICE_TO_HOST,
+        _GET_DESCRIPTOR,
+        _STRING_DESCRIPTOR << 8 | index,
+        _ENGLISH,
+        descriptor,
+        _CONTROL_TIMEOUT_MS,
+    )
+    return descriptor[2 : min(length, descriptor[0])].tobytes().decode("utf-16-le", errors="replace")

@@ -1,0 +1,1 @@
+"""A client of USB/IP servers."""

@@ -1,0 +1,186 @@
+"""The first half of USB/IP, before a device is imported: find a server's devices and ask for one.
+
+Source: the Linux kernel's "USB/IP protocol" document, version 1.1.1, OP_REQ_DEVLIST and OP_REQ_IMPORT. A
+server is not trusted: what it claims is bounded, and an exchange as a whole has a deadline. Times are in
+seconds.
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aisrv.protocol.usbip import (
+    DEVICE_SIZE,
+    OPERATION_SIZE,
+    VERSION,
+    DeviceRecord,
+    Operation,
+    OperationHeader,
+    pack_busid,
+)
+from host_tools.usbip.errors import (
+    DeviceBusyError,
+    ImportRefusedError,
+    ServerError,
+    UnknownDeviceError,
+)
+
+if TYPE_CHECKING:
+    from typing import Self
+
+ANSWER_GRACE: Final = 5.0
+"""Seconds that a server has, unless told otherwise, for what needs no device."""
+
+MAX_DEVICES: Final = 1024
+"""Devices that a list may hold; a server that claims more is not believed."""
+
+# What usbipd and the usbip tool call ST_NA, ST_DEV_BUSY and ST_NODEV.
+_STATUS_NOT_AVAILABLE: Final = 1
+_STATUS_BUSY: Final = 2
+_STATUS_NO_DEVICE: Final = 4
+
+
+@dataclass(frozen=True)
+class ExportedDevice:
+    """One entry of a device list; an interface is its class, subclass and protocol."""
+
+    record: DeviceRecord
+    interfaces: tuple[tuple[int, int, int], ...]
+
+
+def parse_address(address: str) -> tuple[str, int]:
+    """Host and port of `HOST:PORT`; an IPv6 host stands in brackets. Anything else is a ValueError."""
+    host, colon, port = address.rpartition(":")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise ValueError(f"{address!r}: put an IPv6 host in brackets, as in [::1]:3240")
+    if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
+        raise ValueError(f"{address!r} is no address of the form HOST:PORT, such as localhost:3240")
+    return host, int(port)
+
+
+def list_devices(address: str, timeout: float = ANSWER_GRACE) -> list[ExportedDevice]:
+    """What the server at `address` exports; ServerError where nothing useful answers within `timeout`."""
+    deadline = time.monotonic() + timeout
+    with _Dialogue.connect(address, deadline) as dialogue:
+        status = dialogue.request(Operation.REQ_DEVLIST, Operation.REP_DEVLIST)
+        if status:
+            raise ServerError(f"{address}: the server refuses to list its devices (status {status})")
+        count = int.from_bytes(dialogue.read(4), "big")
+        if count > MAX_DEVICES:
+            raise ServerError(f"{address}: the server claims {count} devices; {MAX_DEVICES} is the most")
+        devices = []
+        for _ in range(count):
+            record = DeviceRecord.from_bytes(dialogue.read(DEVICE_SIZE))
+            triples = dialogue.read(4 * record.interface_count)
+            interfaces = tuple((c, s, p) for c, s, p, _ in struct.iter_unpack("4B", triples))
+            devices.append(ExportedDevice(record, interfaces))
+        return devices
+
+
+def import_device(
+    address: str, busid: str, timeout: float = ANSWER_GRACE
+) -> tuple[socket.socket, DeviceRecord]:
+    """Take a device for ourselves; the socket then carries its requests, and closing it lets go.
+
+    ServerError where no server answers, DeviceBusyError, UnknownDeviceError or another ImportRefusedError.
+    """
+    wanted = pack_busid(busid)
+    deadline = time.monotonic() + timeout
+    dialogue = _Dialogue.connect(address, deadline)
+    try:
+        status = dialogue.request(Operation.REQ_IMPORT, Operation.REP_IMPORT, wanted)
+        if status:
+            dialogue.socket.close()
+            raise _refusal(address, busid, status, deadline)
+        record = DeviceRecord.from_bytes(dialogue.read(DEVICE_SIZE))
+        if record.busid != busid:
+            raise ServerError(f"{address}: asked for device {busid!r}, was given {record.busid!r}")
+    except BaseException:
+        dialogue.socket.close()
+        raise
+    return dialogue.socket, record
+
+
+class _Dialogue:
+    """The exchange before an import: one request, one reply, all of it before a deadline."""
+
+    def __init__(self, peer: socket.socket, address: str, deadline: float) -> None:
+        self.socket = peer
+        self._address = address
+        self._deadline = deadline
+
+    @classmethod
+    def connect(cls, address: str, deadline: float) -> Self:
+        host_and_port = parse_address(address)
+        try:
+            peer = socket.create_connection(host_and_port, max(0.001, deadline - time.monotonic()))
+        except OSError as error:
+            raise ServerError(f"{address}: no USB/IP server answers ({error}); is it running?") from error
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return cls(peer, address, deadline)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.close()
+
+    def request(self, code: Operation, reply_code: Operation, payload: bytes = b"") -> int:
+        """Send one request; return the status of the reply's header."""
+        try:
+            self.socket.sendall(bytes(OperationHeader(code)) + payload)
+        except OSError as error:
+            raise ServerError(f"{self._address}: the connection broke ({error})") from error
+        reply = OperationHeader.from_bytes(self.read(OPERATION_SIZE))
+        if (reply.version, reply.code) != (VERSION, reply_code):
+            raise ServerError(
+                f"{self._address}: expected reply {reply_code:#06x} of USB/IP version {VERSION:#06x}, "
+                f"got {reply.code:#06x} of version {reply.version:#06x}"
+            )
+        return reply.status
+
+    def read(self, size: int) -> bytes:
+        data = bytearray()
+        while len(data) < size:
+            # The time-out is set anew for each piece, so that a server which drips cannot stretch it.
+            remaining = self._deadline - time.monotonic()
+            if remaining <= 0:
+                raise ServerError(f"{self._address}: the server did not finish its answer in time")
+            self.socket.settimeout(remaining)
+            try:
+                piece = self.socket.recv(size - len(data))
+            except OSError as error:
+                raise ServerError(f"{self._address}: no answer ({error})") from error
+            if not piece:
+                raise ServerError(f"{self._address}: the server closed the connection mid-answer")
+            data += piece
+        return bytes(data)
+
+
+def _refusal(address: str, busid: str, status: int, deadline: float) -> ImportRefusedError:
+    """The error for a refused import; most servers send 1 whatever the reason, so look at their list."""
+    unknown = status == _STATUS_NO_DEVICE
+    busy = status == _STATUS_BUSY
+    if status == _STATUS_NOT_AVAILABLE:
+        try:
+            devices = list_devices(address, max(0.001, deadline - time.monotonic()))
+        except ServerError as error:
+            return ImportRefusedError(
+                f"{address}: device {busid!r} was refused, and no list is to be had: {error}"
+            )
+        busy = any(device.record.busid == busid for device in devices)
+        unknown = not busy
+    if busy:
+        return DeviceBusyError(f"{address}: device {busid!r} is in use by another client")
+    if unknown:
+        return UnknownDeviceError(
+            f"{address}: the server has no device {busid!r}; its list tells what it has"
+        )
+    return ImportRefusedError(f"{address}: device {busid!r} was refused with status {status}")

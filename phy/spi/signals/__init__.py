@@ -1,0 +1,1 @@
+"""The four SPI wires: timing rules, waveforms and their recording as VCD."""

@@ -1,0 +1,194 @@
+"""Recordings of an SPI bus: a port that stands before a slave and draws what is clocked, as VCD.
+
+A Value Change Dump (IEEE 1364, section 18) has the levels of CS, CLK, MOSI and MISO in nanoseconds; GTKWave
+and sigrok read it. A message begins at the time of Trio's clock, or where the one before ends if that is
+later. From there the clock rate in force says how time goes on, docs/spi-wire.md says how exactly.
+"""
+
+import logging
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+from vcd import VCDWriter
+
+from phy.spi.bus import SpiPort, Timing, Transfer
+from phy.spi.signals.timing import RULES, SECOND
+
+logger = logging.getLogger(__name__)
+
+DEFAULT_HZ: Final = 10_000_000
+"""Clock rate that is drawn where the master states none."""
+HIGHEST_HZ: Final = SECOND // 2
+"""A level lasts a nanosecond at least."""
+PIECE: Final = 1024
+"""Bytes that are drawn before other tasks get a turn."""
+
+SIGNALS: Final = {"CS": 1, "CLK": 0, "MOSI": 0, "MISO": 0}
+"""The lines and their levels while the bus is idle; chip select is low while it is active."""
+
+
+class VcdFile:
+    """A VCD file of one SPI bus, which knows where the bus and the time are.
+
+    Raises OSError where the file cannot be made. One that cannot be written later, as on a full disk, ends
+    the recording with an error in the log, and nothing else.
+    """
+
+    def __init__(self, path: Path, *, default_hz: int = DEFAULT_HZ) -> None:
+        if not 0 < default_hz <= HIGHEST_HZ:
+            raise ValueError(f"a clock of {default_hz} Hz cannot be drawn, 1 to {HIGHEST_HZ} can")
+        self._path = path
+        self._default_hz = default_hz
+        self._file = path.open("w", encoding="ascii")
+        self._writer = VCDWriter(self._file, timescale="1 ns", version="aisrv", date="", check_values=False)
+        self._cs, self._clk, self._mosi, self._miso = (
+            self._writer.register_var("spi", name, "wire", 1, init=level) for name, level in SIGNALS.items()
+        )
+        self._recording = True
+        self._now = 0  # where the drawing ends
+        self._high = 0  # since when chip select is high, or was last
+        self._low = 0  # the same for low
+        self._first_edge: int | None = None  # where the first clock edge is due; None once it has been
+        self.selected = False
+        """Whether chip select is low."""
+        self.flush()
+
+    def wait_until(self, nanoseconds: int) -> None:
+        """Let the time go on, where it is not later already."""
+        self._now = max(self._now, nanoseconds)
+
+    def select(self, timing: Timing) -> None:
+        """Let chip select go low."""
+        self._low = self._now = max(self._now, self._high + _stated(timing.cs_idle, RULES.cs_idle))
+        self._draw(self._low, cs=0)
+        self._first_edge = self._low + _stated(timing.cs_setup, RULES.cs_setup)
+        self.selected = True
+
+    def clock(self, mosi: bytes, miso: bytes, clock_hz: int | None) -> None:
+        """Clock bytes in mode 0: lines change with the falling edge and are read with the rising one."""
+        if not (mosi and self._recording):
+            return
+        hz = min(clock_hz or self._default_hz, HIGHEST_HZ)
+        if self._first_edge is None:
+            first = self._now + SECOND // (2 * hz)
+        else:
+            first = max(self._first_edge, self._now)
+        self._first_edge = None
+        change, clk = self._writer.change, self._clk
+        changed = self._now
+        half = 0  # counted from the first edge, so that rounding does not add up
+        try:
+            for out, into in zip(mosi, miso, strict=True):
+                for bit in range(7, -1, -1):
+                    change(self._mosi, changed, out >> bit & 1)
+                    change(self._miso, changed, into >> bit & 1)
+                    change(clk, first + half * SECOND // (2 * hz), 1)
+                    changed = first + (half + 1) * SECOND // (2 * hz)
+                    change(clk, changed, 0)
+                    half += 2
+        except OSError as error:
+            self._fail(error)
+        self._now = changed
+
+    def deselect(self, timing: Timing) -> None:
+        """Let chip select go high."""
+        since = self._now if self._first_edge is None else max(self._now, self._first_edge)
+        self._now = max(since + _stated(timing.cs_hold, RULES.cs_hold), self._low + 1)
+        self._draw(self._now, cs=1)
+        self._high = self._now
+        self.selected = False
+
+    def flush(self) -> None:
+        """Bring all that was drawn into the file."""
+        if self._recording:
+            try:
+                self._writer.flush()
+            except OSError as error:
+                self._fail(error)
+
+    def close(self) -> None:
+        """Close the file; what comes later is not recorded."""
+        if self._recording:
+            try:
+                self._writer.close(self._now + RULES.cs_idle)  # readers see the last level last for a while
+                self._file.close()
+            except OSError as error:
+                self._fail(error)
+            self._recording = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _draw(self, when: int, *, cs: int) -> None:
+        if self._recording:
+            try:
+                self._writer.change(self._cs, when, cs)
+            except OSError as error:
+                self._fail(error)
+
+    def _fail(self, error: OSError) -> None:
+        self._recording = False
+        logger.error("%s: %s; the recording ends here", self._path, error.strerror)
+        with suppress(OSError):  # of the rest in its buffer
+            self._file.close()
+
+
+def _stated(nanoseconds: int | None, least: int) -> int:
+    return least if nanoseconds is None else nanoseconds
+
+
+class VcdPort(SpiPort):
+    """Records the messages of a master, who waits while they are drawn; the slave notices nothing."""
+
+    def __init__(self, inner: SpiPort, file: VcdFile) -> None:
+        self._inner = inner
+        self._file = file
+        self._turn = trio.Lock()  # messages are drawn in the order in which they are clocked
+        self._start: float | None = None
+
+    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+        """Clock and record a message; see `SpiPort.message`."""
+        async with self._turn:
+            asked = self._clock_now()
+            answers = await self._inner.message(transfers)
+            self._file.wait_until(asked)
+            for transfer, miso in zip(transfers, answers, strict=True):
+                await self._record(transfer, miso)
+            self._file.flush()
+            return answers
+
+    async def release(self) -> None:
+        """Let chip select go high; see `SpiPort.release`."""
+        async with self._turn:
+            await self._inner.release()
+            if self._file.selected:
+                self._file.wait_until(self._clock_now())
+                self._file.deselect(Timing())
+                self._file.flush()
+
+    async def _record(self, transfer: Transfer, miso: bytes) -> None:
+        if not self._file.selected:
+            self._file.select(transfer.timing)
+        for at in range(0, len(miso), PIECE):
+            piece = slice(at, at + PIECE)
+            self._file.clock(transfer.mosi[piece], miso[piece], transfer.clock_hz)
+            if at:
+                await trio.lowlevel.cancel_shielded_checkpoint()  # the message was clocked already
+        if transfer.deselect:
+            self._file.deselect(transfer.timing)
+
+    def _clock_now(self) -> int:
+        """Nanoseconds since the first message."""
+        now = trio.current_time()
+        if self._start is None:
+            self._start = now
+        return int((now - self._start) * SECOND)

@@ -1,0 +1,1 @@
+"""Ports put between host and device: captures, faults."""

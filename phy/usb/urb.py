@@ -1,0 +1,104 @@
+"""A host's requests to the bulk endpoints, and how they end."""
+
+import enum
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from aisrv.protocol.commands import PACKET_SIZE
+
+
+class TransferStatus(enum.Enum):
+    """How a request ended."""
+
+    OKAY = "done"
+    STALL = "the endpoint is halted"
+    OVERFLOW = "the device's packet was larger than the request"
+    SHUTDOWN = "the endpoint was reset or switched off"
+
+
+class OutRequest:
+    """Data from the host: `length` bytes that may come in pieces, with `feed`.
+
+    `complete(status, actual)` is called once, with the number of bytes that the firmware took.
+    """
+
+    __slots__ = ("_complete", "_offset", "_pieces", "_received", "done", "length", "taken", "zero_packet")
+
+    def __init__(
+        self, length: int, complete: Callable[[TransferStatus, int], None], *, zero_packet: bool = False
+    ) -> None:
+        self.length: Final = length
+        self.zero_packet: Final = zero_packet
+        """End with a packet of no bytes where the length is a multiple of the packet size."""
+        self.taken = 0
+        self.done = False
+        self._received = 0
+        self._offset = 0  # bytes taken of the first piece
+        self._pieces: deque[bytes] = deque()
+        self._complete = complete
+
+    @property
+    def ends_transfer(self) -> bool:
+        """Whether its last packet is a short one."""
+        return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
+
+    def feed(self, piece: bytes) -> None:
+        """Add bytes that arrived; the endpoint must be told with `OutEndpoint.fed`.
+
+        More than `length` in all is a ValueError.
+        """
+        if self._received + len(piece) > self.length:
+            raise ValueError(f"{self._received + len(piece)} bytes fed to a request of {self.length}")
+        self._pieces.append(piece)
+        self._received += len(piece)
+
+    def take(self, limit: int, into: list[bytes]) -> int:
+        """Move whole packets, at most `limit` bytes, and return how many bytes that were."""
+        if limit >= self.length == self._received and not self.taken:  # the usual case: all of it at once
+            into.extend(self._pieces)
+            self.taken = self.length
+            return self.length
+        available = self._received - self.taken
+        if self._received < self.length:
+            available -= available % PACKET_SIZE
+        count = left = min(available, limit)
+        while left:
+            piece = self._pieces[0]
+            part = piece[self._offset : self._offset + left]
+            into.append(part)
+            left -= len(part)
+            self._offset += len(part)
+            if self._offset == len(piece):
+                self._pieces.popleft()
+                self._offset = 0
+        self.taken += count
+        return count
+
+    def finish(self, status: TransferStatus) -> None:
+        """Tell the host's side."""
+        self.done = True
+        self._complete(status, self.taken)
+
+
+class InRequest:
+    """Room for `length` bytes from the device; `complete(status, data)` is called once."""
+
+    __slots__ = ("_complete", "filled", "length", "parts")
+
+    def __init__(self, length: int, complete: Callable[[TransferStatus, bytes], None]) -> None:
+        self.length: Final = length
+        self.parts: list[bytes] = []
+        self.filled = 0
+        self._complete = complete
+
+    def put(self, data: bytes) -> None:
+        """Add data that the device sent."""
+        if data:
+            self.parts.append(data)
+            self.filled += len(data)
+
+    def finish(self, status: TransferStatus) -> None:
+        """Tell the host's side."""
+        data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
+        self._complete(status, data)

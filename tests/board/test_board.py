@@ -1,0 +1,338 @@
+"""Boards: what the defaults are, and what each impossible board says of itself."""
+
+from typing import Any
+
+import pytest
+
+from aisrv.board import (
+    DEFAULT_SPI,
+    ENCODINGS,
+    ENGINE_KINDS,
+    Board,
+    BoardError,
+    EngineSpec,
+    FlashSpec,
+    PortSpec,
+    SensorSpec,
+    SpiSpec,
+)
+from aisrv.board.catalogue import BOARDS, find_board
+from aisrv.inference.engine_kinds import NO_MODEL
+from aisrv.inference.interpreter import INTERPRETERS
+from aisrv.protocol.commands import Command
+from aisrv.sensors.image.frame import Encoding
+from aisrv.xcore.memory import SRAM_BYTES
+
+KIB = 1024
+
+
+def test_default_board_is_one_engine_with_usb_on_the_other_tile() -> None:
+    board = Board()
+    (engine,) = board.engines
+    assert (board.tiles, engine.tile, board.usb_tile, board.serial) == (2, 0, 1, None)
+    assert (board.core_clock_mhz, board.internal_kib, board.flash_kib) == (600, 512, 0)
+    assert (engine.arena_bytes, engine.external_bytes) == (448 * KIB, 16 * KIB * KIB)
+    assert (engine.threads, engine.chain_to) == (1, None)
+
+
+def test_shipped_boards() -> None:
+    assert {name: [(e.tile, e.chain_to) for e in board.engines] for name, board in BOARDS.items()} == {
+        "camera": [(0, None)],
+        "chained": [(0, 1), (1, None)],
+        "director": [(0, None), (0, None)],
+        "no-flash": [(0, None)],
+        "single": [(0, None)],
+        "two-engines": [(0, None), (1, None)],
+        "with-flash": [(0, None)],
+    }
+    assert {name: (board.spi, board.flashes) for name, board in BOARDS.items()} == {
+        **dict.fromkeys(("camera", "chained", "director", "single", "two-engines"), (DEFAULT_SPI, ())),
+        "no-flash": (None, ()),
+        "with-flash": (DEFAULT_SPI, (FlashSpec(),)),
+    }
+
+
+def test_the_single_board_is_the_default_one() -> None:
+    single = BOARDS["single"]
+    assert single == Board(description=single.description)
+
+
+def test_the_camera_board_has_a_sensor_that_engine_0_acquires_from() -> None:
+    camera = BOARDS["camera"]
+    assert camera.sensor == SensorSpec(tile=1, source="pattern:bars", rate=30)
+    assert camera.acquiring == (0,)
+
+
+def test_a_board_that_is_not_shipped() -> None:
+    assert "nothing" not in BOARDS
+    with pytest.raises(KeyError):
+        BOARDS["nothing"]
+    with pytest.raises(BoardError) as error:
+        find_board("nothing")
+    assert str(error.value) == (
+        "'nothing' is not one of 'camera', 'chained', 'director', 'no-flash', 'single', 'two-engines', "
+        "'with-flash', nor FILE.toml or FILE.xn"
+    )
+
+
+@pytest.mark.parametrize("name", ["", "../boards/single", "single.toml.", "/etc/passwd", "SINGLE"])
+def test_what_is_no_name_of_a_board_is_not_taken_for_a_file(name: str) -> None:
+    with pytest.raises(BoardError, match="is not one of"):
+        find_board(name)
+
+
+def test_names_agree_with_what_they_name() -> None:
+    assert set(ENGINE_KINDS) == {*INTERPRETERS, NO_MODEL}
+    assert list(ENCODINGS) == [encoding.value for encoding in Encoding]
+
+
+SENSOR = SensorSpec(tile=0, source="pattern:bars")
+
+
+@pytest.mark.parametrize(
+    ("choices", "acquiring"),
+    [
+        ([None, None], (0,)),
+        ([None, True], (0, 1)),
+        ([False, True], (1,)),
+        ([True, True, False], (0, 1)),
+    ],
+)
+def test_engines_that_acquire(choices: list[bool | None], acquiring: tuple[int, ...]) -> None:
+    specs = tuple(EngineSpec(arena_bytes=0, sensor=choice) for choice in choices)
+    assert Board(engines=specs, sensor=SENSOR).acquiring == acquiring
+
+
+def test_without_a_sensor_no_engine_acquires() -> None:
+    assert Board().acquiring == ()
+
+
+def test_memory_of_a_tile_is_that_of_the_substrate() -> None:
+    assert Board(internal_kib=512).internal_kib * KIB == SRAM_BYTES
+
+
+@pytest.mark.parametrize(
+    ("sizes", "kib"),
+    [
+        ([0], 0),
+        ([1023], 0),
+        ([1024], 1),
+        ([512, 512], 1),
+        ([16 << 20, 16 << 20], 32768),
+        ([0xFFFF << 10] * 2, 0xFFFF),
+    ],
+)
+def test_external_memory_of_all_engines_as_the_spec_words_can_give_it(sizes: list[int], kib: int) -> None:
+    engines = tuple(EngineSpec(arena_bytes=0, external_bytes=size) for size in sizes)
+    assert Board(engines=engines).external_kib == kib
+
+
+def engines(*specs: dict[str, Any]) -> dict[str, Any]:
+    return {"engines": tuple(EngineSpec(**{"arena_bytes": 0, **spec}) for spec in specs)}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"tiles": 1, "usb_tile": 0, "spi": None},
+        {"core_clock_mhz": 1},
+        {"internal_kib": 448},
+        {"flashes": (FlashSpec(),) * 7},
+        {"flashes": (FlashSpec(boot_bytes=0),)},
+        {"flashes": (FlashSpec(boot_bytes=8 << 20),)},
+        {"spi": None},
+        {"spi": SpiSpec(tile=0)},
+        {"serial": ""},
+        {"serial": "x" * 126},
+        {"spi": None, **engines(*[{}] * 8, *[{"tile": 1}] * 5)},
+        {"sensor": SENSOR},
+        {"sensor": SensorSpec(tile=1, source=":", width=1, height=1, rate=1e-9)},
+        {"sensor": SensorSpec(tile=1, source="a:b:c", encoding="samples", width=65535, height=65535)},
+        {"usb_port": 0, "spi": SpiSpec(port=65535), "flashes": (FlashSpec(port=1),)},
+        {"ports": (PortSpec(1, "XS1_PORT_4C", "PORT_LEDS"),)},
+        engines({"kind": "none"}, {"kind": "package.module:Class"}),
+        engines({"leds": ("red", "gr\u00fcn", "blue", "\u2600")}),
+        engines({"arena_bytes": 512 * KIB}),
+        engines({"arena_bytes": 512 * KIB}, {"arena_bytes": 512 * KIB, "tile": 1}),
+        engines({"arena_bytes": 0, "external_bytes": 0}),
+        engines({"external_bytes": 0xFFFF * KIB}),
+        engines({"threads": 5}),
+        engines({"chain_to": 1}, {"chain_to": 2}, {}),
+        engines({"chain_to": 2}, {"chain_to": 2}, {}),
+    ],
+)
+def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
+    Board(**settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"tiles": 0}, "a node has 1 or 2 tiles, not 0"),
+        ({"tiles": 3}, "a node has 1 or 2 tiles, not 3"),
+        ({"engines": ()}, "a board has 1 to 255 engines, not 0"),
+        (engines(*[{}] * 256), "a board has 1 to 255 engines, not 256"),
+        (
+            engines(*[{}] * 9),
+            (
+                "tile 0 needs 9 cores: aiengine 0, aiengine 1, aiengine 2, aiengine 3, aiengine 4, "
+                "aiengine 5, aiengine 6, aiengine 7, aiengine 8; it has 8"
+            ),
+        ),
+        (
+            engines(*[{"tile": 1}] * 4),
+            (
+                "tile 1 needs 9 cores: XUD, usb_ep0, usb_data, spi_slave, spi_buffer, "
+                "aiengine 0, aiengine 1, aiengine 2, aiengine 3; it has 8"
+            ),
+        ),
+        (
+            {"spi": None, **engines(*[{"tile": 1}] * 255)},
+            (
+                "tile 1 needs 258 cores: XUD, usb_ep0, usb_data, aiengine 0, aiengine 1, aiengine 2, "
+                "aiengine 3, aiengine 4, aiengine 5, aiengine 6, aiengine 7, aiengine 8, and 246 more; "
+                "it has 8"
+            ),
+        ),
+        (
+            {"flashes": (FlashSpec(),), **engines(*[{}] * 7)},
+            (
+                "tile 0 needs 54 channel ends: aiengine 0 5, flash_server 0 16, aiengine 1 3, aiengine 2 3, "
+                "aiengine 3 3, aiengine 4 3, aiengine 5 3, aiengine 6 3, program 15; it has 32"
+            ),
+        ),
+        (
+            {"sensor": SensorSpec(tile=2, source="pattern:bars")},
+            "the sensor is on tile 2, the node has 2",
+        ),
+        (
+            {"sensor": SensorSpec(tile=0, source="bars")},
+            "the sensor: 'bars' is no source, write \"scheme:what\" such as pattern:bars",
+        ),
+        ({"sensor": SensorSpec(tile=0, source="a:\x1b[2J")}, "the source 'a:\\x1b[2J' cannot be shown"),
+        (
+            {"sensor": SensorSpec(tile=0, source="a:b", encoding="jpeg")},
+            "the sensor: no encoding 'jpeg', there are bayer, yuv, rgb, samples",
+        ),
+        (
+            {"sensor": SensorSpec(tile=0, source="a:b", width=0)},
+            "the sensor: a width of 0, frames have 1 to 65535",
+        ),
+        (
+            {"sensor": SensorSpec(tile=0, source="a:b", height=65536)},
+            "the sensor: a height of 65536, frames have 1 to 65535",
+        ),
+        (
+            {"sensor": SensorSpec(tile=0, source="a:b", rate=0)},
+            "the sensor: 0 frames a second, it must be above 0",
+        ),
+        (
+            {"sensor": SensorSpec(tile=0, source="a:b", rate=float("nan"))},
+            "the sensor: nan frames a second, it must be above 0",
+        ),
+        (
+            {"sensor": SENSOR, **engines({"sensor": False}, {})},
+            "the sensor serves no engine: let one have sensor = true",
+        ),
+        (engines({}, {"sensor": True}), "engine 1 acquires from a sensor, the board has none"),
+        (
+            engines({"kind": "tensorflow"}),
+            (
+                "engine 0: no kind 'tensorflow', there are tflite, litert, tflm, xcore, kernels, none "
+                'and "module:class"'
+            ),
+        ),
+        (engines({"leds": ("a",) * 5}), "engine 0: 5 LEDs, an engine has 4"),
+        (engines({"leds": ("a", "")}), "the LED '' cannot be shown"),
+        (engines({"leds": ("\x1b[2J",)}), "the LED '\\x1b[2J' cannot be shown"),
+        ({"description": "two\nlines"}, "the description 'two\\nlines' cannot be shown"),
+        ({"ports": (PortSpec(2, "XS1_PORT_1A", "X"),)}, "the port 'X' is on tile 2, the node has 2"),
+        ({"ports": (PortSpec(0, "XS1_PORT_1A", ""),)}, "the name '' cannot be shown"),
+        ({"usb_port": 65536}, "there is no TCP port 65536, they are 0 to 65535"),
+        ({"spi": SpiSpec(port=-1)}, "there is no TCP port -1, they are 0 to 65535"),
+        ({"flashes": (FlashSpec(port=65536),)}, "there is no TCP port 65536, they are 0 to 65535"),
+        ({"core_clock_mhz": 0}, "a core clock of 0 MHz, it must be above 0"),
+        ({"core_clock_mhz": -600}, "a core clock of -600 MHz, it must be above 0"),
+        ({"internal_kib": 0}, "a tile has 1 to 512 KiB of memory, not 0"),
+        ({"internal_kib": 513}, "a tile has 1 to 512 KiB of memory, not 513"),
+        ({"flashes": (FlashSpec(),) * 8}, "65536 KiB of flash, at most 65535 can be described"),
+        ({"flashes": (FlashSpec(), FlashSpec(tile=2))}, "flash chip 1 is on tile 2, the node has 2"),
+        (
+            {"flashes": (FlashSpec(boot_bytes=4095),)},
+            (
+                "flash chip 0: a boot partition of 4095 bytes; "
+                "MX25R6435F takes whole sectors of 4096 up to 8388608"
+            ),
+        ),
+        (
+            {"flashes": (FlashSpec(boot_bytes=(8 << 20) + 4096),)},
+            (
+                "flash chip 0: a boot partition of 8392704 bytes; "
+                "MX25R6435F takes whole sectors of 4096 up to 8388608"
+            ),
+        ),
+        (
+            {"flashes": (FlashSpec(),), **engines({"flash": 1})},
+            "engine 0: flash chip 1, the board has 1",
+        ),
+        (
+            engines({}, {"boot": Command.SET_MODEL_ARENA_FLASH}),
+            "engine 1 loads its model from flash, the board has none",
+        ),
+        (
+            {"flashes": (FlashSpec(),), **engines({"boot": Command.SET_MODEL_ARENA})},
+            "engine 0: <Command.SET_MODEL_ARENA: 134> loads no model from flash",
+        ),
+        ({"spi": SpiSpec(tile=2)}, "the SPI port is on tile 2, the node has 2"),
+        ({"spi": SpiSpec(engine=1)}, "the SPI port belongs to engine 1, which is not there"),
+        (
+            {"serial": "x" * 127},
+            f"serial number '{'x' * 127}': hosts take at most 126 printable ASCII characters",
+        ),
+        ({"serial": "a\nb"}, "serial number 'a\\nb': hosts take at most 126 printable ASCII characters"),
+        (
+            {"serial": "\udcff"},
+            "serial number '\\udcff': hosts take at most 126 printable ASCII characters",
+        ),
+        ({"tiles": 1}, "the USB layer is on tile 1, the node has 1"),
+        ({"usb_tile": 2}, "the USB layer is on tile 2, the node has 2"),
+        ({"usb_tile": -1}, "the USB layer is on tile -1, the node has 2"),
+        (engines({}, {"tile": 2}), "engine 1 is on tile 2, the node has 2"),
+        (engines({"tile": -1}), "engine 0 is on tile -1, the node has 2"),
+        (engines({"arena_bytes": -1}), "engine 0: an arena of -1 bytes"),
+        (
+            engines({}, {"external_bytes": -1}),
+            "engine 1: -1 bytes of external memory, at most 67107840 can be described",
+        ),
+        (
+            engines({"external_bytes": 67107841}),
+            "engine 0: 67107841 bytes of external memory, at most 67107840 can be described",
+        ),
+        (engines({"threads": 0}), "engine 0: 0 threads, the interpreter has 1 to 5"),
+        (engines({"threads": 6}), "engine 0: 6 threads, the interpreter has 1 to 5"),
+        (
+            engines({"arena_bytes": 524289}),
+            "the arenas on tile 0 need 524289 bytes, the tile has 524288",
+        ),
+        (
+            engines({"tile": 1, "arena_bytes": 300000}, {}, {"tile": 1, "arena_bytes": 300000}),
+            "the arenas on tile 1 need 600000 bytes, the tile has 524288",
+        ),
+        (
+            {"internal_kib": 256, **engines({"arena_bytes": 262145})},
+            "the arenas on tile 0 need 262145 bytes, the tile has 262144",
+        ),
+        (engines({"chain_to": 1}), "engine 0 is chained to engine 1, which is not there"),
+        (engines({}, {"chain_to": -1}), "engine 1 is chained to engine -1, which is not there"),
+        (engines({"chain_to": 0}), "engines 0 form a circle of chains"),
+        (engines({"chain_to": 1}, {"chain_to": 0}), "engines 0, 1 form a circle of chains"),
+        (
+            engines({"chain_to": 1}, {"chain_to": 2}, {"chain_to": 1}),
+            "engines 0, 1, 2 form a circle of chains",
+        ),
+    ],
+)
+def test_board_that_cannot_be_built(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(BoardError) as error:
+        Board(**settings)
+    assert str(error.value) == message

@@ -1,0 +1,412 @@
+"""Boards in TOML files: all that they can say, and what is said of what they cannot."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aisrv.board import (
+    Board,
+    BoardError,
+    BoardFileError,
+    EngineSpec,
+    FlashSpec,
+    PortSpec,
+    SensorSpec,
+    SpiSpec,
+    UsbProtocol,
+)
+from aisrv.board.catalogue import find_board
+from aisrv.board.toml_file import LARGEST_FILE, parse_board, read_board
+from aisrv.board.toml_settings import parse_size
+from aisrv.protocol.commands import Command
+from flash_server.chip.part import MX25R3235F, Erase, FlashPart
+from flash_server.client.cache import CacheGeometry
+from tests.support.paths import ROOT
+
+KIB = 1024
+
+EVERYTHING = """
+description = "all that a file can say"
+
+[node]
+tiles = 2
+clock = 800
+memory = "256K"
+
+[usb]
+tile = 0
+serial = "LAB-7"
+protocol = "ioserver"
+port = 3240
+
+[spi]
+tile = 0
+engine = 1
+port = 3241
+
+[[engines]]
+tile = 0
+kind = "tflm"
+arena = "100K"
+external = 0
+threads = 5
+chain = 1
+flash = 1
+boot = "ext"
+sensor = false
+cache = { size = "1K", ways = 4, line = 64 }
+leds = ["red", "green"]
+
+[[engines]]
+tile = 1
+kind = "package.module:Class"
+arena = 4096
+external = "1M"
+boot = "arena"
+sensor = true
+
+[[flash]]
+part = "mx25r3235f"
+tile = 1
+file = "images/chip.bin"
+boot_size = "64K"
+port = 3242
+
+[[flash]]
+[flash.part]
+name = "OWN"
+size = "1M"
+jedec_id = 0xEF4014
+page_size = 128
+erases = [
+    { opcode = 0x20, size = "4K", seconds = 0.1 },
+    { opcode = 0xD8, size = "64K", seconds = 1 },
+]
+clock = 133
+page_program = 0.001
+chip_erase = 20
+write_status = 0.005
+
+[sensor]
+tile = 1
+source = "image:digit.png"
+encoding = "rgb"
+width = 32
+height = 16
+rate = 29.97
+
+[[ports]]
+tile = 0
+location = "XS1_PORT_4C"
+name = "PORT_LEDS"
+"""
+
+
+def test_everything_that_a_file_can_say() -> None:
+    assert parse_board(EVERYTHING, directory=Path("/boards")) == Board(
+        description="all that a file can say",
+        tiles=2,
+        core_clock_mhz=800,
+        internal_kib=256,
+        usb_tile=0,
+        serial="LAB-7",
+        protocol=UsbProtocol.IOSERVER,
+        usb_port=3240,
+        spi=SpiSpec(tile=0, engine=1, port=3241),
+        engines=(
+            EngineSpec(
+                tile=0,
+                kind="tflm",
+                arena_bytes=102400,
+                external_bytes=0,
+                threads=5,
+                chain_to=1,
+                flash=1,
+                boot=Command.SET_MODEL_EXT_FLASH,
+                sensor=False,
+                cache=CacheGeometry(size=1024, ways=4, line_bytes=64),
+                leds=("red", "green"),
+            ),
+            EngineSpec(
+                tile=1,
+                kind="package.module:Class",
+                arena_bytes=4096,
+                external_bytes=1048576,
+                boot=Command.SET_MODEL_ARENA_FLASH,
+                sensor=True,
+            ),
+        ),
+        flashes=(
+            FlashSpec(
+                part=MX25R3235F, tile=1, path=Path("/boards/images/chip.bin"), boot_bytes=65536, port=3242
+            ),
+            FlashSpec(
+                part=FlashPart(
+                    name="OWN",
+                    size=1048576,
+                    jedec_id=0xEF4014,
+                    page_size=128,
+                    erases=(Erase(0x20, 4096, 0.1), Erase(0xD8, 65536, 1.0)),
+                    largest_clock_hz=133_000_000,
+                    page_program_seconds=0.001,
+                    chip_erase_seconds=20.0,
+                    write_status_seconds=0.005,
+                )
+            ),
+        ),
+        sensor=SensorSpec(tile=1, source="image:digit.png", encoding="rgb", width=32, height=16, rate=29.97),
+        ports=(PortSpec(0, "XS1_PORT_4C", "PORT_LEDS"),),
+    )
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "engines = [{}]", "[node]\n[usb]", "\r\n[node]\r\n"])
+def test_what_a_file_leaves_out_has_its_default_but_for_spi(text: str) -> None:
+    assert parse_board(text) == Board(spi=None)
+
+
+def test_an_empty_table_is_a_part_that_is_there() -> None:
+    assert parse_board("[spi]\n[[flash]]") == Board(flashes=(FlashSpec(),))
+
+
+def test_an_absolute_path_stays() -> None:
+    board = parse_board('[[flash]]\nfile = "/chips/a.bin"', directory=Path("/boards"))
+    assert board.flashes[0].path == Path("/chips/a.bin")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("0", 0), ("1", 1), ("458752", 458752), ("448K", 458752), ("448k", 458752), ("16M", 16777216)],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "K", "-1", "1G", "1 K", "1KK", "0x10", "1.5M", "٣", "1K\n", "9" * 13])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(ValueError, match="is no size; write bytes as 458752, 448K or 16M"):
+        parse_size(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        # names
+        (
+            "clock = 1",
+            (
+                "1: clock: 'clock' is not known here; known are description, node, usb, spi, engines, "
+                "flash, sensor, ports"
+            ),
+        ),
+        ("\n[node]\ntils = 2", "3: node.tils: 'tils' is not known here; did you mean tiles?"),
+        ("[node]\nqqq = 2", "2: node.qqq: 'qqq' is not known here; known are tiles, clock, memory"),
+        (
+            '[[engines]]\n[[engines]]\n"are\\na" = 1',
+            "3: engines[1].'are\\na': 'are\\na' is not known here; did you mean arena?",
+        ),
+        ("[[engine]]", "1: engine: 'engine' is not known here; did you mean engines?"),
+        (
+            "[[flash]]\n[flash.part]\nsise = 1",
+            "3: flash[0].part.sise: 'sise' is not known here; did you mean size?",
+        ),
+        # types
+        ("[[engines]]\ntile = true", "2: engines[0].tile: True where a whole number stands"),
+        ("[[engines]]\ntile = 1.0", "2: engines[0].tile: 1.0 where a whole number stands"),
+        ("[[engines]]\ntile = '0'", "2: engines[0].tile: '0' where a whole number stands"),
+        ("[[engines]]\nsensor = 1", "2: engines[0].sensor: 1 where true or false stands"),
+        ("[[engines]]\nkind = 1", "2: engines[0].kind: 1 where a text in quotes stands"),
+        ("[[engines]]\narena = 1.5", "2: engines[0].arena: 1.5 where a whole number stands"),
+        (
+            "[[engines]]\nleds = 'red'",
+            '2: engines[0].leds: \'red\' where an array of texts stands, such as ["red", "green"]',
+        ),
+        ("[[engines]]\nleds = [\n'red',\n1]", "4: engines[0].leds[1]: 1 where a text in quotes stands"),
+        ("engines = 1", "1: engines: 1 where [[engines]] stands, a table for each"),
+        ("[engines]\ntile = 1", "1: engines: {'tile': 1} where [[engines]] stands, a table for each"),
+        ("spi = false", "1: spi: False where a table stands, with tile, engine, port"),
+        ("[[usb]]", "1: usb: [{}] where a table stands, with tile, serial, protocol, port"),
+        (
+            "[[flash]]\npart = 1",
+            "2: flash[0].part: 1 where a part stands: MX25R6435F, MX25R3235F, or a table",
+        ),
+        ("description = 1", "1: description: 1 where a text in quotes stands"),
+        # values
+        (
+            "[[engines]]\n[[engines]]\n\n# small\narena = 'lots'",
+            "5: engines[1].arena: 'lots' is no size; write bytes as 458752, 448K or 16M",
+        ),
+        ("[node]\nmemory = 1000", "2: node.memory: 1000 bytes are not whole KiB"),
+        (
+            "[[engines]]\nboot = 'rom'",
+            "2: engines[0].boot: 'rom' is not known here; known are arena, ext",
+        ),
+        (
+            "[usb]\nprotocol = 'ioserv'",
+            "2: usb.protocol: 'ioserv' is not known here; did you mean ioserver?",
+        ),
+        (
+            "[[flash]]\npart = 'W25Q64'",
+            "2: flash[0].part: no part is named 'W25Q64'; known are MX25R6435F, MX25R3235F",
+        ),
+        ("[[flash]]\npart = {name = 'A'}", "2: flash[0].part: it has no size, which must be given"),
+        (
+            "[[flash]]\npart = {name = 'A', size = 1, jedec_id = 1}",
+            "2: flash[0].part: A: 1 bytes are not whole blocks of 65536",
+        ),
+        (
+            "[[flash]]\n\n[[flash.part.erases]]\nopcode = 1",
+            "3: flash[0].part.erases[0]: it has no size, which must be given",
+        ),
+        ("[[flash]]\nfile = ''", "2: flash[0].file: '' is no path of a file"),
+        ('[[flash]]\nfile = "a\\u0000"', "2: flash[0].file: 'a\\x00' is no path of a file"),
+        (
+            "[[engines]]\ncache = {size = 3}",
+            "2: engines[0].cache: cache size of 3: it must be a power of two",
+        ),
+        ("[sensor]\ntile = 0", "1: sensor: it has no source, which must be given"),
+        (
+            "[sensor]\ntile = 0\nsource = 'a:b'\nrate = inf",
+            "4: sensor.rate: inf is no number to work with",
+        ),
+        ("[[ports]]\ntile = 0", "1: ports[0]: it has no location, which must be given"),
+        ("[node]\nclock = 99999999999999", "2: node.clock: 99999999999999 where a whole number stands"),
+        (f"[node]\nclock = 0x{'f' * 9000}", "2: node.clock: such a number where a whole number stands"),
+        # the board as a whole
+        ("[[engines]]\n[[engines]]\ntile = 5", "3: engines[1].tile: engine 1 is on tile 5, the node has 2"),
+        ("[node]\ntiles = 3", "2: node.tiles: a node has 1 or 2 tiles, not 3"),
+        ("[node]\ntiles = 1", "1: usb.tile: the USB layer is on tile 1, the node has 1"),
+        ("[node]\nclock = 0", "2: node.clock: a core clock of 0 MHz, it must be above 0"),
+        ("[node]\nmemory = '513K'", "2: node.memory: a tile has 1 to 512 KiB of memory, not 513"),
+        ("[spi]\n[spi.x]", "2: spi.x: 'x' is not known here; known are tile, engine, port"),
+        ("[usb]\n[spi]\nengine = 1", "3: spi.engine: the SPI port belongs to engine 1, which is not there"),
+        ("[usb]\nport = 65536", "2: usb.port: there is no TCP port 65536, they are 0 to 65535"),
+        (
+            "[usb]\nserial = 'ä'",
+            "2: usb.serial: serial number 'ä': hosts take at most 126 printable ASCII characters",
+        ),
+        (
+            "[[engines]]\n[[engines]]\n",
+            "2: engines[1].arena: the arenas on tile 0 need 917504 bytes, the tile has 524288",
+        ),
+        (
+            "[[engines]]\ntile = 0\nchain = 0",
+            "3: engines[0].chain: engines 0 form a circle of chains",
+        ),
+        (
+            "[[flash]]\nboot_size = 1",
+            (
+                "2: flash[0].boot_size: flash chip 0: a boot partition of 1 bytes; "
+                "MX25R6435F takes whole sectors of 4096 up to 8388608"
+            ),
+        ),
+        (
+            "[sensor]\ntile = 0\nsource = 'bars'",
+            "3: sensor.source: the sensor: 'bars' is no source, write \"scheme:what\" such as pattern:bars",
+        ),
+        # the text
+        ("[node\n", "1: Expected ']' at the end of a table declaration"),
+        ("[node]\n\nclock = ", "3: Invalid value"),
+        ("[node]\nclock = 1\nclock = 2", "3: Cannot overwrite a value"),
+    ],
+)
+def test_what_a_file_cannot_say(text: str, message: str) -> None:
+    with pytest.raises(BoardFileError) as error:
+        parse_board(text)
+    assert str(error.value) == f"board.toml:{message}"
+
+
+def test_too_many_cores_are_of_no_line() -> None:
+    with pytest.raises(BoardFileError) as error:
+        parse_board("[spi]\n" + "[[engines]]\ntile = 1\narena = 0\n" * 4)
+    assert str(error.value) == (
+        "board.toml: tile 1 needs 9 cores: XUD, usb_ep0, usb_data, spi_slave, spi_buffer, "
+        "aiengine 0, aiengine 1, aiengine 2, aiengine 3; it has 8"
+    )
+
+
+def test_a_file_is_read_with_paths_from_its_directory(tmp_path: Path) -> None:
+    path = tmp_path / "my.toml"
+    path.write_text('[[flash]]\nfile = "chip.bin"\n', encoding="utf-8")
+    assert read_board(path) == Board(spi=None, flashes=(FlashSpec(path=tmp_path / "chip.bin"),))
+    assert find_board(str(path)) == read_board(path)
+
+
+def test_messages_name_the_file_as_it_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my.toml").write_text("\n[nodes]", encoding="utf-8")
+    with pytest.raises(BoardFileError) as error:
+        find_board("my.toml")
+    assert str(error.value) == "my.toml:2: nodes: 'nodes' is not known here; did you mean node?"
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    missing, latin, large = (tmp_path / name for name in ("missing.toml", "latin.toml", "large.toml"))
+    latin.write_bytes(b"# gr\xfcn")
+    large.write_bytes(b"#" * (LARGEST_FILE + 1))
+    for path, message in (
+        (missing, f"{missing}: No such file or directory"),
+        (tmp_path, f"{tmp_path}: Is a directory"),
+        (latin, f"{latin}: no UTF-8 at byte 4"),
+        (large, f"{large}: more than 65536 bytes describe no board"),
+        (Path("a\0.toml"), "'a\\x00.toml': embedded null byte"),
+    ):
+        with pytest.raises(BoardFileError) as error:
+            read_board(path)
+        assert str(error.value) == message
+
+
+def test_the_largest_file_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.toml"
+    path.write_bytes(b"#" * LARGEST_FILE)
+    assert read_board(path) == Board(spi=None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a = " + "[" * 60000,
+        "a = " + "[" * 30000 + "]" * 30000,
+        "a = " + "{a=" * 20000,
+        "a = " + "9" * 60000,
+        "\n".join("[[engines]]" for _ in range(5000)),
+        "[" + ".".join("a" * 2000) + "]",
+        ".".join("a" * 2000) + " = 1",
+        'a = "' + "\\" * 60000,
+        "a = '''" + "'" * 60000,
+        'a = """' + '"' * 60000,
+        "\0",
+        "\ud800",
+    ],
+)
+def test_hostile_texts_are_refused_at_once(text: str) -> None:
+    started = time.perf_counter()
+    with pytest.raises(BoardFileError):
+        parse_board(text)
+    assert time.perf_counter() - started < 2
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["x = 1", "[a]", "=", "", "tile = -1", "[["]))))
+def test_a_spoilt_file_is_a_board_or_an_error_with_its_name(changes: list[tuple[int, str]]) -> None:
+    lines = EVERYTHING.split("\n")
+    for place, line in changes:
+        lines[place % len(lines)] = line
+    try:
+        parse_board("\n".join(lines), "spoilt.toml")
+    except BoardError as error:
+        assert str(error).startswith("spoilt.toml:")  # noqa: PT017 - most examples raise none
+
+
+DOCS = ROOT / "docs" / "boards.md"
+
+
+def test_the_examples_of_the_docs_are_boards() -> None:
+    first, part = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    board = parse_board(first)
+    assert [engine.kind for engine in board.engines] == ["tflite", "tflm"]
+    assert (board.serial, board.engines[1].leds) == ("LAB-7", ("cat", "dog"))
+    assert parse_board("[[flash]]\n" + part).flashes[0].part.name == "W25Q64JV"

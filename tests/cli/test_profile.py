@@ -1,0 +1,198 @@
+"""`aisrv profile` as a user calls it."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from aisrv import digits
+from aisrv.cli.main import main
+from tests.support import networks
+
+
+def run(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(main, ["profile", *map(str, arguments)], env={"COLUMNS": "140"})
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "digits.tflite"
+    path.write_bytes(digits.model_bytes())
+    return path
+
+
+def test_one_model_is_shown_in_all_details(model: Path) -> None:
+    outcome = run(model)
+    assert outcome.exit_code == 0
+    for text in ("Operators", "By operator class", "Memory", "Predicted ms", "published convolutions", "█"):
+        assert text in outcome.stdout
+    assert "One inference takes 0.267 ms on the device, 27.6 % of it estimates." in outcome.stdout
+    assert "this host" not in outcome.stdout
+
+
+def test_host_time_is_shown_on_request(model: Path) -> None:
+    assert "median of 2 runs, which says nothing about the device" in run(model, "--run", "2").stdout
+
+
+def test_several_models_are_compared(model: Path, tmp_path: Path) -> None:
+    other = tmp_path / "adding.tflite"
+    other.write_bytes(networks.adding_network())
+    lines = run(model, other).stdout.splitlines()
+    rows = [line.split() for line in lines if ".tflite" in line]
+    # 350 ticks and a quarter for each of 48 bytes: 362 of 26,731.
+    assert [row[:3] for row in rows] == [
+        ["digits.tflite", "0.267", "1.00x"],
+        ["adding.tflite", "0.004", "0.01x"],
+    ]
+    assert rows[1][-1] == "both"
+
+
+def test_options_reach_the_device_model(model: Path) -> None:
+    options = ("--threads", "5", "--clock", "800", "--kernels", "reference", "--flash-rate", "50")
+    outcome = run(model, *options, "--arena", "64K", "--external", "1M", "--json")
+    (profile,) = json.loads(outcome.stdout)["profiles"]
+    assert profile["configuration"] == {
+        "name": "",
+        "threads": 5,
+        "clock_mhz": 800,
+        "kernels": "reference",
+        "flash_bytes_per_second": 50_000_000,
+        "arena_bytes": 65_536,
+        "external_bytes": 1_048_576,
+    }
+
+
+def test_csv_has_a_row_for_each_operator(model: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(model, "--csv").stdout)))
+    assert [row["operator"] for row in rows] == [
+        "CONV_2D",
+        "MAX_POOL_2D",
+        "CONV_2D",
+        "MAX_POOL_2D",
+        "FULLY_CONNECTED",
+        "SOFTMAX",
+    ]
+
+
+def test_html_goes_to_its_file(model: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report.html"
+    outcome = run(model, "--html", report)
+    assert (outcome.exit_code, outcome.stdout) == (0, "")
+    assert report.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_html_and_json_go_together(model: Path, tmp_path: Path) -> None:
+    outcome = run(model, "--html", tmp_path / "report.html", "--json")
+    assert len(json.loads(outcome.stdout)["profiles"]) == 1
+    assert (tmp_path / "report.html").exists()
+
+
+def test_file_of_configurations(model: Path) -> None:
+    suite = model.with_name("suite.yaml")
+    suite.write_text(
+        "models: [digits.tflite]\nconfigurations: [{name: one}, {name: five, threads: 5, clock: 700}]\n"
+    )
+    data = json.loads(run("--config", suite, "--json").stdout)["profiles"]
+    assert [(each["model"], each["configuration"]["name"]) for each in data] == [
+        ("digits.tflite", "one"),
+        ("digits.tflite", "five"),
+    ]
+    assert [each["configuration"]["clock_mhz"] for each in data] == [600, 700]
+
+
+def test_options_count_more_than_the_file(model: Path) -> None:
+    suite = model.with_name("suite.yaml")
+    suite.write_text("configurations: [{name: five, threads: 5}]\n")
+    (data,) = json.loads(run(model, "--config", suite, "--threads", "2", "--json").stdout)["profiles"]
+    assert (data["configuration"]["name"], data["configuration"]["threads"]) == ("five", 2)
+
+
+def test_comparison_names_configurations(model: Path) -> None:
+    suite = model.with_name("suite.yaml")
+    suite.write_text("configurations: [{name: '[red]one'}, {name: five, threads: 5}]\n")
+    outcome = run(model, "--config", suite).stdout
+    assert "[red]one: 1 thread, 600 MHz, optimised kernels, flash 12.5 MB/s" in outcome
+    assert "five: 5 threads" in outcome
+
+
+def test_hostile_names_do_not_reach_the_terminal(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(networks.custom_operator_network("\x1b[2J[bold]op[/nope]"))
+    outcome = run(path)
+    assert outcome.exit_code == 0
+    assert "\x1b" not in outcome.stdout
+    assert "[2J[bold]op[/nope]" in outcome.stdout
+
+
+@pytest.mark.parametrize("data", [b"", b"\0" * 8, b"\x1c\0\0\0TFL3", b"TFL3" * 1000, bytes(1024)])
+def test_file_that_is_no_model(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "bad.tflite"
+    path.write_bytes(data)
+    outcome = run(path)
+    assert outcome.exit_code == 1
+    assert outcome.stderr.startswith("Error: bad.tflite: ")
+    assert outcome.stdout == ""
+
+
+def test_one_bad_model_of_several_ends_the_command(model: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.tflite"
+    bad.write_bytes(b"")
+    assert run(model, bad, "--json").exit_code == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (b"defaults: {threads: 9}", ":1: threads '9': it must be 1 to 5"),
+        (b"\xff\xfe\xfd", ": not UTF-8 at byte 0"),
+        (b"models: [absent.tflite]", "absent.tflite: No such file or directory"),
+        (b"models: [.]", ": Is a directory"),
+        (b"a" * 70_000, ": it has more than 65,536 bytes"),
+    ],
+)
+def test_file_of_configurations_that_is_wrong(tmp_path: Path, text: bytes, message: str) -> None:
+    suite = tmp_path / "suite.yaml"
+    suite.write_bytes(text)
+    outcome = run("--config", suite)
+    assert outcome.exit_code == 1
+    assert message in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["absent.tflite"],
+        ["--config", "absent.yaml"],
+        ["MODEL", "--threads", "6"],
+        ["MODEL", "--threads", "0"],
+        ["MODEL", "--clock", "0"],
+        ["MODEL", "--clock", "nan"],
+        ["MODEL", "--flash-rate", "-1"],
+        ["MODEL", "--kernels", "fast"],
+        ["MODEL", "--arena", "1G"],
+        ["MODEL", "--run", "0"],
+        ["MODEL", "--json", "--csv"],
+    ],
+)
+def test_wrong_usage(model: Path, arguments: list[str]) -> None:
+    outcome = run(*(model if argument == "MODEL" else argument for argument in arguments))
+    assert outcome.exit_code == 2
+    assert "Error: " in outcome.stderr
+
+
+def test_report_that_cannot_be_written(model: Path, tmp_path: Path) -> None:
+    outcome = run(model, "--html", tmp_path / "absent" / "report.html")
+    assert outcome.exit_code == 1
+    assert "No such file or directory" in outcome.stderr
+
+
+def test_model_that_the_host_cannot_run(tmp_path: Path) -> None:
+    path = tmp_path / "net.tflite"
+    path.write_bytes(networks.custom_operator_network())
+    outcome = run(path, "--run", "1")
+    assert outcome.exit_code == 1
+    assert "net.tflite does not run on this host" in outcome.stderr

@@ -1,0 +1,204 @@
+"""The digits network as shipped: its answers, its files, and that the training makes them again."""
+
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tflite
+from click.testing import CliRunner
+
+from aisrv import digits
+from aisrv.digits import train
+from aisrv.digits.training import Parameters, forward, gradients
+from tests.support.networks import cut_in_two, read, run
+
+SHIPPED = Path(digits.__file__).parent
+FILES = (
+    digits.MODEL_FILE,
+    digits.TWO_OUTPUT_MODEL_FILE,
+    digits.IMAGES_FILE,
+    digits.LABELS_FILE,
+)
+
+
+def answers(model: bytes) -> list[list[bytes]]:
+    return [run(model, digit.image) for digit in digits.test_images()]
+
+
+@pytest.fixture(scope="module")
+def scores() -> list[bytes]:
+    return [output for (output,) in answers(digits.model_bytes())]
+
+
+def test_at_least_985_of_1000_test_images_are_right(scores: list[bytes]) -> None:
+    classes = [np.frombuffer(each, np.int8).argmax() for each in scores]
+    labels = [digit.label for digit in digits.test_images()]
+    right = sum(int(found == label) for found, label in zip(classes, labels, strict=True))
+    assert right / len(labels) >= 0.985
+
+
+def test_scores_are_int8_probabilities(scores: list[bytes]) -> None:
+    sums = [(np.frombuffer(each, np.int8).astype(int) + 128).sum() for each in scores]
+    assert {len(each) for each in scores} == {digits.CLASSES}
+    assert min(sums) >= 256 - 5
+    assert max(sums) <= 256 + 5
+
+
+def test_two_outputs_are_the_scores_and_the_features(scores: list[bytes]) -> None:
+    first_part, _ = cut_in_two()
+    features = [output for (output,) in answers(first_part)]
+    both = answers(digits.two_output_model_bytes())
+    assert [output[0] for output in both] == scores
+    assert [output[1] for output in both] == features
+    assert {len(each) for each in features} == {digits.FEATURES}
+
+
+@pytest.mark.parametrize("at", ["pool1", "features", "logits"])
+def test_the_parts_of_the_cut_network_make_the_whole(scores: list[bytes], at: str) -> None:
+    first, second = cut_in_two(at=at)
+    assert [run(second, *run(first, digit.image))[0] for digit in digits.test_images()] == scores
+
+
+@pytest.mark.parametrize("model", [digits.model_bytes(), digits.two_output_model_bytes()])
+def test_every_buffer_of_the_models_is_aligned_to_16(model: bytes) -> None:
+    root = tflite.Model.GetRootAs(model, 0)
+    buffers = [root.Buffers(i) for i in range(root.BuffersLength())]
+    offsets = [each._tab.Vector(each._tab.Offset(4)) for each in buffers if each.DataLength()]
+    assert len(offsets) == 6
+    assert [offset % 16 for offset in offsets] == [0] * 6
+
+
+def test_the_network_is_the_documented_one() -> None:
+    model = read(digits.model_bytes())
+    shapes = {tensor.name: tensor.shape for tensor in model.tensors}
+    operator_names = {code: name for name, code in vars(tflite.BuiltinOperator).items()}
+    assert [(operator_names[op.code], shapes[op.outputs[0]]) for op in model.operators] == [
+        ("CONV_2D", (1, 8, 8, 16)),
+        ("MAX_POOL_2D", (1, 4, 4, 16)),
+        ("CONV_2D", (1, 4, 4, 32)),
+        ("MAX_POOL_2D", (1, 2, 2, 32)),
+        ("FULLY_CONNECTED", (1, 10)),
+        ("SOFTMAX", (1, 10)),
+    ]
+
+
+def test_convolutions_are_quantised_per_channel_and_the_fully_connected_layer_per_tensor() -> None:
+    tensors = {tensor.name: tensor for tensor in read(digits.model_bytes()).tensors}
+    counts = {}
+    for name in ("image", "conv1_weights", "conv2_weights", "dense_weights", "classes"):
+        quantisation = tensors[name].quantisation
+        assert quantisation is not None
+        counts[name] = len(quantisation.scales)
+    assert counts == {
+        "image": 1,
+        "conv1_weights": 16,
+        "conv2_weights": 32,
+        "dense_weights": 1,
+        "classes": 1,
+    }
+
+
+# The images.
+
+
+def test_there_are_397_test_images_of_every_digit() -> None:
+    images = digits.test_images()
+    assert len(images) == 397
+    assert {digit.label for digit in images} == set(range(10))
+    assert {len(digit.image) for digit in images} == {64}
+
+
+def test_pixels_become_int8_as_the_models_input_says() -> None:
+    (image,) = (tensor for tensor in read(digits.model_bytes()).tensors if tensor.name == "image")
+    assert image.quantisation is not None
+    (scale,), (zero_point,) = image.quantisation.scales, image.quantisation.zero_points
+    expected = [round(pixel / 16 / scale) + zero_point for pixel in range(17)]
+    assert list(struct.unpack("17b", digits.quantise_pixels(bytes(range(17))))) == expected
+
+
+def test_an_eight_bit_picture_of_an_image_quantises_to_the_same_bytes() -> None:
+    scale = np.float32(1 / 240)
+    grey = [round(pixel * 255 / 16) for pixel in range(17)]
+    quantised = [round(float(np.float32(value) / np.float32(255) / scale)) - 128 for value in grey]
+    assert struct.pack("17b", *quantised) == digits.quantise_pixels(bytes(range(17)))
+
+
+def test_pixels_come_back_from_the_input() -> None:
+    pixels = bytes(range(17))
+    assert digits.pixels_of(digits.quantise_pixels(pixels)) == pixels
+
+
+@pytest.mark.parametrize("pixel", [17, 255])
+def test_a_pixel_out_of_range(pixel: int) -> None:
+    with pytest.raises(ValueError, match=f"^pixel {pixel} is out of range: the digits' pixels are 0 to 16$"):
+        digits.quantise_pixels(bytes([0, pixel]))
+
+
+def test_bytes_that_are_no_input_have_no_pixels() -> None:
+    with pytest.raises(ValueError, match=r"^byte 0x81 is no quantised pixel: those are 15p - 128"):
+        digits.pixels_of(b"\x80\x81")
+
+
+def test_importing_the_package_loads_no_array_library() -> None:
+    heavy = "{'numpy', 'tflite', 'sklearn', 'click'}"
+    program = f"import sys, aisrv.digits; print(*sorted({heavy} & sys.modules.keys()))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert loaded.stdout == "\n"
+
+
+# The training.
+
+
+def test_gradients_are_the_slopes_of_the_loss() -> None:
+    random = np.random.RandomState(3)
+    parameters = Parameters.initial(random)
+    images, labels = random.uniform(0, 1, (3, 8, 8, 1)), np.array([1, 7, 4])
+
+    def loss() -> float:
+        logits = forward(parameters, images).logits
+        return float(np.mean(np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(3), labels]))
+
+    slopes = gradients(parameters, images, labels)
+    for array, slope in zip(parameters.arrays(), slopes.arrays(), strict=True):
+        index = np.unravel_index(np.abs(slope).argmax(), slope.shape)
+        array[index] += 1e-6
+        above = loss()
+        array[index] -= 2e-6
+        below = loss()
+        array[index] += 1e-6
+        assert (above - below) / 2e-6 == pytest.approx(slope[index], rel=1e-4)
+
+
+def test_the_training_makes_the_shipped_files(tmp_path: Path) -> None:
+    outcome = CliRunner().invoke(train.main, [str(tmp_path / "made")])
+    assert outcome.exit_code == 0, outcome.output
+    assert "test images, int8: 99." in outcome.output
+    made = {path.name: path.read_bytes() for path in (tmp_path / "made").iterdir()}
+    assert made == {name: (SHIPPED / name).read_bytes() for name in FILES}
+
+
+def test_without_scikit_learn_the_training_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn.datasets", None)
+    outcome = CliRunner().invoke(train.main, [str(tmp_path)])
+    assert outcome.exit_code == 1
+    assert outcome.output == (
+        "Error: the images come with scikit-learn, which is not installed; run: pip install 'aisrv[train]'\n"
+    )
+
+
+def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
+    (tmp_path / "model" / "inside").mkdir(parents=True)
+    with pytest.raises(IsADirectoryError):
+        train.write_files({"model": b"new"}, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_writing_replaces_a_whole_file(tmp_path: Path) -> None:
+    (tmp_path / "model").write_bytes(b"a longer old file")
+    train.write_files({"model": b"new"}, tmp_path)
+    assert (tmp_path / "model").read_bytes() == b"new"

@@ -1,0 +1,237 @@
+"""Storage of a chip: atomic writes, killed writers, files that are missing, wrong, in use or read-only."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from flash_server.chip.storage import LARGEST_WRITE, FileStorage, MemoryStorage, ReadOnlyFileStorage
+from flash_server.errors import StorageError
+from tests.support.paths import ROOT
+
+SIZE = 65536
+KILLS = 300
+
+
+class PowerCut(BaseException):
+    """Ends a process's writing, as SIGKILL does: nothing catches it."""
+
+
+def killed(path: Path, kills: int, kind: str) -> list[int]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.support.killed_writer", path, str(kills), kind],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return [int(word) for word in done.stdout.split()]
+
+
+def test_a_killed_writer_leaves_each_page_and_sector_old_or_new(tmp_path: Path) -> None:
+    kills, repaired, mixed = killed(tmp_path / "chip", KILLS, "whole")
+    assert (kills, mixed) == (KILLS, 0)
+    assert repaired > 0, "no kill hit a write: the test proves nothing"
+
+
+def test_the_check_notices_torn_writes(tmp_path: Path) -> None:
+    assert killed(tmp_path / "chip", 100, "torn")[2] > 0
+
+
+@pytest.mark.parametrize("size", [1, 256, 4096, LARGEST_WRITE])
+@pytest.mark.parametrize("call", [1, 2, 3])
+@pytest.mark.parametrize("part", [0, 0.5, 1])
+def test_a_write_cut_within_any_call_is_done_or_not(
+    size: int, call: int, part: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Call 1 writes the journal, 2 the file, 3 clears the journal; `part` of its bytes come through."""
+    path, chip = tmp_path / "chip", 2 * LARGEST_WRITE
+    address, beside = chip - size, b"\xff" * (chip - 2 * size)
+    old, new, other = b"\x5a" * size, b"\xa5" * size, bytes(size)
+    storage = FileStorage(path, chip)
+    storage.write(address, old)
+    storage.write(0, other)  # what the journal holds where its next record is cut short
+    calls = 0
+    real = os.pwrite
+
+    def pwrite(file: int, data: bytes, offset: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == call:
+            real(file, data[: int(len(data) * part)], offset)
+            raise PowerCut
+        return real(file, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    with pytest.raises(PowerCut):
+        storage.write(address, new)
+    monkeypatch.undo()
+    storage.close()
+    with FileStorage(path, chip) as again:
+        assert again.read(0, chip) == other + beside + (new if (call, part) >= (1, 1) else old)
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_short_system_calls_are_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda file, data, offset: real(file, data[:7], offset))
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        storage.write(5, b"ab" * 50)
+        assert storage.read(4, 102) == b"\xff" + b"ab" * 50 + b"\xff"
+
+
+def test_a_failed_write_stops_further_ones_and_is_finished_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = FileStorage(tmp_path / "chip", SIZE)
+    calls = 0
+    real = os.pwrite
+
+    def full(file: int, data: bytes, offset: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise OSError(28, "No space left on device")
+        return real(file, data, offset)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(StorageError, match="cannot be written at 0x10: No space left on device"):
+            storage.write(16, b"new")
+    with pytest.raises(StorageError, match="close the file and open it again"):
+        storage.write(0, b"other")
+    storage.close()
+    with FileStorage(tmp_path / "chip", SIZE) as again:
+        assert again.repaired
+        assert again.read(15, 5) == b"\xffnew\xff"
+
+
+def test_a_journal_of_another_file_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "chip"
+    storage = FileStorage(path, SIZE)
+    calls = 0
+    real = os.pwrite
+
+    def pwrite(file: int, data: bytes, offset: int) -> int:
+        nonlocal calls
+        calls += 1
+        if calls == 2:
+            raise PowerCut
+        return real(file, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    with pytest.raises(PowerCut):
+        storage.write(0, b"new")
+    monkeypatch.undo()
+    storage.close()
+    path.write_bytes(bytes(SIZE))
+    with FileStorage(path, SIZE) as again:
+        assert not again.repaired
+        assert again.read(0, SIZE) == bytes(SIZE)
+
+
+@pytest.mark.parametrize("size", [0, 1, 23, 24, 25, 8216])
+def test_nonsense_in_the_journal_changes_nothing(size: int, tmp_path: Path) -> None:
+    path = tmp_path / "chip"
+    FileStorage(path, SIZE).close()
+    (tmp_path / "chip.journal").write_bytes(b"aisrvwal".ljust(size, b"\xff")[:size])
+    with FileStorage(path, SIZE) as storage:
+        assert storage.read(0, SIZE) == b"\xff" * SIZE
+
+
+def test_a_missing_file_is_made_erased(tmp_path: Path) -> None:
+    path = tmp_path / "chip"
+    FileStorage(path, 3 * 1024 * 1024 + 4096).close()
+    assert path.read_bytes() == b"\xff" * (3 * 1024 * 1024 + 4096)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_was_written_is_there_when_it_is_opened_again(tmp_path: Path) -> None:
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        storage.write(1000, b"kept")
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        assert storage.read(999, 6) == b"\xffkept\xff"
+
+
+@pytest.mark.parametrize("length", [0, SIZE - 1, SIZE + 1])
+def test_a_file_of_another_size(length: int, tmp_path: Path) -> None:
+    (tmp_path / "chip").write_bytes(bytes(length))
+    with pytest.raises(StorageError, match=f"chip has {length} bytes, the part has {SIZE}"):
+        FileStorage(tmp_path / "chip", SIZE)
+    assert (tmp_path / "chip").read_bytes() == bytes(length)
+
+
+def test_a_file_in_use_is_told_apart(tmp_path: Path) -> None:
+    path = tmp_path / "chip"
+    with FileStorage(path, SIZE):
+        for kind in (FileStorage, ReadOnlyFileStorage):
+            with pytest.raises(StorageError, match="chip is in use by another process"):
+                kind(path, SIZE)
+    FileStorage(path, SIZE).close()
+
+
+def test_several_may_read_and_none_writes_meanwhile(tmp_path: Path) -> None:
+    path = tmp_path / "chip"
+    FileStorage(path, SIZE).close()
+    first, second = ReadOnlyFileStorage(path, SIZE), ReadOnlyFileStorage(path, SIZE)
+    assert first.read(0, 4) == second.read(SIZE - 4, 4) == b"\xff" * 4
+    with pytest.raises(StorageError, match="in use"):
+        FileStorage(path, SIZE)
+    with pytest.raises(StorageError, match="open for reading only: 3 bytes at 0x4 not written"):
+        first.write(4, b"abc")
+    first.close()
+    second.close()
+
+
+def test_reading_only_does_not_make_a_file(tmp_path: Path) -> None:
+    with pytest.raises(StorageError, match="chip cannot be opened: No such file"):
+        ReadOnlyFileStorage(tmp_path / "chip", SIZE)
+    assert not list(tmp_path.iterdir())
+
+
+def test_reading_only_refuses_a_half_made_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "chip"
+    storage = FileStorage(path, SIZE)
+    real = os.pwrite
+
+    def pwrite(file: int, data: bytes, offset: int) -> int:
+        if len(data) == 3:
+            raise PowerCut
+        return real(file, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    with pytest.raises(PowerCut):
+        storage.write(0, b"new")
+    monkeypatch.undo()
+    storage.close()
+    with pytest.raises(StorageError, match="open it for writing once"):
+        ReadOnlyFileStorage(path, SIZE)
+    FileStorage(path, SIZE).close()
+    ReadOnlyFileStorage(path, SIZE).close()
+
+
+def test_what_is_no_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(StorageError, match="pipe is no regular file"):
+        FileStorage(tmp_path / "pipe", SIZE)
+    with pytest.raises(StorageError, match="cannot be opened: Is a directory"):
+        FileStorage(tmp_path, SIZE)
+    with pytest.raises(StorageError, match="cannot be made: No such file or directory"):
+        FileStorage(tmp_path / "nowhere" / "chip", SIZE)
+
+
+def test_a_file_cut_short_while_open(tmp_path: Path) -> None:
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        os.truncate(tmp_path / "chip", 10)
+        with pytest.raises(StorageError, match="2 of 4 bytes at 0x8; the file was cut short"):
+            storage.read(8, 4)
+
+
+def test_memory_is_erased_at_first_and_keeps_what_is_written() -> None:
+    storage = MemoryStorage(8)
+    storage.write(3, b"ab")
+    assert storage.read(0, 8) == b"\xff\xff\xffab\xff\xff\xff"

@@ -1,0 +1,482 @@
+"""The packager: files to images and back, verify and diff, the TOML file, blobs of `.params` files."""
+
+import os
+import re
+import stat
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flatbuffers import flexbuffers
+from hypothesis import given
+from hypothesis import strategies as st
+
+from flash_server.errors import FlashError, LayoutError
+from flash_server.files import InputError, map_file, write_file
+from flash_server.image import DataPartition, EngineImage, Generation, Part
+from flash_server.image.comparison import Difference, compare, diff, verify
+from flash_server.image.image_file import EngineFiles, Image
+from flash_server.image.nibbles import CHUNK
+from flash_server.image.pack_config import describe, parse_size, read_config
+from flash_server.image.pack_options import PackOptions
+from flash_server.image.packager import pack, unpack
+from flash_server.image.params_file import first_blob
+
+MODEL = bytes(range(256)) * 300
+PARAMETERS = bytes(range(250, -1, -1)) * 5
+
+
+@pytest.fixture
+def engines(tmp_path: Path) -> list[EngineFiles]:
+    """Two engines: a model and parameters, and execute-in-place data."""
+    for name, data in (("a.tflite", MODEL), ("a.params", PARAMETERS), ("b.xip", b"\x01\x02\x03")):
+        (tmp_path / name).write_bytes(data)
+    return [EngineFiles(tmp_path / "a.tflite", tmp_path / "a.params"), EngineFiles(xip=tmp_path / "b.xip")]
+
+
+def packed(engines: list[EngineFiles], path: Path, **options: Any) -> Image:
+    pack(engines, path, PackOptions(**options))
+    return Image.open(path)
+
+
+# Packing.
+
+
+def test_packs_what_the_value_builds(engines: list[EngineFiles], tmp_path: Path) -> None:
+    pack(
+        engines,
+        tmp_path / "f",
+        PackOptions(Generation.VERSION_1_2, True, size=100_000, alignment=512, fill=True),
+    )
+    wanted = DataPartition(
+        (EngineImage(MODEL, PARAMETERS), EngineImage(xip=b"\x01\x02\x03")), Generation.VERSION_1_2, True, 512
+    )
+    assert (tmp_path / "f").read_bytes() == wanted.build(100_000, fill=True)
+
+
+@pytest.mark.parametrize(
+    ("generation", "offset"), [("design", 0), ("1.2", 0), ("fast", 0x44 + 4 + len(MODEL) + len(PARAMETERS))]
+)
+def test_missing_part_as_usual_in_the_generation(
+    generation: str, offset: int, engines: list[EngineFiles], tmp_path: Path
+) -> None:
+    image = packed(engines, tmp_path / "f", generation=Generation(generation))
+    assert image.map.headers[0].operators == offset
+
+
+def test_missing_part_as_asked(engines: list[EngineFiles], tmp_path: Path) -> None:
+    assert packed(engines, tmp_path / "f", placed=False).map.headers[0].operators == 0
+    placed = packed(engines, tmp_path / "g", generation=Generation.DESIGN, placed=True)
+    assert placed.map.headers[0].operators == placed.map.headers[1].model
+
+
+def test_too_large_leaves_the_old_file(engines: list[EngineFiles], tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"old")
+    with pytest.raises(LayoutError, match="engine 0: model at 0x44: it would end at"):
+        pack(engines, tmp_path / "f", PackOptions(size=1000))
+    assert (tmp_path / "f").read_bytes() == b"old"
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_missing_file_names_engine_and_part(engines: list[EngineFiles], tmp_path: Path) -> None:
+    engines[1] = EngineFiles(operators=tmp_path / "none")
+    with pytest.raises(
+        InputError, match=f"^engine 1: operators: {re.escape(str(tmp_path))}/none: No such file"
+    ):
+        pack(engines, tmp_path / "f")
+
+
+def test_directory_in_the_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"engine 0: model: .*: Is a directory"):
+        pack([EngineFiles(model=tmp_path)], tmp_path / "f")
+
+
+@pytest.mark.parametrize("files", [[], [EngineFiles()]])
+def test_nothing_to_pack(files: list[EngineFiles], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="nothing to pack"):
+        pack(files, tmp_path / "f")
+
+
+def test_output_may_be_an_input(engines: list[EngineFiles], tmp_path: Path) -> None:
+    pack(engines, tmp_path / "f")
+    pack(engines, tmp_path / "a.params")
+    assert (tmp_path / "a.params").read_bytes() == (tmp_path / "f").read_bytes()
+
+
+def test_progress_counts_to_the_end(engines: list[EngineFiles], tmp_path: Path) -> None:
+    seen: list[tuple[int, int]] = []
+    pack(
+        engines,
+        tmp_path / "f",
+        PackOptions(size=1 << 20, fill=True),
+        lambda done, all_: seen.append((done, all_)),
+    )
+    assert seen == sorted(seen)
+    assert seen[-1] == (1 << 20, 1 << 20)
+
+
+# Files.
+
+
+def test_file_replaces_the_old_one_when_it_is_complete(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    target.write_bytes(b"old")
+
+    def pieces() -> Any:
+        yield b"new"
+        assert target.read_bytes() == b"old"
+        yield b"er"
+
+    write_file(target, pieces(), 5)
+    assert target.read_bytes() == b"newer"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_interrupted_file_leaves_nothing(error: type[BaseException], tmp_path: Path) -> None:
+    def pieces() -> Any:
+        yield b"new"
+        raise error
+
+    with pytest.raises(error):
+        write_file(tmp_path / "f", pieces(), 5)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_new_file_has_the_usual_mode(tmp_path: Path) -> None:
+    write_file(tmp_path / "f", [b"x"], 1)
+    mask = os.umask(0)
+    os.umask(mask)
+    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o666 & ~mask
+
+
+def test_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("f")
+    write_file(tmp_path / "link", [b"x"], 1)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "f").read_bytes() == b"x"
+
+
+def test_device_is_written_and_not_replaced() -> None:
+    write_file(Path("/dev/null"), [b"x"], 1)
+    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
+
+
+def test_unwritable_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(FlashError, match="none/f cannot be written: No such file or directory"):
+        write_file(tmp_path / "none" / "f", [b"x"], 1)
+
+
+def test_empty_file_is_no_bytes(tmp_path: Path) -> None:
+    (tmp_path / "f").touch()
+    assert bytes(map_file(tmp_path / "f")) == b""
+    with pytest.raises(LayoutError, match="f: no image: the data partition is empty"):
+        Image.open(tmp_path / "f")
+
+
+# Unpacking.
+
+parts = st.none() | st.binary(max_size=30)
+
+
+@given(
+    st.lists(st.tuples(parts, parts, parts, parts), min_size=1, max_size=3).filter(
+        lambda engines: any(part is not None for engine in engines for part in engine)
+    ),
+    st.sampled_from([Generation.VERSION_1_2, Generation.FAST]),
+    st.booleans(),
+    st.sampled_from([1, 4, 64]),
+    st.integers(0, 40),
+    st.booleans(),
+)
+def test_unpacked_image_packs_to_the_same_bytes(
+    tmp_path_factory: pytest.TempPathFactory,
+    contents: list[tuple[bytes | None, ...]],
+    generation: Generation,
+    swapped: bool,
+    alignment: int,
+    spare: int,
+    placed: bool,
+) -> None:
+    directory = tmp_path_factory.mktemp("unpack")
+    images = tuple(EngineImage(*engine) for engine in contents)
+    if placed:
+        images = tuple(EngineImage(*(engine[part] or b"" for part in Part)) for engine in images)
+    partition = DataPartition(images, generation, swapped, alignment)
+    (directory / "f").write_bytes(partition.build(partition.image_size + spare, fill=True))
+    image = Image.open(directory / "f", len(contents))
+    assert unpack(image, directory / "parts")[-1] == directory / "parts" / "image.toml"
+    config = read_config(directory / "parts" / "image.toml")
+    pack(config.engines, directory / "g", PackOptions(**config.settings))  # type: ignore[arg-type]  # by name
+    assert (directory / "g").read_bytes() == (directory / "f").read_bytes()
+
+
+def test_unpacked_files(engines: list[EngineFiles], tmp_path: Path) -> None:
+    image = packed(engines, tmp_path / "f", size=100_000, fill=True, placed=False)
+    assert [path.name for path in unpack(image, tmp_path / "parts")] == [
+        "engine0.model",
+        "engine0.parameters",
+        "engine1.xip",
+        "image.toml",
+    ]
+    assert (tmp_path / "parts" / "engine0.model").read_bytes() == MODEL
+    assert (tmp_path / "parts" / "engine0.parameters").read_bytes() == PARAMETERS
+    assert (tmp_path / "parts" / "engine1.xip").read_bytes()[:4] == b"\x01\x02\x03\xff"
+    unpack(image, tmp_path / "parts", trim=True)
+    assert (tmp_path / "parts" / "engine1.xip").read_bytes() == b"\x01\x02\x03"
+
+
+# Verifying and comparing.
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("alignment", [1, 4096])
+def test_verified_image(engines: list[EngineFiles], tmp_path: Path, swapped: bool, alignment: int) -> None:
+    image = packed(engines, tmp_path / "f", swapped=swapped, alignment=alignment, size=100_000, fill=True)
+    assert verify(image, engines) == []
+    assert verify(image, [EngineFiles(), engines[1]]) == []
+
+
+@pytest.mark.parametrize("offset", [0, 1, CHUNK - 1, CHUNK, CHUNK + 1, len(MODEL) - 1])
+@pytest.mark.parametrize("swapped", [False, True])
+def test_first_wrong_byte_is_told(
+    engines: list[EngineFiles], tmp_path: Path, offset: int, swapped: bool
+) -> None:
+    image = packed(engines, tmp_path / "f", swapped=swapped)
+    wrong = bytearray(MODEL)
+    wrong[offset] ^= 0x10
+    wrong[-1] ^= 0x01
+    (tmp_path / "wrong").write_bytes(wrong)
+    found = verify(image, [EngineFiles(tmp_path / "wrong", engines[0].parameters)])
+    assert found == [Difference(f"differs from byte {offset:#x}", 0, Part.MODEL, offset)]
+    assert str(found[0]) == f"engine 0: model: differs from byte {offset:#x}"
+
+
+def test_other_sizes_differ_where_the_shorter_ends(engines: list[EngineFiles], tmp_path: Path) -> None:
+    image = packed(engines, tmp_path / "f")
+    for name, data in (("short", MODEL[:-1]), ("long", MODEL + b"\xff")):
+        (tmp_path / name).write_bytes(data)
+    size = len(MODEL)
+    short, long = (verify(image, [EngineFiles(tmp_path / name)])[0] for name in ("short", "long"))
+    assert (short.offset, short.what) == (
+        size - 1,
+        f"differs from byte {size - 1:#x}; {size} and {size - 1} bytes",
+    )
+    assert (long.offset, long.what) == (size, f"differs from byte {size:#x}; {size} and {size + 1} bytes")
+
+
+def test_only_padding_may_follow_parameters(engines: list[EngineFiles], tmp_path: Path) -> None:
+    image = packed(engines, tmp_path / "f", alignment=4096)
+    for name, data in (("short", PARAMETERS[:-1]), ("long", PARAMETERS + b"\xff" * 5000)):
+        (tmp_path / name).write_bytes(data)
+    assert [each.offset for each in verify(image, [EngineFiles(parameters=tmp_path / "short")])] == [1254]
+    assert [each.offset for each in verify(image, [EngineFiles(parameters=tmp_path / "long")])] == [4096]
+
+
+def test_parts_and_engines_that_the_image_lacks(engines: list[EngineFiles], tmp_path: Path) -> None:
+    image = packed(engines, tmp_path / "f", placed=False)
+    file = engines[1].xip
+    assert list(map(str, verify(image, [EngineFiles(xip=file), engines[1], EngineFiles(model=file)]))) == [
+        "engine 0: xip: absent in the image",
+        "engine 2: model: the image has 2 engines",
+    ]
+
+
+def test_same_contents_in_another_place_do_not_differ(engines: list[EngineFiles], tmp_path: Path) -> None:
+    one = packed(engines, tmp_path / "f")
+    other = packed(engines, tmp_path / "g", alignment=512, size=100_000, fill=True)
+    assert diff(one, other) == diff(other, one) == []
+
+
+def test_differences_of_images(engines: list[EngineFiles], tmp_path: Path) -> None:
+    one = packed(engines, tmp_path / "f", placed=False)
+    changed = bytearray(PARAMETERS)
+    changed[100] ^= 0xF0
+    (tmp_path / "a.params").write_bytes(changed)
+    two = packed(engines[:1], tmp_path / "g", generation=Generation.VERSION_1_2)
+    assert list(map(str, diff(one, two))) == [
+        "generation: fast and 1.2",
+        "nibbles: swapped and straight",
+        "engines: 2 and 1",
+        "engine 0: parameters: differs from byte 0x64",
+    ]
+    three = packed([EngineFiles(engines[0].model), engines[1]], tmp_path / "h", placed=False)
+    assert list(map(str, diff(one, three))) == [f"engine 0: parameters: only in {tmp_path / 'f'}"]
+
+
+def test_unsound_image_is_named(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"\x01\x02\xfe\xfd" + bytes([100]) + bytes(15))
+    with pytest.raises(
+        LayoutError, match=r"/f: engine 0: model at 0x64: the data ends at 0x14, within the headers$"
+    ):
+        Image.open(tmp_path / "f")
+
+
+def test_trailing_ff_is_counted_across_chunks(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(b"\xff" * (CHUNK + 7) + b"\x01" + b"\xff" * (2 * CHUNK + 5))
+    image = packed([EngineFiles(xip=tmp_path / "x")], tmp_path / "f")
+    assert image.used(0, Part.XIP) == CHUNK + 8
+    assert compare(memoryview(b""), memoryview(b""), swapped=True) == 0
+
+
+# The TOML file.
+
+
+def test_config(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(
+        'generation = "1.2"\nnibbles = "swapped"\nsize = "4M"\nalign = 16\nfill = true\nmissing = "placed"\n'
+        '[[engine]]\nmodel = "a"\nxip = "/x"\n[[engine]]\n'
+    )
+    config = read_config(tmp_path / "c.toml")
+    assert config.engines == (EngineFiles(tmp_path / "a", xip=Path("/x")), EngineFiles())
+    assert PackOptions(**config.settings) == PackOptions(  # type: ignore[arg-type]  # by name
+        Generation.VERSION_1_2, True, 4 << 20, 16, True, True
+    )
+
+
+def test_described_config_reads_the_same(tmp_path: Path) -> None:
+    files = [EngineFiles(tmp_path / 'a "quoted" \\ name\u00e9\n'), EngineFiles()]
+    options = PackOptions(Generation.DESIGN, True, 1 << 20, 64, False, True)
+    (tmp_path / "c.toml").write_text(describe(files, options), "utf-8")
+    config = read_config(tmp_path / "c.toml")
+    assert config.engines == tuple(files)
+    assert PackOptions(**config.settings) == options  # type: ignore[arg-type]  # by name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("engine", "c.toml is no TOML file"),
+        ("engine = 1", "engines are tables"),
+        ("engine = [1]", "engines are tables"),
+        ("[engine]\nmodel='a'", "engines are tables"),
+        ("[[engine]]\nparams='a'", "engine 0: 'params' is none of model, parameters, operators, xip"),
+        ("[[engine]]\n[[engine]]\nxip=1", "engine 1: xip: give the name of a file, not 1"),
+        ("[[engine]]\nmodel=''", "engine 0: model: give the name of a file, not ''"),
+        ("generation='2'", "generation is one of design, 1.2, fast, not '2'"),
+        ("generation=1.2", "generation is one of design, 1.2, fast, not 1.2"),
+        ("nibbles=[]", r"nibbles is one of swapped, straight, not \[\]"),
+        ("size='4X'", "size: '4X' is no size"),
+        ("size=true", "size = True makes no sense"),
+        ("fill=1", "fill = 1 makes no sense"),
+        ("aling=1", r"aling = 1 makes no sense; known are .*\[\[engine\]\]"),
+        ("a=" + "[" * 5000, "is no TOML file"),
+    ],
+)
+def test_config_that_makes_no_sense(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_config(tmp_path / "c.toml")
+
+
+def test_config_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_bytes(b"\xff\xfe")
+    with pytest.raises(InputError, match="is no TOML file"):
+        read_config(tmp_path / "c.toml")
+    with pytest.raises(InputError, match="none: No such file"):
+        read_config(tmp_path / "none")
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("0x1000", 4096),
+        ("4K", 4096),
+        ("4m", 4 << 20),
+        ("1 GiB", 1 << 30),
+        ("8MB", 8 << 20),
+    ],
+)
+def test_sizes(text: str, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "K", "-1", "4.5M", "1e6", "4T", "0x", "٤", "9" * 99])
+def test_what_is_no_size(text: str) -> None:
+    with pytest.raises(InputError, match="is no size"):
+        parse_size(text)
+
+
+# Blobs.
+
+
+def flexbuffer(value: object) -> bytes:
+    """A flexbuffer of nested lists, dicts, numbers and blobs."""
+    builder = flexbuffers.Builder()
+
+    def add(value: object) -> None:
+        if isinstance(value, bytes):
+            builder.Blob(value)
+        elif isinstance(value, dict):
+            with builder.Map():
+                for key, each in value.items():
+                    builder.Key(key)
+                    add(each)
+        elif isinstance(value, list):
+            with builder.Vector():
+                for each in value:
+                    add(each)
+        else:
+            builder.Add(value)
+
+    add(value)
+    return bytes(builder.Finish())
+
+
+@pytest.mark.parametrize(
+    ("value", "blob"),
+    [
+        (b"abc", b"abc"),
+        (b"", b""),
+        ([b"first", b"second"], b"first"),
+        ([1, "text", [], b"x"], b"x"),
+        ([[[1], [b"deep"]], b"later"], b"deep"),
+        ({"params": [b"p0", b"p1"]}, b"p0"),
+        ({"a": 1, "b": b"bytes"}, b"bytes"),
+        ([b"\xa5" * 100_000], b"\xa5" * 100_000),
+    ],
+)
+def test_first_blob(value: object, blob: bytes) -> None:
+    assert first_blob(flexbuffer(value)) == blob
+
+
+@pytest.mark.parametrize("value", [1, "text", [], [1, 2], {"a": "b"}])
+def test_no_blob(value: object) -> None:
+    with pytest.raises(InputError, match="the flexbuffer has no blob"):
+        first_blob(flexbuffer(value))
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\0\0", b"abcd", b"\0" * 100, b"\xff" * 100])
+def test_no_flexbuffer(data: bytes) -> None:
+    with pytest.raises(InputError, match="no flexbuffer"):
+        first_blob(data)
+
+
+def check_blob(data: bytes) -> None:
+    """Whatever the data are: a blob out of them, or InputError."""
+    with suppress(InputError):
+        assert first_blob(data) in data
+
+
+@given(st.binary(max_size=60) | st.binary(max_size=60).map(lambda data: data + bytes([0x28, 1])))
+def test_any_bytes_as_flexbuffer(data: bytes) -> None:
+    check_blob(data)
+
+
+def test_cut_or_damaged_flexbuffer() -> None:
+    whole = flexbuffer({"params": [b"abcdef", b"gh"]})
+    for size in range(len(whole)):
+        check_blob(whole[:size])
+    for bit in range(8 * len(whole)):
+        damaged = bytearray(whole)
+        damaged[bit // 8] ^= 1 << bit % 8
+        check_blob(bytes(damaged))
+
+
+def test_blob_longer_than_the_file_is_refused() -> None:
+    # Length 200 in front of three bytes; the root is an offset of 3 back to them.
+    with pytest.raises(InputError, match="a blob of 200 bytes in a file of 7"):
+        first_blob(bytes([200, 1, 2, 3, 3, 0x64, 1]))

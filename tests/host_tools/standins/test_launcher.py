@@ -1,0 +1,372 @@
+"""Programs that know nothing of this project find the virtual device, and run as under a shell."""
+
+import ast
+import os
+import signal
+import subprocess
+import sys
+import venv
+from collections.abc import Callable, Coroutine
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import usb
+
+from host_tools.standins.launcher import INJECTION, environment, run_program
+from tests.support.paths import ROOT
+from tests.support.usbip_peers import DEADLINE, echo_device, plugged
+
+FIND = "import usb.core; d = usb.core.find(product='xAISRV'); print(d.manufacturer, hex(d.idProduct))"
+
+
+@pytest.fixture(scope="module")
+def foreign_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Interpreter of a virtual environment that has pyusb and nothing else."""
+    home = tmp_path_factory.mktemp("foreign")
+    venv.create(home, symlinks=True)
+    (packages,) = home.glob("lib/python*/site-packages")
+    (packages / "usb").symlink_to(Path(usb.__file__).parent)
+    return home / "bin" / "python"
+
+
+def run_python(python: Path, code: str, env: dict[str, str], cwd: Path) -> str:
+    """What a piece of code prints; it must end well and say nothing on stderr."""
+    done = subprocess.run(
+        [python, "-c", code], env=env, cwd=cwd, capture_output=True, text=True, timeout=DEADLINE, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+# The environment
+
+
+def test_environment_of_an_empty_one() -> None:
+    assert environment("localhost:3240", {}) == {
+        "PYTHONPATH": str(INJECTION),
+        "AISRV_USBIP": "localhost:3240",
+    }
+
+
+def test_environment_keeps_what_was_there() -> None:
+    before = {"PYTHONPATH": "/a:/b", "HOME": "/home/me"}
+    assert environment("h:1", before) == {
+        "PYTHONPATH": f"{INJECTION}:/a:/b",
+        "HOME": "/home/me",
+        "AISRV_USBIP": "h:1",
+    }
+    assert before == {"PYTHONPATH": "/a:/b", "HOME": "/home/me"}
+
+
+def test_environment_of_an_injected_one_names_the_directory_once() -> None:
+    once = environment("h:1", {"PYTHONPATH": "/a"})
+    assert environment("h:2", once) == {**once, "AISRV_USBIP": "h:2"}
+
+
+def test_environment_is_that_of_the_process_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOMETHING", "else")
+    assert environment("h:1")["SOMETHING"] == "else"
+
+
+def test_environment_for_no_address() -> None:
+    with pytest.raises(ValueError, match="HOST:PORT"):
+        environment("localhost", {})
+
+
+# The injection
+
+
+def test_foreign_program_finds_the_device(foreign_python: Path, tmp_path: Path) -> None:
+    with plugged(echo_device()) as address:
+        assert run_python(foreign_python, FIND, environment(address, {}), tmp_path) == "XMOS 0xa15e\n"
+
+
+def test_program_of_the_same_environment_finds_the_device(tmp_path: Path) -> None:
+    with plugged(echo_device()) as address:
+        assert run_python(Path(sys.executable), FIND, environment(address), tmp_path) == "XMOS 0xa15e\n"
+
+
+def test_program_that_asks_for_libusb_gets_the_device(foreign_python: Path, tmp_path: Path) -> None:
+    code = (
+        "import usb.core\n"
+        "from usb.backend.libusb1 import get_backend, LIBUSB_ERROR_PIPE\n"
+        "d = usb.core.find(idVendor=0x20B1, backend=get_backend(find_library=lambda name: None))\n"
+        "try: d.ctrl_transfer(0xC0, 99, 0, 0, 1)\n"
+        "except usb.core.USBError as e: print(e.backend_error_code == LIBUSB_ERROR_PIPE)\n"
+        "d.write(1, b'abc'); print(d.read(0x81, 512).tobytes())"
+    )
+    with plugged(echo_device()) as address:
+        assert run_python(foreign_python, code, environment(address, {}), tmp_path) == "True\nb'cba'\n"
+
+
+def test_grandchild_finds_the_device(foreign_python: Path, tmp_path: Path) -> None:
+    code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {FIND!r}], check=True)"
+    with plugged(echo_device()) as address:
+        assert run_python(foreign_python, code, environment(address, {}), tmp_path) == "XMOS 0xa15e\n"
+
+
+def test_no_server_is_no_device(foreign_python: Path, tmp_path: Path) -> None:
+    code = "import usb.core; print(usb.core.find())"
+    with plugged(echo_device()) as address:
+        pass
+    free = address.rpartition(":")[0] + ":1"
+    assert run_python(foreign_python, code, environment(free, {}), tmp_path) == "None\n"
+
+
+def test_nothing_else_becomes_importable(foreign_python: Path, tmp_path: Path) -> None:
+    code = (
+        "import usb.core; d = usb.core.find(product='xAISRV')\n"
+        "for name in ('aisrv', 'aisrv.protocol.usbip', 'host_tools',"
+        " 'host_tools.standins.pyusb_backend', 'trio'):\n"
+        "    try: __import__(name)\n"
+        "    except ModuleNotFoundError: print('no', name)"
+    )
+    with plugged(echo_device()) as address:
+        output = run_python(foreign_python, code, environment(address, {}), tmp_path)
+    assert output.split("\n")[:-1] == [
+        "no aisrv",
+        "no aisrv.protocol.usbip",
+        "no host_tools",
+        "no host_tools.standins.pyusb_backend",
+        "no trio",
+    ]
+
+
+def test_program_keeps_its_own_packages_of_the_same_names(foreign_python: Path, tmp_path: Path) -> None:
+    for name in ("aisrv", "host_tools"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("OWNER = 'program'\n")
+    (tmp_path / "aisrv" / "wire.py").write_text("OWNER = 'program'\n")
+    code = f"{FIND}\nimport aisrv.wire, host_tools\nprint(aisrv.wire.OWNER, host_tools.OWNER)"
+    with plugged(echo_device()) as address:
+        output = run_python(foreign_python, code, environment(address, {}), tmp_path)
+    assert output == "XMOS 0xa15e\nprogram program\n"
+
+
+def test_program_without_usb_pays_nothing(foreign_python: Path, tmp_path: Path) -> None:
+    code = "import sys; print({'usb', 'socket', 'ctypes', 'typing', 'importlib.util'} & set(sys.modules))"
+    assert run_python(foreign_python, code, environment("h:1", {}), tmp_path) == "set()\n"
+
+
+def test_without_the_variable_pyusb_is_as_it_was(foreign_python: Path, tmp_path: Path) -> None:
+    code = "import usb.backend.libusb1 as m; print(m.get_backend.__module__)"
+    env = {"PYTHONPATH": str(INJECTION)}
+    assert run_python(foreign_python, code, env, tmp_path) == "usb.backend.libusb1\n"
+
+
+def test_pyusb_module_keeps_its_source(foreign_python: Path, tmp_path: Path) -> None:
+    code = (
+        "import importlib, inspect, usb.backend.libusb1 as m\n"
+        "print('libusb_init' in inspect.getsource(m), m.__spec__.loader is m.__loader__)\n"
+        "print(importlib.reload(m).get_backend.__module__)"
+    )
+    output = run_python(foreign_python, code, environment("h:1", {}), tmp_path)
+    assert output == "True True\nsitecustomize\n"
+
+
+def test_other_sitecustomize_runs(foreign_python: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import sys\n")
+    code = (
+        "import sys, sitecustomize, usb.backend.libusb1 as m\n"
+        "print(sitecustomize.__file__, m.get_backend.__module__, sys.path[1:3])"
+    )
+    output = run_python(foreign_python, code, environment("h:1", {"PYTHONPATH": str(tmp_path)}), tmp_path)
+    expected_path = [str(INJECTION), str(tmp_path)]
+    assert output == f"{tmp_path / 'sitecustomize.py'} sitecustomize {expected_path}\n"
+
+
+def test_failure_of_another_sitecustomize_is_told_and_harmless(foreign_python: Path, tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("import not_installed\n")
+    done = subprocess.run(
+        [foreign_python, "-c", "import usb.backend.libusb1 as m; print(m.get_backend.__module__)"],
+        env=environment("h:1", {"PYTHONPATH": str(tmp_path)}),
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=False,
+    )
+    assert done.stdout == "sitecustomize\n"
+    assert "not_installed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "aisrv/protocol/usbip.py",
+        "host_tools/standins/injection/sitecustomize.py",
+        "host_tools/standins/pyusb_backend.py",
+        "host_tools/standins/usb_descriptors.py",
+        "host_tools/usbip/client.py",
+        "host_tools/usbip/discovery.py",
+        "host_tools/usbip/errors.py",
+        "host_tools/usbip/pipeline.py",
+    ],
+)
+def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
+    """The syntax of Python 3.8, and imports of nothing but the standard library, pyusb and each other."""
+    tree = ast.parse((ROOT / module).read_text(), feature_version=(3, 8))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    allowed = {*sys.stdlib_module_names, "usb", "aisrv.protocol.usbip"}
+    foreign = {name for name in names if not {name, name.partition(".")[0]} & allowed}
+    assert {name for name in foreign if not name.startswith(("host_tools.us", "host_tools.standins.us"))} <= {
+        "sitecustomize"
+    }
+    assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
+
+
+# Running a program
+
+
+def run(function: Callable[..., Coroutine[Any, Any, int]], *args: Any) -> int:
+    async def main() -> int:
+        with trio.fail_after(DEADLINE):
+            return await function(*args)
+
+    return trio.run(main)
+
+
+@pytest.mark.parametrize("code", [0, 1, 42, 255])
+def test_exit_code(code: int) -> None:
+    assert run(run_program, [sys.executable, "-c", f"raise SystemExit({code})"], dict(os.environ)) == code
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_program_that_a_signal_ended(number: int) -> None:
+    code = f"import os; os.kill(os.getpid(), {int(number)})"
+    assert run(run_program, [sys.executable, "-c", code], dict(os.environ)) == 128 + number
+
+
+def test_program_that_has_ended_before_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run_to_its_end(argv: list[str], *, task_status: Any, **_options: object) -> None:
+        process = await trio.lowlevel.open_process(argv)
+        await process.wait()
+        task_status.started(process)
+
+    monkeypatch.setattr(trio, "run_process", run_to_its_end)
+    # Which task goes on first is for Trio's dice: 20 throws.
+    assert [run(run_program, ["true"], dict(os.environ)) for _ in range(20)] == [0] * 20
+
+
+def test_program_that_does_not_exist(caplog: pytest.LogCaptureFixture) -> None:
+    assert run(run_program, ["no-such-program-here"], dict(os.environ)) == 127
+    assert "cannot run no-such-program-here: No such file or directory" in caplog.text
+
+
+@pytest.mark.parametrize("kind", ["plain file", "directory", "no format"])
+def test_program_that_cannot_be_executed(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "program"
+    if kind == "directory":
+        path.mkdir()
+    else:
+        path.write_bytes(b"\0\1\2\3")
+        path.chmod(0o644 if kind == "plain file" else 0o755)
+    assert run(run_program, [str(path)], dict(os.environ)) == 126
+
+
+def test_program_sees_the_environment() -> None:
+    code = "import os; raise SystemExit(os.environ['ANSWER'] != '42')"
+    assert run(run_program, [sys.executable, "-c", code], {**os.environ, "ANSWER": "42"}) == 0
+
+
+def test_program_has_our_streams(capfd: pytest.CaptureFixture[str]) -> None:
+    code = "import sys; print('out'); print('err', file=sys.stderr)"
+    run(run_program, [sys.executable, "-c", code], dict(os.environ))
+    assert capfd.readouterr() == ("out\n", "err\n")
+
+
+def tell(fifo: Path) -> str:
+    return f"open({str(fifo)!r}, 'w').write('ready')"
+
+
+def waiting_program(fifo: Path, number: int) -> list[str]:
+    """A program that tells through a pipe that it waits, and exits with 7 at a signal."""
+    return [
+        sys.executable,
+        "-c",
+        f"import signal; signal.signal({int(number)}, lambda *_: exit(7)); {tell(fifo)}; signal.pause()",
+    ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_is_passed_on(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As in a service or a container: no terminal that would send SIGINT to both by itself.
+    monkeypatch.setattr("host_tools.standins.launcher._in_foreground", lambda: False)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+
+    async def main() -> int:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_when_ready)
+            return await run_program(waiting_program(fifo, number), dict(os.environ))
+
+    async def send_when_ready() -> None:
+        await trio.to_thread.run_sync(fifo.read_text)
+        os.kill(os.getpid(), number)
+
+    assert run(main) == 7
+
+
+def test_interrupt_from_a_terminal_is_not_sent_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("host_tools.standins.launcher._in_foreground", lambda: True)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    code = (
+        "import signal; got = []; signal.signal(2, lambda *_: got.append(2)); "
+        "signal.signal(15, lambda *_: exit(len(got))); "
+        f"{tell(fifo)}\n"
+        "while True: signal.pause()"
+    )
+
+    async def main() -> int:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_when_ready)
+            return await run_program([sys.executable, "-c", code], dict(os.environ))
+
+    async def send_when_ready() -> None:
+        await trio.to_thread.run_sync(fifo.read_text)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert run(main) == 0
+
+
+def test_cancelled_run_ends_the_program(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    end = tmp_path / "end"
+    code = (
+        f"import signal, pathlib; end = pathlib.Path({str(end)!r})\n"
+        "signal.signal(15, lambda *_: exit(end.write_text('terminated')))\n"
+        f"{tell(fifo)}; signal.pause()"
+    )
+
+    async def main() -> int:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(partial(run_program, [sys.executable, "-c", code], dict(os.environ)))
+            await trio.to_thread.run_sync(fifo.read_text)
+            nursery.cancel_scope.cancel()
+        return 0
+
+    run(main)
+    assert end.read_text() == "terminated"
+
+
+def test_start_of_the_injection_takes_milliseconds(foreign_python: Path) -> None:
+    """CPU time of the module itself, so that a busy machine does not count."""
+    code = (
+        f"import sys, time; sys.path.insert(0, {str(INJECTION)!r}); start = time.process_time()\n"
+        "import sitecustomize; print(time.process_time() - start)"
+    )
+    done = subprocess.run(
+        [foreign_python, "-S", "-c", code],
+        env={"AISRV_USBIP": "h:1"},
+        capture_output=True,
+        text=True,
+        timeout=DEADLINE,
+        check=True,
+    )
+    assert float(done.stdout) < 0.05

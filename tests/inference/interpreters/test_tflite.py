@@ -1,0 +1,243 @@
+"""Models in TensorFlow Lite: every way to run one gives what the interpreter called directly gives."""
+
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+
+import numpy as np
+import pytest
+import trio
+from tflite import BuiltinOperator, TensorType
+
+from aisrv import digits
+from aisrv.inference.engine import Runner, RunnerFactory
+from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference.interpreter import TensorLayout
+from aisrv.inference.interpreters.tflite import TfliteInterpreter
+from aisrv.inference.process.inline import inline
+from aisrv.inference.process.isolation import Limits, isolated
+from aisrv.model import Model as ModelFile
+from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from tests.support import networks
+
+RUNNERS = pytest.mark.parametrize("factory", [isolated, inline])
+ARENA = 448 * 1024
+_UNIT = Quantisation.per_tensor(1.0, 0)
+
+
+@asynccontextmanager
+async def loaded(factory: RunnerFactory, model: bytes) -> AsyncIterator[Runner]:
+    runner = factory(lambda _text: None)
+    await runner.load(model, ARENA)
+    try:
+        yield runner
+    finally:
+        with trio.CancelScope(shield=True):
+            await runner.close()
+
+
+async def run(runner: Runner, *inputs: bytes) -> list[bytes]:
+    for number, data in enumerate(inputs):
+        runner.input(number)[:] = data
+    await runner.invoke()
+    return [bytes(runner.output(number)) for number in range(len(runner.layout.outputs))]
+
+
+def scatter_network() -> bytes:
+    """Put a 1 at input 0 (an int32 index) of 4 zeros. The interpreter does not check the index."""
+    tensors = (
+        Tensor("index", (1, 1), TensorType.INT32),
+        Tensor.constant("one", np.array([1], np.int32)),
+        Tensor.constant("shape", np.array([4], np.int32)),
+        Tensor("row", (4,), TensorType.INT32),
+    )
+    scatter = Operator(BuiltinOperator.SCATTER_ND, ("index", "one", "shape"), ("row",))
+    return bytes(Model(tensors, (scatter,), ("index",), ("row",)))
+
+
+def unquantised_network() -> bytes:
+    """An int8 addition without scales, which aborts the interpreter's process when it is loaded."""
+    tensors = tuple(Tensor(name, (1, 16), TensorType.INT8) for name in ("input", "output"))
+    add = Operator(BuiltinOperator.ADD, ("input", "input"), ("output",))
+    return bytes(Model(tensors, (add,), ("input",), ("output",)))
+
+
+def resizing_network() -> bytes:
+    """Repeat two numbers as often as input 0 says: an output of no fixed size."""
+    tensors = (
+        Tensor("times", (1,), TensorType.INT32),
+        Tensor.constant("pair", np.array([1, 2], np.int32)),
+        Tensor("row", (4,), TensorType.INT32),
+    )
+    tile = Operator(BuiltinOperator.TILE, ("pair", "times"), ("row",))
+    return bytes(Model(tensors, (tile,), ("times",), ("row",)))
+
+
+def random_bytes(size: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+# Results.
+
+
+@RUNNERS
+async def test_digits(factory: RunnerFactory) -> None:
+    model = digits.model_bytes()
+    async with loaded(factory, model) as runner:
+        assert runner.layout == TensorLayout((64,), (10,))
+        for digit in digits.test_images()[:20]:
+            assert await run(runner, digit.image) == networks.run(model, digit.image)
+
+
+@RUNNERS
+async def test_two_outputs(factory: RunnerFactory) -> None:
+    model = digits.two_output_model_bytes()
+    image = digits.test_images()[3].image
+    async with loaded(factory, model) as runner:
+        outputs = await run(runner, image)
+        assert outputs == networks.run(model, image)
+        assert [len(output) for output in outputs] == [10, 128]
+
+
+@RUNNERS
+async def test_a_large_image(factory: RunnerFactory) -> None:
+    model = networks.mmac_network()
+    image = random_bytes(networks.MMAC_INPUT_BYTES)
+    async with loaded(factory, model) as runner:
+        assert await run(runner, image) == networks.run(model, image)
+
+
+@RUNNERS
+async def test_a_model_of_4_mib(factory: RunnerFactory) -> None:
+    model = networks.big_network()
+    row = random_bytes(networks.BIG_INPUT_BYTES)
+    async with loaded(factory, model) as runner:
+        assert await run(runner, row) == networks.run(model, row)
+
+
+@RUNNERS
+async def test_40_inputs_and_40_outputs_keep_their_order(factory: RunnerFactory) -> None:
+    model = networks.adding_network(40, 40, 3)
+    inputs = [bytes([number, 0, 1]) for number in range(40)]
+    async with loaded(factory, model) as runner:
+        outputs = await run(runner, *inputs)
+    assert outputs == [bytes([number + (number + 1) % 40, 0, 2]) for number in range(40)]
+
+
+@RUNNERS
+async def test_inputs_keep_their_values(factory: RunnerFactory) -> None:
+    image = digits.test_images()[0].image
+    async with loaded(factory, digits.model_bytes()) as runner:
+        first = await run(runner, image)
+        assert bytes(runner.input(0)) == image
+        assert await run(runner) == first
+
+
+@RUNNERS
+async def test_elements_of_four_bytes(factory: RunnerFactory) -> None:
+    async with loaded(factory, scatter_network()) as runner:
+        assert runner.layout == TensorLayout((4,), (16,))
+        assert await run(runner, b"\2\0\0\0") == [bytes(8) + b"\1\0\0\0" + bytes(4)]
+
+
+# Bad models.
+
+
+def bad_models() -> Iterator[tuple[str, bytes]]:
+    model = digits.model_bytes()
+    for number, part in enumerate(networks.truncations(model)):
+        # Past the tables a file that is cut has only its last weights short.
+        if len(part) <= len(model) // 2:
+            yield f"cut to {len(part)}, case {number}", part
+    yield "random", random_bytes(1000)
+    yield "random after a header", model[:8] + random_bytes(1000)
+    yield "unknown operator", networks.unknown_operator_network()
+    yield "custom operator", networks.custom_operator_network()
+    yield "schema version", networks.wrong_version(model)
+
+
+@pytest.mark.parametrize("model", [pytest.param(model, id=name) for name, model in bad_models()])
+async def test_a_bad_model_is_a_model_error(model: bytes) -> None:
+    with pytest.raises(ModelError, match=r"^loading the model: "):
+        async with loaded(isolated, model):
+            pass
+
+
+async def test_bits_flipped_anywhere_are_survived() -> None:
+    good, image = digits.model_bytes(), digits.test_images()[0].image
+    dice = random.Random(7)
+    for _ in range(40):
+        model = bytearray(good)
+        model[dice.randrange(len(good))] ^= 1 << dice.randrange(8)
+        # Some load and run, since most bytes are weights. Whatever happens must be an error of ours.
+        with suppress(ModelError, InvokeError):
+            async with loaded(isolated, bytes(model)) as runner:
+                await run(runner, image)
+    async with loaded(isolated, good) as runner:
+        assert await run(runner, image) == networks.run(good, image)
+
+
+async def test_a_model_that_aborts_its_process_when_loaded() -> None:
+    model = unquantised_network()
+    ModelFile.from_bytes(model)  # the check beforehand finds nothing
+    with pytest.raises(ModelError, match="loading the model: the interpreter was killed by SIGABRT"):
+        async with loaded(isolated, model):
+            pass
+
+
+async def test_an_input_that_kills_the_process() -> None:
+    async with loaded(isolated, scatter_network()) as runner:
+        good = await run(runner, b"\1\0\0\0")
+        with pytest.raises(InvokeError, match=r"running the model: .*(SIGSEGV|out of bounds)"):
+            await run(runner, b"\xff\xff\xff\x7f")
+        assert bytes(runner.input(0)) == b"\xff\xff\xff\x7f"
+        assert await run(runner, b"\1\0\0\0") == good
+
+
+@RUNNERS
+async def test_an_output_of_another_size_is_an_invoke_error(factory: RunnerFactory) -> None:
+    async with loaded(factory, resizing_network()) as runner:
+        with pytest.raises(InvokeError, match="running the model: "):
+            await run(runner, b"\x09\0\0\0")
+
+
+async def test_a_model_over_the_memory_limit() -> None:
+    model = networks.adding_network(2, 1, 200_000_000)
+
+    def limited(log: object) -> Runner:
+        return isolated(lambda _text: None, limits=Limits(memory_bytes=1 << 28))
+
+    with pytest.raises(ModelError, match="loading the model: "):
+        async with loaded(limited, model):
+            pass
+
+
+async def test_inline_a_failed_load_leaves_nothing() -> None:
+    runner = inline(lambda _text: None)
+    await runner.load(digits.model_bytes(), ARENA)
+    with pytest.raises(ModelError):
+        await runner.load(b"no model", ARENA)
+    assert runner.layout == TensorLayout((), ())
+    with pytest.raises(InvokeError, match="no model is loaded"):
+        await runner.invoke()
+
+
+# The binding.
+
+
+def test_strings_are_refused() -> None:
+    tensors = tuple(Tensor(name, (1,), TensorType.STRING) for name in ("input", "output"))
+    reshape = Operator(BuiltinOperator.RESHAPE, ("input",), ("output",), {"new_shape": (1,)})
+    model = bytes(Model(tensors, (reshape,), ("input",), ("output",)))
+    with pytest.raises(ValueError, match="tensor 'input' has no elements of a fixed size"):
+        TfliteInterpreter().load(model, ARENA)
+
+
+def test_importing_the_layer_loads_no_interpreter() -> None:
+    script = "import sys, aisrv.inference.engine; "
+    script += "from aisrv.inference.process import isolation, inline; "
+    script += "print(sorted({'numpy', 'tflite_runtime', 'ai_edge_litert'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,269 @@
+"""Models in TensorFlow Lite Micro: the reference's results, a real arena, and inputs that runs overwrite."""
+
+import random
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.machinery import PathFinder
+from pathlib import Path
+
+import numpy as np
+import pymicro_wakeword
+import pytest
+import trio
+from tflite import BuiltinOperator, TensorType
+
+from aisrv import digits
+from aisrv.inference.engine import InferenceEngine, Runner
+from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.inference.interpreter import MissingPackageError
+from aisrv.inference.interpreters import tflm
+from aisrv.inference.interpreters.tflm import TflmInterpreter
+from aisrv.inference.interpreters.tflm_shortage import Shortage, find_shortage
+from aisrv.inference.memory import ModelMemory, arena_need
+from aisrv.inference.process.inline import InlineInterpreter
+from aisrv.inference.process.isolation import IsolatedInterpreter
+from aisrv.model import Model as ModelFile
+from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from tests.support import networks
+
+KIB = 1024
+ARENA = 448 * KIB
+DIGITS_ARENA = 3632
+"""What `print_allocations` of tflite-micro says that the digits network takes."""
+TEMP_MEMORY = "Failed to allocate temp memory. Requested: 132, available 72, missing: 60\n"
+
+
+def isolated_tflm(log: Callable[[str], None] = lambda _text: None) -> IsolatedInterpreter:
+    return IsolatedInterpreter(log, "tflm")
+
+
+@asynccontextmanager
+async def loaded(model: bytes, arena_bytes: int = ARENA) -> AsyncIterator[IsolatedInterpreter]:
+    runner = isolated_tflm()
+    await runner.load(model, arena_bytes)
+    try:
+        yield runner
+    finally:
+        with trio.CancelScope(shield=True):
+            await runner.close()
+
+
+async def run(runner: Runner, *inputs: bytes) -> list[bytes]:
+    for number, data in enumerate(inputs):
+        runner.input(number)[:] = data
+    await runner.invoke()
+    return [bytes(runner.output(number)) for number in range(len(runner.layout.outputs))]
+
+
+def load_direct(model: bytes, arena_bytes: int = ARENA) -> TflmInterpreter:
+    interpreter = TflmInterpreter()
+    interpreter.load(model, arena_bytes)
+    return interpreter
+
+
+def run_direct(interpreter: TflmInterpreter, size: int, *inputs: bytes) -> bytes:
+    """Run without reading inputs back; the first output."""
+    for number, data in enumerate(inputs):
+        interpreter.set_input(number, memoryview(data))
+    interpreter.invoke()
+    output = bytearray(size)
+    interpreter.get_output(0, memoryview(output))
+    return bytes(output)
+
+
+# Results.
+
+
+async def test_digits_equal_tensorflow_lite() -> None:
+    model = digits.model_bytes()
+    async with loaded(model) as runner:
+        for digit in digits.test_images()[:20]:
+            assert await run(runner, digit.image) == networks.run(model, digit.image)
+
+
+async def test_50_mmac_equal_tensorflow_lite() -> None:
+    model = networks.mmac_network()
+    image = random.Random(1).randbytes(networks.MMAC_INPUT_BYTES)
+    runner = InlineInterpreter("tflm")
+    await runner.load(model, ARENA)
+    assert await run(runner, image) == networks.run(model, image)
+
+
+async def test_40_inputs_and_40_outputs_keep_their_order() -> None:
+    runner = InlineInterpreter("tflm")
+    await runner.load(networks.adding_network(40, 40, 3), ARENA)
+    outputs = await run(runner, *(bytes([number, 0, 1]) for number in range(40)))
+    assert outputs == [bytes([number + (number + 1) % 40, 0, 2]) for number in range(40)]
+
+
+async def test_a_streaming_model_keeps_its_resource_variables_until_a_reset() -> None:
+    """It keeps spectra of the steps before in resource variables, which TFLM is told the number of."""
+    model = (Path(pymicro_wakeword.__file__).parent / "models" / "hey_mycroft.tflite").read_bytes()
+    parsed = ModelFile.from_bytes(model)
+    assert "VAR_HANDLE" in {operator.name for operator in parsed.operators}
+    (size,) = (tensor.nbytes for tensor in parsed.input_tensors)
+    steps = [b"\x80" * size] * 8  # silence
+    tflite = InlineInterpreter("tflite")
+    await tflite.load(model, ARENA)
+    expected = [await run(tflite, step) for step in steps]
+    assert len(set(map(tuple, expected))) > 3
+    async with loaded(model) as runner:
+        assert [await run(runner, step) for step in steps] == expected
+        assert [await run(runner, step) for step in steps[:2]] != expected[:2]
+        await runner.reset_variables()
+        assert [await run(runner, step) for step in steps[:2]] == expected[:2]
+
+
+# Inputs.
+
+
+async def test_a_run_overwrites_its_input() -> None:
+    image = digits.test_images()[0].image
+    async with loaded(digits.model_bytes()) as runner:
+        assert bytes(runner.input(0)) == bytes(64)
+        await run(runner, image)
+        assert bytes(runner.input(0)) != image
+
+
+async def test_a_second_run_works_on_what_the_first_left() -> None:
+    image = digits.test_images()[0].image
+    direct = load_direct(digits.model_bytes())
+    expected = [run_direct(direct, 10, image), run_direct(direct, 10), run_direct(direct, 10)]
+    assert len(set(expected)) > 1
+
+    async with loaded(digits.model_bytes()) as runner:
+        results = [*await run(runner, image), *await run(runner), *await run(runner)]
+        assert results == expected
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 16, 17, 4096])
+async def test_inputs_of_all_sizes_are_found(length: int) -> None:
+    interpreter = load_direct(networks.adding_network(3, 1, length))
+    left = bytearray(length)
+    for number in range(3):
+        data = random.Random(number).randbytes(length)
+        interpreter.set_input(number, memoryview(data))
+        interpreter.get_input(number, memoryview(left))
+        assert left == data
+
+
+async def test_an_input_without_bytes_is_fine() -> None:
+    unit = Quantisation.per_tensor(1.0, 0)
+    tensors = tuple(Tensor(name, (1, 4), TensorType.INT8, unit) for name in ("input", "output"))
+    scalar = Tensor("nothing", (0,), TensorType.INT8, unit)
+    add = Operator(BuiltinOperator.ADD, ("input", "input"), ("output",))
+    model = bytes(Model((*tensors, scalar), (add,), ("input", "nothing"), ("output",)))
+    async with loaded(model) as runner:
+        assert await run(runner, b"\1\2\3\4") == [b"\2\4\6\10"]
+
+
+# The arena.
+
+
+async def test_the_smallest_arena() -> None:
+    image = digits.test_images()[0].image
+    async with loaded(digits.model_bytes(), DIGITS_ARENA) as runner:
+        assert await run(runner, image) == networks.run(digits.model_bytes(), image)
+
+
+@pytest.mark.parametrize(
+    ("arena_bytes", "message"),
+    [
+        # TFLM crashes where it has no room for itself; with room, it reports.
+        (100, r"was killed by SIGSEGV.*: 104 bytes needed next, 96 available, 8 missing$"),
+        (DIGITS_ARENA - 16, r"RuntimeError: .*: 24 bytes needed next, 16 available, 8 missing$"),
+    ],
+)
+async def test_an_arena_that_is_too_small(arena_bytes: int, message: str) -> None:
+    printed: list[str] = []
+    runner = isolated_tflm(printed.append)
+    with pytest.raises(ModelError, match=message) as caught:
+        await runner.load(digits.model_bytes(), arena_bytes)
+    assert caught.value.load_result is LoadResult.TENSORS_DO_NOT_FIT
+    assert printed[0].startswith("Failed to allocate tail memory. Requested: ")
+    assert runner.pid is None
+
+
+async def test_an_engine_gives_the_arena_that_a_model_in_it_leaves() -> None:
+    """The device's need fits, that of the 64-bit library does not: it is the library that refuses."""
+    model = digits.model_bytes()
+    need = arena_need(ModelFile.from_bytes(model)).total
+    assert need < DIGITS_ARENA
+    engine = InferenceEngine(isolated_tflm, arena_bytes=len(model) + DIGITS_ARENA, external_bytes=0)
+    await engine.load_model(model, ModelMemory.ARENA)
+    await engine.unload_model()
+    engine = InferenceEngine(isolated_tflm, arena_bytes=len(model) + need, external_bytes=0)
+    with pytest.raises(ModelError, match=r"missing$") as caught:
+        await engine.load_model(model, ModelMemory.ARENA)
+    assert caught.value.load_result is LoadResult.TENSORS_DO_NOT_FIT
+
+
+@pytest.mark.parametrize(
+    ("printed", "shortage"),
+    [
+        ("", None),
+        ("Failed to resize buffer. Requested: 192, available 32, missing: 160\n", Shortage(192, 32, 160)),
+        (
+            f"a line\n{TEMP_MEMORY}Failed to allocate tail memory. Requested: 1, available 0, missing: 1\n",
+            Shortage(132, 72, 60),
+        ),
+        ("Failed to resize buffer. Requested: , available 32, missing: 160", None),
+        ("it Failed to resize buffer. Requested: 192, available 32, missing: 160", None),
+    ],
+)
+def test_shortages_are_read_from_what_tflm_prints(printed: str, shortage: Shortage | None) -> None:
+    assert find_shortage(printed) == shortage
+
+
+# Models that it refuses.
+
+
+@pytest.mark.parametrize(
+    "model",
+    [b"", b"no model", networks.unknown_operator_network(), networks.custom_operator_network()],
+)
+async def test_a_bad_model_is_a_model_error(model: bytes) -> None:
+    runner = isolated_tflm()
+    with pytest.raises(ModelError, match=r"^loading the model: "):
+        await runner.load(model, ARENA)
+    assert runner.pid is None
+
+
+async def test_what_it_prints_is_logged() -> None:
+    printed: list[str] = []
+    runner = isolated_tflm(printed.append)
+    with pytest.raises(ModelError):
+        await runner.load(networks.custom_operator_network(), ARENA)
+    assert printed == ["Failed to get registration from op code CUSTOM\n \r\n"]
+
+
+# The binding.
+
+
+def test_the_extension_is_loaded_without_its_package() -> None:
+    script = "import sys, aisrv.inference.interpreters.tflm; print('tflite_micro' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
+async def test_outputs_are_zeros_before_the_first_run() -> None:
+    async with loaded(digits.model_bytes()) as runner:
+        assert bytes(runner.output(0)) == bytes(10)
+
+
+def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PathFinder, "find_spec", lambda _name: None)
+    with pytest.raises(
+        MissingPackageError, match=r'^tflite-micro is not installed: pip install "aisrv\[tflm\]"$'
+    ):
+        tflm.import_binding()
+
+
+def test_an_output_of_another_size_is_refused() -> None:
+    interpreter = load_direct(digits.model_bytes())
+    interpreter.set_input(0, memoryview(np.zeros(64, np.int8).tobytes()))
+    interpreter.invoke()
+    with pytest.raises(ValueError, match="output 0 now has 10 bytes, it was loaded with 9"):
+        interpreter.get_output(0, memoryview(bytearray(9)))

@@ -1,0 +1,193 @@
+"""Spare processes: what they are taken for, that there is one of a kind, and that they end."""
+
+import os
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import trio
+
+from aisrv import digits
+from aisrv.inference.engine import InferenceEngine
+from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference.memory import ModelMemory
+from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
+from aisrv.inference.process.worker_pool import Spares, open_spares
+from tests.support import networks, puppet
+
+ARENA = 1 << 16
+ROUNDS = 9
+
+
+def runner(spares: Spares) -> IsolatedInterpreter:
+    return spares.isolated(lambda _text: None, kind=puppet.KIND)
+
+
+def is_alive(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
+
+
+def children() -> str:
+    return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
+
+
+def resources() -> tuple[int, str]:
+    """Descriptors and children of this process."""
+    return len(list(Path("/proc/self/fd").iterdir())), children()
+
+
+async def killed(pid: int) -> None:
+    """Kill a process and wait until it is dead, not yet reaped."""
+    process = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGKILL)
+    await trio.lowlevel.wait_readable(process)
+    os.close(process)
+
+
+async def test_a_load_takes_the_spare_and_another_waits() -> None:
+    with open_spares(puppet.KIND) as spares:
+        (spare,) = spares.pids
+        interpreter = runner(spares)
+        await interpreter.load(b"", ARENA)
+        assert interpreter.pid == spare
+        assert len(spares.pids) == 1
+        assert spares.pids != [spare]
+        await interpreter.close()
+        assert not is_alive(spare)
+
+
+async def test_the_first_load_of_a_kind_starts_its_spare() -> None:
+    with open_spares() as spares:
+        assert spares.pids == []
+        interpreter = runner(spares)
+        await interpreter.load(b"", ARENA)
+        assert len(spares.pids) == 1
+        await interpreter.close()
+
+
+async def test_there_is_one_spare_of_a_kind() -> None:
+    with open_spares(puppet.KIND) as spares:
+        spares.prepare(puppet.KIND)
+        interpreters = [runner(spares) for _ in range(3)]
+        for interpreter in interpreters:
+            await interpreter.load(b"", ARENA)
+        assert len(spares.pids) == 1
+        for interpreter in interpreters:
+            await interpreter.close()
+
+
+async def test_kinds_do_not_mix() -> None:
+    with open_spares(puppet.KIND, "tflite") as spares:
+        waiting = spares.pids
+        interpreter = spares.isolated(lambda _text: None)
+        await interpreter.load(digits.model_bytes(), ARENA)
+        assert interpreter.pid == waiting[1]
+        assert waiting[0] in spares.pids
+        await interpreter.close()
+
+
+async def test_spares_end_with_the_block() -> None:
+    with open_spares(puppet.KIND, "no.such:Thing") as spares:
+        waiting = spares.pids
+        assert [is_alive(pid) for pid in waiting] == [True, True]
+    assert [is_alive(pid) for pid in waiting] == [False, False]
+    assert spares.pids == []
+
+
+async def test_a_load_after_the_end_starts_no_spare() -> None:
+    with open_spares(puppet.KIND) as spares:
+        pass
+    interpreter = runner(spares)
+    await interpreter.load(b"", ARENA)
+    await interpreter.close()
+    assert spares.pids == []
+
+
+async def test_a_spare_that_died_is_replaced() -> None:
+    with open_spares(puppet.KIND) as spares:
+        (spare,) = spares.pids
+        await killed(spare)
+        interpreter = runner(spares)
+        await interpreter.load(b"", ARENA)
+        assert interpreter.pid not in (None, spare)
+        assert not is_alive(spare)
+        await interpreter.close()
+
+
+async def test_a_worker_that_died_is_replaced_by_the_spare() -> None:
+    with open_spares(puppet.KIND) as spares:
+        interpreter = runner(spares)
+        await interpreter.load(b"", ARENA)
+        (spare,) = spares.pids
+        interpreter.input(0)[:6] = b"exit 3"
+        with pytest.raises(InvokeError, match="exit status 3"):
+            await interpreter.invoke()
+        interpreter.input(0)[:6] = bytes(6)
+        await interpreter.invoke()
+        assert interpreter.pid == spare
+        await interpreter.close()
+
+
+async def test_a_failed_load_uses_the_spare_up() -> None:
+    with open_spares(puppet.KIND) as spares:
+        (spare,) = spares.pids
+        with pytest.raises(ModelError, match="SIGSEGV"):
+            await runner(spares).load(b"segfault", ARENA)
+        assert not is_alive(spare)
+        assert len(spares.pids) == 1
+
+
+async def test_a_cancelled_load_uses_the_spare_up() -> None:
+    with open_spares(puppet.KIND) as spares:
+        (spare,) = spares.pids
+        with trio.move_on_after(0.1):
+            await runner(spares).load(b"hang", ARENA)
+        assert not is_alive(spare)
+        assert len(spares.pids) == 1
+
+
+async def test_an_interpreter_that_cannot_be_imported_is_told_at_the_load() -> None:
+    with open_spares("no.such.module:Thing") as spares:
+        interpreter = spares.isolated(lambda _text: None, kind="no.such.module:Thing")
+        with pytest.raises(ModelError, match="ModuleNotFoundError: No module named 'no'"):
+            await interpreter.load(b"", ARENA)
+
+
+async def test_limits_hold_for_spares() -> None:
+    with open_spares(puppet.KIND, limits=Limits(invoke_seconds=0.2)) as spares:
+        interpreter = runner(spares)
+        await interpreter.load(b"", ARENA)
+        interpreter.input(0)[:4] = b"hang"
+        with pytest.raises(InvokeError, match=r"took more than 0\.2 s"):
+            await interpreter.invoke()
+        await interpreter.close()
+
+
+async def test_an_engine_switches_models_by_spares() -> None:
+    image = digits.test_images()[0].image
+    with open_spares("tflite") as spares:
+        engine = InferenceEngine(spares.isolated, arena_bytes=1 << 18, external_bytes=1 << 18)
+        for model in (digits.model_bytes(), digits.two_output_model_bytes(), digits.model_bytes()):
+            await engine.load_model(model, ModelMemory.EXT)
+            engine.input(0)[:] = image
+            await engine.invoke()
+            outputs = [bytes(engine.output(number)) for number in range(engine.output_count)]
+            assert outputs == networks.run(model, image)
+        await engine.unload_model()
+
+
+async def test_loads_of_all_kinds_leak_nothing() -> None:
+    """The same as `python -m benchmarks.loads`, which loads 1,000 times."""
+    before = resources()
+    with open_spares(puppet.KIND) as spares:
+        for _ in range(ROUNDS):
+            for action in (b"", b"print", b"layout 16 1000", b"exit 3", b"unicode", b"hang"):
+                interpreter = runner(spares)
+                with suppress(ModelError), trio.move_on_after(0.05 if action == b"hang" else 60):
+                    await interpreter.load(action, ARENA)
+                    await interpreter.invoke()
+                await interpreter.close()
+            if pids := spares.pids:
+                await killed(pids[0])
+    assert resources() == before

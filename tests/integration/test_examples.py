@@ -1,0 +1,101 @@
+"""The examples, as a reader runs them."""
+
+import importlib.util
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from aisrv import digits
+from aisrv.device.device import open_device
+from aisrv.inference.process.inline import inline
+from aisrv.protocol.commands import Status
+from phy.local import LocalError
+from tests.support import networks
+from tests.support.paths import ROOT
+
+EXAMPLES = ROOT / "examples"
+MODEL = digits.model_bytes()
+
+
+@pytest.fixture(scope="module")
+def director() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("director", EXAMPLES / "director.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["director"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def place_of(frame: bytes, place: int) -> bytes:
+    """The 64 bytes of one of the four places of a frame of 8 rows of 32."""
+    return bytes(frame[32 * (at // 8) + 8 * place + at % 8] for at in range(64))
+
+
+def mean_of(image: bytes) -> float:
+    """The mean pixel as the pooling has it: the int8 mean is rounded, halves away from zero."""
+    total = sum(byte - 256 if byte > 127 else byte for byte in image)
+    rounded = (total + 32) // 64 if total > 0 else -((-total + 32) // 64)
+    return (rounded + 128) / 15
+
+
+def digit_in(image: bytes) -> int:
+    scores = list(memoryview(networks.run(MODEL, image)[0]).cast("b"))
+    return scores.index(max(scores))
+
+
+def test_director_prints_what_it_sees_and_ends() -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "director.py"], capture_output=True, text=True, timeout=30, check=True
+    )
+    assert done.stderr == ""
+    assert [line for line in done.stdout.splitlines() if line.startswith(("ink", "reads"))] == [
+        "ink       5.2             5.4             0.0             4.4",
+        "reads '42 7'",
+        "ink       0.0             0.3             5.7             0.0",
+        "reads '  3 '",
+        "ink       0.0             0.0             0.0             0.3",
+        "reads '    '",
+        "ink       5.2             5.6             5.3             5.3",
+        "reads '9018'",
+    ]
+    assert done.stdout.splitlines()[0] == "      --##          ==@@@@**                        ##@@%%.."
+
+
+def test_director_agrees_with_both_networks_called_directly(director: ModuleType) -> None:
+    sights = trio.run(director.run, inline, clock=MockClock(autojump_threshold=0))
+    frames = director.frames()
+    assert [sight.frame for sight in sights] == frames
+    for sight in sights:
+        places = [place_of(sight.frame, place) for place in range(4)]
+        assert sight.ink == tuple(map(mean_of, places))
+        assert sight.text == "".join(str(digit_in(image)) if mean_of(image) >= 1 else " " for image in places)
+    assert len(sights) == 4
+
+
+def test_detector_measures_each_place(director: ModuleType) -> None:
+    ink = [digits.quantise_pixels(bytes((pixel,)) * 64) for pixel in (0, 1, 8, 16)]
+    frame = b"".join(image[8 * row : 8 * row + 8] for row in range(8) for image in ink)
+    (output,) = networks.run(director.detector_network(), frame)
+    assert list(memoryview(output).cast("b")) == [-128, -113, -8, 112]
+
+
+def test_director_stops_with_the_reason_where_an_engine_refuses(director: ModuleType) -> None:
+    async def main() -> None:
+        async with open_device(director.BOARD, runner=inline) as device:
+            send, _ = trio.open_memory_channel[object](0)
+            short = director.frames()[0][:-1]
+            await director.director(*device.local, [short], send)
+
+    with pytest.raises(ExceptionGroup) as caught:
+        trio.run(main)
+    error = caught.value
+    while isinstance(error, ExceptionGroup):
+        (error,) = error.exceptions
+    assert isinstance(error, LocalError)
+    assert error.status is Status.ERROR_BAD_CMD

@@ -1,0 +1,250 @@
+"""Backends by name, and backends made of two."""
+
+import subprocess
+import sys
+from importlib.metadata import EntryPoint, EntryPoints
+from typing import Any
+
+import pytest
+from tflite import BuiltinOperator
+
+from aisrv.kernels.backend import Kernel, KernelBackend
+from aisrv.kernels.backends import registry
+from aisrv.kernels.backends.fallback import Fallback
+from aisrv.kernels.backends.reference import ReferenceBackend
+from aisrv.kernels.backends.registry import BackendError, backend_names, find_backend
+from aisrv.kernels.errors import InvalidShape, KernelError
+from aisrv.kernels.params import ElementwiseAddParams, PoolParams, Shape4
+from tests.support.operators import METHODS, Draw
+
+SHAPE = (1, 2, 2, 1)
+
+
+class Sevens:
+    """A backend of one operator: every sum is 7."""
+
+    def add(self, params: ElementwiseAddParams) -> Kernel:
+        def invoke() -> None:
+            for at in range(len(params.output)):
+                params.output[at] = 7
+
+        return invoke
+
+
+class SquarePools:
+    """Max pools of square windows are 8; others are not for it."""
+
+    def max_pool(self, params: PoolParams) -> Kernel:
+        if params.filter_w != params.filter_h:
+            raise NotImplementedError
+        return lambda: params.output.__setitem__(0, 8)
+
+
+class Sized:
+    """A backend of convolutions that wants scratch, and tells of it, or not."""
+
+    def conv2d(self, params: Any) -> Kernel:
+        raise InvalidShape("not of this size")
+
+    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
+        return 100
+
+    def softmax_scratch_size(self, num_classes: int) -> int:
+        return 4 * num_classes
+
+
+class Inheriting(KernelBackend):
+    """A backend of one operator that names the interface; all else is only declared."""
+
+    def softmax(self, params: Any) -> Kernel:
+        return lambda: params.output.__setitem__(0, 9)
+
+
+class Hungry(ReferenceBackend):
+    """Wants scratch for everything."""
+
+    def conv2d_scratch_size(self, *shapes: Any) -> int:
+        return 50
+
+    def softmax_scratch_size(self, *shapes: Any) -> int:
+        return 60
+
+
+def sevens() -> Fallback:
+    return Fallback(Sevens(), find_backend("reference"))
+
+
+def incomplete() -> Sevens:
+    return Sevens()
+
+
+def broken() -> None:
+    raise RuntimeError("no such chip")
+
+
+def in_need() -> None:
+    raise ModuleNotFoundError("No module named 'numba'", name="numba")
+
+
+@pytest.fixture
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Entry points as an installed package has them."""
+    here = __name__
+    found = EntryPoints(
+        EntryPoint(name, value, registry.GROUP)
+        for name, value in {
+            "sevens": f"{here}:sevens",
+            "incomplete": f"{here}:incomplete",
+            "inheriting": f"{here}:Inheriting",
+            "broken": f"{here}:broken",
+            "absent": f"{here}:absent",
+            "in-need": f"{here}:in_need",
+            "elsewhere": "no_such_module_of_kernels:backend",
+            "numpy": f"{here}:sevens",
+        }.items()
+    )
+    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+
+
+# The registry.
+
+
+def test_reference_is_shipped() -> None:
+    assert isinstance(find_backend("reference"), ReferenceBackend)
+
+
+def test_shipped_names() -> None:
+    assert backend_names()[:3] == ("reference", "numpy", "numba")
+
+
+def test_interface_of_a_backend() -> None:
+    assert registry.METHODS == (
+        "conv2d",
+        "depthwise_conv2d",
+        "fully_connected",
+        "avg_pool",
+        "max_pool",
+        "softmax",
+        "add",
+        "mul",
+        "conv2d_scratch_size",
+        "depthwise_conv2d_scratch_size",
+        "softmax_scratch_size",
+    )
+
+
+@pytest.mark.usefixtures("registered")
+def test_registered_backend_is_found_and_runs() -> None:
+    assert set(Draw(1).case(BuiltinOperator.ADD).run(find_backend("sevens"))) == {7}
+
+
+@pytest.mark.usefixtures("registered")
+def test_names_are_those_shipped_and_those_registered() -> None:
+    assert backend_names() == (
+        "reference",
+        "numpy",
+        "numba",
+        "absent",
+        "broken",
+        "elsewhere",
+        "in-need",
+        "incomplete",
+        "inheriting",
+        "sevens",
+    )
+
+
+@pytest.mark.usefixtures("registered")
+def test_shipped_name_cannot_be_taken() -> None:
+    assert type(find_backend("numpy")).__name__ == "NumpyBackend"
+
+
+@pytest.mark.usefixtures("registered")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("incomplete", "has no conv2d, depthwise_conv2d, .*, mul, .*; give it another backend .*Fallback$"),
+        ("inheriting", "has no conv2d, .*, max_pool, add, mul, .*softmax_scratch_size; "),
+        ("broken", r"'broken' \(.*:broken\) does not load: RuntimeError: no such chip"),
+        ("absent", r"'absent' \(.*:absent\) does not load: AttributeError: "),
+        ("elsewhere", "'elsewhere' needs the module no_such_module_of_kernels$"),
+        ("in-need", r"'in-need' needs the module numba; install it with the extra aisrv\[numba\]$"),
+        ("nothing", "there is no kernel backend 'nothing'; there are: reference, numpy, numba, absent, "),
+        ("", "there is no kernel backend ''"),
+    ],
+)
+def test_backend_that_cannot_be_had(name: str, message: str) -> None:
+    with pytest.raises(BackendError, match=message):
+        find_backend(name)
+
+
+def test_error_is_of_the_family() -> None:
+    assert issubclass(BackendError, KernelError)
+
+
+def test_backends_are_imported_when_asked_for() -> None:
+    script = (
+        "import sys, aisrv.kernels.backends.registry as r; r.backend_names();"
+        "print([m for m in ('numpy', 'aisrv.kernels.backends.reference', 'numba') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
+
+
+# Two backends as one.
+
+
+@pytest.mark.parametrize("code", METHODS, ids=lambda code: METHODS[code])
+def test_second_does_what_the_first_has_not(code: int) -> None:
+    case = Draw(2).case(code)
+    expected = [7] * len(case.params.output) if code == BuiltinOperator.ADD else case.run(ReferenceBackend())
+    assert case.run(sevens()) == expected
+
+
+def test_first_may_decline_by_parameters() -> None:
+    backend = Fallback(SquarePools(), ReferenceBackend())
+    cases = [Draw(seed).case(BuiltinOperator.MAX_POOL_2D) for seed in range(20)]
+    square = [case for case in cases if case.params.filter_w == case.params.filter_h]
+    assert 0 < len(square) < len(cases)
+    for case in cases:
+        if case in square:
+            assert case.run(backend)[0] == 8
+        else:
+            assert case.run(backend) == case.run(ReferenceBackend())
+
+
+def test_other_errors_of_the_first_are_the_answer() -> None:
+    with pytest.raises(InvalidShape, match="not of this size"):
+        Draw(0).case(BuiltinOperator.CONV_2D).run(Fallback(Sized(), ReferenceBackend()))
+
+
+def test_methods_that_are_only_declared_are_not_there() -> None:
+    backend = Fallback(Inheriting(), ReferenceBackend())  # type: ignore[abstract]
+    case = Draw(0).case(BuiltinOperator.ADD)
+    assert case.run(backend) == case.run(ReferenceBackend())
+    assert Draw(0).case(BuiltinOperator.SOFTMAX).run(backend)[0] == 9
+    assert backend.conv2d_scratch_size(SHAPE, SHAPE, SHAPE) == 0
+
+
+def test_fallbacks_nest() -> None:
+    backend = Fallback(SquarePools(), Fallback(Sevens(), ReferenceBackend()))
+    assert set(Draw(1).case(BuiltinOperator.ADD).run(backend)) == {7}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "conv2d", "depthwise", "softmax"),
+    [
+        (Sevens(), ReferenceBackend(), 0, 0, 0),
+        (Sevens(), Hungry(), 50, 0, 60),
+        (Sized(), Hungry(), 100, 0, 60),  # no softmax of its own, so no scratch for it
+        (Hungry(), ReferenceBackend(), 50, 0, 60),
+        (Hungry(), Fallback(Sized(), ReferenceBackend()), 100, 0, 60),
+    ],
+)
+def test_scratch_is_enough_for_either(
+    first: object, second: KernelBackend, conv2d: int, depthwise: int, softmax: int
+) -> None:
+    backend = Fallback(first, second)
+    assert backend.conv2d_scratch_size(SHAPE, SHAPE, SHAPE) == conv2d
+    assert backend.depthwise_conv2d_scratch_size(SHAPE, SHAPE, SHAPE) == depthwise
+    assert backend.softmax_scratch_size(10) == softmax

@@ -1,0 +1,109 @@
+"""What a model needs of the arena, beside what TensorFlow Lite Micro takes when it loads the same model.
+
+TFLM runs in a process of its own, with pointers of 8 bytes, and prints what it took of its arena: the head
+must be equal, the tail is above the device's, where pointers have 4 bytes.
+"""
+
+import random
+import re
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from tflite import BuiltinOperator, TensorType
+
+from aisrv import digits
+from aisrv.inference.memory import arena_need
+from aisrv.model import Model
+from aisrv.model.arena_plan import plan_arena
+from aisrv.model.writer import Model as Network
+from aisrv.model.writer import Operator, Quantisation, Tensor
+from tests.support import mlperf_tiny, networks
+
+pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
+
+TFLM = """
+import sys
+from tflite_micro.python.tflite_micro import runtime
+for path in sys.argv[1:]:
+    print("model", path, file=sys.stderr, flush=True)
+    runtime.Interpreter.from_file(path, arena_size=1 << 20).print_allocations()
+"""
+
+SMALL: dict[str, Callable[[], bytes]] = {
+    "digits": digits.model_bytes,
+    "digits with two outputs": digits.two_output_model_bytes,
+    "three inputs": lambda: networks.adding_network(3, 2, 100),
+    "first part": lambda: networks.cut_in_two()[0],
+    "second part": lambda: networks.cut_in_two()[1],
+    "50 MMAC": networks.mmac_network,
+}
+
+
+def tflm_needs(models: Mapping[str, bytes], folder: Path) -> dict[str, tuple[int, int]]:
+    """Head and tail in bytes that TFLM's RecordingMicroAllocator prints, by model."""
+    paths = {str(folder / f"{number}.tflite"): name for number, name in enumerate(models)}
+    for path, name in paths.items():
+        Path(path).write_bytes(models[name])
+    ran = subprocess.run([sys.executable, "-c", TFLM, *paths], capture_output=True, text=True, check=True)
+    needs = {}
+    for path, printed in re.findall(
+        r"^model (\S+)\n(.*?)(?=^model |\Z)", ran.stderr, re.DOTALL | re.MULTILINE
+    ):
+        sizes = dict(re.findall(r"Arena allocation (head|tail) (\d+) bytes", printed))
+        needs[paths[path]] = (int(sizes["head"]), int(sizes["tail"]))
+    return needs
+
+
+def additions(seed: int) -> bytes:
+    """A few ADDs among tensors of one size, in any order: some written twice, some read before."""
+    chance = random.Random(seed)
+    names = tuple(f"t{number}" for number in range(chance.randint(2, 8)))
+    unit = Quantisation.per_tensor(1.0, 0)
+    operators = tuple(
+        Operator(BuiltinOperator.ADD, (chance.choice(names), chance.choice(names)), (chance.choice(names),))
+        for _ in range(chance.randint(1, 8))
+    )
+    return bytes(
+        Network(
+            tuple(Tensor(name, (1, 100), TensorType.INT8, unit) for name in names),
+            operators,
+            inputs=tuple(chance.sample(names, chance.randint(1, 2))),
+            outputs=tuple(chance.sample(names, chance.randint(1, 2))),
+        )
+    )
+
+
+def wake_words() -> dict[str, bytes]:
+    found = find_spec("pymicro_wakeword")
+    if found is None or found.origin is None:
+        pytest.skip("pymicro-wakeword, which has streaming models, is not installed")
+    return {path.stem: path.read_bytes() for path in (Path(found.origin).parent / "models").glob("*.tflite")}
+
+
+def small_networks() -> dict[str, bytes]:
+    return {name: make() for name, make in SMALL.items()}
+
+
+def reference_models() -> dict[str, bytes]:
+    return {name: mlperf_tiny.model_bytes(name) for name in mlperf_tiny.NAMES}
+
+
+def graphs_of_any_order() -> dict[str, bytes]:
+    return {str(seed): additions(seed) for seed in range(150)}
+
+
+@pytest.mark.parametrize("models", [small_networks, reference_models, wake_words, graphs_of_any_order])
+def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
+    files = models()
+    ours = {name: plan_arena(Model.from_bytes(file)).head for name, file in files.items()}
+    assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
+
+
+def test_tail_is_below_that_with_wide_pointers_and_above_half(tmp_path: Path) -> None:
+    files = small_networks()
+    for name, (_, tail) in tflm_needs(files, tmp_path).items():
+        assert tail / 2 < arena_need(Model.from_bytes(files[name])).tail < tail, name

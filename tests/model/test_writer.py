@@ -1,0 +1,406 @@
+"""The writer against TensorFlow Lite: its files load, and compute what integers on paper say."""
+
+import math
+import struct
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import tflite
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
+
+from aisrv.model.writer import ABSENT, Model, Operator, Quantisation, Tensor, WriteError
+from tests.support.networks import (
+    BIG_INPUT_BYTES,
+    MMAC_INPUT_BYTES,
+    MMAC_MACS,
+    adding_network,
+    big_network,
+    custom_operator_network,
+    mmac_network,
+    read,
+    run,
+    truncations,
+    two_input_add_network,
+    unknown_operator_network,
+    wrong_version,
+)
+
+UNIT = Quantisation.per_tensor(1.0, 0)
+STRIDE_1 = {"stride_w": 1, "stride_h": 1}
+
+
+def int8(name: str, *shape: int, quantisation: Quantisation = UNIT) -> Tensor:
+    return Tensor(name, shape, TensorType.INT8, quantisation)
+
+
+def constant(name: str, values: Any, dtype: str, quantisation: Quantisation | None = UNIT) -> Tensor:
+    return Tensor.constant(name, np.array(values, dtype), quantisation)
+
+
+def single(
+    code: int,
+    source: Tensor,
+    constants: tuple[Tensor, ...],
+    result: Tensor,
+    options: dict[str, Any] | None = None,
+) -> bytes:
+    names = (source.name, *(tensor.name for tensor in constants))
+    operator = Operator(code, names, (result.name,), options or {})
+    return bytes(Model((source, *constants, result), (operator,), (source.name,), (result.name,)))
+
+
+def signed(*values: int) -> bytes:
+    return struct.pack(f"{len(values)}b", *values)
+
+
+def result(model: bytes, *inputs: bytes) -> list[int]:
+    (output,) = run(model, *inputs)
+    return list(struct.unpack(f"{len(output)}b", output))
+
+
+# What the operators compute. Scales are powers of two and results whole: interpreters round twice.
+
+
+def test_convolution_has_a_scale_for_each_channel() -> None:
+    model = single(
+        BuiltinOperator.CONV_2D,
+        int8("x", 1, 3, 3, 1),
+        (
+            constant(
+                "w",
+                [np.arange(9).reshape(3, 3, 1), np.full((3, 3, 1), -1)],
+                "i1",
+                Quantisation.per_channel((0.25, 2.0), 0),
+            ),
+            constant("b", [4, 5], "i4", Quantisation.per_channel((0.25, 2.0), 0)),
+        ),
+        int8("y", 1, 1, 1, 2),
+        {"padding": Padding.VALID, **STRIDE_1},
+    )
+    # The sum of i*i for 0..8 is 204: (204 + 4) / 4 = 52; (-36 + 5) * 2 = -62
+    assert result(model, signed(*range(9))) == [52, -62]
+
+
+def test_convolution_pads_and_clips_at_zero() -> None:
+    model = single(
+        BuiltinOperator.CONV_2D,
+        int8("x", 1, 2, 2, 1),
+        (constant("w", np.ones((1, 3, 3, 1)), "i1"), constant("b", [-7], "i4")),
+        int8("y", 1, 2, 2, 1),
+        {"padding": Padding.SAME, **STRIDE_1, "fused_activation_function": ActivationFunctionType.RELU},
+    )
+    assert result(model, signed(1, 2, 3, 4)) == [3, 3, 3, 3]
+    assert result(model, signed(1, 2, 3, 0)) == [0, 0, 0, 0]
+
+
+def test_depthwise_convolution_keeps_channels_apart() -> None:
+    model = single(
+        BuiltinOperator.DEPTHWISE_CONV_2D,
+        int8("x", 1, 2, 1, 2),
+        (
+            constant("w", [[[[1, 3]], [[2, -4]]]], "i1", Quantisation.per_channel((1.0, 0.5), 3)),
+            constant("b", [0, 2], "i4", Quantisation.per_channel((1.0, 0.5), 0)),
+        ),
+        int8("y", 1, 1, 1, 2),
+        {"padding": Padding.VALID, **STRIDE_1, "depth_multiplier": 1},
+    )
+    # channel 0: 10*1 + 30*2; channel 1: (20*3 - 40*4 + 2) / 2
+    assert result(model, signed(10, 20, 30, 40)) == [70, -49]
+
+
+def test_fully_connected_uses_zero_points_and_takes_no_bias() -> None:
+    source = int8("x", 1, 2, quantisation=Quantisation.per_tensor(1.0, 3))
+    weights = constant("w", [[2, 5], [-1, 100]], "i1")
+    target = int8("y", 1, 2, quantisation=Quantisation.per_tensor(1.0, -10))
+    operator = Operator(BuiltinOperator.FULLY_CONNECTED, ("x", "w", ABSENT), ("y",))
+    model = bytes(Model((source, weights, target), (operator,), ("x",), ("y",)))
+    # (4-3)*2 + (5-3)*5 - 10 = 2; -(4-3) + (5-3)*100 - 10 = 189 saturates
+    assert result(model, signed(4, 5)) == [2, 127]
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [(BuiltinOperator.MAX_POOL_2D, [4, -1]), (BuiltinOperator.AVERAGE_POOL_2D, [2, -3])],
+)
+def test_pooling(code: int, expected: list[int]) -> None:
+    options = {
+        "padding": Padding.VALID,
+        "stride_w": 2,
+        "stride_h": 2,
+        "filter_width": 2,
+        "filter_height": 2,
+    }
+    model = single(code, int8("x", 1, 2, 4, 1), (), int8("y", 1, 1, 2, 1), options)
+    assert result(model, signed(1, 4, -1, -2, 1, 2, -3, -6)) == expected
+
+
+def test_softmax_of_equal_scores() -> None:
+    target = int8("y", 1, 4, quantisation=Quantisation.per_tensor(1 / 256, -128))
+    model = single(BuiltinOperator.SOFTMAX, int8("x", 1, 4), (), target, {"beta": 1.0})
+    assert result(model, signed(5, 5, 5, 5)) == [256 // 4 - 128] * 4
+
+
+def test_softmax_takes_beta() -> None:
+    target = int8("y", 1, 2, quantisation=Quantisation.per_tensor(1 / 256, -128))
+    model = single(BuiltinOperator.SOFTMAX, int8("x", 1, 2), (), target, {"beta": 0.5})
+    share = 1 / (1 + math.exp(-1))  # 187.15 of 256
+    assert result(model, signed(2, 0)) == [round(256 * share) - 128, round(256 * (1 - share)) - 128]
+
+
+def test_reshape_keeps_the_order() -> None:
+    shape = constant("shape", [3, 2], "i4", None)
+    model = single(BuiltinOperator.RESHAPE, int8("x", 1, 6), (shape,), int8("y", 3, 2), {"new_shape": (3, 2)})
+    assert result(model, signed(1, 2, 3, 4, 5, 6)) == [1, 2, 3, 4, 5, 6]
+
+
+def test_pad_fills_with_the_zero_point() -> None:
+    quantisation = Quantisation.per_tensor(1.0, -9)
+    paddings = constant("paddings", [[0, 0], [1, 2]], "i4", None)
+    source, target = (int8(name, 1, n, quantisation=quantisation) for name, n in (("x", 2), ("y", 5)))
+    assert result(single(BuiltinOperator.PAD, source, (paddings,), target), signed(7, 8)) == [
+        -9,
+        7,
+        8,
+        -9,
+        -9,
+    ]
+
+
+def test_quantize() -> None:
+    source = Tensor("x", (1, 4), TensorType.FLOAT32)
+    target = int8("y", 1, 4, quantisation=Quantisation.per_tensor(0.5, -1))
+    data = struct.pack("<4f", 0, 1.5, -2, 1000)
+    assert result(single(BuiltinOperator.QUANTIZE, source, (), target), data) == [-1, 2, -5, 127]
+
+
+def test_dequantize() -> None:
+    source = int8("x", 1, 3, quantisation=Quantisation.per_tensor(0.5, -1))
+    target = Tensor("y", (1, 3), TensorType.FLOAT32)
+    (output,) = run(single(BuiltinOperator.DEQUANTIZE, source, (), target), signed(-1, 2, -128))
+    assert struct.unpack("<3f", output) == (0.0, 1.5, -63.5)
+
+
+def test_add_saturates() -> None:
+    sums = result(two_input_add_network(5), signed(1, 100, -100, 127, -128), signed(2, 100, -100, -128, 127))
+    assert sums == [3, 127, -128, -1, -1]
+
+
+def test_several_inputs_and_outputs_keep_their_order() -> None:
+    outputs = run(adding_network(inputs=3, outputs=4, length=1), signed(1), signed(10), signed(40))
+    assert outputs == [signed(11), signed(50), signed(41), signed(11)]
+
+
+# What the file holds.
+
+
+def test_header_and_version() -> None:
+    model = two_input_add_network()
+    assert model[4:8] == b"TFL3"
+    assert tflite.Model.GetRootAs(model, 0).Version() == 3
+
+
+@pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 511, 512, 513])
+def test_every_buffer_starts_at_a_multiple_of_16(size: int) -> None:
+    constants = tuple(constant(f"c{i}", np.ones(n), "i1") for i, n in enumerate((1, size, 2)))
+    model = Model((int8("x", 1), *constants), (), ("x",), ("x",), "d" * size, {"note": b"m" * size})
+    data = bytes(model)
+    markers = [data.index(struct.pack("<I", size) + b"m" * size) + 4]
+    root = tflite.Model.GetRootAs(data, 0)
+    for i in range(root.BuffersLength()):
+        buffer = root.Buffers(i)
+        if buffer.DataLength():
+            markers.append(buffer._tab.Vector(buffer._tab.Offset(4)))
+    assert len(markers) == 5
+    assert [position % 16 for position in markers] == [0] * 5
+
+
+def test_a_later_operator_is_marked_in_the_old_code_field() -> None:
+    code = tflite.Model.GetRootAs(unknown_operator_network(9999), 0).OperatorCodes(0)
+    assert (code.DeprecatedBuiltinCode(), code.BuiltinCode()) == (127, 9999)
+
+
+def test_operators_of_one_kind_share_an_operator_code() -> None:
+    root = tflite.Model.GetRootAs(adding_network(2, 3), 0)
+    assert (root.OperatorCodesLength(), root.Subgraphs(0).OperatorsLength()) == (1, 3)
+
+
+names = st.lists(st.text("abc/:", min_size=1, max_size=8), min_size=1, max_size=6, unique=True)
+
+
+@st.composite
+def models(draw: st.DrawFn) -> Model:
+    tensors = []
+    for name in draw(names):
+        shape = tuple(draw(st.lists(st.integers(1, 5), max_size=3)))
+        dtype = draw(st.sampled_from(["?", "i1", "u1", "<i2", "<i4", "<i8", "<f4"]))
+        array = np.full(shape, draw(st.integers(0, 1)), dtype)
+        tensor = Tensor.constant(name, array)
+        if len(shape) > 0 and draw(st.booleans()):
+            axis = draw(st.integers(0, len(shape) - 1))
+            tensor = replace(tensor, quantisation=Quantisation.per_channel([0.5] * shape[axis], axis))
+        if draw(st.booleans()):
+            tensor = replace(tensor, data=None, is_variable=draw(st.booleans()))
+        tensors.append(tensor)
+    some = st.lists(st.sampled_from([tensor.name for tensor in tensors]), max_size=4).map(tuple)
+    operators = draw(
+        st.lists(
+            st.builds(
+                Operator, st.sampled_from([30000, BuiltinOperator.SUM, BuiltinOperator.NEG]), some, some
+            ),
+            min_size=1,
+            max_size=4,
+        )
+    )
+    metadata = draw(
+        st.dictionaries(st.text("xyz", min_size=1), st.binary(min_size=1, max_size=40), max_size=3)
+    )
+    inputs, outputs = draw(some.filter(bool)), draw(some.filter(bool))
+    return Model(tuple(tensors), tuple(operators), inputs, outputs, draw(st.text("d", max_size=5)), metadata)
+
+
+@given(models())
+@settings(derandomize=True, max_examples=60, deadline=None)
+def test_the_schema_reads_what_was_written(model: Model) -> None:
+    assert read(bytes(model)) == model
+
+
+# What cannot be written.
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"data": b"123"}, "tensor 'x': 3 bytes of data, its shape and type need 4"),
+        ({"data": b"1234", "is_variable": True}, "tensor 'x': a variable tensor has no data"),
+        ({"data": b"1234", "type": 99}, "tensor 'x': constants of tensor type 99 cannot be written"),
+        (
+            {"quantisation": Quantisation((1.0, 2.0), (0,))},
+            "tensor 'x': 2 scales but 1 zero points",
+        ),
+        (
+            {"quantisation": Quantisation.per_channel((1.0, 2.0, 3.0), 1)},
+            "tensor 'x': 3 scales for axis 1 of a tensor of shape (1, 4)",
+        ),
+        (
+            {"quantisation": Quantisation.per_channel((1.0, 2.0), 2)},
+            "tensor 'x': 2 scales for axis 2 of a tensor of shape (1, 4)",
+        ),
+    ],
+)
+def test_a_tensor_that_contradicts_itself(changes: dict[str, Any], message: str) -> None:
+    tensor = replace(int8("x", 1, 4), **changes)
+    with pytest.raises(WriteError) as error:
+        bytes(Model((tensor,), (), ("x",), ("x",)))
+    assert str(error.value) == message
+
+
+@pytest.mark.parametrize(
+    ("operator", "message"),
+    [
+        (
+            Operator(BuiltinOperator.ADD, ("x", "y"), ("x",)),
+            "operator 0 that makes x: there is no tensor named 'y'",
+        ),
+        (
+            Operator(BuiltinOperator.ADD, ("x", "x"), ("x",), {"strides": 1}),
+            "the schema's table AddOptions has no field 'strides'",
+        ),
+        (
+            Operator(BuiltinOperator.CUSTOM, ("x",), ("x",), {"beta": 1.0}, "Mine"),
+            "operator 32 that makes x: OPERATORS has no table of options for this operator",
+        ),
+    ],
+)
+def test_an_operator_that_cannot_be_written(operator: Operator, message: str) -> None:
+    with pytest.raises(WriteError) as error:
+        bytes(Model((int8("x", 1, 4),), (operator,), ("x",), ("x",)))
+    assert str(error.value) == message
+
+
+def test_an_unknown_input() -> None:
+    with pytest.raises(WriteError, match=r"^the model's inputs: there is no tensor named 'z'$"):
+        bytes(Model((int8("x", 1),), (), ("z",), ("x",)))
+
+
+@pytest.mark.parametrize("tensors", [(int8("x", 1), int8("x", 2)), (int8("", 1),)])
+def test_names_that_do_not_tell_tensors_apart(tensors: tuple[Tensor, ...]) -> None:
+    with pytest.raises(WriteError, match="names that are different and not empty"):
+        bytes(Model(tensors, (), (), ()))
+
+
+def test_elements_that_the_writer_does_not_know() -> None:
+    with pytest.raises(WriteError, match="tensor 'x': elements of type complex128 cannot be written"):
+        Tensor.constant("x", np.zeros(1, np.complex128))
+
+
+# The generated networks are what they say.
+
+
+def test_mmac_network_has_the_stated_work() -> None:
+    model = read(mmac_network())
+    shapes = {tensor.name: tensor.shape for tensor in model.tensors}
+    macs = 0
+    for operator in model.operators:
+        if operator.code == BuiltinOperator.CONV_2D:
+            _, *kernel = shapes[operator.inputs[1]]
+            macs += math.prod(shapes[operator.outputs[0]]) * math.prod(kernel)
+        elif operator.code == BuiltinOperator.FULLY_CONNECTED:
+            macs += math.prod(shapes[operator.inputs[1]])
+    assert macs == MMAC_MACS
+
+
+def test_mmac_network_answers_to_its_input() -> None:
+    random = np.random.RandomState(1)
+    pictures = [random.bytes(MMAC_INPUT_BYTES) for _ in range(2)]
+    first, second = (result(mmac_network(), picture) for picture in pictures)
+    assert len(first) == 10
+    assert first != second
+
+
+@pytest.mark.parametrize("nbytes", [4096, 65536, 2**20 - 16, 2**20, 4 * 2**20])
+def test_big_network_has_the_size_asked_for(nbytes: int) -> None:
+    assert len(big_network(nbytes)) == nbytes
+
+
+def test_big_network_runs() -> None:
+    model = big_network(2**20)
+    weights = next(tensor for tensor in read(model).tensors if tensor.name == "weights0")
+    (output,) = run(model, bytes(BIG_INPUT_BYTES))
+    assert len(output) == weights.shape[0] == (2**20 - 2048) // 1028
+
+
+@pytest.mark.parametrize("nbytes", [0, 2048, 4097])
+def test_big_network_refuses_a_size_it_cannot_make(nbytes: int) -> None:
+    with pytest.raises(ValueError, match=f"a multiple of 16, not {nbytes}"):
+        big_network(nbytes)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (unknown_operator_network(), "builtin_code out of range: 9999"),
+        (custom_operator_network("Mine"), "unresolved custom op: Mine"),
+        (wrong_version(two_input_add_network()), "schema version 2 not equal to supported version 3"),
+    ],
+)
+def test_the_interpreter_refuses(model: bytes, message: str) -> None:
+    with pytest.raises((ValueError, RuntimeError), match=message):
+        run(model, bytes(16))
+
+
+def test_truncations_are_shorter() -> None:
+    model = two_input_add_network()
+    cuts = list(truncations(model))
+    assert all(model.startswith(cut) for cut in cuts)
+    assert [len(cut) for cut in cuts][-1] == len(model) - 1
+
+
+def test_generators_repeat_themselves() -> None:
+    first = (mmac_network(), big_network(65536))
+    mmac_network.cache_clear()
+    big_network.cache_clear()
+    assert (mmac_network(), big_network(65536)) == first

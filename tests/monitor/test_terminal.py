@@ -1,0 +1,235 @@
+"""The status on a real terminal: what is left on it, log lines, Ctrl-C; and where there is no terminal."""
+
+import os
+import re
+import select
+import socket
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from aisrv.cli.options.status import StatusOptions, status_options
+
+PROGRAM = """
+import fcntl, logging, signal, sys, termios
+import trio
+from aisrv.attach.inprocess import InProcessHost
+from aisrv.cli.options.status import StatusOptions, show, watch_devices
+from aisrv.device.device import open_device
+from aisrv.inference.process.inline import inline
+
+fcntl.ioctl(1, termios.TIOCSCTTY, 0)
+logging.basicConfig(stream=sys.stderr, format="%(name)s: %(message)s")
+
+async def main():
+    with trio.open_signal_receiver(signal.SIGINT) as signals:
+        async with open_device(runner=inline) as device, trio.open_nursery() as nursery:
+            with watch_devices([device], [device.usb], {"0.0": device.spi}, StatusOptions(True)) as watched:
+                print("ready", flush=True)
+                nursery.start_soon(show, watched)
+
+                async def obey():
+                    lines = trio.lowlevel.FdStream(0)
+                    async for line in lines:
+                        if line == b"ask for the id\\n":
+                            host = InProcessHost(watched.usb[0])
+                            await host.plug_in()
+                            await host.write(bytes((0x10, 0, 0)))
+                            await lines.send_all(await host.read(512))
+                        else:
+                            logging.getLogger("engine").warning("heard %s", line.decode().strip())
+                            print("printed", flush=True)
+
+                nursery.start_soon(obey)
+                async for _ in signals:
+                    nursery.cancel_scope.cancel()
+
+trio.run(main)
+print("ended", flush=True)
+"""
+IDLE = (
+    "aiengine 0  select on",
+    "spi_buffer  select on",
+    "spi 0.0    0 bytes/s    0 bytes/s        0/s             0",
+)
+"""What a view of an idle device has, up to its end."""
+HIDE, SHOW, ALTERNATE = "\x1b[?25l", "\x1b[?25h", "\x1b[?1049h"
+
+
+@dataclass
+class Screen:
+    """Lines of a terminal, by the few sequences that the view may use; any other is an error."""
+
+    rows: int
+    lines: list[str] = field(default_factory=lambda: [""])
+    row: int = 0
+    column: int = 0
+    cursor: bool = True
+
+    def write(self, text: str) -> None:
+        for part in re.findall(r"\x1b\[[?0-9;]*[A-Za-z]|[^\x1b]", text):
+            self._put(part)
+
+    def _put(self, part: str) -> None:
+        if part == "\r":
+            self.column = 0
+        elif part == "\n":
+            self.row += 1
+            if self.row == len(self.lines):
+                self.lines.append("")
+        elif part == "\x1b[2K":
+            self.lines[self.row] = ""
+        elif part == "\x1b[1A":
+            self.row = max(self.row - 1, len(self.lines) - self.rows, 0)  # others have scrolled away
+        elif part in (HIDE, SHOW):
+            self.cursor = part == SHOW
+        elif not part.endswith("m"):
+            assert part.isprintable(), repr(part)
+            line = self.lines[self.row].ljust(self.column)
+            self.lines[self.row] = line[: self.column] + part + line[self.column + 1 :]
+            self.column += 1
+
+    @property
+    def text(self) -> list[str]:
+        """Lines up to the last that is not empty."""
+        used = max(row for row, line in enumerate(self.lines) if line.strip() or not row)
+        return [line.rstrip() for line in self.lines[: used + 1]]
+
+
+class Terminal:
+    """A program on a pseudo-terminal of 100 columns, and a socket on which it takes lines."""
+
+    def __init__(self, rows: int) -> None:
+        self.master, slave = os.openpty()
+        termios.tcsetwinsize(self.master, (rows, 100))
+        self._rows = rows
+        self.before = termios.tcgetattr(self.master)
+        self.written = ""
+        self.socket, theirs = socket.socketpair()
+        self.socket.settimeout(20)
+        environment = os.environ | {"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM],
+            stdin=theirs.fileno(),
+            stdout=slave,
+            stderr=slave,
+            env=environment,
+            start_new_session=True,
+        )
+        theirs.close()
+        os.close(slave)
+
+    @property
+    def after(self) -> object:
+        return termios.tcgetattr(self.master)
+
+    @property
+    def screen(self) -> Screen:
+        screen = Screen(self._rows)
+        screen.write(self.written)
+        return screen
+
+    def read_until(self, *wanted: str) -> None:
+        """Read until each of `wanted` is in some line on the screen."""
+        end = time.monotonic() + 20
+        while not all(any(each in line for line in self.screen.text) for each in wanted):
+            assert select.select([self.master], [], [], max(0, end - time.monotonic()))[0], self.written
+            try:
+                self.written += os.read(self.master, 65536).decode()
+            except OSError:  # nobody has the terminal open any more
+                pytest.fail(f"the program has ended: {self.written}")
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        self.socket.close()
+        os.close(self.master)
+
+
+@pytest.fixture
+def terminal() -> Iterator[Terminal]:
+    with closing(Terminal(rows=30)) as opened:
+        opened.read_until(*IDLE)
+        yield opened
+
+
+def test_view_comes_after_the_ready_line_and_stays_on_the_screen(terminal: Terminal) -> None:
+    assert terminal.screen.text[:4] == [
+        "ready",
+        "Device 1-1",
+        "tile  core  task        waits for",
+        "0     0     aiengine 0  select on chanend 0x80000002 or chanend 0x80000202 or chanend 0x80000402",
+    ]
+    assert ALTERNATE not in terminal.written
+
+
+def test_log_lines_and_output_go_above_the_view_whole(terminal: Terminal) -> None:
+    view = terminal.screen.text[1:]
+    terminal.socket.send(b"one\n")
+    terminal.read_until("heard one", "printed", *IDLE)
+    assert terminal.screen.text == ["ready", "engine: heard one", "printed", *view]
+
+
+def test_ctrl_c_ends_it_and_leaves_the_terminal_as_it_was(terminal: Terminal) -> None:
+    assert not terminal.screen.cursor
+    os.write(terminal.master, b"\x03")
+    terminal.read_until("ended")
+    assert terminal.process.wait(10) == 0
+    assert terminal.screen.text == ["ready", "ended"]
+    assert terminal.screen.cursor
+    assert terminal.after == terminal.before
+
+
+def test_it_falls_silent_while_nothing_changes(terminal: Terminal) -> None:
+    writes = 0
+    while writes < 5 and select.select([terminal.master], [], [], 0.6)[0]:  # more than two refreshes
+        os.read(terminal.master, 65536)
+        writes += 1
+    assert writes <= 2
+
+
+def test_device_answers_while_the_terminal_takes_nothing(terminal: Terminal) -> None:
+    os.write(terminal.master, b"\x13")  # Ctrl-S
+    for _ in range(2):
+        terminal.socket.send(b"ask for the id\n")
+        assert terminal.socket.recv(512) == bytes.fromhex("78563412")
+        time.sleep(0.6)  # the view would be drawn again, as the counts have changed
+    os.write(terminal.master, b"\x03")
+    terminal.read_until("ended")
+    assert terminal.process.wait(10) == 0
+
+
+def test_view_taller_than_the_terminal_is_wiped_off_too() -> None:
+    with closing(Terminal(rows=8)) as terminal:
+        terminal.read_until("...")
+        os.write(terminal.master, b"\x03")
+        terminal.read_until("ended")
+        assert terminal.screen.text == ["ready", "ended"]
+
+
+@click.command()
+@status_options
+def command(**options: object) -> None:
+    """Show the options."""
+    click.echo(repr(StatusOptions(**options)))  # type: ignore[arg-type] # as click gives them
+
+
+def test_status_without_a_terminal_is_a_usage_error() -> None:
+    said = CliRunner().invoke(command, ["--status"])
+    assert said.exit_code == 2
+    assert said.output.endswith(
+        "Error: --status draws on a terminal, and standard output is none that it can use\n"
+    )
+
+
+def test_options_are_values() -> None:
+    said = CliRunner().invoke(command, ["--gpio-vcd", "leds.vcd"])
+    assert said.output == "StatusOptions(status=False, gpio_vcd=PosixPath('leds.vcd'))\n"

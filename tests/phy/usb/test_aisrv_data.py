@@ -1,0 +1,373 @@
+"""The data task: both dialects at every size, failures, wrong packets, several engines."""
+
+import logging
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from aisrv.attach.inprocess import TransferFailed
+from phy.usb.urb import TransferStatus
+from tests.support.scripted_engine import (
+    BAD_CMD,
+    CLASSIC,
+    DESIGN,
+    DIALECTS,
+    MODEL_ERR,
+    OKAY,
+    Recorded,
+    Rig,
+    command_packet,
+    usb_device,
+)
+from tests.support.usb_host import In, Out, pattern
+
+GET_ID, GET_OUTPUT, SET_INPUT, START_INFER = 0x10, 0x05, 0x83, 0x84
+ID = bytes.fromhex("78563412")
+OUT, IN = 0x01, 0x81
+SIZES = (0, 1, 3, 4, 511, 512, 513, 1024, 65535, 65536, 65537, 66048, 100_000)
+"""Around packets of 512 bytes and around the bursts of 128 packets in which the task passes data on."""
+
+
+def ends_of(*requests: Out | In) -> list[list[tuple[TransferStatus, object]]]:
+    return [[*request.ended] for request in requests]
+
+
+async def assert_still_right(rig: Rig) -> None:
+    """The device answers the next commands of both dialects as if nothing had been."""
+    rig.engine.answers[GET_ID] = ID
+    before = len(rig.engine.commands)
+    for dialect in DIALECTS:
+        assert await rig.get(dialect, GET_ID, tensor=1) == ID
+        assert await rig.set(dialect, SET_INPUT, pattern(1025), tensor=2) == OKAY
+    expected = [Recorded(GET_ID, 1), Recorded(SET_INPUT, 2, pattern(1025))] * 2
+    await wait_all_tasks_blocked()
+    assert rig.engine.commands[before:] == expected
+
+
+# Sizes.
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("size", SIZES)
+async def test_set_reaches_the_engine_whole(dialect: str, size: int) -> None:
+    async with usb_device() as rig:
+        assert await rig.set(dialect, SET_INPUT, pattern(size), tensor=7) == OKAY
+        await wait_all_tasks_blocked()
+        assert rig.engine.commands == [Recorded(SET_INPUT, 7, pattern(size))]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("size", SIZES)
+async def test_get_reaches_the_host_whole(dialect: str, size: int) -> None:
+    async with usb_device() as rig:
+        rig.engine.answers[GET_OUTPUT] = pattern(size)
+        assert await rig.get(dialect, GET_OUTPUT, tensor=7) == pattern(size)
+        assert rig.engine.commands == [Recorded(GET_OUTPUT, 7)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_set_data_may_come_in_many_requests(dialect: str) -> None:
+    data = pattern(5000)
+    async with usb_device() as rig:
+        await rig.host.write(command_packet(dialect, SET_INPUT))
+        for start, end in [(0, 512), (512, 2048), (2048, 4608), (4608, 5000)]:
+            assert await rig.host.write(data[start:end]) == end - start
+        await wait_all_tasks_blocked()
+        assert rig.engine.commands == [Recorded(SET_INPUT, 0, data)]
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_set_data_may_arrive_in_any_pieces(dialect: str) -> None:
+    data = pattern(1501)
+    async with usb_device() as rig:
+        await rig.host.write(command_packet(dialect, SET_INPUT))
+        request = Out(rig.bus.out, length=len(data))
+        for start, end in [(0, 1), (1, 511), (511, 513), (513, 1300), (1300, 1501)]:
+            await wait_all_tasks_blocked()
+            assert request.ended == []
+            request.feed(data[start:end])
+        await wait_all_tasks_blocked()
+        assert request.ended == [(TransferStatus.OKAY, 1501)]
+        assert rig.engine.commands == [Recorded(SET_INPUT, 0, data)]
+
+
+async def test_get_data_may_be_fetched_in_many_requests() -> None:
+    async with usb_device() as rig:
+        rig.engine.answers[GET_OUTPUT] = pattern(5000)
+        await rig.host.write(command_packet(CLASSIC, GET_OUTPUT))
+        parts = [await rig.host.read(length) for length in (512, 1536, 2560, 512)]
+        assert [len(part) for part in parts] == [512, 1536, 2560, 392]
+        assert b"".join(parts) == pattern(5000)
+
+
+async def test_host_may_ask_for_the_answer_before_the_command() -> None:
+    async with usb_device() as rig:
+        rig.engine.answers[GET_ID] = ID
+        read = In(rig.bus.into, 512)
+        await rig.host.write(command_packet(CLASSIC, GET_ID))
+        await wait_all_tasks_blocked()
+        assert read.ended == [(TransferStatus.OKAY, ID)]
+
+
+async def test_design_status_is_a_packet_of_its_own_before_the_data() -> None:
+    async with usb_device() as rig:
+        rig.engine.answers[GET_ID] = ID
+        reads = [In(rig.bus.into, 512), In(rig.bus.into, 512)]
+        await rig.host.write(command_packet(DESIGN, GET_ID))
+        await wait_all_tasks_blocked()
+        assert ends_of(*reads) == [[(TransferStatus.OKAY, bytes(4))], [(TransferStatus.OKAY, ID)]]
+
+
+async def test_dialect_is_chosen_anew_by_every_command() -> None:
+    async with usb_device() as rig:
+        await assert_still_right(rig)
+        await assert_still_right(rig)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "command", "tensor"),
+    [(CLASSIC, 0x00, 0), (CLASSIC, 0x7F, 255), (DESIGN, 0x123, 0), (DESIGN, 0x7FFFFF7F, 0xFFFFFFFF)],
+)
+async def test_unknown_commands_and_any_tensor_number_go_to_the_engine(
+    dialect: str, command: int, tensor: int
+) -> None:
+    async with usb_device() as rig:
+        assert await rig.get(dialect, command, tensor=tensor) == b""
+        assert rig.engine.commands == [Recorded(command, tensor)]
+
+
+@pytest.mark.parametrize(("dialect", "command"), [(CLASSIC, 0x80), (CLASSIC, 0xFF), (DESIGN, 0x180)])
+async def test_bit_7_of_any_code_says_that_data_come(dialect: str, command: int) -> None:
+    async with usb_device() as rig:
+        assert await rig.set(dialect, command, b"data") == OKAY
+        await wait_all_tasks_blocked()
+        assert rig.engine.commands == [Recorded(command, 0, b"data")]
+
+
+# While an engine works.
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_next_command_waits_while_the_engine_works(dialect: str) -> None:
+    async with usb_device() as rig:
+        rig.engine.answers[GET_ID] = ID
+        rig.engine.hold()
+        await rig.host.write(command_packet(dialect, START_INFER))
+        await rig.host.write(b"")
+        reads = [In(rig.bus.into, 512) for _ in range(2 if dialect == DESIGN else 1)]
+        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
+        await wait_all_tasks_blocked()
+        assert (following.ended, rig.engine.commands) == ([], [Recorded(START_INFER, 0, b"")])
+        rig.engine.release()
+        await wait_all_tasks_blocked()
+        assert following.ended == [(TransferStatus.OKAY, 3)]
+        assert reads[-1].ended == [(TransferStatus.OKAY, ID)]
+
+
+async def test_command_taken_back_while_the_engine_works_is_never_carried_out() -> None:
+    async with usb_device() as rig:
+        rig.engine.hold()
+        await rig.host.write(command_packet(CLASSIC, START_INFER))
+        await rig.host.write(b"")
+        with trio.move_on_after(0):
+            await rig.host.write(command_packet(CLASSIC, GET_ID))
+        rig.engine.release()
+        await wait_all_tasks_blocked()
+        assert rig.engine.commands == [Recorded(START_INFER, 0, b"")]
+        await assert_still_right(rig)
+
+
+async def test_answer_waits_for_a_host_that_took_its_request_back() -> None:
+    async with usb_device() as rig:
+        rig.engine.answers[GET_ID] = ID
+        rig.engine.hold()
+        await rig.host.write(command_packet(CLASSIC, GET_ID))
+        early = In(rig.bus.into, 512)
+        await wait_all_tasks_blocked()
+        assert rig.bus.unlink(early.request)
+        rig.engine.release()
+        await wait_all_tasks_blocked()
+        assert await rig.host.read(512) == ID
+        assert early.ended == []
+
+
+# Failures.
+
+
+@pytest.mark.parametrize("status", [0x01, 0x04, MODEL_ERR, 0x10, BAD_CMD, 0x2C])
+async def test_design_answers_the_status_of_a_set_and_never_halts(status: int) -> None:
+    async with usb_device() as rig:
+        rig.engine.statuses[SET_INPUT] = status
+        assert await rig.set(DESIGN, SET_INPUT, pattern(513)) == status
+        assert (rig.bus.out.halted, rig.bus.into.halted) == (False, False)
+        rig.engine.statuses.clear()
+        await assert_still_right(rig)
+
+
+async def test_design_sends_no_data_after_the_failure_of_a_get() -> None:
+    async with usb_device() as rig:
+        rig.engine.statuses[GET_OUTPUT] = MODEL_ERR
+        rig.engine.answers[GET_ID] = ID
+        await rig.host.write(command_packet(DESIGN, GET_OUTPUT))
+        assert await rig.host.read(512) == bytes((MODEL_ERR, 0, 0, 0))
+        assert (rig.bus.out.halted, rig.bus.into.halted) == (False, False)
+        assert await rig.get(DESIGN, GET_ID) == ID
+
+
+async def fail_classic(rig: Rig, command: int) -> None:
+    """Carry out a classic command that fails."""
+    rig.engine.statuses[command] = MODEL_ERR
+    await rig.host.write(command_packet(CLASSIC, command))
+    if command & 0x80:
+        await rig.host.write(pattern(513))
+    await wait_all_tasks_blocked()
+    rig.engine.statuses.clear()
+
+
+@pytest.mark.parametrize("command", [GET_OUTPUT, SET_INPUT])
+async def test_classic_failure_halts_both_endpoints(command: int) -> None:
+    async with usb_device() as rig:
+        read = In(rig.bus.into, 512)
+        await fail_classic(rig, command)
+        assert (rig.bus.out.halted, rig.bus.into.halted) == (True, True)
+        assert read.ended == [(TransferStatus.STALL, b"")]
+        with pytest.raises(TransferFailed) as failure:
+            await rig.host.write(command_packet(CLASSIC, GET_ID))
+        assert failure.value.status is TransferStatus.STALL
+
+
+async def test_classic_failure_stalls_the_command_that_waits_already() -> None:
+    async with usb_device() as rig:
+        rig.engine.statuses[START_INFER] = MODEL_ERR
+        rig.engine.hold()
+        await rig.host.write(command_packet(CLASSIC, START_INFER))
+        await rig.host.write(b"")
+        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
+        rig.engine.release()
+        await wait_all_tasks_blocked()
+        assert following.ended == [(TransferStatus.STALL, 0)]
+        assert rig.engine.commands == [Recorded(START_INFER, 0, b"")]
+
+
+@pytest.mark.parametrize("command", [GET_OUTPUT, SET_INPUT])
+async def test_no_command_between_the_clear_of_out_and_that_of_in(command: int) -> None:
+    async with usb_device() as rig:
+        await fail_classic(rig, command)
+        rig.engine.answers[GET_ID] = ID
+        taken = list(rig.engine.commands)
+        await rig.host.clear_halt(OUT)
+        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
+        await wait_all_tasks_blocked()
+        assert (following.ended, rig.engine.commands, rig.bus.into.halted) == ([], taken, True)
+        await rig.host.clear_halt(IN)
+        assert await rig.host.read(512) == ID
+        assert following.ended == [(TransferStatus.OKAY, 3)]
+        await assert_still_right(rig)
+
+
+@pytest.mark.parametrize("command", [GET_OUTPUT, SET_INPUT])
+async def test_no_command_between_the_clear_of_in_and_that_of_out(command: int) -> None:
+    async with usb_device() as rig:
+        await fail_classic(rig, command)
+        await rig.host.clear_halt(IN)
+        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
+        read = In(rig.bus.into, 512)
+        await wait_all_tasks_blocked()
+        assert following.ended == [(TransferStatus.STALL, 0)]
+        assert rig.bus.unlink(read.request)
+        await rig.host.clear_halt(OUT)
+        await assert_still_right(rig)
+
+
+async def test_clearing_one_halt_twice_is_not_clearing_both() -> None:
+    async with usb_device() as rig:
+        await fail_classic(rig, SET_INPUT)
+        await rig.host.clear_halt(IN)
+        await rig.host.clear_halt(IN)
+        await wait_all_tasks_blocked()
+        assert (rig.bus.out.halted, rig.bus.into.halted) == (True, False)
+
+
+async def test_halt_set_by_the_host_ends_with_its_clear() -> None:
+    async with usb_device() as rig:
+        rig.bus.out.halt()
+        rig.bus.into.halt()
+        await rig.host.clear_halt(OUT)
+        await rig.host.clear_halt(IN)
+        await assert_still_right(rig)
+
+
+# Packets that are no command.
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 4, 11, 13, 511, 512])
+async def test_packet_of_another_length_is_ignored_and_logged(
+    length: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "phy.usb.aisrv_data"):
+        async with usb_device() as rig:
+            assert await rig.host.write(b"\x83" * length) == length
+            await wait_all_tasks_blocked()
+            assert rig.engine.commands == []
+            assert (rig.bus.out.halted, rig.bus.into.pending) == (False, 0)
+            await assert_still_right(rig)
+    assert caplog.messages == [f"usb: packet ignored: a command packet has 3 or 12 bytes, not {length}"]
+
+
+async def test_every_packet_of_a_long_transfer_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+    async with usb_device() as rig:
+        await rig.host.write(bytes(1024 + 10))
+        await assert_still_right(rig)
+    assert [message.rsplit(" ", 1)[1] for message in caplog.messages] == ["512", "512", "10"]
+
+
+# Engines by number.
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+async def test_engine_number_chooses_the_engine(dialect: str) -> None:
+    async with usb_device(engines=2) as rig:
+        rig.engines[0].answers[GET_ID], rig.engines[1].answers[GET_ID] = b"zero", b"one"
+        assert await rig.get(dialect, GET_ID, engine=1) == b"one"
+        assert await rig.get(dialect, GET_ID, engine=0) == b"zero"
+        await rig.set(dialect, SET_INPUT, b"data", engine=1, tensor=3)
+        await wait_all_tasks_blocked()
+        assert rig.engines[0].commands == [Recorded(GET_ID, 0)]
+        assert rig.engines[1].commands == [Recorded(GET_ID, 0), Recorded(SET_INPUT, 3, b"data")]
+
+
+ABSENT = [(CLASSIC, 2), (CLASSIC, 255), (DESIGN, 2), (DESIGN, 0x100), (DESIGN, 0xFFFFFFFF)]
+
+
+@pytest.mark.parametrize(("dialect", "engine"), ABSENT)
+@pytest.mark.parametrize("size", [0, 3, 12, 512, 100_000])
+async def test_set_for_an_engine_that_is_not_there_drains_its_data(
+    dialect: str, engine: int, size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with usb_device(engines=2) as rig:
+        status = await rig.set(dialect, SET_INPUT, pattern(size), engine=engine)
+        await wait_all_tasks_blocked()
+        halted = dialect == CLASSIC
+        assert (status, rig.bus.out.halted, rig.bus.into.halted) == (0 if halted else BAD_CMD, halted, halted)
+        for endpoint in (OUT, IN):
+            await rig.host.clear_halt(endpoint)
+        assert [each.commands for each in rig.engines] == [[], []]
+        await assert_still_right(rig)
+    assert caplog.messages == [f"usb: command 0x83 for engine {engine}, there are 2"]
+
+
+@pytest.mark.parametrize(("dialect", "engine"), ABSENT)
+async def test_get_from_an_engine_that_is_not_there(dialect: str, engine: int) -> None:
+    async with usb_device(engines=2) as rig:
+        await rig.host.write(command_packet(dialect, GET_ID, engine))
+        if dialect == DESIGN:
+            assert await rig.host.read(512) == bytes((BAD_CMD, 0, 0, 0))
+            assert not rig.bus.out.halted
+        else:
+            with pytest.raises(TransferFailed, match=r"^the endpoint is halted"):
+                await rig.host.read(512)
+            for endpoint in (OUT, IN):
+                await rig.host.clear_halt(endpoint)
+        assert [each.commands for each in rig.engines] == [[], []]
+        await assert_still_right(rig)

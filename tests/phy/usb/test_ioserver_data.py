@@ -1,0 +1,436 @@
+"""The ioserver data task: every size, several models, failures and recovery, wrong packets, resets."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
+
+from aisrv.attach.inprocess import InProcessHost, TransferFailed
+from aisrv.protocol.usb_descriptors import aisrv_descriptors
+from aisrv.xcore.node import open_node
+from phy.usb.bus import UsbBus
+from phy.usb.ep0 import usb_ep0
+from phy.usb.ioserver_data import UsbIoserver
+from phy.usb.urb import TransferStatus
+from tests.support.scripted_engine import BAD_CMD, Recorded, Rig, ScriptedEngine
+from tests.support.usb_host import In, Out, pattern
+
+INVOKE, READ, WRITE, RESET, EXIT = 1, 2, 3, 7, 8
+GET_LENGTH, GET_OUTPUT, SET_INPUT, START_INFER, RESET_VARIABLES = 0x0A, 0x05, 0x83, 0x84, 0x180
+INFER_ERR = 0x10
+OUT, IN = 0x01, 0x81
+SIZES = (1, 3, 4, 5, 511, 512, 513, 1024, 65535, 65536, 65537, 100_000)
+"""Around packets of 512 bytes and around the bursts of 128 packets in which the task passes data on."""
+
+
+@asynccontextmanager
+async def ioserver_device(models: int = 1) -> AsyncIterator[Rig]:
+    """The ioserver data task on tile 1 and a scripted engine for each model; configured."""
+    async with open_node() as node:
+        bus = UsbBus(aisrv_descriptors())
+        engines = [ScriptedEngine() for _ in range(models)]
+        ends = []
+        for engine in engines:
+            channel = node.channel(node.tiles[1], node.tiles[0])
+            ends.append(channel.a)
+            node.tiles[0].start(engine.run, channel.b)
+        node.tiles[1].start(usb_ep0, bus)
+        node.tiles[1].start(UsbIoserver(bus.out, bus.into, ends, "usb").run, name="usb_data")
+        host = InProcessHost(bus)
+        await host.plug_in()
+        yield Rig(node, bus, host, engines)
+        node.stop()
+
+
+def has_input(rig: Rig, size: int, model: int = 0) -> None:
+    rig.engines[model].answers[GET_LENGTH] = size.to_bytes(4, "little")
+
+
+async def send(rig: Rig, command: int, model: int = 0, tensor: int = 0) -> None:
+    assert await rig.host.write(bytes((command, model, tensor))) == 3
+
+
+async def write_input(rig: Rig, data: bytes, *, model: int = 0, tensor: int = 0) -> None:
+    """As hosts do: the data in one write, and where they fill their last packet an empty one."""
+    await send(rig, WRITE, model, tensor)
+    await rig.host.write(data)
+    if len(data) % 512 == 0:
+        await rig.host.write(b"")
+
+
+async def read_output(rig: Rig, *, model: int = 0, tensor: int = 0) -> bytes:
+    """As hosts do: one packet at a time, up to the first that is not full."""
+    await send(rig, READ, model, tensor)
+    data = part = await rig.host.read(512)
+    while len(part) == 512:
+        part = await rig.host.read(512)
+        data += part
+    return data
+
+
+async def clear_both(rig: Rig) -> None:
+    await rig.host.clear_halt(OUT)
+    await rig.host.clear_halt(IN)
+
+
+async def assert_still_right(rig: Rig) -> None:
+    """The device does all a host wants as if nothing had been."""
+    await wait_all_tasks_blocked()
+    for engine in rig.engines:
+        engine.statuses.clear()
+    has_input(rig, 1025)
+    rig.engine.answers[GET_OUTPUT] = pattern(1024)
+    before = len(rig.engine.commands)
+    await write_input(rig, pattern(1025), tensor=1)
+    await send(rig, INVOKE)
+    await rig.host.write(b"")
+    assert await read_output(rig, tensor=2) == pattern(1024)
+    assert rig.engine.commands[before:] == [
+        Recorded(GET_LENGTH, 1),
+        Recorded(SET_INPUT, 1, pattern(1025)),
+        Recorded(START_INFER, 0, b""),
+        Recorded(GET_OUTPUT, 2),
+    ]
+
+
+# Sizes.
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_input_reaches_the_engine_whole(size: int) -> None:
+    async with ioserver_device() as rig:
+        has_input(rig, size)
+        await write_input(rig, pattern(size), tensor=7)
+        await wait_all_tasks_blocked()
+        assert rig.engine.commands == [Recorded(GET_LENGTH, 7), Recorded(SET_INPUT, 7, pattern(size))]
+
+
+@pytest.mark.parametrize(("size", "padding"), [(1, 3), (3, 1), (5, 3), (511, 1), (1023, 1)])
+async def test_input_may_be_padded_to_whole_words(size: int, padding: int) -> None:
+    async with ioserver_device() as rig:
+        has_input(rig, size)
+        await write_input(rig, pattern(size) + b"\xee" * padding)
+        await assert_still_right(rig)
+        assert rig.engine.commands[1] == Recorded(SET_INPUT, 0, pattern(size))
+
+
+@pytest.mark.parametrize("size", [0, *SIZES])
+async def test_output_reaches_the_host_in_whole_words(size: int) -> None:
+    async with ioserver_device() as rig:
+        rig.engine.answers[GET_OUTPUT] = pattern(size)
+        assert await read_output(rig, tensor=7) == pattern(size) + bytes(-size % 4)
+        assert rig.engine.commands == [Recorded(GET_OUTPUT, 7)]
+
+
+@pytest.mark.parametrize("size", [508, 509, 511, 512])
+async def test_output_that_fills_its_last_packet_ends_with_an_empty_one(size: int) -> None:
+    async with ioserver_device() as rig:
+        rig.engine.answers[GET_OUTPUT] = pattern(size)
+        await send(rig, READ)
+        packets = [await rig.host.read(512)]
+        if len(packets[0]) == 512:
+            packets.append(await rig.host.read(512))
+        assert [len(packet) for packet in packets] == ([508] if size == 508 else [512, 0])
+
+
+async def test_input_may_come_in_many_requests() -> None:
+    async with ioserver_device() as rig:
+        has_input(rig, 5000)
+        await send(rig, WRITE)
+        for start, end in [(0, 512), (512, 2048), (2048, 4608), (4608, 5000)]:
+            await rig.host.write(pattern(5000)[start:end])
+        await assert_still_right(rig)
+        assert rig.engine.commands[1] == Recorded(SET_INPUT, 0, pattern(5000))
+
+
+# Commands.
+
+
+@pytest.mark.parametrize("data", [b"", b"\0", b"\1\0\0", bytes(512)])
+async def test_invoke_takes_one_packet_whatever_it_is(data: bytes) -> None:
+    async with ioserver_device() as rig:
+        await send(rig, INVOKE)
+        await rig.host.write(data)
+        await assert_still_right(rig)
+        assert [each.command for each in rig.engine.commands].count(START_INFER) == 2
+        assert rig.engine.commands[0] == Recorded(START_INFER, 0, b"")
+
+
+async def test_next_command_waits_while_a_model_runs() -> None:
+    async with ioserver_device() as rig:
+        rig.engine.answers[GET_OUTPUT] = b"done"
+        rig.engine.hold()
+        await send(rig, INVOKE)
+        await rig.host.write(b"")
+        command, answer = Out(rig.bus.out, bytes((READ, 0, 0))), In(rig.bus.into, 512)
+        await wait_all_tasks_blocked()
+        assert (command.ended, answer.ended) == ([], [])
+        rig.engine.release()
+        await wait_all_tasks_blocked()
+        assert command.ended == [(TransferStatus.OKAY, 3)]
+        assert answer.ended == [(TransferStatus.OKAY, b"done")]
+
+
+@pytest.mark.parametrize("packets", [[], [b""]])
+async def test_reset_reaches_its_model_with_or_without_an_empty_packet(packets: list[bytes]) -> None:
+    async with ioserver_device(2) as rig:
+        await send(rig, RESET, 1)
+        for packet in packets:
+            await rig.host.write(packet)
+        await assert_still_right(rig)
+        assert rig.engines[1].commands == [Recorded(RESET_VARIABLES, 0, b"")]
+
+
+async def test_exit_resets_every_model_and_the_device_stays() -> None:
+    async with ioserver_device(3) as rig:
+        await send(rig, EXIT)
+        await wait_all_tasks_blocked()
+        assert [engine.commands for engine in rig.engines] == [[Recorded(RESET_VARIABLES, 0, b"")]] * 3
+        await assert_still_right(rig)
+
+
+async def test_models_by_number() -> None:
+    async with ioserver_device(3) as rig:
+        for number in (2, 0, 1):
+            has_input(rig, 4, number)
+            rig.engines[number].answers[GET_OUTPUT] = bytes((number,) * 4)
+            await write_input(rig, bytes((number + 10,) * 4), model=number)
+            assert await read_output(rig, model=number) == bytes((number,) * 4)
+        for number, engine in enumerate(rig.engines):
+            assert engine.commands[1] == Recorded(SET_INPUT, 0, bytes((number + 10,) * 4))
+
+
+@pytest.mark.parametrize("model", [2, 3, 255])
+async def test_model_that_there_is_not_is_model_0(model: int, caplog: pytest.LogCaptureFixture) -> None:
+    async with ioserver_device(2) as rig:
+        rig.engines[0].answers[GET_OUTPUT] = b"zero"
+        assert await read_output(rig, model=model) == b"zero"
+    assert f"usb: there is no model {model}, using model 0" in caplog.text
+
+
+# Failures.
+
+
+async def assert_halted(rig: Rig) -> None:
+    with pytest.raises(TransferFailed) as out:
+        await rig.host.write(b"\1\0\0")
+    with pytest.raises(TransferFailed) as into:
+        await rig.host.read(512)
+    assert (out.value.status, into.value.status) == (TransferStatus.STALL, TransferStatus.STALL)
+
+
+@pytest.mark.parametrize("size", [0, 64, 512, 100_000])
+async def test_write_to_an_input_that_there_is_not_fails_before_its_data(
+    size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ioserver_device() as rig:
+        rig.engine.statuses[GET_LENGTH] = BAD_CMD
+        await send(rig, WRITE, 0, 9)
+        with pytest.raises(TransferFailed) as failure:
+            await rig.host.write(pattern(size))
+        assert (failure.value.status, failure.value.transferred) == (TransferStatus.STALL, 0)
+        assert rig.engine.commands == [Recorded(GET_LENGTH, 9)]
+        await assert_halted(rig)
+        await clear_both(rig)
+        await assert_still_right(rig)
+    assert "TENSOR_RECV_INPUT, model 0, tensor 9: the engine answered" in caplog.text
+
+
+async def test_read_of_an_output_that_there_is_not_fails() -> None:
+    async with ioserver_device() as rig:
+        rig.engine.statuses[GET_OUTPUT] = BAD_CMD
+        await send(rig, READ, 0, 9)
+        with pytest.raises(TransferFailed) as failure:
+            await rig.host.read(512)
+        assert (failure.value.status, failure.value.transferred) == (TransferStatus.STALL, b"")
+        await clear_both(rig)
+        await assert_still_right(rig)
+
+
+async def test_inference_that_fails_halts() -> None:
+    async with ioserver_device() as rig:
+        rig.engine.statuses[START_INFER] = INFER_ERR
+        await send(rig, INVOKE)
+        await rig.host.write(b"")
+        await assert_halted(rig)
+        await clear_both(rig)
+        await assert_still_right(rig)
+
+
+@pytest.mark.parametrize(("size", "sent"), [(64, 63), (64, 3), (513, 512), (1024, 1023), (2, 1)])
+async def test_too_few_data_halt_after_them(size: int, sent: int, caplog: pytest.LogCaptureFixture) -> None:
+    async with ioserver_device() as rig:
+        has_input(rig, size)
+        await write_input(rig, pattern(sent))
+        await assert_halted(rig)
+        assert rig.engine.commands == [Recorded(GET_LENGTH, 0)]
+        await clear_both(rig)
+        await assert_still_right(rig)
+    assert f"the tensor has {size} bytes, the host sent {sent}" in caplog.text
+
+
+async def test_no_data_halt() -> None:
+    async with ioserver_device() as rig:
+        has_input(rig, 64)
+        await send(rig, WRITE)
+        await rig.host.write(b"")
+        await assert_halted(rig)
+        await clear_both(rig)
+        await assert_still_right(rig)
+
+
+@pytest.mark.parametrize(
+    ("size", "sent", "status"),
+    [
+        (64, 65, TransferStatus.OKAY),  # its only packet is taken before anyone can judge it
+        (63, 65, TransferStatus.OKAY),
+        (512, 515, TransferStatus.OKAY),
+        (0, 1, TransferStatus.OKAY),
+        (64, 512, TransferStatus.OKAY),
+        (64, 513, TransferStatus.STALL),
+        (512, 1025, TransferStatus.STALL),
+        (70_000, 1 << 20, TransferStatus.STALL),
+    ],
+)
+async def test_too_many_data_halt_and_nothing_of_them_counts(
+    size: int, sent: int, status: TransferStatus
+) -> None:
+    async with ioserver_device() as rig:
+        has_input(rig, size)
+        await send(rig, WRITE)
+        write = Out(rig.bus.out, pattern(sent))
+        await wait_all_tasks_blocked()
+        assert [ended for ended, _ in write.ended] == [status]
+        await assert_halted(rig)
+        assert rig.engine.commands == [Recorded(GET_LENGTH, 0)]
+        await clear_both(rig)
+        await assert_still_right(rig)
+
+
+@pytest.mark.parametrize("first", [OUT, IN])
+async def test_device_waits_until_both_halts_are_cleared(first: int) -> None:
+    async with ioserver_device() as rig:
+        rig.engine.statuses[GET_OUTPUT] = BAD_CMD
+        await send(rig, READ)
+        await wait_all_tasks_blocked()
+        await rig.host.clear_halt(first)
+        if first == OUT:
+            command = Out(rig.bus.out, bytes((EXIT, 0, 0)))
+            await wait_all_tasks_blocked()
+            assert command.ended == []
+            await rig.host.clear_halt(IN)
+            await wait_all_tasks_blocked()
+            assert command.ended == [(TransferStatus.OKAY, 3)]
+        else:
+            with pytest.raises(TransferFailed):
+                await rig.host.write(bytes((EXIT, 0, 0)))
+            await rig.host.clear_halt(OUT)
+        await assert_still_right(rig)
+
+
+# Wrong packets.
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 12, 511, 512, 1024])
+async def test_packet_that_is_no_command_is_ignored_and_logged(
+    size: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with ioserver_device() as rig:
+        await rig.host.write(bytes(size))
+        await assert_still_right(rig)
+    assert f"has 3 bytes, not {min(size, 512)}" in caplog.text
+
+
+async def test_empty_packet_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    async with ioserver_device() as rig:
+        await rig.host.write(b"")
+        await assert_still_right(rig)
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []
+
+
+@pytest.mark.parametrize("command", [0, 4, 5, 6, 9, 0x10, 0x83, 0x84, 0x86, 255])
+async def test_unknown_command_is_ignored_and_logged(command: int, caplog: pytest.LogCaptureFixture) -> None:
+    async with ioserver_device() as rig:
+        await send(rig, command)
+        await assert_still_right(rig)
+    assert f"unknown ioserver command {command} ignored" in caplog.text
+
+
+# Resets.
+
+
+@pytest.mark.parametrize("sent", [0, 512, 65536, 66048])
+async def test_reset_in_the_middle_of_an_input(sent: int) -> None:
+    async with ioserver_device() as rig:
+        has_input(rig, 100_000)
+        await send(rig, WRITE)
+        if sent:
+            await rig.host.write(pattern(sent))
+        await rig.host.plug_in()
+        assert rig.engine.commands == [Recorded(GET_LENGTH, 0)]
+        await assert_still_right(rig)
+
+
+@pytest.mark.parametrize("taken", [0, 512, 65536, 99_840])
+async def test_reset_in_the_middle_of_an_output(taken: int) -> None:
+    async with ioserver_device() as rig:
+        rig.engine.answers[GET_OUTPUT] = pattern(100_000)
+        await send(rig, READ)
+        if taken:
+            assert await rig.host.read(taken) == pattern(100_000)[:taken]
+        await rig.host.plug_in()
+        await assert_still_right(rig)
+
+
+async def test_reset_between_invoke_and_its_packet() -> None:
+    async with ioserver_device() as rig:
+        await send(rig, INVOKE)
+        await rig.host.plug_in()
+        await assert_still_right(rig)
+        assert len(rig.engine.commands) == 4
+
+
+async def test_reset_while_a_model_runs() -> None:
+    async with ioserver_device() as rig:
+        rig.engine.hold()
+        await send(rig, INVOKE)
+        await rig.host.write(b"")
+        await rig.host.plug_in()
+        rig.engine.release()
+        await wait_all_tasks_blocked()
+        await assert_still_right(rig)
+
+
+async def test_reset_clears_halts() -> None:
+    async with ioserver_device() as rig:
+        rig.engine.statuses[GET_OUTPUT] = BAD_CMD
+        await send(rig, READ)
+        await wait_all_tasks_blocked()
+        await rig.host.plug_in()
+        await assert_still_right(rig)
+
+
+@given(st.lists(st.binary(max_size=600) | st.binary(min_size=3, max_size=3), max_size=12))
+def test_any_packets_leave_a_device_that_a_reset_brings_back(writes: list[bytes]) -> None:
+    async def main() -> None:
+        async with ioserver_device(2) as rig:
+            for engine in rig.engines:
+                engine.answers.update({GET_LENGTH: (700).to_bytes(4, "little"), GET_OUTPUT: pattern(700)})
+                engine.statuses[START_INFER] = INFER_ERR
+            for data in writes:
+                Out(rig.bus.out, data)
+                await wait_all_tasks_blocked()
+            await rig.host.plug_in()
+            await wait_all_tasks_blocked()
+            await assert_still_right(rig)
+
+    logging.getLogger("phy.usb.ioserver_data").setLevel(logging.ERROR)
+    try:
+        trio.run(main)
+    finally:
+        logging.getLogger("phy.usb.ioserver_data").setLevel(logging.NOTSET)

@@ -1,0 +1,144 @@
+"""The map of an engine's memory: its regions, its words, and what is drawn of it."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aisrv.protocol.commands import ProtocolError
+from aisrv.protocol.memory_map import MemoryMap, ModelMemory, Region
+from host_tools.commands.memory_report import bar, memory_data, show_memory
+
+ARENA, EXT = ModelMemory.ARENA, ModelMemory.EXT
+IN_ARENA = MemoryMap(1000, 500, ARENA, 100, head_bytes=200, tail_bytes=50)
+OUTSIDE = MemoryMap(1000, 500, EXT, 100, head_bytes=200, tail_bytes=50)
+EMPTY = MemoryMap(1000, 500)
+
+
+@pytest.mark.parametrize(
+    ("memory_map", "arena", "external"),
+    [
+        (
+            IN_ARENA,
+            {
+                "model": Region(ARENA, 0, 100),
+                "head": Region(ARENA, 100, 200),
+                "free": Region(ARENA, 300, 650),
+                "tail": Region(ARENA, 950, 50),
+            },
+            {"free": Region(EXT, 0, 500)},
+        ),
+        (
+            OUTSIDE,
+            {
+                "head": Region(ARENA, 0, 200),
+                "free": Region(ARENA, 200, 750),
+                "tail": Region(ARENA, 950, 50),
+            },
+            {"model": Region(EXT, 0, 100), "free": Region(EXT, 100, 400)},
+        ),
+    ],
+)
+def test_regions(memory_map: MemoryMap, arena: dict[str, Region], external: dict[str, Region]) -> None:
+    assert memory_map.regions(ARENA) == arena
+    assert memory_map.regions(EXT) == external
+
+
+def test_without_a_model_all_is_free() -> None:
+    assert EMPTY.arena_free == Region(ARENA, 0, 1000)
+    assert EMPTY.external_free == Region(EXT, 0, 500)
+    assert EMPTY.model.size == 0
+
+
+def test_words() -> None:
+    assert bytes(IN_ARENA) == struct.pack("<6I", 1000, 500, 1, 100, 200, 50)
+    assert bytes(OUTSIDE) == struct.pack("<6I", 1000, 500, 2, 100, 200, 50)
+    assert bytes(EMPTY) == struct.pack("<6I", 1000, 500, 0, 0, 0, 0)
+
+
+sizes = st.integers(0, 2**30 - 1)
+
+
+@given(sizes, sizes, sizes, st.sampled_from([ARENA, EXT]), sizes, sizes)
+def test_words_and_back(free: int, head: int, tail: int, memory: ModelMemory, model: int, other: int) -> None:
+    arena = head + free + tail + (model if memory is ARENA else 0)
+    memory_map = MemoryMap(arena, model + other, memory, model, head, tail)
+    assert MemoryMap.from_bytes(bytes(memory_map)) == memory_map
+    for each in ModelMemory:
+        regions = list(memory_map.regions(each).values())
+        ends = [0, *(region.offset + region.size for region in regions)]
+        assert [region.offset for region in regions] == ends[:-1]
+        assert ends[-1] == (arena if each is ARENA else model + other)
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 4, 20, 23, 25, 28, 512])
+def test_other_lengths_are_no_map(length: int) -> None:
+    with pytest.raises(ProtocolError, match=f"a memory map has 24 bytes, not {length}"):
+        MemoryMap.from_bytes(bytes(length))
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((1000, 500, 3, 0, 0, 0), "names memory 3, there are 0 to 2"),
+        ((1000, 500, 0, 1, 0, 0), "without a model has sizes of one"),
+        ((1000, 500, 0, 0, 1, 0), "without a model has sizes of one"),
+        ((1000, 500, 0, 0, 0, 1), "without a model has sizes of one"),
+        ((1000, 500, 1, 751, 200, 50), "the arena holds 1 bytes more than it has"),
+        ((1000, 500, 2, 100, 951, 50), "the arena holds 1 bytes more than it has"),
+        ((1000, 500, 2, 501, 200, 50), "the external memory holds 1 bytes more than it has"),
+    ],
+)
+def test_words_that_contradict_themselves(words: tuple[int, ...], message: str) -> None:
+    with pytest.raises(ProtocolError, match=message):
+        MemoryMap.from_bytes(struct.pack("<6I", *words))
+
+
+def test_sizes_that_no_word_holds() -> None:
+    with pytest.raises(ProtocolError, match="does not fit the words of a memory map"):
+        bytes(MemoryMap(2**32, 0))
+
+
+def test_bar_shares_its_width_by_size() -> None:
+    # Of 20 characters, 100, 200 and 50 of 1000 bytes are 2, 4 and 1.
+    assert bar(IN_ARENA, ARENA, 20) == [("model", 2), ("head", 4), ("free", 13), ("tail", 1)]
+
+
+def test_bar_shows_the_smallest_region() -> None:
+    tiny = MemoryMap(1 << 20, 0, ARENA, 1, head_bytes=1, tail_bytes=1)
+    assert bar(tiny, ARENA, 64) == [("model", 1), ("head", 1), ("free", 61), ("tail", 1)]
+
+
+@pytest.mark.parametrize("free", [0, 1, 500])
+def test_bar_is_as_wide_as_asked(free: int) -> None:
+    full = MemoryMap(350 + free, 0, ARENA, 100, head_bytes=200, tail_bytes=50)
+    assert sum(characters for _, characters in bar(full, ARENA, 64)) == 64
+
+
+def test_memory_of_no_bytes_has_no_bar() -> None:
+    assert bar(MemoryMap(1000, 0), EXT) == [("free", 0)]
+
+
+def test_drawing(capsys: pytest.CaptureFixture[str]) -> None:
+    show_memory(IN_ARENA)
+    assert capsys.readouterr().out.splitlines() == [
+        "arena                  1,000 bytes  " + 6 * "M" + 12 * "H" + 43 * "." + 3 * "T",
+        "  M model                100 bytes   10.0 % from 0x0",
+        "  H head                 200 bytes   20.0 % from 0x64",
+        "  . free                 650 bytes   65.0 % from 0x12c",
+        "  T tail                  50 bytes    5.0 % from 0x3b6, an estimate",
+        "external memory          500 bytes  " + 64 * ".",
+        "  . free                 500 bytes  100.0 % from 0x0",
+    ]
+
+
+def test_data_for_programs() -> None:
+    assert memory_data(OUTSIDE) == {
+        "arena": {
+            "head": {"offset": 0, "bytes": 200},
+            "free": {"offset": 200, "bytes": 750},
+            "tail": {"offset": 950, "bytes": 50},
+        },
+        "ext": {"model": {"offset": 0, "bytes": 100}, "free": {"offset": 100, "bytes": 400}},
+    }

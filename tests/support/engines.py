@@ -1,0 +1,62 @@
+"""The engines that are installed here, and devices that have one of them."""
+
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from aisrv.inference.engine import Runners
+from aisrv.inference.process.inline import InlineInterpreter
+from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, LogSink
+
+
+def _find_xmos_tools() -> None:
+    """Make XMOS's package importable where AISRV_XMOS_PYTHON names a Python that has it.
+
+    Behind all others: nothing else of that environment is to be found before this one's.
+    """
+    python = os.environ.get("AISRV_XMOS_PYTHON")
+    if python and find_spec("xmos_ai_tools") is None:
+        environment = Path(python).parent.parent
+        sys.path += [str(path) for path in environment.glob("lib/python3*/site-packages")]
+
+
+_find_xmos_tools()
+
+PACKAGES: Final = {
+    "tflite": "tflite_runtime" if find_spec("tflite_runtime") else "ai_edge_litert",
+    "litert": "ai_edge_litert",
+    "tflm": "tflite_micro",
+    "xcore": "xmos_ai_tools",
+}
+"""The package that each kind of engine needs."""
+INSTALLED: Final = tuple(kind for kind, package in PACKAGES.items() if find_spec(package) is not None)
+EXACT: Final = tuple(kind for kind, package in PACKAGES.items() if package != "ai_edge_litert")
+"""Kinds that give the same bytes as TensorFlow Lite Micro on int8 models."""
+
+
+def needs(kind: str, *values: object) -> Any:
+    """A parameter set of a kind and further values, skipped where the kind's package is missing."""
+    missing = pytest.mark.skipif(kind not in INSTALLED, reason=f"{PACKAGES[kind]} is not installed")
+    return pytest.param(kind, *values, marks=missing)
+
+
+def isolated_as(kind: str, limits: Limits | None = None) -> Runners:
+    """Runners of one kind, each in a process of its own, whatever kind the board asks for."""
+
+    def run(log: LogSink, **_board: str) -> IsolatedInterpreter:
+        return IsolatedInterpreter(log, kind, limits)
+
+    return run
+
+
+def inline_as(kind: str) -> Runners:
+    """Runners of one kind in this process, whatever kind the board asks for."""
+
+    def run(log: LogSink, **_board: str) -> InlineInterpreter:
+        return InlineInterpreter(kind)
+
+    return run

@@ -1,0 +1,94 @@
+"""Models for the tests of the graph: one operator each, and what TensorFlow Lite Micro makes of them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from tflite import BuiltinOperator, TensorType
+
+from aisrv.model import writer as tflite_writer
+from aisrv.model.writer import Model, Operator, OperatorKind, Quantisation, Tensor
+
+_KINDS: Final[Mapping[int, OperatorKind]] = {
+    BuiltinOperator.CONCATENATION: OperatorKind("ConcatenationOptions", 2),
+    BuiltinOperator.EXPAND_DIMS: OperatorKind("ExpandDimsOptions", 1),
+    BuiltinOperator.HARD_SWISH: OperatorKind("HardSwishOptions", 1),
+    BuiltinOperator.LEAKY_RELU: OperatorKind("LeakyReluOptions", 2),
+    BuiltinOperator.MEAN: OperatorKind("ReducerOptions", 2),
+    BuiltinOperator.MUL: OperatorKind("MulOptions", 2),
+    BuiltinOperator.RESIZE_NEAREST_NEIGHBOR: OperatorKind("ResizeNearestNeighborOptions", 2),
+    BuiltinOperator.SPLIT: OperatorKind("SplitOptions", 2),
+    BuiltinOperator.SPLIT_V: OperatorKind("SplitVOptions", 2),
+    BuiltinOperator.SQUEEZE: OperatorKind("SqueezeOptions", 1),
+    BuiltinOperator.STRIDED_SLICE: OperatorKind("StridedSliceOptions", 2),
+    BuiltinOperator.SUB: OperatorKind("SubOptions", 2),
+    BuiltinOperator.TRANSPOSE: OperatorKind("TransposeOptions", 2),
+}
+"""Operators whose options the product itself has no need to write."""
+
+UNIT: Final = Quantisation.per_tensor(1.0, 0)
+PROBABILITIES: Final = Quantisation.per_tensor(1 / 256, -128)
+
+
+def tensor(
+    name: str, shape: Sequence[int], scale: float = 1.0, zero_point: int = 0, kind: int = TensorType.INT8
+) -> Tensor:
+    """A tensor that is computed or given."""
+    quantised = kind in (TensorType.INT8, TensorType.UINT8)
+    return Tensor(name, tuple(shape), kind, Quantisation.per_tensor(scale, zero_point) if quantised else None)
+
+
+def constant(
+    name: str, values: Any, dtype: Any = np.int32, quantisation: Quantisation | None = None
+) -> Tensor:
+    """A constant of the values."""
+    return Tensor.constant(name, np.array(values, dtype), quantisation)
+
+
+def single(
+    code: int,
+    inputs: Sequence[Tensor],
+    outputs: Sequence[Tensor],
+    options: Mapping[str, int | float | Sequence[int]] | None = None,
+) -> bytes:
+    """A model of one operator; its inputs are those without data."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tflite_writer, "OPERATORS", {**tflite_writer.OPERATORS, **_KINDS})
+        operator = Operator(
+            code, tuple(each.name for each in inputs), tuple(each.name for each in outputs), options or {}
+        )
+        given = tuple(each.name for each in inputs if each.data is None)
+        tensors = {each.name: each for each in (*inputs, *outputs)}
+        names = tuple(each.name for each in outputs)
+        return bytes(Model(tuple(tensors.values()), (operator,), given, names))
+
+
+def tflm(model: bytes, *inputs: npt.NDArray[Any], outputs: int = 1) -> list[bytes]:
+    """Run a model once in TensorFlow Lite Micro: the bytes of its outputs."""
+    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
+    interpreter = runtime.Interpreter.from_bytes(model, arena_size=1 << 22)
+    for number, data in enumerate(inputs):
+        interpreter.set_input(data, number)
+    interpreter.invoke()
+    return [interpreter.get_output(number).tobytes() for number in range(outputs)]
+
+
+def tflm_tensors(model: bytes, inputs: Sequence[npt.NDArray[Any]], wanted: Sequence[int]) -> dict[int, bytes]:
+    """Run a model once in TensorFlow Lite Micro with all tensors preserved: the bytes of those wanted."""
+    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
+    interpreter = runtime.Interpreter.from_bytes(
+        model,
+        arena_size=1 << 24,
+        intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors,
+    )
+    for number, data in enumerate(inputs):
+        interpreter.set_input(data, number)
+    interpreter.invoke()
+    return {index: interpreter.GetTensor(index, 0)["tensor_data"].tobytes() for index in wanted}
+
+
+def random_int8(shape: Sequence[int], seed: int = 0) -> npt.NDArray[np.int8]:
+    """Random values, the same at every call."""
+    return np.random.default_rng(seed).integers(-128, 128, tuple(shape), dtype=np.int8)

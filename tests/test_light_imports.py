@@ -1,0 +1,16 @@
+"""Commands and the pytest plugin load at once: heavy libraries wait until they are used."""
+
+import subprocess
+import sys
+
+import pytest
+
+LIGHT = ("aisrv", "aisrv.cli.main", "aisrv.pytest_plugin", "host_tools.cli", "flash_server.cli")
+HEAVY = ("numpy", "tflite_runtime", "ai_edge_litert", "PIL", "rich", "sklearn", "usb", "trio")
+
+
+@pytest.mark.parametrize("module", LIGHT)
+def test_module_loads_without_heavy_libraries(module: str) -> None:
+    script = f"import sys, {module}; print(sorted(set({HEAVY}) & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,193 @@
+"""Arrays over a channel: exact tokens, limits, pieces, arrays given up and arrays that are none."""
+
+import pytest
+import trio
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aisrv.xcore.array import (
+    Array,
+    ArrayAbandoned,
+    abandon_array_steps,
+    end_array_steps,
+    receive_array,
+    send_array,
+)
+from aisrv.xcore.traps import Trap, TrapKind
+from tests.support.wires import END, NACK, Wire, send_tokens, wire
+
+SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 511, 512, 513, 1024, 1025)
+
+
+def numbered(size: int) -> bytes:
+    return bytes((i + 1) & 0xFF for i in range(size))
+
+
+def on_the_wire(data: bytes) -> list[bytes | int]:
+    """An array in tokens: each whole word most significant byte first, END, the rest, END."""
+    whole = len(data) // 4 * 4
+    words = b"".join(data[i : i + 4][::-1] for i in range(0, whole, 4))
+    return [words, END, data[whole:], END]
+
+
+async def exchange(w: Wire, limit: int, *runs: bytes | int) -> Array:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send_tokens, w.a, *runs)
+        array = await receive_array(w.b, limit)
+    return array  # noqa: RET504 - mypy takes any nursery for one that swallows exceptions
+
+
+@pytest.mark.parametrize(
+    ("data", "tokens"),
+    [
+        (b"", "END END"),
+        (b"\x01", "END 01 END"),
+        (b"\x01\x02\x03", "END 010203 END"),
+        (b"\x01\x02\x03\x04", "04030201 END END"),
+        (b"\x01\x02\x03\x04\x05", "04030201 END 05 END"),
+        (b"\x01\x02\x03\x04\x05\x06\x07", "04030201 END 050607 END"),
+        (b"\x01\x02\x03\x04\x05\x06\x07\x08", "0403020108070605 END END"),
+    ],
+)
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
+async def test_tokens_of_an_array(data: bytes, tokens: str, kind: type) -> None:
+    async with wire() as w:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send_array, w.a, kind(data))
+            array = await receive_array(w.b, 1024)
+        assert w.tap.sent(w.a) == tokens
+        assert w.tap.sent(w.b) == ""
+        assert (array.data, array.length) == (data, len(data))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_array_sent_is_the_array_received(size: int) -> None:
+    async with wire() as w, trio.open_nursery() as nursery:
+        nursery.start_soon(send_array, w.a, numbered(size))
+        array = await receive_array(w.b, size)
+        assert (array.data, array.length, array.overflowed) == (numbered(size), size, False)
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_array_is_read_from_plain_tokens(size: int) -> None:
+    async with wire() as w:
+        array = await exchange(w, 4096, *on_the_wire(numbered(size)))
+        assert (array.data, array.length) == (numbered(size), size)
+
+
+async def test_words_sent_in_pieces_make_one_array() -> None:
+    async with wire() as w:
+
+        async def send() -> None:
+            await w.a.outwords(numbered(8))
+            await w.a.outwords(numbered(4))
+            await w.a.perform("end", end_array_steps(w.a, b"xyz"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            array = await receive_array(w.b, 1024)
+        assert array.data == numbered(8) + numbered(4) + b"xyz"
+        assert w.tap.sent(w.a) == "040302010807060504030201 END 78797a END"
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 4, 5, 8, 9, 513])
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 512, 513])
+async def test_limit_keeps_the_first_bytes_and_counts_all(size: int, limit: int) -> None:
+    async with wire() as w:
+        array = await exchange(w, limit, *on_the_wire(numbered(size)))
+        assert (array.data, array.length) == (numbered(size)[:limit], size)
+        assert array.overflowed is (size > limit)
+
+
+async def test_array_past_the_limit_leaves_the_channel_in_step() -> None:
+    async with wire() as w:
+        assert (await exchange(w, 4, *on_the_wire(numbered(1025)))).overflowed
+        assert (await exchange(w, 4, *on_the_wire(b"next"))).data == b"next"
+
+
+@given(
+    data=st.binary(max_size=40),
+    cuts=st.lists(st.integers(1, 9), min_size=1, max_size=8),
+    limit=st.integers(0, 44),
+)
+def test_pieces_on_the_wire_do_not_matter(data: bytes, cuts: list[int], limit: int) -> None:
+    words, _, tail, _ = on_the_wire(data)
+    assert isinstance(words, bytes)
+    assert isinstance(tail, bytes)
+    pieces: list[bytes | int] = []
+    while words:
+        cut = cuts[len(pieces) % len(cuts)]
+        pieces.append(words[:cut])
+        words = words[cut:]
+
+    async def main() -> None:
+        async with wire() as w:
+            array = await exchange(w, limit, *pieces, END, *(bytes((byte,)) for byte in tail), END)
+            assert (array.data, array.length) == (data[:limit], len(data))
+
+    trio.run(main)
+
+
+# Arrays given up.
+
+
+@pytest.mark.parametrize("words", [0, 4, 512])
+async def test_array_given_up(words: int) -> None:
+    async with wire() as w:
+
+        async def send() -> None:
+            await w.a.outwords(numbered(words))
+            await w.a.perform("abandon", abandon_array_steps(w.a))
+            await send_array(w.a, b"after")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            with pytest.raises(ArrayAbandoned):
+                await receive_array(w.b, 1024)
+            assert (await receive_array(w.b, 1024)).data == b"after"
+
+
+async def test_tokens_of_an_array_given_up() -> None:
+    async with wire() as w:
+        await w.a.outwords(numbered(4))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(w.a.perform, "abandon", abandon_array_steps(w.a))
+            with pytest.raises(ArrayAbandoned):
+                await receive_array(w.b, 1024)
+        assert w.tap.sent(w.a) == "04030201 NACK END"
+
+
+# Arrays that are none.
+
+
+@pytest.mark.parametrize(
+    ("runs", "reason"),
+    [
+        ([b"\1", END], "control token 1 after 1 bytes"),
+        ([b"\1\2\3", END], "control token 1 after 3 bytes"),
+        ([b"\1\2\3\4\5", END], "control token 1 after 5 bytes"),
+        ([3], "control token 3 after 0 bytes"),
+        ([b"\1\2\3\4", 7], "control token 7 after 4 bytes"),
+        ([END, b"\1\2\3\4"], "more than 3 bytes after its words"),
+        ([b"\1\2\3\4", END, b"\1\2", b"\3\4"], "more than 3 bytes after its words"),
+        ([END, NACK], "control token 4 in its tail"),
+        ([END, b"\1", 9], "control token 9 in its tail"),
+    ],
+)
+async def test_malformed_array_traps(runs: list[bytes | int], reason: str) -> None:
+    async with wire() as w, trio.open_nursery() as nursery:
+        nursery.start_soon(send_tokens, w.a, *runs)
+        with pytest.raises(Trap) as trap:
+            await receive_array(w.b, 1024)
+        assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
+        assert trap.value.reason == f"array on {w.b.name}: {reason}"
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("after", [b"\1", 4])
+async def test_only_end_follows_the_nack_of_an_array_given_up(after: bytes | int) -> None:
+    async with wire() as w, trio.open_nursery() as nursery:
+        nursery.start_soon(send_tokens, w.a, NACK, after)
+        with pytest.raises(Trap, match="expected control token 1"):
+            await receive_array(w.b, 1024)
+        nursery.cancel_scope.cancel()

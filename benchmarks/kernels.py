@@ -28,7 +28,7 @@ from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.graph import Graph
 from aisrv.kernels.graph.load import load_graph
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from benchmarks.rows import Row
 from tests.support import mlperf_tiny, networks
 
@@ -36,7 +36,7 @@ ROUNDS: Final = 15
 ROUND_SECONDS: Final = 0.03
 """How long an engine runs in a round, at least once."""
 BACKENDS: Final = ("numpy", "numba") if find_spec("numba") else ("numpy",)
-INTERPRETERS: Final = ("tflite-micro", "tflite-runtime reference", "tflite-runtime optimised")
+INTERPRETERS: Final = ("tflite-micro", "tflite-runtime reference", "tflite-runtime optimized")
 TINY_OPERATORS: Final = 50
 
 Run = Callable[[], object]
@@ -129,8 +129,8 @@ def _means(medians: list[dict[str, float]]) -> Iterator[Row]:
 
 def _tiny(code: int) -> bytes:
     """A chain of operators over four values."""
-    scale = Quantisation.per_tensor(1.0 if code == BuiltinOperator.ADD else 1 / 256, -128)
-    weights = Tensor.constant("weights", np.eye(4, dtype=np.int8), Quantisation.per_tensor(1.0, 0))
+    scale = Quantization.per_tensor(1.0 if code == BuiltinOperator.ADD else 1 / 256, -128)
+    weights = Tensor.constant("weights", np.eye(4, dtype=np.int8), Quantization.per_tensor(1.0, 0))
     values = [Tensor(f"v{i}", (1, 4), TensorType.INT8, scale) for i in range(TINY_OPERATORS + 1)]
     operators = []
     for first, second in pairwise(values):

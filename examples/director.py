@@ -18,7 +18,7 @@ from aisrv.board import KIB, Board, EngineSpec
 from aisrv.device.device import open_device
 from aisrv.inference.engine import Runners
 from aisrv.inference.process.isolation import isolated
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from aisrv.xcore.chanend import ChanEnd
 from phy.local import (
     aisrv_local_get_output_tensor,
@@ -53,8 +53,8 @@ class Sight:
 
 
 def detector_network() -> bytes:
-    """Mean of each place: int8 [1, 8, 32, 1] to int8 [1, 1, 4, 1], quantised as the digits' images are."""
-    pixels = Quantisation.per_tensor(1 / 240, -128)
+    """Mean of each place: int8 [1, 8, 32, 1] to int8 [1, 1, 4, 1], quantized as the digits' images are."""
+    pixels = Quantization.per_tensor(1 / 240, -128)
     pool = Operator(
         BuiltinOperator.AVERAGE_POOL_2D,
         ("frame",),
@@ -111,8 +111,8 @@ async def read(reader: ChanEnd, image: bytes) -> int:
 
 # The frames, and how they are shown.
 
-PAPER: Final = digits.quantise_pixels(bytes(SIDE * SIDE))
-SMUDGE: Final = digits.quantise_pixels(bytes(27) + bytes((3, 5)) + bytes(6) + bytes((4, 7)) + bytes(27))
+PAPER: Final = digits.quantize_pixels(bytes(SIDE * SIDE))
+SMUDGE: Final = digits.quantize_pixels(bytes(27) + bytes((3, 5)) + bytes(6) + bytes((4, 7)) + bytes(27))
 
 
 def strip(*places: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """What the host library raises: one family, `HostError`, for the way to the device and for its answers.
 
-The status bits of a failed command follow "XCORE AI server: numbers and wire behaviour", section Commands.
+The status bits of a failed command follow "XCORE AI server: numbers and wire behavior", section Commands.
 """
 
 from typing import Final

@@ -6,7 +6,7 @@ One task at a time may use an end. Any status but OKAY raises `LocalError`.
 
 Sources: the design document, section Local channel ends (`aisrv_local_get_output_tensor`,
 `aisrv_local_acquire_single`, `aisrv_local_start_inference`; the other functions complete them in the same
-style); "XCORE AI server: numbers and wire behaviour", section Commands.
+style); "XCORE AI server: numbers and wire behavior", section Commands.
 """
 
 import struct

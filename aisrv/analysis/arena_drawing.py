@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.plan import summarise
+from aisrv.kernels.graph.plan import summarize
 from aisrv.model import Model
 from aisrv.model.arena_plan import Allocation, ArenaPlan
 
@@ -21,15 +21,15 @@ _TOP: Final = 40
 _NAMES: Final = 130
 _STEP: Final = 36
 _FONT: Final = 11
-_COLOURS: Final = ("#8fb8de", "#f4b393", "#b5d99c", "#d9b8e0", "#f2d98d", "#9fd8cb", "#e3a5b0", "#c3c7cf")
+_COLORS: Final = ("#8fb8de", "#f4b393", "#b5d99c", "#d9b8e0", "#f2d98d", "#9fd8cb", "#e3a5b0", "#c3c7cf")
 _LONGEST_NAME: Final = 60
 """Characters: converters join the names of all layers that they fuse."""
 _WIDEST_IMAGE: Final = 1 << 16
 """Pixels: beyond that the image alone would take gigabytes."""
-_SCRATCH_COLOUR: Final = "#dddddd"
-_LINE_COLOUR: Final = "#444444"
-_HEAD_COLOUR: Final = "#b00020"
-_BOUND_COLOUR: Final = "#2255aa"
+_SCRATCH_COLOR: Final = "#dddddd"
+_LINE_COLOR: Final = "#444444"
+_HEAD_COLOR: Final = "#b00020"
+_BOUND_COLOR: Final = "#2255aa"
 
 
 def describe_buffer(model: Model, allocation: Allocation) -> str:
@@ -50,7 +50,7 @@ class Box:
     top: float
     right: float
     bottom: float
-    colour: str
+    color: str
     label: str
     title: str
 
@@ -75,7 +75,7 @@ def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
     """Lay out a plan."""
     scale = height / max(plan.head, 1)
     bottom = _TOP + height
-    summary = summarise(plan)
+    summary = summarize(plan)
     names = ("input", *(f"{operator.index} {operator.name}" for operator in model.operators))
     boxes = tuple(
         Box(
@@ -83,7 +83,7 @@ def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
             bottom - scale * (each.offset + each.size),
             _MARGIN + _STEP * (each.last + 1),
             bottom - scale * each.offset,
-            _SCRATCH_COLOUR if each.tensor >= len(model.tensors) else _COLOURS[each.tensor % len(_COLOURS)],
+            _SCRATCH_COLOR if each.tensor >= len(model.tensors) else _COLORS[each.tensor % len(_COLORS)],
             "scratch" if each.tensor >= len(model.tensors) else str(each.tensor),
             describe_buffer(model, each),
         )
@@ -118,13 +118,13 @@ def _svg_lines(drawing: Picture) -> Iterator[str]:
     for box in drawing.boxes:
         yield (
             f'<g><rect x="{box.left:g}" y="{box.top:.2f}" width="{box.right - box.left:g}" '
-            f'height="{box.bottom - box.top:.2f}" fill="{box.colour}" stroke="{_LINE_COLOUR}"/>'
+            f'height="{box.bottom - box.top:.2f}" fill="{box.color}" stroke="{_LINE_COLOR}"/>'
             f"<title>{escape(box.title)}</title>"
             f'<text x="{box.left + 3:g}" y="{box.bottom - 3:.2f}">{escape(box.label)}</text></g>'
         )
-    for height, colour in ((drawing.head, _HEAD_COLOUR), (drawing.bound, _BOUND_COLOUR)):
+    for height, color in ((drawing.head, _HEAD_COLOR), (drawing.bound, _BOUND_COLOR)):
         yield (
-            f'<line x1="{_MARGIN}" x2="{right}" y1="{height:.2f}" y2="{height:.2f}" stroke="{colour}" '
+            f'<line x1="{_MARGIN}" x2="{right}" y1="{height:.2f}" y2="{height:.2f}" stroke="{color}" '
             'stroke-dasharray="4 3"/>'
         )
     for middle, name in drawing.steps:
@@ -149,11 +149,11 @@ def write_png(drawing: Picture, path: Path) -> None:
     draw.text((_MARGIN, 8), drawing.title, fill="#000000")
     for box in drawing.boxes:
         top = min(box.top, box.bottom - 1)
-        draw.rectangle((box.left, top, box.right, box.bottom), fill=box.colour, outline=_LINE_COLOUR)
+        draw.rectangle((box.left, top, box.right, box.bottom), fill=box.color, outline=_LINE_COLOR)
         draw.text((box.left + 3, box.bottom - _FONT - 3), box.label, fill="#000000")
     right = drawing.width - _MARGIN
-    for height, colour in ((drawing.head, _HEAD_COLOUR), (drawing.bound, _BOUND_COLOUR)):
-        draw.line((_MARGIN, height, right, height), fill=colour)
+    for height, color in ((drawing.head, _HEAD_COLOR), (drawing.bound, _BOUND_COLOR)):
+        draw.line((_MARGIN, height, right, height), fill=color)
     bottom = drawing.height - _NAMES
     for middle, name in drawing.steps:
         label = Image.new("RGB", (_NAMES, _FONT + 3), "#ffffff")

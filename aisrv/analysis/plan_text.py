@@ -3,7 +3,7 @@
 from typing import Final
 
 from aisrv.analysis.arena_drawing import describe_buffer
-from aisrv.kernels.graph.plan import summarise
+from aisrv.kernels.graph.plan import summarize
 from aisrv.model import Model
 from aisrv.model.arena_plan import Allocation, ArenaPlan
 
@@ -13,7 +13,7 @@ ROWS: Final = 24
 
 def to_text(model: Model, plan: ArenaPlan, rows: int = ROWS) -> str:
     """Draw a plan: operators from left to right, offsets upwards, in each field a tensor."""
-    summary = summarise(plan)
+    summary = summarize(plan)
     lines = [*_grid(model, plan, rows), ""]
     lines.append(f"peak         {summary.head:,} bytes")
     lines.append(f"lower bound  {summary.lower_bound:,} bytes, at {step_name(model, summary.fullest_step)}")

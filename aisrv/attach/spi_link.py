@@ -36,7 +36,7 @@ RELEASE_SECONDS: Final = 1.0
 """Time for chip select to go high after a peer left it low, while the server itself is being cancelled."""
 
 FASTEST_CLOCK_HZ: Final = 50_000_000
-"""A clock period of 20 ns: "XCORE AI server: numbers and wire behaviour", section SPI."""
+"""A clock period of 20 ns: "XCORE AI server: numbers and wire behavior", section SPI."""
 
 _PIECE: Final = 64 * 1024
 

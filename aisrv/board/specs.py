@@ -70,7 +70,7 @@ class EngineSpec:
     external_bytes: int = DEFAULT_EXTERNAL
     """External memory for models set in EXT memory."""
     threads: int = 1
-    """Logical cores that the interpreter of the modelled device uses, 1 to 5."""
+    """Logical cores that the interpreter of the modeled device uses, 1 to 5."""
     chain_to: int | None = None
     """Number of the engine that gets each output as its input."""
     flash: int = 0

@@ -17,7 +17,7 @@ from aisrv.board import (
     Demand,
     demand_of,
 )
-from aisrv.board.catalogue import BOARDS, find_board
+from aisrv.board.catalog import BOARDS, find_board
 
 _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items()}
 

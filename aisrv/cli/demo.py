@@ -47,7 +47,7 @@ class Result:
 
     @property
     def right(self) -> int:
-        """Images classified as labelled."""
+        """Images classified as labeled."""
         return sum(verdict.digit == verdict.label for verdict in self.verdicts)
 
 
@@ -111,7 +111,7 @@ def _show_summary(result: Result) -> None:
     device = sum(result.ticks) / TICKS_PER_SECOND * 1e6
     click.echo(f"{result.right} of {len(result.verdicts)} right.")
     click.echo(
-        f"On the device one inference takes about {device:.0f} µs, an estimate of the modelled hardware. "
+        f"On the device one inference takes about {device:.0f} µs, an estimate of the modeled hardware. "
         f"Here a write,\nan inference and a read took {result.host_seconds * 1e6:.0f} µs over USB/IP."
     )
 

@@ -24,9 +24,9 @@ def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
 
 def plan_json(model: "Model", plan: "ArenaPlan") -> str:
     """A plan as JSON: sizes and offsets in bytes, steps as in Allocation."""
-    from aisrv.kernels.graph.plan import summarise
+    from aisrv.kernels.graph.plan import summarize
 
-    summary = summarise(plan)
+    summary = summarize(plan)
     buffers = [
         {
             **asdict(each),

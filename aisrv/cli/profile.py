@@ -86,8 +86,8 @@ def _read(path: Path) -> bytes:
 )
 @click.option(
     "--kernels",
-    type=click.Choice(["optimised", "reference"]),
-    help="Who computes operators that XMOS's converter did not replace. [default: optimised]",
+    type=click.Choice(["optimized", "reference"]),
+    help="Who computes operators that XMOS's converter did not replace. [default: optimized]",
 )
 @click.option(
     "--flash-rate",

@@ -1,6 +1,6 @@
 """The way of a server image from the SPI port into the boot partition: SET_SERVER.
 
-Source: "XCORE AI server: numbers and wire behaviour", sections SPI and Flash.
+Source: "XCORE AI server: numbers and wire behavior", sections SPI and Flash.
 """
 
 from collections.abc import Callable

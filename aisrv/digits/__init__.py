@@ -4,7 +4,7 @@ The network takes one 8x8 image as 64 int8 values in row-major order and gives 1
 digit. An image's pixels are 0 (paper) to 16 (ink); the network's input has scale 1/240 and zero point -128,
 so that a pixel p is the real value p/16 and the int8 value 15p - 128, without rounding. The shipped files are
 made by `python -m aisrv.digits.train`; docs/digits.md says how. The images are from the UCI repository
-(LICENCE-DATA.md).
+(LICENSE-DATA.md).
 """
 
 import functools
@@ -65,7 +65,7 @@ def test_images() -> tuple[Digit, ...]:
     size = height * width
     pixels = struct.iter_unpack(f"{size}s", images[16:])
     return tuple(
-        Digit(quantise_pixels(image), label) for (image,), label in zip(pixels, labels[8:], strict=True)
+        Digit(quantize_pixels(image), label) for (image,), label in zip(pixels, labels[8:], strict=True)
     )
 
 
@@ -73,7 +73,7 @@ def test_images() -> tuple[Digit, ...]:
 test_images.__test__ = False  # type: ignore[attr-defined]
 
 
-def quantise_pixels(pixels: bytes) -> bytes:
+def quantize_pixels(pixels: bytes) -> bytes:
     """Turn pixels of 0 to 16 into the int8 input, 15p - 128; raise ValueError for a larger pixel."""
     if pixels and max(pixels) > INK:
         raise ValueError(f"pixel {max(pixels)} is out of range: the digits' pixels are 0 to {INK}")
@@ -87,7 +87,7 @@ def pixels_of(image: bytes) -> bytes:
     except KeyError as unknown:
         wrong = unknown.args[0]
         raise ValueError(
-            f"byte {wrong:#04x} is no quantised pixel: those are 15p - 128, p of 0 to {INK}"
+            f"byte {wrong:#04x} is no quantized pixel: those are 15p - 128, p of 0 to {INK}"
         ) from None
 
 

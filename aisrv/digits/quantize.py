@@ -13,7 +13,7 @@ from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
 from aisrv.digits import INK, INT8_PAPER, INT8_STEP
 from aisrv.digits.training import CHANNELS, KERNEL, Array, Parameters, forward
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 
 RANGE_GRID: Final = 2.0**8
 """Ranges of activations end at multiples of 1/RANGE_GRID, so that rounding errors do not reach the scales."""
@@ -37,11 +37,11 @@ _POOL_2X2: Final = {
 }
 
 
-def quantise(parameters: Parameters, examples: Array) -> Model:
+def quantize(parameters: Parameters, examples: Array) -> Model:
     """Build the int8 network; `examples`, images [n, 8, 8, 1] of 0 to 1, set its activations' ranges."""
     seen = forward(parameters, examples)
     first, second, third = CHANNELS
-    image = Quantisation.per_tensor(1 / (INK * INT8_STEP), INT8_PAPER)
+    image = Quantization.per_tensor(1 / (INK * INT8_STEP), INT8_PAPER)
     conv1, conv2, logits = (_activations(values) for values in (seen.conv1, seen.conv2, seen.logits))
     tensors = (
         Tensor(IMAGE, (1, 8, 8, first), TensorType.INT8, image),
@@ -53,8 +53,8 @@ def quantise(parameters: Parameters, examples: Array) -> Model:
         Tensor(FEATURES, (1, 2, 2, third), TensorType.INT8, conv2),
         *_fully_connected("dense", parameters.dense, parameters.dense_bias, conv2),
         Tensor("logits", (1, 10), TensorType.INT8, logits),
-        # TensorFlow Lite fixes the quantisation of a softmax's int8 output.
-        Tensor(CLASSES, (1, 10), TensorType.INT8, Quantisation.per_tensor(1 / 256, -128)),
+        # TensorFlow Lite fixes the quantization of a softmax's int8 output.
+        Tensor(CLASSES, (1, 10), TensorType.INT8, Quantization.per_tensor(1 / 256, -128)),
     )
     operators = (
         Operator(BuiltinOperator.CONV_2D, (IMAGE, "conv1_weights", "conv1_bias"), ("conv1",), _CONVOLUTION),
@@ -72,20 +72,20 @@ def with_features(model: Model) -> Model:
     return replace(model, outputs=(CLASSES, FEATURES))
 
 
-def _activations(values: Array) -> Quantisation:
+def _activations(values: Array) -> Quantization:
     """Spread int8's 256 values over the range of the values, which always includes 0."""
     low = min(0.0, np.floor(values.min() * RANGE_GRID) / RANGE_GRID)
     high = max(0.0, np.ceil(values.max() * RANGE_GRID) / RANGE_GRID)
     scale = float(np.float32((high - low) / 255))
-    return Quantisation.per_tensor(scale, round(-128 - low / scale))
+    return Quantization.per_tensor(scale, round(-128 - low / scale))
 
 
-def _convolution(name: str, weights: Array, bias: Array, of_input: Quantisation) -> tuple[Tensor, Tensor]:
+def _convolution(name: str, weights: Array, bias: Array, of_input: Quantization) -> tuple[Tensor, Tensor]:
     kernels = weights.T.reshape(len(bias), KERNEL, KERNEL, -1)
     return _constants(name, kernels, _scales(weights), bias, of_input)
 
 
-def _fully_connected(name: str, weights: Array, bias: Array, of_input: Quantisation) -> tuple[Tensor, Tensor]:
+def _fully_connected(name: str, weights: Array, bias: Array, of_input: Quantization) -> tuple[Tensor, Tensor]:
     return _constants(name, weights.T, _scales(weights).max(keepdims=True), bias, of_input)
 
 
@@ -96,7 +96,7 @@ def _scales(weights: Array) -> Array:
 
 
 def _constants(
-    name: str, weights: Array, scales: Array, bias: Array, of_input: Quantisation
+    name: str, weights: Array, scales: Array, bias: Array, of_input: Quantization
 ) -> tuple[Tensor, Tensor]:
     """Make a layer's weights, output channels first, and biases; scales: one, or one for each channel."""
     columns = scales.reshape(-1, *(1,) * (weights.ndim - 1))
@@ -104,6 +104,6 @@ def _constants(
     bias_scales = scales * np.float64(np.float32(of_input.scales[0]))
     bias_integers = np.round(bias / bias_scales).astype(np.int32)
     return (
-        Tensor.constant(f"{name}_weights", integers, Quantisation.per_channel(scales, axis=0)),
-        Tensor.constant(f"{name}_bias", bias_integers, Quantisation.per_channel(bias_scales, axis=0)),
+        Tensor.constant(f"{name}_weights", integers, Quantization.per_channel(scales, axis=0)),
+        Tensor.constant(f"{name}_bias", bias_integers, Quantization.per_channel(bias_scales, axis=0)),
     )

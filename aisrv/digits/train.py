@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv import digits
-from aisrv.digits.quantize import quantise, with_features
+from aisrv.digits.quantize import quantize, with_features
 from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
 
 TRAINING_IMAGES: Final = 1400
@@ -59,7 +59,7 @@ def load_data() -> tuple[Data, Data]:
 
 def make_files(parameters: Parameters, training: Data, test: Data) -> dict[str, bytes]:
     """The content of each shipped file by its name."""
-    model = quantise(parameters, training.images)
+    model = quantize(parameters, training.images)
     return {
         digits.MODEL_FILE: bytes(model),
         digits.TWO_OUTPUT_MODEL_FILE: bytes(with_features(model)),
@@ -82,7 +82,7 @@ def int8_accuracy(model: bytes, data: Data) -> float:
     (source,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
     right = 0
     for pixels, label in zip(data.pixels, data.labels, strict=True):
-        image = np.frombuffer(digits.quantise_pixels(pixels.tobytes()), np.int8)
+        image = np.frombuffer(digits.quantize_pixels(pixels.tobytes()), np.int8)
         interpreter.set_tensor(source["index"], image.reshape(source["shape"]))
         interpreter.invoke()
         right += int(interpreter.get_tensor(result["index"]).argmax() == label)

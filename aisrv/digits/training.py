@@ -141,7 +141,7 @@ def accuracy(parameters: Parameters, images: Array, labels: Indices) -> float:
 
 
 def _patches(maps: Array) -> Array:
-    """The 3x3 neighbourhood of each pixel, zeros outside: [n, h, w, 9 * channels]."""
+    """The 3x3 neighborhood of each pixel, zeros outside: [n, h, w, 9 * channels]."""
     count, height, width, channels = maps.shape
     padded = np.zeros((count, height + 2, width + 2, channels))
     padded[:, 1:-1, 1:-1] = maps

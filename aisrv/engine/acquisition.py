@@ -1,6 +1,6 @@
 """How an engine acquires: frames of a sensor into its input tensor 0, one by one or in a stream.
 
-Source: "XCORE AI server: numbers and wire behaviour", section Commands. All that can be refused is checked
+Source: "XCORE AI server: numbers and wire behavior", section Commands. All that can be refused is checked
 before the sensor is asked, so that a command that is refused overwrites nothing and changes no mode.
 """
 
@@ -167,7 +167,7 @@ def _input(engine: AIEngine) -> Tensor | None:
 
 
 def _is_picture(tensor: Tensor) -> bool:
-    """Whether a tensor is one picture, in colour or grey, as the image path makes them."""
+    """Whether a tensor is one picture, in color or gray, as the image path makes them."""
     match tensor.shape:
         case (1, height, width, 1 | 3):
             return tensor.type is TensorType.INT8 and max(height, width) <= LARGEST_SIDE

@@ -4,7 +4,7 @@ A client's command is answered whole before another client's is taken. Whatever 
 answered: failures with a status word and a line in the debug log. While it streams, the engine waits for the
 next frame as it waits for clients, so that their commands are answered between frames.
 
-Sources: the design document, section AI Engine; "XCORE AI server: numbers and wire behaviour", sections
+Sources: the design document, section AI Engine; "XCORE AI server: numbers and wire behavior", sections
 Commands and Channel to an AI engine.
 """
 

@@ -1,6 +1,6 @@
 """The commands of the AI engine: a handler for each, in two tables.
 
-Source: "XCORE AI server: numbers and wire behaviour", section Commands.
+Source: "XCORE AI server: numbers and wire behavior", section Commands.
 """
 
 import struct

@@ -1,6 +1,6 @@
 """GPIO outputs of an engine: four LEDs driven from its first output tensor.
 
-Source: "XCORE AI server: numbers and wire behaviour", section Commands, GPIO.
+Source: "XCORE AI server: numbers and wire behavior", section Commands, GPIO.
 """
 
 from collections.abc import Callable

@@ -1,6 +1,6 @@
 """The inference engine: the calls of the firmware's API on one model at a time.
 
-    initialise              InferenceEngine(...)
+    initialize              InferenceEngine(...)
     load_model              InferenceEngine.load_model
     unload_model            InferenceEngine.unload_model
     interp_invoke           InferenceEngine.invoke
@@ -85,7 +85,7 @@ class _Loaded:
 
 
 class InferenceEngine:
-    """Loads and runs one model at a time, with the memory and the timings of a modelled device."""
+    """Loads and runs one model at a time, with the memory and the timings of a modeled device."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class InferenceEngine:
 
     @property
     def timings(self) -> tuple[int, ...]:
-        """Ticks of 10 ns that each operator of the last run took on the modelled device; zeros before it."""
+        """Ticks of 10 ns that each operator of the last run took on the modeled device; zeros before it."""
         if self._loaded is None:
             return ()
         if self._host_seconds is None:
@@ -232,7 +232,7 @@ class InferenceEngine:
             await self._loaded.runner.reset_variables()
 
     def print_profiler_summary(self) -> str:
-        """Tell what the last run took on the modelled device, by operator and by class, and on this host."""
+        """Tell what the last run took on the modeled device, by operator and by class, and on this host."""
         if self._loaded is None:
             return "No model is loaded.\n"
         if self._host_seconds is None:

@@ -32,7 +32,7 @@ __all__ = [
 MODEL_ALIGNMENT: Final = 4
 """Bytes to which a model in the arena is rounded up.
 
-Source: "XCORE AI server: numbers and wire behaviour", section Commands, Memory.
+Source: "XCORE AI server: numbers and wire behavior", section Commands, Memory.
 """
 MAX_INPUTS: Final = 40
 MAX_OUTPUTS: Final = 40

@@ -130,7 +130,7 @@ def float32(value: float) -> float:
 # Multipliers.
 
 
-def quantised_multiplier(real: float) -> Multiplier:
+def quantized_multiplier(real: float) -> Multiplier:
     """q(d): mantissa (0, or from 2**30 to 2**31 - 1) and shift of a real that is not negative.
 
     Factors below 2**-32 become 0. Raise InternalError for a real that is negative or no number, or from 2**31
@@ -164,13 +164,13 @@ def fully_connected_multipliers(params: FullyConnectedParams) -> tuple[Multiplie
         scales = per_channel.scales
         return _per_channel(params.input_quant.scale, scales, params.output_quant.scale, params.output_depth)
     product = float32(params.input_quant.scale * params.weights_quant.scale)
-    return (quantised_multiplier(product / params.output_quant.scale),) * params.output_depth
+    return (quantized_multiplier(product / params.output_quant.scale),) * params.output_depth
 
 
 def _per_channel(
     input_scale: float, scales: tuple[float, ...], output_scale: float, channels: int
 ) -> tuple[Multiplier, ...]:
-    multipliers = tuple(quantised_multiplier(input_scale * scale / output_scale) for scale in scales)
+    multipliers = tuple(quantized_multiplier(input_scale * scale / output_scale) for scale in scales)
     return multipliers * channels if len(multipliers) == 1 else multipliers
 
 
@@ -179,15 +179,15 @@ def add_multipliers(params: ElementwiseAddParams) -> AddMultipliers:
     scale1, scale2 = params.input1_quant.scale, params.input2_quant.scale
     twice_larger = 2 * max(scale1, scale2)
     return AddMultipliers(
-        quantised_multiplier(scale1 / twice_larger),
-        quantised_multiplier(scale2 / twice_larger),
-        quantised_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * params.output_quant.scale)),
+        quantized_multiplier(scale1 / twice_larger),
+        quantized_multiplier(scale2 / twice_larger),
+        quantized_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * params.output_quant.scale)),
     )
 
 
 def mul_multiplier(params: MulParams) -> Multiplier:
     """The factor of MUL: scale of input 1 * scale of input 2 / output scale, in double."""
-    return quantised_multiplier(
+    return quantized_multiplier(
         params.input1_quant.scale * params.input2_quant.scale / params.output_quant.scale
     )
 

@@ -37,7 +37,7 @@ ALIGNMENT: Final = 16
 """Bytes: where buffers start that an aligned backend is given."""
 
 SOFTMAX_OUTPUT: Final = QuantParam(1 / 256, -128)
-"""The one quantisation that SOFTMAX writes."""
+"""The one quantization that SOFTMAX writes."""
 
 Params: TypeAlias = (
     Conv2dParams
@@ -117,7 +117,7 @@ def check_pool(params: PoolParams) -> None:
 
 
 def check_softmax(params: SoftmaxParams) -> None:
-    """Check SOFTMAX: the output's quantisation is fixed."""
+    """Check SOFTMAX: the output's quantization is fixed."""
     _check_shape("input", params.input, params.input_shape)
     _check_length("output", params.output, len(params.input))
     _check_quant("input_quant", params.input_quant)

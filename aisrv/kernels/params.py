@@ -1,4 +1,4 @@
-"""What a kernel is given: buffers, shapes, quantisation and options of one operator, as values.
+"""What a kernel is given: buffers, shapes, quantization and options of one operator, as values.
 
 Names are those of ember's parameter structs, which are TensorFlow Lite Micro's. Shapes are NHWC, those of
 convolution weights OHWI. Source: "The INT8 kernel engine", section KernelBackend.
@@ -126,7 +126,7 @@ class FullyConnectedParams:
 
 @dataclass(frozen=True, slots=True)
 class PoolParams:
-    """AVERAGE_POOL_2D and MAX_POOL_2D: input and output are quantised alike."""
+    """AVERAGE_POOL_2D and MAX_POOL_2D: input and output are quantized alike."""
 
     input: Buffer
     input_shape: Shape4

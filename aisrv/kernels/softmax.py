@@ -79,7 +79,7 @@ def exponential_table(beta: float, scale: float, rounding: Rounding = Rounding.D
         raise InternalError(
             f"SOFTMAX: beta {beta} times the input's scale {scale} is too small, needs 2**-26"
         )
-    mantissa, left = arithmetic.quantised_multiplier(factor)
+    mantissa, left = arithmetic.quantized_multiplier(factor)
     smallest = -math.floor(31 * (1 << 26) / (1 << left))
     return tuple(
         exponential(arithmetic.doubling_high_multiply(difference << left, mantissa))

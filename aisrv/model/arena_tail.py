@@ -19,7 +19,7 @@ class TailLayout:
     eval_tensor: int
     """TfLiteEvalTensor: one for each tensor."""
     io_tensor: int
-    """TfLiteTensor with its quantisation of one channel: one for each input and output of the model."""
+    """TfLiteTensor with its quantization of one channel: one for each input and output of the model."""
     node: int
     """NodeAndRegistration: one for each operator."""
     parameters: Mapping[str, int] = field(repr=False)
@@ -84,13 +84,13 @@ def estimate_tail(model: Model, layout: TailLayout = DEVICE_TAIL) -> int:
     for operator in model.operators:
         persistent.append(layout.state.get(operator.name, layout.other_state))
         # A multiplier and a shift, 4 bytes each, in two lists.
-        persistent += [4 * _requantised_channels(model, operator)] * 2
+        persistent += [4 * _requantized_channels(model, operator)] * 2
     persistent += _variables(model)
     structures += sum(round_up(size, ALIGNMENT) for size in persistent)
     return round_up(structures, ALIGNMENT)
 
 
-def _requantised_channels(model: Model, operator: Operator) -> int:
+def _requantized_channels(model: Model, operator: Operator) -> int:
     """Channels for which the kernel stores a multiplier each."""
     if operator.name in _CONVOLUTIONS and operator.outputs:
         return (model.tensors[operator.outputs[0]].shape or (0,))[-1]

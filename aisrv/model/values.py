@@ -74,7 +74,7 @@ class Quantization:
 
     @property
     def scale(self) -> float:
-        """The scale of the whole tensor; ValueError where it is quantised per channel."""
+        """The scale of the whole tensor; ValueError where it is quantized per channel."""
         (scale,) = self.scales
         return scale
 

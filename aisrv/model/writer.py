@@ -77,7 +77,7 @@ class WriteError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantisation:
+class Quantization:
     """real = scale * (integer - zero point): one pair for the tensor, or one for each index of `axis`.
 
     Scales are rounded to float32 in the file.
@@ -110,16 +110,16 @@ class Tensor:
     name: str
     shape: tuple[int, ...]
     type: int
-    quantisation: Quantisation | None = None
+    quantization: Quantization | None = None
     data: bytes | None = field(default=None, repr=False)
     is_variable: bool = False
 
     @classmethod
-    def constant(cls, name: str, array: npt.NDArray[Any], quantisation: Quantisation | None = None) -> Self:
+    def constant(cls, name: str, array: npt.NDArray[Any], quantization: Quantization | None = None) -> Self:
         """Make a constant of the array's shape and elements; raise WriteError for a type not in DTYPES."""
         for code, dtype in DTYPES.items():
             if array.dtype == dtype:
-                return cls(name, array.shape, code, quantisation, array.astype(dtype).tobytes())
+                return cls(name, array.shape, code, quantization, array.astype(dtype).tobytes())
         raise WriteError(f"tensor {name!r}: elements of type {array.dtype} cannot be written")
 
 
@@ -168,14 +168,14 @@ class Model:
 
 def _check(tensor: Tensor) -> None:
     where = f"tensor {tensor.name!r}"
-    quantisation = tensor.quantisation
-    if quantisation is not None:
-        count = len(quantisation.scales)
-        if count != len(quantisation.zero_points):
-            raise WriteError(f"{where}: {count} scales but {len(quantisation.zero_points)} zero points")
-        if count > 1 and tensor.shape[quantisation.axis : quantisation.axis + 1] != (count,):
+    quantization = tensor.quantization
+    if quantization is not None:
+        count = len(quantization.scales)
+        if count != len(quantization.zero_points):
+            raise WriteError(f"{where}: {count} scales but {len(quantization.zero_points)} zero points")
+        if count > 1 and tensor.shape[quantization.axis : quantization.axis + 1] != (count,):
             raise WriteError(
-                f"{where}: {count} scales for axis {quantisation.axis} of a tensor of shape {tensor.shape}"
+                f"{where}: {count} scales for axis {quantization.axis} of a tensor of shape {tensor.shape}"
             )
     if tensor.data is None:
         return
@@ -241,13 +241,13 @@ def _tensor(builder: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
         "name": builder.CreateString(tensor.name),
         "is_variable": tensor.is_variable,
     }
-    if tensor.quantisation is not None:
+    if tensor.quantization is not None:
         fields["quantization"] = _table(
             builder,
             "QuantizationParameters",
-            scale=_numbers(builder, tensor.quantisation.scales, "<f4"),
-            zero_point=_numbers(builder, tensor.quantisation.zero_points, "<i8"),
-            quantized_dimension=tensor.quantisation.axis,
+            scale=_numbers(builder, tensor.quantization.scales, "<f4"),
+            zero_point=_numbers(builder, tensor.quantization.zero_points, "<i8"),
+            quantized_dimension=tensor.quantization.axis,
         )
     return _table(builder, "Tensor", **fields)
 

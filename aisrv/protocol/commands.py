@@ -1,6 +1,6 @@
 """The AI server's wire values: commands, status bits, the spec words and the USB command packet.
 
-Values only, no I/O. Codes and layouts follow "XCORE AI server: numbers and wire behaviour", sections
+Values only, no I/O. Codes and layouts follow "XCORE AI server: numbers and wire behavior", sections
 Commands and USB framing; every integer is little-endian.
 """
 

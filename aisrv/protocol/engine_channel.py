@@ -1,6 +1,6 @@
 """The client's side of the channel to an AI engine: a command, its data, its status.
 
-Source: "XCORE AI server: numbers and wire behaviour", section Channel to an AI engine. Physical layers,
+Source: "XCORE AI server: numbers and wire behavior", section Channel to an AI engine. Physical layers,
 chained engines and local tasks are such clients.
 """
 

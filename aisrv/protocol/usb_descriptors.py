@@ -1,7 +1,7 @@
 """USB descriptors as values, and those of the AI server.
 
 Source: Universal Serial Bus Specification 2.0, chapter 9 (sections 9.3 and 9.6); the values of the AI server
-from "XCORE AI server: numbers and wire behaviour", section USB identity.
+from "XCORE AI server: numbers and wire behavior", section USB identity.
 """
 
 import enum

@@ -42,7 +42,7 @@ class ImagePath(Protocol):
         """Make RGB, height * width * 3 bytes."""
 
     def to_grey(self, frame: RawFrame, region: Region) -> bytes:
-        """Make grey, height * width bytes."""
+        """Make gray, height * width bytes."""
 
 
 class SensorModel(I2cDevice, Protocol):

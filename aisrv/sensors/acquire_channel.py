@@ -93,7 +93,7 @@ class FrameFormat:
 
 @dataclass(frozen=True, slots=True)
 class ImageRequest:
-    """A part of the latest frame, and whether in colour (3 bytes a pixel, RGB) or grey (1, luma)."""
+    """A part of the latest frame, and whether in color (3 bytes a pixel, RGB) or gray (1, luma)."""
 
     region: Region
     channels: int = 3

@@ -1,6 +1,6 @@
 """The I2C bus of the sensors: register writes by address, acknowledged or not.
 
-Addresses have seven bits, registers and values eight ("XCORE AI server: numbers and wire behaviour",
+Addresses have seven bits, registers and values eight ("XCORE AI server: numbers and wire behavior",
 START_ACQUIRE_SET_I2C). Every access is logged by `aisrv.sensors.i2c`.
 """
 

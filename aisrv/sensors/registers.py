@@ -2,7 +2,7 @@
 
 A model stands between what a source sees and the image path: exposure and gain scale the picture, a test
 pattern replaces it. That scaling is ours; what real parts add (noise, automatic exposure, the blanking that
-long exposures need) is not modelled.
+long exposures need) is not modeled.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from typing import Final
 from aisrv.sensors.i2c import I2cNak
 from aisrv.sensors.image.frame import Encoding, RawFrame
 
-Colour = tuple[int, int, int]
+Color = tuple[int, int, int]
 """Red, green, blue, each 0 to 255."""
 
 WHITE: Final = (255, 255, 255)
@@ -24,11 +24,11 @@ MAGENTA: Final = (255, 0, 255)
 RED: Final = (255, 0, 0)
 BLUE: Final = (0, 0, 255)
 BLACK: Final = (0, 0, 0)
-COLOUR_BARS: Final = (WHITE, YELLOW, CYAN, GREEN, MAGENTA, RED, BLUE, BLACK)
+COLOR_BARS: Final = (WHITE, YELLOW, CYAN, GREEN, MAGENTA, RED, BLUE, BLACK)
 
 
 def scaled(frame: RawFrame, gain: float) -> RawFrame:
-    """Scale the brightness of a picture, colours with it; white is the end. Samples stay as they are."""
+    """Scale the brightness of a picture, colors with it; white is the end. Samples stay as they are."""
     if gain == 1 or frame.encoding is Encoding.SAMPLES:
         return frame
     levels = bytes(min(255, round(level * gain)) for level in range(256))
@@ -41,38 +41,38 @@ def scaled(frame: RawFrame, gain: float) -> RawFrame:
     return replace(frame, data=bytes(data))
 
 
-def bars(frame: RawFrame, colours: tuple[Colour, ...]) -> RawFrame:
+def bars(frame: RawFrame, colors: tuple[Color, ...]) -> RawFrame:
     """Put vertical bars in the place of a picture, equally wide as far as whole pixels go; samples stay."""
     if frame.encoding is Encoding.SAMPLES:
         return frame
-    row = [colours[x * len(colours) // frame.width] for x in range(frame.width)]
+    row = [colors[x * len(colors) // frame.width] for x in range(frame.width)]
     even, odd = _ROWS[frame.encoding](row)
     return replace(frame, data=(even + odd) * (frame.height // 2) + even * (frame.height % 2))
 
 
-def _bayer_rows(row: list[Colour]) -> tuple[bytes, bytes]:
-    red_green = bytes(colour[x % 2] for x, colour in enumerate(row))
-    green_blue = bytes(colour[1 + x % 2] for x, colour in enumerate(row))
+def _bayer_rows(row: list[Color]) -> tuple[bytes, bytes]:
+    red_green = bytes(color[x % 2] for x, color in enumerate(row))
+    green_blue = bytes(color[1 + x % 2] for x, color in enumerate(row))
     return red_green, green_blue
 
 
-def _yuv_rows(row: list[Colour]) -> tuple[bytes, bytes]:
+def _yuv_rows(row: list[Color]) -> tuple[bytes, bytes]:
     data = bytearray()
     for x, (red, green, blue) in enumerate(row):
         y = 0.299 * red + 0.587 * green + 0.114 * blue
-        first = row[x - x % 2]  # a pair has the colour of its first pixel
+        first = row[x - x % 2]  # a pair has the color of its first pixel
         first_y = 0.299 * first[0] + 0.587 * first[1] + 0.114 * first[2]
         difference = (first[2] - first_y) / 1.772 if x % 2 == 0 else (first[0] - first_y) / 1.402
         data += bytes((round(y), min(255, round(128 + difference))))
     return bytes(data), bytes(data)
 
 
-def _rgb_rows(row: list[Colour]) -> tuple[bytes, bytes]:
+def _rgb_rows(row: list[Color]) -> tuple[bytes, bytes]:
     data = b"".join(map(bytes, row))
     return data, data
 
 
-_ROWS: Final[Mapping[Encoding, Callable[[list[Colour]], tuple[bytes, bytes]]]] = MappingProxyType(
+_ROWS: Final[Mapping[Encoding, Callable[[list[Color]], tuple[bytes, bytes]]]] = MappingProxyType(
     {Encoding.BAYER_RGGB: _bayer_rows, Encoding.YUV422: _yuv_rows, Encoding.RGB: _rgb_rows}
 )
 
@@ -81,14 +81,14 @@ class GenericSensor:
     """A sensor of ours with four registers; it does not acknowledge any other.
 
     0x00 chip id, read only; 0x01 exposure, 64 is the picture as it is; 0x02 gain, 16 is 1; 0x03 test pattern:
-    0 none, 1 colour bars, 2 white, 3 black.
+    0 none, 1 color bars, 2 white, 3 black.
     """
 
     CHIP_ID: Final = 0x5A
     EXPOSURE: Final = 0x01
     GAIN: Final = 0x02
     TEST_PATTERN: Final = 0x03
-    PATTERNS: Final = MappingProxyType({1: COLOUR_BARS, 2: (WHITE,), 3: (BLACK,)})
+    PATTERNS: Final = MappingProxyType({1: COLOR_BARS, 2: (WHITE,), 3: (BLACK,)})
 
     def __init__(self, address: int = 0x10) -> None:
         self.address: Final = address
@@ -120,13 +120,13 @@ class Gc2145:
     """GalaxyCore GC2145, the two-megapixel camera of XMOS's own vision firmware, as far as pictures show it.
 
     On page 0: 0x03 and 0x04 exposure in lines, 13 bits, high byte first; 0xb0 global gain, 0x40 is 1; 0x8c
-    test pattern, on with bit 0; 0x8d with bit 3 one colour all over, by bits 4 to 7, else bars. On each page:
+    test pattern, on with bit 0; 0x8d with bit 3 one color all over, by bits 4 to 7, else bars. On each page:
     0xf0 and 0xf1 chip id, read only; 0xfe page in bits 0 to 1, reset with bit 7. It acknowledges every
     register, and keeps what is written to those without effect here.
 
     Sources, as facts: the Linux driver `drivers/media/i2c/gc2145.c` (registers, chip id, test patterns and
-    their colours); XMOS's vision firmware (address 0x3C, pages). The exposure at reset is that of common
-    initialisation tables, 0x04e2 lines: with it and a gain of 1 the picture is as the source sees it. That is
+    their colors); XMOS's vision firmware (address 0x3C, pages). The exposure at reset is that of common
+    initialization tables, 0x04e2 lines: with it and a gain of 1 the picture is as the source sees it. That is
     ours, as are the order and width of the bars. Exposure is always manual.
     """
 
@@ -176,7 +176,7 @@ class Gc2145:
         pattern = self._of_page_0(self.DEBUG_MODE3)
         if self._of_page_0(self.DEBUG_MODE2) & 0x01:
             solid = self.SOLID.get(pattern >> 4, BLACK)
-            return bars(frame, (solid,) if pattern & 0x08 else COLOUR_BARS)
+            return bars(frame, (solid,) if pattern & 0x08 else COLOR_BARS)
         high, low = self._of_page_0(self.EXPOSURE_HIGH), self._of_page_0(self.EXPOSURE_LOW)
         exposure = (high & 0x1F) << 8 | low
         gain = self._of_page_0(self.GLOBAL_GAIN) / self.UNITY_GAIN

@@ -1,6 +1,6 @@
 """Arrays over a channel end: whole words, END, the 0 to 3 bytes left over, END.
 
-Source: "XCORE AI server: numbers and wire behaviour", section Channel to an AI engine. A sender that has
+Source: "XCORE AI server: numbers and wire behavior", section Channel to an AI engine. A sender that has
 to give an array up in the middle (a bus reset ends the host's transfer) sends NACK and END instead: the
 receiver raises `ArrayAbandoned` and the channel is free for the next command.
 """

@@ -1,6 +1,6 @@
 """Channel ends: the firmware's verbs on the two sides of an end.
 
-Behaviour: "The XCORE substrate", section Tokens and channel ends. A verb that is made of others is written
+Behavior: "The XCORE substrate", section Tokens and channel ends. A verb that is made of others is written
 in steps (`tokenbuffer`, `route`), and carried out by `perform` (`steps`).
 """
 

@@ -1,6 +1,6 @@
 """The output side of a channel end: a route to another end, opened by the first token and closed by END.
 
-While a route is open its destination belongs to its source; other sources queue in order. Behaviour: "The
+While a route is open its destination belongs to its source; other sources queue in order. Behavior: "The
 XCORE substrate", section Tokens and channel ends.
 """
 

@@ -2,7 +2,7 @@
 
 The state is a queue of *runs*. Tokens past the eighth are still in the sender's hands: its verb
 returns once no more than eight are queued, so that a program sees the blocking of single tokens while
-a block crosses in one piece. Behaviour: "The XCORE substrate", section Tokens and channel ends.
+a block crosses in one piece. Behavior: "The XCORE substrate", section Tokens and channel ends.
 """
 
 from collections import deque

@@ -25,7 +25,7 @@ from flash_server.errors import FlashError
 from flash_server.protocol import PIECE_BYTES
 
 PADDING_BYTES: Final = 3
-"""What may follow an image: hosts pad to words ("XCORE AI server: numbers and wire behaviour", SPI)."""
+"""What may follow an image: hosts pad to words ("XCORE AI server: numbers and wire behavior", SPI)."""
 
 
 class VerifyError(FlashError):

@@ -5,7 +5,7 @@ knows the seconds that the part would take. Who drives the machine lets those pa
 
 Source: Macronix MX25R6435F data sheet, sections "Command description" and "Data protection"; the figures in
 the table of commands are those of the part's SFDP table (JESD216B, section 6.4, DWORDs 1 and 3 to 7).
-Not modelled, and ignored as unknown commands are: suspend and resume, the secured OTP area, burst lengths.
+Not modeled, and ignored as unknown commands are: suspend and resume, the secured OTP area, burst lengths.
 """
 
 from collections.abc import Callable, Mapping

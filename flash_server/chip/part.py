@@ -54,7 +54,7 @@ class FlashPart:
     erases: tuple[Erase, ...] = field(default=MX25R_ERASES)
     """From the smallest, which is the sector."""
     largest_clock_hz: int = 50_000_000
-    """Of a quad read ("XCORE AI server: numbers and wire behaviour", section Flash: up to 50 MHz)."""
+    """Of a quad read ("XCORE AI server: numbers and wire behavior", section Flash: up to 50 MHz)."""
     page_program_seconds: float = 0.000_896
     """Of a whole page, typical (DWORD 11)."""
     chip_erase_seconds: float = 52.0

@@ -1,7 +1,7 @@
 """The chip divided in a boot and a data partition, and what the data partition holds for each engine.
 
 Where the boot partition ends is not stored on the chip: as with XMOS's tools it is a setting. Sources: the
-design document, section Flash; "XCORE AI server: numbers and wire behaviour", section Flash.
+design document, section Flash; "XCORE AI server: numbers and wire behavior", section Flash.
 """
 
 from dataclasses import dataclass
@@ -59,7 +59,7 @@ class Partition:
     """Bytes."""
 
     def __post_init__(self) -> None:
-        """Check that the chip has it, and that no sector is shared with a neighbour."""
+        """Check that the chip has it, and that no sector is shared with a neighbor."""
         self.chip.part.check_range(self.start, self.size)
         sector = self.chip.part.sector_size
         if self.start % sector or self.size % sector:

@@ -1,6 +1,6 @@
 """The client's side of the channel to a flash server.
 
-Source: the design document, section Flash; "XCORE AI server: numbers and wire behaviour", section Flash. What
+Source: the design document, section Flash; "XCORE AI server: numbers and wire behavior", section Flash. What
 of it is ours: failures, giving up, and the commands past READ_XIP (`flash_server.server.server`).
 """
 

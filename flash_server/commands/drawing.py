@@ -26,7 +26,7 @@ MAP_WIDTH: Final = 64
 MAP_ROWS: Final = 8
 
 _PLAIN_WIDTH: Final = 120
-_COLOURS: Final = ("cyan", "magenta", "yellow", "green", "blue", "red")
+_COLORS: Final = ("cyan", "magenta", "yellow", "green", "blue", "red")
 _SHOW_PROGRESS: Final = 1 << 20
 _REFRESH_SECONDS: Final = 0.1
 
@@ -137,7 +137,7 @@ def _show_map(image: Image, console: "Console") -> None:
     for row in range(rows):
         line = Text(f"{row * size // rows:#010x} ")
         for letter, engine in cells[row * MAP_WIDTH : (row + 1) * MAP_WIDTH]:
-            line.append(letter, "" if engine is None else _COLOURS[engine % len(_COLOURS)])
+            line.append(letter, "" if engine is None else _COLORS[engine % len(_COLORS)])
         console.print(line)
     console.print(
         f"\n{HEADERS} headers, M model, P parameters, O operators, X execute in place, {FREE} FF; "

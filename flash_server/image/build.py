@@ -2,7 +2,7 @@
 
 Behind the headers come the parts of each engine in turn: the model's length and bytes, parameters, operators,
 execute-in-place data; nothing lies between them unless they are to be aligned ("XCORE AI server: numbers and
-wire behaviour", section Flash). Padding is FF, as erased flash is.
+wire behavior", section Flash). Padding is FF, as erased flash is.
 
 A part that is None is absent: its offset is 0. A part of no bytes is there and empty: it has the offset at
 which it would begin. The packer in XMOS's `xmos_ai_tools` knows only the latter.

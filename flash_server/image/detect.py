@@ -1,6 +1,6 @@
 """Which generation a stored image is of, and in which order its nibbles are.
 
-The two later generations carry a version word, and the fast one its calibration bytes, so they are recognised
+The two later generations carry a version word, and the fast one its calibration bytes, so they are recognized
 by these, in either order. The design generation carries nothing. It is taken for one where its headers make
 sense in one of the orders, with the number of engines inferred as `headers` says:
 
@@ -44,7 +44,7 @@ Read = Callable[[int, int], bytes]
 def detect(
     prefix: bytes, size: int = LARGEST, read: Read | None = None, swapped: bool | None = None
 ) -> Detected:
-    """Recognise the image in a data partition of `size` bytes by its first stored bytes.
+    """Recognize the image in a data partition of `size` bytes by its first stored bytes.
 
     `prefix` need not be more than `PREFIX_BYTES`. `read` looks up models' lengths behind it, which can settle
     the order of a design image; `swapped` says it. NoImageError where the flash is erased or zero,

@@ -1,6 +1,6 @@
 """The three generations of the data partition: what stands before the headers.
 
-Source: "XCORE AI server: numbers and wire behaviour", section Flash, the table of generations; for the first,
+Source: "XCORE AI server: numbers and wire behavior", section Flash, the table of generations; for the first,
 "XCORE-AI server general design", section Flash.
 """
 

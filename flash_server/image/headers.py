@@ -2,7 +2,7 @@
 
 A header is four u32, least significant byte first: the offsets of an engine's model, parameters, operators
 and execute-in-place data from the start of the data partition; 0 stands for an absent part ("XCORE AI server:
-numbers and wire behaviour", section Flash). Neither the number of headers nor the sizes of parts are stored,
+numbers and wire behavior", section Flash). Neither the number of headers nor the sizes of parts are stored,
 except the model's, so both follow from the offsets.
 
 **How many engines.** The parts begin behind the headers: the smallest offset that is not 0 bounds them.

@@ -2,7 +2,7 @@
 
 A QSPI flash sends the high nibble of each byte first, an xcore port takes the low one first: a byte read by
 the port has its nibbles swapped. An image written for that is stored swapped ("XCORE AI server: numbers and
-wire behaviour", section Flash; "XCORE-AI server general design", section Flash).
+wire behavior", section Flash; "XCORE-AI server general design", section Flash).
 """
 
 from collections.abc import Iterator

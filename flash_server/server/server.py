@@ -3,7 +3,7 @@
 A client's request is one transaction, carried out whole before the next client's. Whatever a client sends
 is answered; a failure is NACK and a word with its code in place of the data, or of the rest of them, and the
 transaction closes as always. Sources: the design document, section Flash; "XCORE AI server: numbers and
-wire behaviour", section Flash; lib_xcore's channel_transaction.h.
+wire behavior", section Flash; lib_xcore's channel_transaction.h.
 
     client                                      server
     END                                         END

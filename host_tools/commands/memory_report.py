@@ -17,10 +17,10 @@ from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 WIDTH: Final = 64
 """Characters of a bar."""
-COLOURS: Final = {"model": "cyan", "head": "green", "free": "dim", "tail": "yellow"}
-"""Colour of each region on a terminal, and the order in which the legend has them."""
+COLORS: Final = {"model": "cyan", "head": "green", "free": "dim", "tail": "yellow"}
+"""Color of each region on a terminal, and the order in which the legend has them."""
 LETTERS: Final = {"model": "M", "head": "H", "free": ".", "tail": "T"}
-"""What a bar is made of where there are no colours."""
+"""What a bar is made of where there are no colors."""
 
 
 def bar(memory_map: MemoryMap, memory: ModelMemory, width: int = WIDTH) -> list[tuple[str, int]]:
@@ -60,13 +60,13 @@ def show_memory(memory_map: MemoryMap) -> None:
         total = sum(region.size for region in regions.values())
         line = Text(f"{memory.value:<16} {total:>11,} bytes  ")
         for name, characters in bar(memory_map, memory):
-            line.append(LETTERS[name] * characters, style=COLOURS[name])
+            line.append(LETTERS[name] * characters, style=COLORS[name])
         console.print(line, soft_wrap=True)
         for name, region in regions.items():
             if region.size:
                 share = 100 * region.size / total
                 note = ", an estimate" if name == "tail" else ""
-                key = Text(f"  {LETTERS[name]} ", style=COLOURS[name])
+                key = Text(f"  {LETTERS[name]} ", style=COLORS[name])
                 key.append(
                     f"{name:<12} {region.size:>11,} bytes  {share:5.1f} % from {region.offset:#x}{note}",
                     style="",

@@ -36,7 +36,7 @@ def input_options(command: _Command) -> _Command:
                 default=AUTO,
                 show_default=True,
                 help="Numbers that an image's black and white stand for; auto goes by the model's "
-                "quantisation, full fills the type (int8: pixel - 128).",
+                "quantization, full fills the type (int8: pixel - 128).",
             ),
             click.option("--invert", is_flag=True, help="Swap an image's black and white."),
         )

@@ -66,7 +66,7 @@ def upgrade(settings: Settings, image: Path) -> None:
     ),
 )
 @click.argument("inputs", nargs=-1, type=FILE)
-@model_option("The model's file: gives shapes and quantisation, and is loaded if the engine has none.")
+@model_option("The model's file: gives shapes and quantization, and is loaded if the engine has none.")
 @input_options
 @click.option("--output", type=NEW_FILE, help="Write the output tensor to this file: .npy or raw bytes.")
 @click.option("--tensor", type=NUMBER, default=0, show_default=True, help="Which output tensor.")
@@ -90,7 +90,7 @@ def infer(
     """Run the network on INPUTS, one file for each input tensor, and show the largest outputs.
 
     A file is an image, a .npy array or raw bytes, by its name. Values are real numbers if --model gives the
-    quantisation, else the tensor's bytes as int8.
+    quantization, else the tensor's bytes as int8.
     """
     from host_tools.commands import report
     from host_tools.tensors.files import read_tensor, write_tensor

@@ -56,7 +56,7 @@ def read(
 )
 @click.argument("tensor", type=NUMBER)
 @click.argument("file", type=FILE)
-@model_option("The loaded model's file: gives shape and quantisation.")
+@model_option("The loaded model's file: gives shape and quantization.")
 @input_options
 @pass_settings
 def write(

@@ -1,6 +1,6 @@
 """How a command travels to the engine of an SPI port and back: what `host_tools.exchange.usb` is for USB.
 
-Source: "XCORE AI server: numbers and wire behaviour", section SPI.
+Source: "XCORE AI server: numbers and wire behavior", section SPI.
 
 - A read is one transaction: the command, two dummy bytes, then the data. Nothing on the wire tells how long
   the data are: the spec words do.

@@ -1,6 +1,6 @@
 """How a command travels to an engine and back, in both USB framings.
 
-Source: "XCORE AI server: numbers and wire behaviour", section USB framing.
+Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 
 - A command packet goes out. A SET's data follows and ends with a packet shorter than 512 bytes, which is
   empty where the data is a multiple of 512 bytes. A GET's data comes in and ends the same way.

@@ -68,13 +68,13 @@ def _array(path: Path, spec: TensorSpec | None, length: int | None) -> bytes:
         raise TensorError(f"the array holds {array.dtype.name}, not numbers")
     if spec is None:
         if array.dtype.kind == "f" and length not in (None, array.nbytes):
-            raise TensorError("an array of real numbers needs the model file, for its quantisation")
+            raise TensorError("an array of real numbers needs the model file, for its quantization")
         return array.astype(array.dtype.newbyteorder("<")).tobytes()
     if _without_ones(array.shape) != _without_ones(spec.shape):
         raise TensorError(f"the array has shape {list(array.shape)}, the tensor {list(spec.shape)}")
     dtype = np.dtype(spec.dtype)
     if array.dtype.kind == "f":
-        array = spec.quantise(array)
+        array = spec.quantize(array)
     elif array.dtype.newbyteorder("=") != dtype:
         raise TensorError(
             f"the array is {array.dtype.name}, the tensor {spec.dtype}; convert it, or save real numbers"

@@ -1,9 +1,9 @@
-"""Images as tensors: resized to the tensor's height and width, converted to its channels, then quantised.
+"""Images as tensors: resized to the tensor's height and width, converted to its channels, then quantized.
 
 An image's pixels, 0 to 255, first become the real numbers that the network was trained on, which is one of
-the ranges in `RANGES`. With the range "auto" it is the one that the quantisation covers, within a tenth of
-its width; where none fits, or there is no quantisation, pixels fill the whole type: int8 = pixel - 128,
-uint8 = pixel. For the usual quantisations (scale 1/255, 2/255 or 1) both ways give the same integers or are
+the ranges in `RANGES`. With the range "auto" it is the one that the quantization covers, within a tenth of
+its width; where none fits, or there is no quantization, pixels fill the whole type: int8 = pixel - 128,
+uint8 = pixel. For the usual quantizations (scale 1/255, 2/255 or 1) both ways give the same integers or are
 one step apart. A float32 tensor gets 0..1.
 """
 
@@ -93,11 +93,11 @@ def pixels_to_elements(pixels: "Pixels", spec: TensorSpec, value_range: str = AU
             raise TensorError(f"the tensor is {spec}: only int8 and uint8 have a full range for pixels")
         return (pixels.astype(np.int16) + np.iinfo(dtype).min).astype(dtype)
     black, white = RANGES[value_range]
-    return spec.quantise(black + pixels.astype(np.float64) * ((white - black) / 255))
+    return spec.quantize(black + pixels.astype(np.float64) * ((white - black) / 255))
 
 
 def _covered_range(spec: TensorSpec) -> str:
-    """The range whose ends a tensor's quantisation meets within a tenth of its width."""
+    """The range whose ends a tensor's quantization meets within a tenth of its width."""
     import numpy as np
 
     dtype = np.dtype(spec.dtype)

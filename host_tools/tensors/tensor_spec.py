@@ -1,7 +1,7 @@
-"""What a tensor's bytes mean: shape, element type and quantisation.
+"""What a tensor's bytes mean: shape, element type and quantization.
 
-A quantised tensor holds integers that stand for real numbers: real = scale * (integer - zero point). Real
-numbers are quantised as TensorFlow Lite's QUANTIZE operator does it: divided by the scale in float32, rounded
+A quantized tensor holds integers that stand for real numbers: real = scale * (integer - zero point). Real
+numbers are quantized as TensorFlow Lite's QUANTIZE operator does it: divided by the scale in float32, rounded
 half away from zero, the zero point added, clipped to the type.
 """
 
@@ -23,7 +23,7 @@ DTYPES: Final = ("int8", "uint8", "int16", "int32", "int64", "float32")
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What the bytes of a tensor mean. `scale` is None where it holds no quantised real numbers."""
+    """What the bytes of a tensor mean. `scale` is None where it holds no quantized real numbers."""
 
     shape: tuple[int, ...]
     dtype: str = "int8"
@@ -65,7 +65,7 @@ class TensorSpec:
 
     # Real numbers
 
-    def quantise(self, real: "Array") -> "Array":
+    def quantize(self, real: "Array") -> "Array":
         """Real numbers as the tensor's elements."""
         import numpy as np
 
@@ -73,7 +73,7 @@ class TensorSpec:
         if dtype.kind == "f":
             return real.astype(dtype)
         if self.scale is None:
-            raise TensorError(f"the tensor is {self} without quantisation: real numbers have no place in it")
+            raise TensorError(f"the tensor is {self} without quantization: real numbers have no place in it")
         if not np.isfinite(real).all():
             raise TensorError("the array has values that are not finite")
         steps = real.astype(np.float32) / np.float32(self.scale)
@@ -83,7 +83,7 @@ class TensorSpec:
         return elements
 
     def values(self, data: bytes) -> "Array":
-        """The tensor's elements as real numbers, or as its integers where it is not quantised."""
+        """The tensor's elements as real numbers, or as its integers where it is not quantized."""
         elements = self.elements(data)
         if self.scale is None:
             return elements

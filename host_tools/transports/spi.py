@@ -1,7 +1,7 @@
 """SPI: transactions with one slave, through the package `spidev` or straight to an SPI link server.
 
 A transaction is chip select low, bytes both ways, chip select high. Source: "XCORE AI server: numbers and
-wire behaviour", section SPI.
+wire behavior", section SPI.
 """
 
 import errno

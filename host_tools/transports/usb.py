@@ -7,7 +7,7 @@ the endpoint up at every transfer. What that interface does with the two special
 - A read ends at a packet shorter than 512 bytes or with a full buffer. An answer of exactly n * 512 bytes is
   followed by a packet of no bytes: a buffer that is at least 512 bytes larger takes both in one read.
 
-Device identity, endpoints and packet size: "XCORE AI server: numbers and wire behaviour", USB identity.
+Device identity, endpoints and packet size: "XCORE AI server: numbers and wire behavior", USB identity.
 """
 
 import time

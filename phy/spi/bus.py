@@ -3,7 +3,7 @@
 A master hands over a message: transfers that are clocked one after the other, of which each may let chip
 select go high at its end. Several masters take turns, a message at a time. The slave's task takes messages
 one by one and answers each at once, since a slave cannot stretch the clock. No I/O. Source: "XCORE AI
-server: numbers and wire behaviour", section SPI.
+server: numbers and wire behavior", section SPI.
 """
 
 from collections import deque

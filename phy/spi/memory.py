@@ -2,7 +2,7 @@
 
 The slave answers a master out of it at once; the buffer keeps it up to date. Both run on one tile and
 neither waits while it is at the memory, so there are no locks. Source: "XCORE AI server: numbers and wire
-behaviour", section SPI.
+behavior", section SPI.
 """
 
 from dataclasses import dataclass

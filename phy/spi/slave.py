@@ -1,7 +1,7 @@
 """The SPI slave: the task that answers a master while it clocks.
 
 It never waits for the engine or for its buffer: a slave cannot stretch the clock. Source: "XCORE AI server:
-numbers and wire behaviour", section SPI.
+numbers and wire behavior", section SPI.
 """
 
 from aisrv.xcore.chanend import ChanEnd

@@ -1,7 +1,7 @@
 """The SPI buffer: the task between the slave and one engine, of which it is a client.
 
 It passes blocks on as they come, and keeps the shared memory up to date with what the engine has. Source:
-"XCORE AI server: numbers and wire behaviour", section SPI.
+"XCORE AI server: numbers and wire behavior", section SPI.
 """
 
 import logging

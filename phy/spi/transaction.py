@@ -1,7 +1,7 @@
 """A transaction: what the slave does between chip select low and high, byte by byte. No I/O.
 
 The first byte is the command. A read answers from byte 3 on, after two dummy bytes; a write or a bare command
-acts when chip select goes high. Source: "XCORE AI server: numbers and wire behaviour", section SPI.
+acts when chip select goes high. Source: "XCORE AI server: numbers and wire behavior", section SPI.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """The data task: takes commands off the bulk endpoints and passes them on to engines.
 
 Both dialects are told apart by the length of the command packet, command by command. Sources: the design
-document, section USB; "XCORE AI server: numbers and wire behaviour", section USB framing.
+document, section USB; "XCORE AI server: numbers and wire behavior", section USB framing.
 """
 
 import logging

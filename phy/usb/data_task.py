@@ -1,6 +1,6 @@
 """What the tasks at the bulk endpoints have in common, whatever protocol they speak.
 
-Source: "XCORE AI server: numbers and wire behaviour", section USB framing.
+Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 """
 
 from abc import ABC, abstractmethod

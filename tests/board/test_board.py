@@ -16,7 +16,7 @@ from aisrv.board import (
     SensorSpec,
     SpiSpec,
 )
-from aisrv.board.catalogue import BOARDS, find_board
+from aisrv.board.catalog import BOARDS, find_board
 from aisrv.inference.engine_kinds import NO_MODEL
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.protocol.commands import Command

@@ -3,7 +3,7 @@
 import pytest
 
 from aisrv.board import Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
-from aisrv.board.catalogue import BOARDS
+from aisrv.board.catalog import BOARDS
 from aisrv.board.drawing import draw_board, show_size
 
 CHAINED = """\

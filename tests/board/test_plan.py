@@ -20,7 +20,7 @@ from aisrv.board import (
     UsbProtocol,
     demand_of,
 )
-from aisrv.board.catalogue import BOARDS
+from aisrv.board.catalog import BOARDS
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.sensors.acquire import start_acquisition
@@ -138,7 +138,7 @@ async def test_each_core_runs_the_task_that_it_is_said_to() -> None:
 
 
 class OneFrame:
-    """A source of grey."""
+    """A source of gray."""
 
     width = height = 2
     encoding = Encoding.BAYER_RGGB

@@ -19,7 +19,7 @@ from aisrv.board import (
     SpiSpec,
     UsbProtocol,
 )
-from aisrv.board.catalogue import find_board
+from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import LARGEST_FILE, parse_board, read_board
 from aisrv.board.toml_settings import parse_size
 from aisrv.protocol.commands import Command

@@ -18,7 +18,7 @@ from aisrv.board import (
     SpiSpec,
     demand_of,
 )
-from aisrv.board.catalogue import find_board
+from aisrv.board.catalog import find_board
 from aisrv.board.xn_file import LARGEST_FILE, parse_xn, read_xn
 from flash_server.chip.part import MX25R6435F, Erase
 

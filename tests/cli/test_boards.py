@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from aisrv.board import Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
-from aisrv.board.catalogue import BOARDS
+from aisrv.board.catalog import BOARDS
 from aisrv.cli.main import main
 from aisrv.cli.options.board import make_board
 from flash_server.chip.part import MX25R3235F

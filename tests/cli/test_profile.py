@@ -114,7 +114,7 @@ def test_comparison_names_configurations(model: Path) -> None:
     suite = model.with_name("suite.yaml")
     suite.write_text("configurations: [{name: '[red]one'}, {name: five, threads: 5}]\n")
     outcome = run(model, "--config", suite).stdout
-    assert "[red]one: 1 thread, 600 MHz, optimised kernels, flash 12.5 MB/s" in outcome
+    assert "[red]one: 1 thread, 600 MHz, optimized kernels, flash 12.5 MB/s" in outcome
     assert "five: 5 threads" in outcome
 
 

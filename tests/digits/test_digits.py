@@ -85,13 +85,13 @@ def test_the_network_is_the_documented_one() -> None:
     ]
 
 
-def test_convolutions_are_quantised_per_channel_and_the_fully_connected_layer_per_tensor() -> None:
+def test_convolutions_are_quantized_per_channel_and_the_fully_connected_layer_per_tensor() -> None:
     tensors = {tensor.name: tensor for tensor in read(digits.model_bytes()).tensors}
     counts = {}
     for name in ("image", "conv1_weights", "conv2_weights", "dense_weights", "classes"):
-        quantisation = tensors[name].quantisation
-        assert quantisation is not None
-        counts[name] = len(quantisation.scales)
+        quantization = tensors[name].quantization
+        assert quantization is not None
+        counts[name] = len(quantization.scales)
     assert counts == {
         "image": 1,
         "conv1_weights": 16,
@@ -113,32 +113,32 @@ def test_there_are_397_test_images_of_every_digit() -> None:
 
 def test_pixels_become_int8_as_the_models_input_says() -> None:
     (image,) = (tensor for tensor in read(digits.model_bytes()).tensors if tensor.name == "image")
-    assert image.quantisation is not None
-    (scale,), (zero_point,) = image.quantisation.scales, image.quantisation.zero_points
+    assert image.quantization is not None
+    (scale,), (zero_point,) = image.quantization.scales, image.quantization.zero_points
     expected = [round(pixel / 16 / scale) + zero_point for pixel in range(17)]
-    assert list(struct.unpack("17b", digits.quantise_pixels(bytes(range(17))))) == expected
+    assert list(struct.unpack("17b", digits.quantize_pixels(bytes(range(17))))) == expected
 
 
-def test_an_eight_bit_picture_of_an_image_quantises_to_the_same_bytes() -> None:
+def test_an_eight_bit_picture_of_an_image_quantizes_to_the_same_bytes() -> None:
     scale = np.float32(1 / 240)
-    grey = [round(pixel * 255 / 16) for pixel in range(17)]
-    quantised = [round(float(np.float32(value) / np.float32(255) / scale)) - 128 for value in grey]
-    assert struct.pack("17b", *quantised) == digits.quantise_pixels(bytes(range(17)))
+    gray = [round(pixel * 255 / 16) for pixel in range(17)]
+    quantized = [round(float(np.float32(value) / np.float32(255) / scale)) - 128 for value in gray]
+    assert struct.pack("17b", *quantized) == digits.quantize_pixels(bytes(range(17)))
 
 
 def test_pixels_come_back_from_the_input() -> None:
     pixels = bytes(range(17))
-    assert digits.pixels_of(digits.quantise_pixels(pixels)) == pixels
+    assert digits.pixels_of(digits.quantize_pixels(pixels)) == pixels
 
 
 @pytest.mark.parametrize("pixel", [17, 255])
 def test_a_pixel_out_of_range(pixel: int) -> None:
     with pytest.raises(ValueError, match=f"^pixel {pixel} is out of range: the digits' pixels are 0 to 16$"):
-        digits.quantise_pixels(bytes([0, pixel]))
+        digits.quantize_pixels(bytes([0, pixel]))
 
 
 def test_bytes_that_are_no_input_have_no_pixels() -> None:
-    with pytest.raises(ValueError, match=r"^byte 0x81 is no quantised pixel: those are 15p - 128"):
+    with pytest.raises(ValueError, match=r"^byte 0x81 is no quantized pixel: those are 15p - 128"):
         digits.pixels_of(b"\x80\x81")
 
 

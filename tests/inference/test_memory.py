@@ -37,7 +37,7 @@ TFLM = {  # head, tail
     "str_ww_ref_model": (6656, 9984),
     "vww_96_int8": (73_728, 29_952),
 }
-INT8 = writer.Quantisation.per_tensor(0.5, 0)
+INT8 = writer.Quantization.per_tensor(0.5, 0)
 
 
 def read_model(name: str) -> Model:

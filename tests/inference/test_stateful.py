@@ -15,7 +15,7 @@ from aisrv.board import Board, UsbProtocol
 from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
 from aisrv.model import Model as ModelFile
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, get_command, set_command
 from tests.support import networks
@@ -31,7 +31,7 @@ RUNNERS = [
 
 def kept_sums(kind: int, state: int) -> bytes:
     """The sum of the last three inputs, [1, 4]: they are kept in a variable tensor of its own type."""
-    unit = None if kind == TensorType.FLOAT32 else Quantisation.per_tensor(1.0, 0)
+    unit = None if kind == TensorType.FLOAT32 else Quantization.per_tensor(1.0, 0)
     numbers = {TensorType.FLOAT32: np.float32, TensorType.INT8: np.int8, TensorType.INT16: np.int16}
     sums = TensorType.FLOAT32 if unit is None else TensorType.INT32
     bias = np.zeros(4, np.float32 if sums == TensorType.FLOAT32 else np.int32)
@@ -104,8 +104,8 @@ async def run_locally(device: Device, data: bytes) -> bytes:
 def typed_network() -> bytes:
     """Float to int8, int8 to float, uint8 to int8 and the sum of int16, each with an input of its own."""
 
-    def scale(step: float, zero_point: int = 0) -> Quantisation:
-        return Quantisation.per_tensor(step, zero_point)
+    def scale(step: float, zero_point: int = 0) -> Quantization:
+        return Quantization.per_tensor(step, zero_point)
 
     tensors = (
         Tensor("float in", (1, 8), TensorType.FLOAT32),

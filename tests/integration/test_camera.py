@@ -1,4 +1,4 @@
-"""A camera that recognises digits: pictures of a folder are streamed and classified, and LEDs follow.
+"""A camera that recognizes digits: pictures of a folder are streamed and classified, and LEDs follow.
 
 One host on USB and one on SPI look on at the same time. On virtual time each frame is exact; live, the same
 same device runs in a process of its own.
@@ -60,8 +60,8 @@ def frames(tmp_path: Path) -> Path:
     folder = tmp_path / "frames"
     folder.mkdir()
     for number, (picture, _) in enumerate(PICTURES):
-        grey = bytes(value + 128 & 0xFF for value in picture)
-        small = Image.frombytes("L", (8, 8), grey)
+        gray = bytes(value + 128 & 0xFF for value in picture)
+        small = Image.frombytes("L", (8, 8), gray)
         small.resize((SIDE, SIDE), Image.Resampling.NEAREST).save(folder / f"{number}.png")
     return folder
 

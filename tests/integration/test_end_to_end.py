@@ -17,7 +17,7 @@ from aisrv.protocol import usbip
 from aisrv.protocol.commands import Dialect
 from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
-from tests.inference.interpreters.test_tflite import scatter_network, unquantised_network
+from tests.inference.interpreters.test_tflite import scatter_network, unquantized_network
 from tests.support import networks
 
 AISRV = [sys.executable, "-P", "-m", "aisrv"]
@@ -193,7 +193,7 @@ def test_a_failure_in_the_middle_of_a_run_is_told_as_its_own(address: str) -> No
 def test_a_model_that_kills_the_interpreter_costs_an_error_not_the_device(address: str) -> None:
     with AiServer.open(address) as server:
         with pytest.raises(ModelError, match="killed by SIGABRT"):
-            server.load_model(unquantised_network())
+            server.load_model(unquantized_network())
         server.load_model(digits.model_bytes())
         assert len(server.run(IMAGES[0].image)) == 10
 

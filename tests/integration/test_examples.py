@@ -79,7 +79,7 @@ def test_director_agrees_with_both_networks_called_directly(director: ModuleType
 
 
 def test_detector_measures_each_place(director: ModuleType) -> None:
-    ink = [digits.quantise_pixels(bytes((pixel,)) * 64) for pixel in (0, 1, 8, 16)]
+    ink = [digits.quantize_pixels(bytes((pixel,)) * 64) for pixel in (0, 1, 8, 16)]
     frame = b"".join(image[8 * row : 8 * row + 8] for row in range(8) for image in ink)
     (output,) = networks.run(director.detector_network(), frame)
     assert list(memoryview(output).cast("b")) == [-128, -113, -8, 112]

@@ -1,6 +1,6 @@
 """The ioserver protocol with real models: a pyusb host over USB/IP, the commands, and XMOS's own `IOServer`.
 
-The last needs PyPI's `xmos-ai-tools`, whose licence keeps it out of this project: where it is installed in
+The last needs PyPI's `xmos-ai-tools`, whose license keeps it out of this project: where it is installed in
 this environment, or in the one whose Python `AISRV_XMOS_PYTHON` names, it is used unmodified.
 """
 

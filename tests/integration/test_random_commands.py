@@ -1,6 +1,6 @@
 """Random command sequences, good and bad, in both framings, against a simple model of what must be answered.
 
-The model knows the tables of "XCORE AI server: numbers and wire behaviour"; what the networks compute it
+The model knows the tables of "XCORE AI server: numbers and wire behavior"; what the networks compute it
 gets from the interpreter called directly.
 """
 

@@ -26,7 +26,7 @@ from aisrv.kernels.arithmetic import (
     mul_multiplier,
     multiply_once_rounded,
     multiply_twice_rounded,
-    quantised_multiplier,
+    quantized_multiplier,
     round_half_away,
     rounding_shift,
     window,
@@ -61,25 +61,25 @@ from tests.support.operators import Draw, values
         (2.0**-33, (0, 0)),
     ],
 )
-def test_quantised_multiplier(real: float, multiplier: tuple[int, int]) -> None:
-    assert quantised_multiplier(real) == multiplier
+def test_quantized_multiplier(real: float, multiplier: tuple[int, int]) -> None:
+    assert quantized_multiplier(real) == multiplier
 
 
 @pytest.mark.parametrize("real", [-1.0, math.inf, -math.inf, math.nan])
 def test_what_is_no_factor_is_refused(real: float) -> None:
     with pytest.raises(InternalError, match="finite real that is not negative"):
-        quantised_multiplier(real)
+        quantized_multiplier(real)
 
 
 @pytest.mark.parametrize("real", [2.0**31, 2.0**31 - 2.0**-1, 1e300])
 def test_factor_that_shifts_a_word_away_is_refused(real: float) -> None:
     with pytest.raises(InternalError, match=r"a multiplier must be below 2\*\*31, this one is"):
-        quantised_multiplier(real)
+        quantized_multiplier(real)
 
 
 @given(st.floats(2.0**-31, 2.0**30))
 def test_multiplier_is_the_real_to_31_bits(real: float) -> None:
-    mantissa, shift = quantised_multiplier(real)
+    mantissa, shift = quantized_multiplier(real)
     assert 1 << 30 <= mantissa < 1 << 31
     assert abs(mantissa * 2.0 ** (shift - 31) - real) <= 2.0 ** (shift - 32)
 
@@ -237,7 +237,7 @@ def test_convolution_scales_each_channel_in_double() -> None:
     )
     expected = [float(np.float64(np.float32(0.7)) * np.float64(np.float32(w))) for w in (0.1, 0.2, 0.3)]
     assert conv_multipliers(params) == tuple(
-        quantised_multiplier(product / float(np.float32(0.9))) for product in expected
+        quantized_multiplier(product / float(np.float32(0.9))) for product in expected
     )
 
 
@@ -267,12 +267,12 @@ def test_fully_connected_rounds_the_product_of_scales_to_float32() -> None:
     )
     product = float(np.float32(0.7) * np.float32(0.3))
     assert product != float32(0.7) * float32(0.3)
-    assert fully_connected_multipliers(params) == (quantised_multiplier(product),) * 2
+    assert fully_connected_multipliers(params) == (quantized_multiplier(product),) * 2
     per_channel = replace(
         params, weights_per_channel_quant=PerChannelQuantParam((float32(0.3),) * 2, (0, 0), 0)
     )
     assert fully_connected_multipliers(per_channel) == (
-        (quantised_multiplier(float32(0.7) * float32(0.3)),) * 2
+        (quantized_multiplier(float32(0.7) * float32(0.3)),) * 2
     )
 
 

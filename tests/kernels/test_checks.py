@@ -270,7 +270,7 @@ def test_bias_is_a_run_of_signed_words(bias: memoryview) -> None:
 
 
 @pytest.mark.parametrize("quant", [QuantParam(1 / 128, -128), QuantParam(1 / 256, 0)])
-def test_softmax_writes_one_quantisation(quant: QuantParam) -> None:
+def test_softmax_writes_one_quantization(quant: QuantParam) -> None:
     with pytest.raises(InternalError, match="SOFTMAX writes scale 1/256 and zero point -128"):
         checks.check_softmax(replace(SOFTMAX, output_quant=quant))
 

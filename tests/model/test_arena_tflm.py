@@ -20,7 +20,7 @@ from aisrv.inference.memory import arena_need
 from aisrv.model import Model
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.writer import Model as Network
-from aisrv.model.writer import Operator, Quantisation, Tensor
+from aisrv.model.writer import Operator, Quantization, Tensor
 from tests.support import mlperf_tiny, networks
 
 pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
@@ -62,7 +62,7 @@ def additions(seed: int) -> bytes:
     """A few ADDs among tensors of one size, in any order: some written twice, some read before."""
     chance = random.Random(seed)
     names = tuple(f"t{number}" for number in range(chance.randint(2, 8)))
-    unit = Quantisation.per_tensor(1.0, 0)
+    unit = Quantization.per_tensor(1.0, 0)
     operators = tuple(
         Operator(BuiltinOperator.ADD, (chance.choice(names), chance.choice(names)), (chance.choice(names),))
         for _ in range(chance.randint(1, 8))

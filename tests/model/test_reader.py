@@ -30,7 +30,7 @@ from aisrv.model import (
 )
 from tests.support import mlperf_tiny
 
-INT8 = writer.Quantisation.per_tensor(0.5, -3)
+INT8 = writer.Quantization.per_tensor(0.5, -3)
 
 
 def small_network() -> writer.Model:
@@ -39,7 +39,7 @@ def small_network() -> writer.Model:
     return writer.Model(
         tensors=(
             writer.Tensor("x", (1, 8, 8, 3), TensorType.INT8, INT8),
-            writer.Tensor.constant("w", weights, writer.Quantisation.per_channel([0.25] * 4, 0)),
+            writer.Tensor.constant("w", weights, writer.Quantization.per_channel([0.25] * 4, 0)),
             writer.Tensor("y", (1, 4, 4, 4), TensorType.INT8, INT8),
             writer.Tensor("state", (3,), TensorType.FLOAT32, is_variable=True),
             writer.Tensor("z", (1, 2, 2, 4), TensorType.INT8, INT8),
@@ -261,7 +261,7 @@ def test_any_kind_of_bytes_will_do(kind: Callable[[bytes], bytes | bytearray | m
 
 def test_single_scale_with_a_stale_dimension_is_accepted() -> None:
     network = writer.Model(
-        (writer.Tensor("x", (2,), TensorType.INT8, writer.Quantisation((0.5,), (0,), axis=3)),),
+        (writer.Tensor("x", (2,), TensorType.INT8, writer.Quantization((0.5,), (0,), axis=3)),),
         (),
         ("x",),
         ("x",),

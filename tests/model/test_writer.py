@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
-from aisrv.model.writer import ABSENT, Model, Operator, Quantisation, Tensor, WriteError
+from aisrv.model.writer import ABSENT, Model, Operator, Quantization, Tensor, WriteError
 from tests.support.networks import (
     BIG_INPUT_BYTES,
     MMAC_INPUT_BYTES,
@@ -29,16 +29,16 @@ from tests.support.networks import (
     wrong_version,
 )
 
-UNIT = Quantisation.per_tensor(1.0, 0)
+UNIT = Quantization.per_tensor(1.0, 0)
 STRIDE_1 = {"stride_w": 1, "stride_h": 1}
 
 
-def int8(name: str, *shape: int, quantisation: Quantisation = UNIT) -> Tensor:
-    return Tensor(name, shape, TensorType.INT8, quantisation)
+def int8(name: str, *shape: int, quantization: Quantization = UNIT) -> Tensor:
+    return Tensor(name, shape, TensorType.INT8, quantization)
 
 
-def constant(name: str, values: Any, dtype: str, quantisation: Quantisation | None = UNIT) -> Tensor:
-    return Tensor.constant(name, np.array(values, dtype), quantisation)
+def constant(name: str, values: Any, dtype: str, quantization: Quantization | None = UNIT) -> Tensor:
+    return Tensor.constant(name, np.array(values, dtype), quantization)
 
 
 def single(
@@ -74,9 +74,9 @@ def test_convolution_has_a_scale_for_each_channel() -> None:
                 "w",
                 [np.arange(9).reshape(3, 3, 1), np.full((3, 3, 1), -1)],
                 "i1",
-                Quantisation.per_channel((0.25, 2.0), 0),
+                Quantization.per_channel((0.25, 2.0), 0),
             ),
-            constant("b", [4, 5], "i4", Quantisation.per_channel((0.25, 2.0), 0)),
+            constant("b", [4, 5], "i4", Quantization.per_channel((0.25, 2.0), 0)),
         ),
         int8("y", 1, 1, 1, 2),
         {"padding": Padding.VALID, **STRIDE_1},
@@ -102,8 +102,8 @@ def test_depthwise_convolution_keeps_channels_apart() -> None:
         BuiltinOperator.DEPTHWISE_CONV_2D,
         int8("x", 1, 2, 1, 2),
         (
-            constant("w", [[[[1, 3]], [[2, -4]]]], "i1", Quantisation.per_channel((1.0, 0.5), 3)),
-            constant("b", [0, 2], "i4", Quantisation.per_channel((1.0, 0.5), 0)),
+            constant("w", [[[[1, 3]], [[2, -4]]]], "i1", Quantization.per_channel((1.0, 0.5), 3)),
+            constant("b", [0, 2], "i4", Quantization.per_channel((1.0, 0.5), 0)),
         ),
         int8("y", 1, 1, 1, 2),
         {"padding": Padding.VALID, **STRIDE_1, "depth_multiplier": 1},
@@ -113,9 +113,9 @@ def test_depthwise_convolution_keeps_channels_apart() -> None:
 
 
 def test_fully_connected_uses_zero_points_and_takes_no_bias() -> None:
-    source = int8("x", 1, 2, quantisation=Quantisation.per_tensor(1.0, 3))
+    source = int8("x", 1, 2, quantization=Quantization.per_tensor(1.0, 3))
     weights = constant("w", [[2, 5], [-1, 100]], "i1")
-    target = int8("y", 1, 2, quantisation=Quantisation.per_tensor(1.0, -10))
+    target = int8("y", 1, 2, quantization=Quantization.per_tensor(1.0, -10))
     operator = Operator(BuiltinOperator.FULLY_CONNECTED, ("x", "w", ABSENT), ("y",))
     model = bytes(Model((source, weights, target), (operator,), ("x",), ("y",)))
     # (4-3)*2 + (5-3)*5 - 10 = 2; -(4-3) + (5-3)*100 - 10 = 189 saturates
@@ -139,13 +139,13 @@ def test_pooling(code: int, expected: list[int]) -> None:
 
 
 def test_softmax_of_equal_scores() -> None:
-    target = int8("y", 1, 4, quantisation=Quantisation.per_tensor(1 / 256, -128))
+    target = int8("y", 1, 4, quantization=Quantization.per_tensor(1 / 256, -128))
     model = single(BuiltinOperator.SOFTMAX, int8("x", 1, 4), (), target, {"beta": 1.0})
     assert result(model, signed(5, 5, 5, 5)) == [256 // 4 - 128] * 4
 
 
 def test_softmax_takes_beta() -> None:
-    target = int8("y", 1, 2, quantisation=Quantisation.per_tensor(1 / 256, -128))
+    target = int8("y", 1, 2, quantization=Quantization.per_tensor(1 / 256, -128))
     model = single(BuiltinOperator.SOFTMAX, int8("x", 1, 2), (), target, {"beta": 0.5})
     share = 1 / (1 + math.exp(-1))  # 187.15 of 256
     assert result(model, signed(2, 0)) == [round(256 * share) - 128, round(256 * (1 - share)) - 128]
@@ -158,9 +158,9 @@ def test_reshape_keeps_the_order() -> None:
 
 
 def test_pad_fills_with_the_zero_point() -> None:
-    quantisation = Quantisation.per_tensor(1.0, -9)
+    quantization = Quantization.per_tensor(1.0, -9)
     paddings = constant("paddings", [[0, 0], [1, 2]], "i4", None)
-    source, target = (int8(name, 1, n, quantisation=quantisation) for name, n in (("x", 2), ("y", 5)))
+    source, target = (int8(name, 1, n, quantization=quantization) for name, n in (("x", 2), ("y", 5)))
     assert result(single(BuiltinOperator.PAD, source, (paddings,), target), signed(7, 8)) == [
         -9,
         7,
@@ -172,13 +172,13 @@ def test_pad_fills_with_the_zero_point() -> None:
 
 def test_quantize() -> None:
     source = Tensor("x", (1, 4), TensorType.FLOAT32)
-    target = int8("y", 1, 4, quantisation=Quantisation.per_tensor(0.5, -1))
+    target = int8("y", 1, 4, quantization=Quantization.per_tensor(0.5, -1))
     data = struct.pack("<4f", 0, 1.5, -2, 1000)
     assert result(single(BuiltinOperator.QUANTIZE, source, (), target), data) == [-1, 2, -5, 127]
 
 
 def test_dequantize() -> None:
-    source = int8("x", 1, 3, quantisation=Quantisation.per_tensor(0.5, -1))
+    source = int8("x", 1, 3, quantization=Quantization.per_tensor(0.5, -1))
     target = Tensor("y", (1, 3), TensorType.FLOAT32)
     (output,) = run(single(BuiltinOperator.DEQUANTIZE, source, (), target), signed(-1, 2, -128))
     assert struct.unpack("<3f", output) == (0.0, 1.5, -63.5)
@@ -241,7 +241,7 @@ def models(draw: st.DrawFn) -> Model:
         tensor = Tensor.constant(name, array)
         if len(shape) > 0 and draw(st.booleans()):
             axis = draw(st.integers(0, len(shape) - 1))
-            tensor = replace(tensor, quantisation=Quantisation.per_channel([0.5] * shape[axis], axis))
+            tensor = replace(tensor, quantization=Quantization.per_channel([0.5] * shape[axis], axis))
         if draw(st.booleans()):
             tensor = replace(tensor, data=None, is_variable=draw(st.booleans()))
         tensors.append(tensor)
@@ -278,15 +278,15 @@ def test_the_schema_reads_what_was_written(model: Model) -> None:
         ({"data": b"1234", "is_variable": True}, "tensor 'x': a variable tensor has no data"),
         ({"data": b"1234", "type": 99}, "tensor 'x': constants of tensor type 99 cannot be written"),
         (
-            {"quantisation": Quantisation((1.0, 2.0), (0,))},
+            {"quantization": Quantization((1.0, 2.0), (0,))},
             "tensor 'x': 2 scales but 1 zero points",
         ),
         (
-            {"quantisation": Quantisation.per_channel((1.0, 2.0, 3.0), 1)},
+            {"quantization": Quantization.per_channel((1.0, 2.0, 3.0), 1)},
             "tensor 'x': 3 scales for axis 1 of a tensor of shape (1, 4)",
         ),
         (
-            {"quantisation": Quantisation.per_channel((1.0, 2.0), 2)},
+            {"quantization": Quantization.per_channel((1.0, 2.0), 2)},
             "tensor 'x': 2 scales for axis 2 of a tensor of shape (1, 4)",
         ),
     ],

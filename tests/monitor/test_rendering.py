@@ -49,7 +49,7 @@ VIEW = DeviceView(STATUS, (Rates(1_234_567.0, 999.0, 1234.4), Rates()))
 
 
 def drawn(view: DeviceView | DevicesView, width: int = 100, encoding: str = "utf-8") -> list[str]:
-    """Lines of a terminal without colours."""
+    """Lines of a terminal without colors."""
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     Console(file=file, width=width, height=50, force_terminal=False, legacy_windows=False).print(view)
     file.seek(0)

@@ -11,7 +11,7 @@ from trio.testing import MockClock
 
 from aisrv import digits
 from aisrv.board import Board
-from aisrv.board.catalogue import BOARDS
+from aisrv.board.catalog import BOARDS
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import AcquireMode, Command, GpioMode, ProtocolError, Spec, Status

@@ -23,7 +23,7 @@ from aisrv.protocol.commands import (
     is_set,
 )
 
-# "XCORE AI server: numbers and wire behaviour", section Commands.
+# "XCORE AI server: numbers and wire behavior", section Commands.
 CODES = {
     "NONE": 0x00,
     "GET_STATUS": 0x01,

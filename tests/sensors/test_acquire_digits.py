@@ -15,7 +15,7 @@ SIDE = 8
 
 
 class DigitSource(PacedSource):
-    """Digit n at second n, 1 the first, as grey in RGB."""
+    """Digit n at second n, 1 the first, as gray in RGB."""
 
     def __init__(self) -> None:
         super().__init__(SIDE, SIDE)

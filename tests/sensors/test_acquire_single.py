@@ -16,7 +16,7 @@ from tests.support.acquisition_rig import (
     FLAT,
     FLOAT,
     FRAME_BYTES,
-    GREY,
+    GRAY,
     OKAY,
     PICTURE,
     SIZE,
@@ -76,7 +76,7 @@ async def test_acquired_frame_is_inferred_on_by_start_infer() -> None:
 
 @on_virtual_time
 async def test_model_of_one_channel_gets_grey() -> None:
-    async with camera(GREY) as rig:
+    async with camera(GRAY) as rig:
         assert await rig.host.put(SINGLE) == OKAY
         assert await rig.host.get(GET_INPUT) == image_of(1)[0::3]
         assert await rig.host.put(SINGLE, bytes(PART)) == OKAY
@@ -246,11 +246,11 @@ async def test_region_that_cannot_be_is_refused_with_a_reason_and_overwrites_not
 @settings(max_examples=150)
 @given(
     st.tuples(*[st.sampled_from((0, 1, 2, 3, 4, 5, 255, 256, 65535)) | st.integers(0, 65535)] * 6),
-    st.sampled_from((PICTURE, GREY, FLAT)),
+    st.sampled_from((PICTURE, GRAY, FLAT)),
 )
 def test_any_region_is_taken_whole_or_refused_whole(words: tuple[int, ...], model: bytes) -> None:
     start_x, end_x, start_y, end_y, width, height = words
-    channels, room = (1, 4) if model is GREY else (3, 12)
+    channels, room = (1, 4) if model is GRAY else (3, 12)
     fits = start_x < end_x <= 4 and start_y < end_y <= 4 and 0 < width * height * channels <= room
 
     @on_virtual_time

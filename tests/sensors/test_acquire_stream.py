@@ -14,7 +14,7 @@ from tests.support.acquisition_rig import (
     BAD_CMD,
     FLAT,
     FRAME_BYTES,
-    GREY,
+    GRAY,
     OKAY,
     PICTURE,
     PacedSource,
@@ -179,7 +179,7 @@ async def test_model_that_is_set_in_a_stream_gets_the_next_frame() -> None:
     async with camera(PICTURE) as rig:
         await rig.host.put(STREAM)
         await trio.sleep_until(1.5)
-        await rig.other.load(GREY)
+        await rig.other.load(GRAY)
         assert await rig.host.get(GET_OUTPUT) == bytes(4)
         await assert_at(rig, 2, output=doubled(image_of(2)[0::3]))
 

@@ -10,7 +10,7 @@ from aisrv.sensors.image.frame_size import frame_size
 from aisrv.sensors.image.image_path import to_tensor
 from aisrv.sensors.registers import (
     BLACK,
-    COLOUR_BARS,
+    COLOR_BARS,
     RED,
     SENSOR_MODELS,
     WHITE,
@@ -29,7 +29,7 @@ def picture(encoding: Encoding, data: bytes | None = None, width: int = 4, heigh
 
 
 def rgb(frame: RawFrame) -> list[tuple[int, ...]]:
-    """The colours of the first row of pixels, through the image path at the frame's own size."""
+    """The colors of the first row of pixels, through the image path at the frame's own size."""
     size = frame.width, frame.height
     data = to_tensor(frame, Region(0, size[0], 0, size[1], *size))
     row = [value ^ 0x80 for value in data[: 3 * frame.width]]
@@ -52,7 +52,7 @@ def test_gain_scales_each_level_up_to_white(encoding: Encoding, gain: float, exp
 @pytest.mark.parametrize(
     ("gain", "expected"), [(0.0, [0, 128, 0, 128]), (0.5, [50, 138, 20, 64]), (2.0, [200, 168, 80, 0])]
 )
-def test_gain_scales_brightness_and_colour_differences_of_yuv(gain: float, expected: list[int]) -> None:
+def test_gain_scales_brightness_and_color_differences_of_yuv(gain: float, expected: list[int]) -> None:
     frame = scaled(picture(Encoding.YUV422, bytes((100, 148, 40, 0)) * 4), gain)
     assert list(frame.data[:4]) == expected
 
@@ -67,26 +67,26 @@ def test_scaling_keeps_the_format(encoding: Encoding, gain: float, noise: bytes)
 def test_samples_stay_as_they_are() -> None:
     frame = picture(Encoding.SAMPLES)
     assert scaled(frame, 5.0) is frame
-    assert bars(frame, COLOUR_BARS) is frame
+    assert bars(frame, COLOR_BARS) is frame
 
 
 # Bars.
 
 
 @pytest.mark.parametrize("encoding", PICTURES)
-def test_one_colour_fills_the_picture(encoding: Encoding) -> None:
-    for colour in COLOUR_BARS:
-        frame = bars(picture(encoding, width=8), (colour,))
+def test_one_color_fills_the_picture(encoding: Encoding) -> None:
+    for color in COLOR_BARS:
+        frame = bars(picture(encoding, width=8), (color,))
         assert len(frame.data) == frame_size(8, 2, encoding)
         for pixel in rgb(frame):
-            assert max(abs(a - b) for a, b in zip(pixel, colour, strict=True)) <= 2
+            assert max(abs(a - b) for a, b in zip(pixel, color, strict=True)) <= 2
 
 
 @pytest.mark.parametrize("encoding", [Encoding.RGB, Encoding.YUV422])
 def test_bars_stand_in_order_and_are_equally_wide(encoding: Encoding) -> None:
-    pixels = rgb(bars(picture(encoding, width=32), COLOUR_BARS))
+    pixels = rgb(bars(picture(encoding, width=32), COLOR_BARS))
     for x, pixel in enumerate(pixels):
-        expected = COLOUR_BARS[x // 4]
+        expected = COLOR_BARS[x // 4]
         assert max(abs(a - b) for a, b in zip(pixel, expected, strict=True)) <= 2
 
 
@@ -98,7 +98,7 @@ def test_bars_of_a_bayer_frame_have_the_mosaics_bytes() -> None:
 
 @pytest.mark.parametrize("width", [2, 4, 6, 7, 9, 640])
 def test_bars_of_any_width_fill_the_frame(width: int) -> None:
-    frame = bars(picture(Encoding.RGB, width=width), COLOUR_BARS)
+    frame = bars(picture(Encoding.RGB, width=width), COLOR_BARS)
     assert len(frame.data) == 6 * width
     assert frame.data[:3] == bytes(WHITE)
 
@@ -129,11 +129,11 @@ def test_generic_exposure_and_gain_multiply() -> None:
 
 def test_generic_test_pattern_replaces_the_picture_and_goes_again() -> None:
     sensor, frame = GenericSensor(), picture(Encoding.RGB)
-    for value, colour in ((2, WHITE), (3, BLACK)):
+    for value, color in ((2, WHITE), (3, BLACK)):
         sensor.write(3, value)
-        assert sensor.expose(frame).data == bytes(colour) * 8
+        assert sensor.expose(frame).data == bytes(color) * 8
     sensor.write(3, 1)
-    assert sensor.expose(frame).data == b"".join(map(bytes, COLOUR_BARS[::2])) * 2
+    assert sensor.expose(frame).data == b"".join(map(bytes, COLOR_BARS[::2])) * 2
     sensor.write(3, 0)
     assert sensor.expose(frame) is frame
 
@@ -199,7 +199,7 @@ def test_gc2145_exposure_and_gain_scale(pairs: tuple[tuple[int, int], ...], fact
 
 
 @pytest.mark.parametrize(
-    ("value", "colour"),
+    ("value", "color"),
     [
         (0x48, (255, 255, 255)),
         (0x88, (255, 255, 0)),
@@ -210,16 +210,16 @@ def test_gc2145_exposure_and_gain_scale(pairs: tuple[tuple[int, int], ...], fact
         (0x08, (0, 0, 0)),
     ],
 )
-def test_gc2145_uniform_patterns_are_those_of_the_linux_driver(value: int, colour: tuple[int, ...]) -> None:
+def test_gc2145_uniform_patterns_are_those_of_the_linux_driver(value: int, color: tuple[int, ...]) -> None:
     sensor = Gc2145()
     write(sensor, (0x8C, 0x09), (0x8D, value))
-    assert sensor.expose(picture(Encoding.RGB)).data == bytes(colour) * 8
+    assert sensor.expose(picture(Encoding.RGB)).data == bytes(color) * 8
 
 
-def test_gc2145_colour_pattern_is_bars_until_it_is_disabled() -> None:
+def test_gc2145_color_pattern_is_bars_until_it_is_disabled() -> None:
     sensor, frame = Gc2145(), picture(Encoding.RGB)
     write(sensor, (0x8C, 0x09), (0x8D, 0x00))
-    assert sensor.expose(frame) == bars(frame, COLOUR_BARS)
+    assert sensor.expose(frame) == bars(frame, COLOR_BARS)
     write(sensor, (0x8C, 0), (0x8D, 0))
     assert sensor.expose(frame) is frame
 

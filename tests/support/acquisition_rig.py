@@ -21,7 +21,7 @@ from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.state import AIEngine
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.process.inline import inline
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.sensors.acquire import ImagePath, SensorModel, start_acquisition
@@ -102,7 +102,7 @@ def image_of(number: int, region: Region | None = None) -> bytes:
 
 def doubling_network(*shape: int, tensor_type: int = TensorType.INT8) -> bytes:
     """A network whose output is twice its input, saturated."""
-    unit = Quantisation.per_tensor(1.0, 0) if tensor_type == TensorType.INT8 else None
+    unit = Quantization.per_tensor(1.0, 0) if tensor_type == TensorType.INT8 else None
     tensors = tuple(Tensor(name, shape, tensor_type, unit) for name in ("input", "sum"))
     operator = Operator(BuiltinOperator.ADD, ("input", "input"), ("sum",))
     return bytes(Model(tensors, (operator,), ("input",), ("sum",), "doubling"))
@@ -114,7 +114,7 @@ def doubled(data: bytes) -> bytes:
 
 
 PICTURE = doubling_network(1, 2, 2, 3)
-GREY = doubling_network(1, 2, 2, 1)
+GRAY = doubling_network(1, 2, 2, 1)
 FLAT = doubling_network(1, 12)
 FLOAT = doubling_network(1, 2, 2, 3, tensor_type=TensorType.FLOAT32)
 

@@ -19,7 +19,7 @@ import tflite
 from tflite import BuiltinOperator, Padding, TensorType
 
 from aisrv import digits
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from tests.support import networks
 
 MIB: Final = 1 << 20
@@ -28,7 +28,7 @@ EXTENTS: Final = (-(2**31), -2, -1, 0, 1, 2, 3, 7, 255, 256, 65_535, 65_536, 2**
 LAST_BUILTIN: Final = 208
 """A little above the last operator of the schema."""
 
-_UNIT: Final = Quantisation.per_tensor(1.0, 0)
+_UNIT: Final = Quantization.per_tensor(1.0, 0)
 
 
 class Case(NamedTuple):
@@ -223,17 +223,17 @@ def _types(chance: Random) -> bytes:
     return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, type=kind))
 
 
-def _quantisations(chance: Random) -> bytes:
+def _quantizations(chance: Random) -> bytes:
     scale = chance.choice((0.0, -1.0, 1e-45, 1e38, float("inf"), float("nan")))
     wild = chance.choice(
         (
             None,
-            Quantisation((), ()),
-            Quantisation.per_tensor(scale, 0),
-            Quantisation.per_tensor(1.0, chance.choice((-(2**63), -129, 128, 2**31, 2**63 - 1))),
+            Quantization((), ()),
+            Quantization.per_tensor(scale, 0),
+            Quantization.per_tensor(1.0, chance.choice((-(2**63), -129, 128, 2**31, 2**63 - 1))),
         )
     )
-    return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, quantisation=wild))
+    return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, quantization=wild))
 
 
 def _cycles(chance: Random) -> bytes:
@@ -347,7 +347,7 @@ def _slow() -> bytes:
     """A convolution of 2**30 products, in a file of 16 kB."""
     picture = Tensor("input", (1, 256, 256, 1), TensorType.INT8, _UNIT)
     weights = Tensor.constant(
-        "weights", np.ones((1, 128, 128, 1), np.int8), Quantisation.per_channel([1.0], 0)
+        "weights", np.ones((1, 128, 128, 1), np.int8), Quantization.per_channel([1.0], 0)
     )
     result = replace(picture, name="output")
     options = {"padding": Padding.SAME, "stride_w": 1, "stride_h": 1}
@@ -439,7 +439,7 @@ KINDS: Final[dict[str, Callable[[Random], bytes]]] = {
     "arity": _arity,
     "ranks": _ranks,
     "types": _types,
-    "quantisations": _quantisations,
+    "quantizations": _quantizations,
     "cycles": _cycles,
     "constants": _constants,
     "huge": _huge,

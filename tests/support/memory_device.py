@@ -1,6 +1,6 @@
 """An AI server in memory, as the tests' stand-in for hardware: packets in, packets out, no threads, no time.
 
-Written from "XCORE AI server: numbers and wire behaviour" alone. `Device` is the device behind its two bulk
+Written from "XCORE AI server: numbers and wire behavior" alone. `Device` is the device behind its two bulk
 endpoints; `Backend` is the host's USB stack in front of it, as a pyusb backend. A transfer that would wait
 times out at once. The "model" is any bytes with `TFL3` at 4; an inference inverts input 0 into output 0.
 """

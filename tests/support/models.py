@@ -9,7 +9,7 @@ import pytest
 from tflite import BuiltinOperator, TensorType
 
 from aisrv.model import writer as tflite_writer
-from aisrv.model.writer import Model, Operator, OperatorKind, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, OperatorKind, Quantization, Tensor
 
 _KINDS: Final[Mapping[int, OperatorKind]] = {
     BuiltinOperator.CONCATENATION: OperatorKind("ConcatenationOptions", 2),
@@ -28,23 +28,23 @@ _KINDS: Final[Mapping[int, OperatorKind]] = {
 }
 """Operators whose options the product itself has no need to write."""
 
-UNIT: Final = Quantisation.per_tensor(1.0, 0)
-PROBABILITIES: Final = Quantisation.per_tensor(1 / 256, -128)
+UNIT: Final = Quantization.per_tensor(1.0, 0)
+PROBABILITIES: Final = Quantization.per_tensor(1 / 256, -128)
 
 
 def tensor(
     name: str, shape: Sequence[int], scale: float = 1.0, zero_point: int = 0, kind: int = TensorType.INT8
 ) -> Tensor:
     """A tensor that is computed or given."""
-    quantised = kind in (TensorType.INT8, TensorType.UINT8)
-    return Tensor(name, tuple(shape), kind, Quantisation.per_tensor(scale, zero_point) if quantised else None)
+    quantized = kind in (TensorType.INT8, TensorType.UINT8)
+    return Tensor(name, tuple(shape), kind, Quantization.per_tensor(scale, zero_point) if quantized else None)
 
 
 def constant(
-    name: str, values: Any, dtype: Any = np.int32, quantisation: Quantisation | None = None
+    name: str, values: Any, dtype: Any = np.int32, quantization: Quantization | None = None
 ) -> Tensor:
     """A constant of the values."""
-    return Tensor.constant(name, np.array(values, dtype), quantisation)
+    return Tensor.constant(name, np.array(values, dtype), quantization)
 
 
 def single(

@@ -16,14 +16,14 @@ import tflite
 from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
 from aisrv import digits
-from aisrv.model.writer import ABSENT, Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import ABSENT, Model, Operator, Quantization, Tensor
 
 MMAC_INPUT_BYTES: Final = 96 * 96 * 3
 MMAC_MACS: Final = 51_426_560
 """Multiply-accumulates of one run of `mmac_network`."""
 BIG_INPUT_BYTES: Final = 1024
 
-_UNIT: Final = Quantisation.per_tensor(1.0, 0)
+_UNIT: Final = Quantization.per_tensor(1.0, 0)
 
 
 def run(model: bytes, *inputs: bytes) -> list[bytes]:
@@ -162,7 +162,7 @@ class Layers:
 
     def __init__(self, shape: tuple[int, ...], seed: int = 0) -> None:
         self._random = np.random.RandomState(seed)
-        self._activation = Quantisation.per_tensor(1 / 16, 0)
+        self._activation = Quantization.per_tensor(1 / 16, 0)
         self._tensors = [Tensor("input", (1, *shape), TensorType.INT8, self._activation)]
         self._operators: list[Operator] = []
         self._last = self._tensors[0]
@@ -181,14 +181,14 @@ class Layers:
             "stride_h": stride,
             "fused_activation_function": ActivationFunctionType.RELU,
         }
-        constants = self._constants((channels, 3, 3, depth), Quantisation.per_channel(scales, axis=0))
+        constants = self._constants((channels, 3, 3, depth), Quantization.per_channel(scales, axis=0))
         self._add(BuiltinOperator.CONV_2D, constants, shape, options)
 
     def fully_connected(self, units: int) -> None:
         """Add a fully connected layer, one scale for all."""
         depth = math.prod(self._last.shape)
         self.macs += depth * units
-        constants = self._constants((units, depth), Quantisation.per_tensor(self._weight_scale(depth), 0))
+        constants = self._constants((units, depth), Quantization.per_tensor(self._weight_scale(depth), 0))
         self._add(BuiltinOperator.FULLY_CONNECTED, constants, (1, units), {})
 
     def average_pool(self) -> None:
@@ -205,7 +205,7 @@ class Layers:
 
     def softmax(self) -> None:
         """Turn scores into int8 probabilities."""
-        self._activation = Quantisation.per_tensor(1 / 256, -128)
+        self._activation = Quantization.per_tensor(1 / 256, -128)
         self._add(BuiltinOperator.SOFTMAX, (), self._last.shape, {"beta": 1.0})
 
     def model(self, description: str) -> Model:
@@ -218,14 +218,14 @@ class Layers:
         # Random int8 weights have a deviation of 74, and a ReLU passes half of the power: 74 / 2**0.5 is 52.
         return 1 / (52 * math.sqrt(fan_in))
 
-    def _constants(self, shape: tuple[int, ...], quantisation: Quantisation) -> tuple[Tensor, Tensor]:
+    def _constants(self, shape: tuple[int, ...], quantization: Quantization) -> tuple[Tensor, Tensor]:
         number = len(self._operators)
         weights = self._random.randint(-127, 128, shape).astype(np.int8)
         bias = self._random.randint(-1000, 1000, shape[0]).astype(np.int32)
-        bias_scales = (scale * self._activation.scales[0] for scale in quantisation.scales)
+        bias_scales = (scale * self._activation.scales[0] for scale in quantization.scales)
         return (
-            Tensor.constant(f"weights{number}", weights, quantisation),
-            Tensor.constant(f"bias{number}", bias, Quantisation.per_channel(bias_scales, axis=0)),
+            Tensor.constant(f"weights{number}", weights, quantization),
+            Tensor.constant(f"bias{number}", bias, Quantization.per_channel(bias_scales, axis=0)),
         )
 
     def _add(
@@ -277,9 +277,9 @@ def read(model: bytes) -> Model:
 
 def _read_tensor(root: Any, tensor: Any) -> Tensor:
     parameters = tensor.Quantization()
-    quantisation = None
+    quantization = None
     if parameters is not None:
-        quantisation = Quantisation(
+        quantization = Quantization(
             tuple(parameters.ScaleAsNumpy().tolist()),
             tuple(parameters.ZeroPointAsNumpy().tolist()),
             parameters.QuantizedDimension(),
@@ -288,7 +288,7 @@ def _read_tensor(root: Any, tensor: Any) -> Tensor:
         tensor.Name().decode(),
         tuple(tensor.ShapeAsNumpy().tolist()) if tensor.ShapeLength() else (),
         tensor.Type(),
-        quantisation,
+        quantization,
         _read_buffer(root, tensor.Buffer()),
         tensor.IsVariable(),
     )

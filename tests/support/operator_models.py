@@ -20,7 +20,7 @@ from aisrv.kernels.params import (
     QuantParam,
     SoftmaxParams,
 )
-from aisrv.model.writer import ABSENT, OPERATORS, Model, Operator, OperatorKind, Quantisation, Tensor
+from aisrv.model.writer import ABSENT, OPERATORS, Model, Operator, OperatorKind, Quantization, Tensor
 
 _FILE_ACTIVATIONS: Final = {
     FusedActivation.NONE: ActivationFunctionType.NONE,
@@ -53,28 +53,28 @@ def model_bytes(model: Model) -> bytes:
         return bytes(model)
 
 
-def _quantisation(quant: QuantParam) -> Quantisation:
-    return Quantisation.per_tensor(quant.scale, quant.zero_point)
+def _quantization(quant: QuantParam) -> Quantization:
+    return Quantization.per_tensor(quant.scale, quant.zero_point)
 
 
 def _activation(name: str, shape: Sequence[int], quant: QuantParam) -> Tensor:
-    return Tensor(name, tuple(shape), TensorType.INT8, _quantisation(quant))
+    return Tensor(name, tuple(shape), TensorType.INT8, _quantization(quant))
 
 
 def _constants(params: Any) -> tuple[Tensor, ...]:
     per_channel = params.weights_per_channel_quant
     if per_channel is None:
-        quantisation = _quantisation(params.weights_quant)
+        quantization = _quantization(params.weights_quant)
         scales: tuple[float, ...] = (params.weights_quant.scale,)
     else:
         scales = per_channel.scales
-        quantisation = Quantisation.per_channel(scales, per_channel.quantized_dimension)
+        quantization = Quantization.per_channel(scales, per_channel.quantized_dimension)
     weights = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)
-    found = [Tensor.constant("weights", weights, quantisation)]
+    found = [Tensor.constant("weights", weights, quantization)]
     if params.bias is not None:
         bias_scales = [params.input_quant.scale * scale for scale in scales]
         bias = np.frombuffer(params.bias, np.int32)
-        found.append(Tensor.constant("bias", bias, Quantisation.per_channel(bias_scales, 0)))
+        found.append(Tensor.constant("bias", bias, Quantization.per_channel(bias_scales, 0)))
     return tuple(found)
 
 

@@ -1,6 +1,6 @@
 """An AI server's SPI port in memory, as the tests' stand-in for hardware: transactions in, transactions out.
 
-Written from "XCORE AI server: numbers and wire behaviour", section SPI, alone. The engine behind it is that
+Written from "XCORE AI server: numbers and wire behavior", section SPI, alone. The engine behind it is that
 of the USB stand-in, `tests.support.memory_device`.
 """
 

@@ -35,7 +35,7 @@ Firmware = Callable[[UsbBus], Awaitable[None]]
 
 
 def pattern(size: int, seed: int = 0) -> bytes:
-    """Bytes in which every word differs from its neighbours."""
+    """Bytes in which every word differs from its neighbors."""
     return array("I", range(seed, seed + size // 4 + 1)).tobytes()[:size]
 
 

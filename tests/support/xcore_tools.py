@@ -70,7 +70,7 @@ def flat_digits() -> bytes:
     (dense,) = (each for each in network.operators if each.code == BuiltinOperator.FULLY_CONNECTED)
     features = next(tensor for tensor in network.tensors if tensor.name == dense.inputs[0])
     shape = (1, int(np.prod(features.shape)))
-    flat = Tensor("flat", shape, TensorType.INT8, features.quantisation)
+    flat = Tensor("flat", shape, TensorType.INT8, features.quantization)
     extents = Tensor.constant("flat_shape", np.array(shape, np.int32))
     reshape = Operator(BuiltinOperator.RESHAPE, (features.name, extents.name), (flat.name,))
     at = network.operators.index(dense)

@@ -195,7 +195,7 @@ def _table(caption: str, headings: Sequence[str], rows: Iterable[Sequence[str]])
 
 
 def _bars(bars: Sequence[tuple[str, int, bool]]) -> str:
-    """Draw a bar for each name and ticks, in the colour of estimates or not."""
+    """Draw a bar for each name and ticks, in the color of estimates or not."""
     longest = max((ticks for _, ticks, _ in bars), default=0) or 1
     height = _ROW * len(bars)
     size = f'width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" font-size="13"'

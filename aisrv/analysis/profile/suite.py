@@ -1,7 +1,7 @@
 """Files of configurations: which models to profile on which devices, in YAML.
 
     models: [person.tflite, {path: digits.tflite, name: digits}]
-    defaults: {clock: 600, kernels: optimised}
+    defaults: {clock: 600, kernels: optimized}
     configurations:
       - {name: one thread, threads: 1}
       - {name: five threads, threads: 5}
@@ -248,7 +248,7 @@ _SETTINGS: Final[dict[str, Callable[[str], Any]]] = {
 _EXPECTED: Final = {
     "threads": "1 to 5",
     "clock": "a number of MHz above 0",
-    "kernels": "optimised or reference",
+    "kernels": "optimized or reference",
     "flash_rate": "a number of MB/s above 0",
     "arena": "a number of bytes, such as 458752, 448K or 16M",
     "external": "a number of bytes, such as 458752, 448K or 16M",

@@ -17,7 +17,7 @@ from aisrv.board import (
     EngineSpec,
     FlashSpec,
 )
-from aisrv.board.catalogue import BOARDS, find_board
+from aisrv.board.catalog import BOARDS, find_board
 from aisrv.board.toml_settings import parse_size
 from aisrv.protocol.commands import Command
 from flash_server.chip.part import MX25R6435F, PARTS
@@ -65,7 +65,7 @@ _OPTIONS = (
     click.option("--usb-tile", type=click.IntRange(0, 1), help="Tile of the USB layer. [default: 1]"),
     click.option("--arena", type=Size(), help="Tensor arena of each engine, such as 448K."),
     click.option("--external", type=Size(), help="External memory of each engine, such as 16M."),
-    click.option("--threads", type=click.IntRange(1, 5), help="Interpreter threads of the modelled device."),
+    click.option("--threads", type=click.IntRange(1, 5), help="Interpreter threads of the modeled device."),
     click.option("--clock", type=int, help="Core clock in MHz. [default: 600]"),
     click.option("--serial", help="USB serial number; hardware has none."),
     click.option(

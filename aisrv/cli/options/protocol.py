@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from aisrv.board import DEFAULT_ARENA, KIB, Board, BoardError, UsbProtocol
-from aisrv.board.catalogue import find_board
+from aisrv.board.catalog import find_board
 from aisrv.cli.options.board import make_board
 
 F = TypeVar("F", bound=Callable[..., Any])

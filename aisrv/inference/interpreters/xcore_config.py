@@ -1,7 +1,7 @@
 """The configuration that XMOS's library wants of a model, and how a model that has none gets it.
 
 `xcore-opt` stores it as metadata (`xcore_shared_config.h` of lib_tflite_micro); the library reads it from an
-uninitialised pointer where a model lacks it. Offsets of a flatbuffer are relative and point forward, so the
+uninitialized pointer where a model lacks it. Offsets of a flatbuffer are relative and point forward, so the
 file goes unchanged behind a new root, which refers to what it has and adds the metadata.
 """
 

@@ -1,4 +1,4 @@
-"""The modelled device: from a model to the time of each operator."""
+"""The modeled device: from a model to the time of each operator."""
 
 import enum
 import math
@@ -22,7 +22,7 @@ _WORD: Final = 0xFFFF_FFFF
 class Kernels(enum.Enum):
     """Who computes the operators that are not XMOS's own."""
 
-    OPTIMISED = "optimised"
+    OPTIMIZED = "optimized"
     """XMOS's kernels, as if its converter had replaced the operators."""
     REFERENCE = "reference"
     """TensorFlow Lite Micro's reference kernels."""
@@ -50,7 +50,7 @@ class DeviceModel:
     clock_mhz: float = FITTED_CLOCK_MHZ
     threads: int = 1
     flash_rate: float = 12_500_000
-    kernels: Kernels = Kernels.OPTIMISED
+    kernels: Kernels = Kernels.OPTIMIZED
 
     def __post_init__(self) -> None:
         if not (self.clock_mhz > 0 and math.isfinite(self.clock_mhz)):

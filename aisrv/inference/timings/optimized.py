@@ -1,4 +1,4 @@
-"""Costs of XMOS's optimised kernels, for its own operators and for those that its converter replaces.
+"""Costs of XMOS's optimized kernels, for its own operators and for those that its converter replaces.
 
 A plain operator costs what the converter makes of it: a convolution with padding becomes one without, after
 operators that pad its input, and all are counted here. "Published run" is XMOS ai_tools,

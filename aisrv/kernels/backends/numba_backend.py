@@ -16,7 +16,7 @@ from aisrv.kernels.backends import numba_loops
 from aisrv.kernels.backends.numpy import conv as numpy_conv
 from aisrv.kernels.backends.numpy import elementwise as numpy_elementwise
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.backends.numpy.requantize import Workspace, requantise
+from aisrv.kernels.backends.numpy.requantize import Workspace, requantize
 from aisrv.kernels.backends.numpy.steps import Array, Line, Rescaling, Steps
 from aisrv.kernels.backends.numpy.windows import padded_input
 from aisrv.kernels.params import DepthwiseConv2dParams, ElementwiseAddParams, MulParams, SoftmaxParams
@@ -26,12 +26,12 @@ FEWEST_CHANNELS: Final = 16
 
 
 class CompiledWorkspace(Workspace):
-    """Requantises in one compiled pass."""
+    """Requantizes in one compiled pass."""
 
-    def requantise(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
+    def requantize(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
         """Prepare what fills the output from accumulators."""
         if isinstance(how, Steps):
-            return requantise(accumulators, output, how, self)
+            return requantize(accumulators, output, how, self)
         line = how if isinstance(how, Line) else how.line
         channels = len(line.slope)
         values = accumulators[: len(output)].reshape(-1, channels)

@@ -30,7 +30,7 @@ def prepared(loop: Loop, *arguments: Array | int) -> Loop:
 def one_line(
     accumulators: Array, low: Array, high: Array, slope: Array, offset: Array, output: Array
 ) -> None:
-    """Requantise [rows, channels]: see `numpy_steps.Line`."""
+    """Requantize [rows, channels]: see `numpy_steps.Line`."""
     rows, channels = output.shape
     for row in range(rows):
         for channel in range(channels):
@@ -50,7 +50,7 @@ def two_lines(
     zero: int,
     output: Array,
 ) -> None:
-    """Requantise [rows, channels]: see `numpy_steps.TwoLines`."""
+    """Requantize [rows, channels]: see `numpy_steps.TwoLines`."""
     rows, channels = output.shape
     for row in range(rows):
         for channel in range(channels):

@@ -1,6 +1,6 @@
 """From a model file to an executable graph.
 
-Whatever the bytes are, the answer is a Graph or a GraphError: indices, shapes, sizes, quantisation and
+Whatever the bytes are, the answer is a Graph or a GraphError: indices, shapes, sizes, quantization and
 buffers are checked before a kernel is prepared, and `arena_bytes` bounds the memory that tensors take. What a
 backend allocates for its own tables is its own matter; where the host has not that much, it is a GraphError
 too.

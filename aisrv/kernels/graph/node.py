@@ -111,9 +111,9 @@ def same_type(one: GraphTensor, other: GraphTensor) -> None:
         )
 
 
-def same_quantisation(one: GraphTensor, other: GraphTensor) -> None:
-    """Check that two tensors have one scale and zero point, where they are quantised at all."""
+def same_quantization(one: GraphTensor, other: GraphTensor) -> None:
+    """Check that two tensors have one scale and zero point, where they are quantized at all."""
     if one.tensor.type in (TensorType.INT8, TensorType.UINT8):
         first, second = one.tensor.quantization, other.tensor.quantization
         if first is not None and second is not None and first != second:
-            raise GraphError(f"{one} and {other} are quantised differently: must be equal")
+            raise GraphError(f"{one} and {other} are quantized differently: must be equal")

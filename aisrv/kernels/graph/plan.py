@@ -97,7 +97,7 @@ class PlanSummary:
     """Buffers that end at the head: those that make the peak."""
 
 
-def summarise(plan: ArenaPlan) -> PlanSummary:
+def summarize(plan: ArenaPlan) -> PlanSummary:
     """Find the fullest step of a plan, the first of equals."""
     last = max((each.last for each in plan.allocations), default=0)
     alive = [

@@ -56,12 +56,12 @@ class GraphTensor:
         return np.frombuffer(self.buffer, dtype).reshape(self.shape)
 
     @property
-    def quantisation(self) -> QuantParam:
+    def quantization(self) -> QuantParam:
         """The one scale and zero point of an 8-bit tensor; GraphError where there are none that serve."""
         quantization = self.tensor.quantization
         limits = _ZERO_POINTS.get(self.tensor.type)
         if quantization is None or limits is None or quantization.is_per_channel:
-            raise GraphError(f"{self} is not quantised to 8 bits with one scale")
+            raise GraphError(f"{self} is not quantized to 8 bits with one scale")
         scale, zero_point = quantization.scale, quantization.zero_point
         if not 0.0 < scale < float("inf"):
             raise GraphError(f"{self} has the scale {scale}, which must be positive and finite")

@@ -1,7 +1,7 @@
 """Bayer mosaics: which samples make the red, green and blue of a pixel, and mosaics from pictures.
 
-Bilinear demosaicing: a colour that a pixel lacks is the mean of its neighbours that have it; beyond the edge
-the mosaic is mirrored about its outermost pixels, which keeps the order of colours. Neighbours are those of
+Bilinear demosaicing: a color that a pixel lacks is the mean of its neighbors that have it; beyond the edge
+the mosaic is mirrored about its outermost pixels, which keeps the order of colors. Neighbors are those of
 the whole frame, also where a region ends.
 
 Green has its samples at every other pixel in both directions: at a red or blue pixel it is the mean of the
@@ -19,7 +19,7 @@ UNIT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbors:
     """An axis of `length` pixels of which every second is a sample, from pixel `parity` on.
 
     A pixel with a sample takes it `own` times, one without takes the two beside it `side` times each.
@@ -46,7 +46,7 @@ def bayer_channels(width: int, height: int) -> tuple[tuple[Term, ...], ...]:
 
     def term(row: int, column: int, down: tuple[int, int], across: tuple[int, int]) -> Term:
         plane = Plane(row, 2, column, 2)
-        return Term(plane, Neighbours(height, row, *down), Neighbours(width, column, *across))
+        return Term(plane, Neighbors(height, row, *down), Neighbors(width, column, *across))
 
     mean, cross, own, beside = (2, 1), (4, 1), (1, 0), (0, 1)
     green = (
@@ -58,7 +58,7 @@ def bayer_channels(width: int, height: int) -> tuple[tuple[Term, ...], ...]:
 
 
 def mosaic(picture: Bytes) -> Bytes:
-    """See a picture (height, width, 3) through an RGGB colour filter: (height, width)."""
+    """See a picture (height, width, 3) through an RGGB color filter: (height, width)."""
     frame = picture[:, :, 1].copy()
     frame[0::2, 0::2] = picture[0::2, 0::2, 0]
     frame[1::2, 1::2] = picture[1::2, 1::2, 2]

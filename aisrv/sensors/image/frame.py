@@ -35,7 +35,7 @@ class RawFrame:
 class Region:
     """The part of a frame that is wanted, ends excluded, and the size that it is subsampled to.
 
-    On the wire six u16, little-endian ("XCORE AI server: numbers and wire behaviour", START_ACQUIRE_SINGLE).
+    On the wire six u16, little-endian ("XCORE AI server: numbers and wire behavior", START_ACQUIRE_SINGLE).
     """
 
     start_x: int

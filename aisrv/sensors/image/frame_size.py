@@ -7,7 +7,7 @@ from aisrv.sensors.image.frame import Encoding, RawFrame
 LARGEST_SIDE: Final = 0xFFFF
 """Pixels: a region names its ends in 16 bits."""
 BAYER_SIDE: Final = 2
-"""A smaller mosaic lacks a colour."""
+"""A smaller mosaic lacks a color."""
 
 _BYTES_A_PIXEL: Final = {Encoding.BAYER_RGGB: 1, Encoding.YUV422: 2, Encoding.RGB: 3, Encoding.SAMPLES: 1}
 
@@ -24,7 +24,7 @@ def frame_size(width: int, height: int, encoding: Encoding) -> int:
     if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
         raise FrameError(f"a frame of {width}x{height}: sides are 1 to {LARGEST_SIDE} pixels")
     if encoding is Encoding.BAYER_RGGB and min(width, height) < BAYER_SIDE:
-        raise FrameError(f"a Bayer frame of {width}x{height}: it has all colours from 2x2 on")
+        raise FrameError(f"a Bayer frame of {width}x{height}: it has all colors from 2x2 on")
     if encoding is Encoding.YUV422 and width % 2:
         raise FrameError(f"a YUV 4:2:2 frame {width} pixels wide: pixels come in pairs, the width is even")
     return width * height * _BYTES_A_PIXEL[encoding]

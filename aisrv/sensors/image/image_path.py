@@ -1,4 +1,4 @@
-"""The image path: raw frame -> region -> smaller or larger size -> RGB or grey int8, as models expect it.
+"""The image path: raw frame -> region -> smaller or larger size -> RGB or gray int8, as models expect it.
 
 Shrinking averages areas, enlarging interpolates linearly (`resample`); Bayer frames are demosaiced bilinearly
 (`demosaic`), YUV frames are converted by BT.601 after resampling (`yuv`). All steps are one linear filter
@@ -81,7 +81,7 @@ class ImagePath:
         return _as_int8(self.to_pixels(frame, region))
 
     def to_grey(self, frame: RawFrame, region: Region) -> bytes:
-        """Make grey (0.299 R + 0.587 G + 0.114 B) int8, value - 128, height x width, row by row.
+        """Make gray (0.299 R + 0.587 G + 0.114 B) int8, value - 128, height x width, row by row.
 
         Raises as `to_tensor`.
         """
@@ -113,7 +113,7 @@ def to_tensor(frame: RawFrame, region: Region) -> bytes:
 
 
 def to_grey(frame: RawFrame, region: Region) -> bytes:
-    """Make one grey tensor; see `to_tensor`."""
+    """Make one gray tensor; see `to_tensor`."""
     return ImagePath().to_grey(frame, region)
 
 
@@ -153,14 +153,14 @@ def _rgb_from_yuv(resampler: "Resampler", sums: "list[Floats]") -> "Bytes":
     return rgb_of(y, u, v, resampler.norm)
 
 
-def _grey_from_rgb(resampler: "Resampler", sums: "list[Floats]") -> "Bytes":
+def _gray_from_rgb(resampler: "Resampler", sums: "list[Floats]") -> "Bytes":
     import numpy as np
 
     red, green, blue = (channel.astype(np.int64) for channel in sums)
     return _mean(299 * red + 587 * green + 114 * blue, 1000 * resampler.norm, single=False)
 
 
-def _grey_from_yuv(resampler: "Resampler", sums: "list[Floats]") -> "Bytes":
+def _gray_from_yuv(resampler: "Resampler", sums: "list[Floats]") -> "Bytes":
     return _mean(sums[0], resampler.norm, resampler.exact_in_single)
 
 
@@ -172,7 +172,7 @@ _TO_RGB: "Final[dict[Encoding, Converter]]" = {
     Encoding.RGB: _rgb_from_rgb,
 }
 _TO_GREY: "Final[dict[Encoding, Converter]]" = {
-    Encoding.BAYER_RGGB: _grey_from_rgb,
-    Encoding.YUV422: _grey_from_yuv,
-    Encoding.RGB: _grey_from_rgb,
+    Encoding.BAYER_RGGB: _gray_from_rgb,
+    Encoding.YUV422: _gray_from_yuv,
+    Encoding.RGB: _gray_from_rgb,
 }

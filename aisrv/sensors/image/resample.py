@@ -2,7 +2,7 @@
 
 An axis is filtered by area averaging where it shrinks (a box filter in which a pixel that two outputs share
 counts for each by the part that it shares) and by linear interpolation where it grows, pixels taken as small
-areas with their centres at halves. All weights of an axis are whole numbers with one sum, `norm`. Products
+areas with their centers at halves. All weights of an axis are whole numbers with one sum, `norm`. Products
 and sums of whole numbers are exact in floating point as long as they fit the mantissa, in whatever order a
 BLAS adds them up: the results are the same on every machine.
 """
@@ -66,9 +66,9 @@ class Span:
             yield self.start + pixel, min(end, (pixel + 1) * target) - max(begin, pixel * target)
 
     def _linear(self, output: int, length: int, target: int) -> Iterable[tuple[int, int]]:
-        centre = (2 * output + 1) * length  # in halves of those parts
-        left = (centre - target) // (2 * target)
-        right_weight = centre - target * (2 * left + 1)
+        center = (2 * output + 1) * length  # in halves of those parts
+        left = (center - target) // (2 * target)
+        right_weight = center - target * (2 * left + 1)
         last = self.end - self.start - 1
         yield self.start + max(left, 0), 2 * target - right_weight
         if right_weight:
@@ -77,7 +77,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Neighbouring outputs, and the inputs that they need, counted from the filter's first."""
+    """Neighboring outputs, and the inputs that they need, counted from the filter's first."""
 
     outputs: slice
     inputs: slice

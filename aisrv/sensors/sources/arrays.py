@@ -17,7 +17,7 @@ Callback = Callable[[], Made | Awaitable[Made]]
 
 
 class ArraySource(NumberedSource):
-    """Pictures of an array of bytes: (height, width) grey, (height, width, 3) RGB, or several of those RGB.
+    """Pictures of an array of bytes: (height, width) gray, (height, width, 3) RGB, or several of those RGB.
 
     Several are (count, height, width, 3). The array is not copied: what a test writes into it is seen by the
     next frame. A single picture is delivered for ever; several once, or in a `loop`.

@@ -80,14 +80,14 @@ def _open_csv(spec: SourceSpec, base: Path) -> Source:
 
 
 def _open_samples(opener: "Callable[..., SampleSource]", spec: SourceSpec, base: Path) -> Source:
-    from aisrv.sensors.sources.samples import Quantisation, TensorType
+    from aisrv.sensors.sources.samples import Quantization, TensorType
 
     scale = spec.value("scale")
     return opener(
         base / spec.place,
         spec.value("window"),
         spec.value("hop"),
-        quantisation=None if scale is None else Quantisation(float(scale), spec.value("zero", 0)),
+        quantization=None if scale is None else Quantization(float(scale), spec.value("zero", 0)),
         element=TensorType[spec.value("type", "INT8")],
         loop=spec.value("loop", False),
     )

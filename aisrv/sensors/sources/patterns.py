@@ -78,8 +78,8 @@ class PatternSource(NumberedSource):
 def _bars(width: int, height: int, number: int, seed: int) -> "Bytes":  # noqa: ARG001 - one row of a table
     import numpy as np
 
-    colours = np.array(BARS, np.uint8)
-    return np.broadcast_to(colours[np.arange(width) * len(BARS) // width], (height, width, 3))
+    colors = np.array(BARS, np.uint8)
+    return np.broadcast_to(colors[np.arange(width) * len(BARS) // width], (height, width, 3))
 
 
 def _gradient(width: int, height: int, number: int, seed: int) -> "Bytes":  # noqa: ARG001 - one row of a table

@@ -1,4 +1,4 @@
-"""Sampled signals as input tensors: windows of a WAV or CSV file, quantised or as they are.
+"""Sampled signals as input tensors: windows of a WAV or CSV file, quantized or as they are.
 
 A frame is a window of so many samples, each with all its channels: rows of channels, in the byte order of the
 device. The next frame begins a hop later. What is left at the end and is shorter than a window is not
@@ -37,10 +37,10 @@ class TensorType(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantisation:
+class Quantization:
     """How real values become elements: round(value / scale) + zero point, halves away from 0, saturated.
 
-    Source: TensorFlow Lite 8-bit quantisation specification; the operator QUANTIZE.
+    Source: TensorFlow Lite 8-bit quantization specification; the operator QUANTIZE.
     """
 
     scale: float
@@ -51,7 +51,7 @@ class Quantisation:
             raise SourceError(f"a scale of {self.scale}: it is above 0")
 
     def __call__(self, values: Values, element: TensorType) -> Values:
-        """Quantise."""
+        """Quantize."""
         limits = np.iinfo(element.value)
         with np.errstate(over="ignore"):  # infinity saturates as well
             scaled = values / self.scale
@@ -87,18 +87,18 @@ def wav_source(
     window: int,
     hop: int | None = None,
     *,
-    quantisation: Quantisation | None = None,
+    quantization: Quantization | None = None,
     element: TensorType = TensorType.INT8,
     loop: bool = False,
 ) -> SampleSource:
     """Open a WAV file of PCM samples.
 
-    Quantised, a sample is the real value of -1 up to 1; otherwise its highest 8 or 16 bits are the element.
+    Quantized, a sample is the real value of -1 up to 1; otherwise its highest 8 or 16 bits are the element.
     Raises SourceError.
     """
     whole, bits = _read_wav(path)
-    if quantisation is not None:
-        elements = quantisation(whole / float(1 << bits - 1), element)
+    if quantization is not None:
+        elements = quantization(whole / float(1 << bits - 1), element)
     else:
         shift = bits - 8 * np.dtype(element.value).itemsize
         elements = (whole >> shift if shift >= 0 else whole << -shift).astype(element.value)
@@ -110,24 +110,24 @@ def csv_source(
     window: int,
     hop: int | None = None,
     *,
-    quantisation: Quantisation | None = None,
+    quantization: Quantization | None = None,
     element: TensorType = TensorType.INT8,
     loop: bool = False,
 ) -> SampleSource:
     """Open a CSV file: a sample a line, a channel a column; a first line that is not of numbers is a header.
 
-    Without quantisation, values are the elements: whole numbers within their type. Raises SourceError.
+    Without quantization, values are the elements: whole numbers within their type. Raises SourceError.
     """
     values, lines = _read_csv(path)
-    if quantisation is not None:
-        return SampleSource(str(path), quantisation(values, element), window, hop, loop)
+    if quantization is not None:
+        return SampleSource(str(path), quantization(values, element), window, hop, loop)
     limits = np.iinfo(element.value)
     wrong = np.argwhere((values < limits.min) | (values > limits.max) | (values != np.trunc(values)))
     if len(wrong):
         row, column = wrong[0]
         raise SourceError(
             f"{path}, line {lines[row]}: {values[row, column]} is no {element.name.lower()};"
-            " give a scale to quantise real values"
+            " give a scale to quantize real values"
         )
     return SampleSource(str(path), values.astype(element.value), window, hop, loop)
 

@@ -2,7 +2,7 @@
 
 `CheckedPort` reports breaches in the log. `StrictPort` also spoils what is clocked, the same way each time.
 Only what a message states is checked; a master that states nothing breaks no rule. Rules: "XCORE AI server:
-numbers and wire behaviour", section SPI. What a breach does to the bits is a model of ours, docs/spi-wire.md.
+numbers and wire behavior", section SPI. What a breach does to the bits is a model of ours, docs/spi-wire.md.
 """
 
 import enum

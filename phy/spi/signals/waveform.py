@@ -32,7 +32,7 @@ ROWS: Final = {"CS": 30, "CLK": 30, "MOSI": 48, "MISO": 48}
 WIDEST: Final = 20_000
 """Pixels; a transaction of more is not for a picture."""
 
-BLACK, GREY, BLUE = "#222222", "#999999", "#1a5fb4"
+BLACK, GRAY, BLUE = "#222222", "#999999", "#1a5fb4"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +116,13 @@ def svg(waveform: Waveform, title: str = "") -> str:
             for first, last, value in waveform.data(line):
                 middle = (x(first) + x(last)) / 2
                 left, right = x(first) - CELL / 2 + 1, x(last) + CELL / 2 - 1
-                parts.append(f'<path d="M{left:.1f} {low + 4}H{right:.1f}" stroke="{GREY}"/>')
-                parts.append(_text(middle, low + 17, f"{value:02x}", colour=BLUE))
+                parts.append(f'<path d="M{left:.1f} {low + 4}H{right:.1f}" stroke="{GRAY}"/>')
+                parts.append(_text(middle, low + 17, f"{value:02x}", color=BLUE))
     left, right = x(waveform.start), x(waveform.start) + 8 * CELL
     parts.append(
-        f'<path d="M{left:.1f} {top + 2}v8M{left:.1f} {top + 6}H{right:.1f}m0 -4v8" stroke="{GREY}"/>'
+        f'<path d="M{left:.1f} {top + 2}v8M{left:.1f} {top + 6}H{right:.1f}m0 -4v8" stroke="{GRAY}"/>'
     )
-    parts.append(_text(right + 6, top + 10, f"{8 * shortest} ns", anchor="start", colour=GREY))
+    parts.append(_text(right + 6, top + 10, f"{8 * shortest} ns", anchor="start", color=GRAY))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{top + 18}" '
         f'viewBox="0 0 {width:.0f} {top + 18}" font-family="monospace" font-size="12" fill="none">\n'
@@ -142,10 +142,10 @@ def _path(changes: Changes, low: int, x: Callable[[int], float], right: float) -
 
 
 def _text(
-    x: float, y: int, text: str, *, anchor: str = "middle", colour: str = BLACK, weight: str = "normal"
+    x: float, y: int, text: str, *, anchor: str = "middle", color: str = BLACK, weight: str = "normal"
 ) -> str:
     return (
-        f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="{colour}" font-weight="{weight}">'
+        f'<text x="{x:.1f}" y="{y}" text-anchor="{anchor}" fill="{color}" font-weight="{weight}">'
         f"{escape(text)}</text>"
     )
 

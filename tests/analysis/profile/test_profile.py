@@ -213,7 +213,7 @@ def test_json_parses_back(profile: ModelProfile) -> None:
     assert data["model"] == "digits"
     assert [operator["ticks"] for operator in data["operators"]] == list(DIGITS_TICKS)
     assert data["ms"] == pytest.approx(sum(DIGITS_TICKS) / 100_000)
-    assert data["configuration"]["kernels"] == "optimised"
+    assert data["configuration"]["kernels"] == "optimized"
     assert set(data["memory"]["placements"]) == {"arena", "ext"}
     assert len(data["predictions"]) == 15
     assert data["host"] == {"runs": 4, "median_ms": 2, "fastest_ms": 1, "slowest_ms": 3}
@@ -376,7 +376,7 @@ def test_settings_change_what_they_have() -> None:
         ("defaults: {clock: nan}", "s.yaml:1: clock 'nan': it must be a number of MHz above 0"),
         ("defaults: {clock: -1}", "s.yaml:1: clock '-1': it must be a number of MHz above 0"),
         ("defaults: {clock: 1e999}", "s.yaml:1: clock '1e999': it must be a number of MHz above 0"),
-        ("defaults: {kernels: fast}", "s.yaml:1: kernels 'fast': it must be optimised or reference"),
+        ("defaults: {kernels: fast}", "s.yaml:1: kernels 'fast': it must be optimized or reference"),
         ("defaults: {flash_rate: 0}", "s.yaml:1: flash_rate '0': it must be a number of MB/s above 0"),
         (
             "defaults: {arena: 1G}",

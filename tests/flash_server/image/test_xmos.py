@@ -1,6 +1,6 @@
 """XMOS's own packer against ours: `generate_flash` of PyPI's `xmos-ai-tools`, unmodified, in its environment.
 
-Its licence keeps it out of this project: it is used where it is installed in this environment, or in the one
+Its license keeps it out of this project: it is used where it is installed in this environment, or in the one
 whose Python `AISRV_XMOS_PYTHON` names.
 """
 

@@ -31,7 +31,7 @@ DEVICE_DESCRIPTOR = bytes.fromhex("12 01 00 02 ff ff ff 40 b1 20 5e a1 00 10 01 
 CONFIGURATION = bytes.fromhex(
     "09 02 20 00 01 01 00 80 fa  09 04 00 00 02 ff ff ff 03  07 05 01 02 00 02 01  07 05 81 02 00 02 01"
 )
-"""The AI server's descriptors: "XCORE AI server: numbers and wire behaviour", USB identity."""
+"""The AI server's descriptors: "XCORE AI server: numbers and wire behavior", USB identity."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Files to tensor bytes: quantisation as the interpreter does it, arrays, images, raw bytes."""
+"""Files to tensor bytes: quantization as the interpreter does it, arrays, images, raw bytes."""
 
 import io
 import os
@@ -16,7 +16,7 @@ from PIL import Image
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from host_tools.errors import TensorError
 from host_tools.tensors.files import read_model, read_tensor, write_file, write_tensor
 from host_tools.tensors.images import pixels_to_elements
@@ -27,19 +27,19 @@ TWO_BY_TWO = TensorSpec((1, 2, 2, 1), "int8", 1 / 255, -128)
 ALL_PIXELS = np.arange(256, dtype=np.uint8)
 
 
-def quantised_by_the_interpreter(
+def quantized_by_the_interpreter(
     real: npt.NDArray[np.float32], scale: float, zero_point: int, kind: int
 ) -> bytes:
     shape = (1, real.size)
     tensors = (
         Tensor("real", shape, TensorType.FLOAT32),
-        Tensor("integer", shape, kind, Quantisation.per_tensor(scale, zero_point)),
+        Tensor("integer", shape, kind, Quantization.per_tensor(scale, zero_point)),
     )
     operators = (Operator(BuiltinOperator.QUANTIZE, ("real",), ("integer",)),)
     return run(bytes(Model(tensors, operators, ("real",), ("integer",))), real.tobytes())[0]
 
 
-# Quantisation
+# Quantization
 
 
 @pytest.mark.parametrize(
@@ -54,17 +54,17 @@ def quantised_by_the_interpreter(
         (1 / 4096, 0, "int16", TensorType.INT16),
     ],
 )
-def test_quantised_as_the_interpreter_does(scale: float, zero_point: int, dtype: str, kind: int) -> None:
+def test_quantized_as_the_interpreter_does(scale: float, zero_point: int, dtype: str, kind: int) -> None:
     scale = float(np.float32(scale))
     steps = np.concatenate([np.arange(-300, 300) / 2, [1e6, -1e6, 0.49999997, -0.49999997]])
     real = (steps * scale).astype(np.float32)
     spec = TensorSpec((1, real.size), dtype, scale, zero_point)
-    assert spec.quantise(real).tobytes() == quantised_by_the_interpreter(real, scale, zero_point, kind)
+    assert spec.quantize(real).tobytes() == quantized_by_the_interpreter(real, scale, zero_point, kind)
 
 
 def test_halves_are_rounded_away_from_zero() -> None:
     spec = TensorSpec((4,), "int8", 1.0, 0)
-    assert spec.quantise(np.array([0.5, -0.5, 1.5, 2.5])).tolist() == [1, -1, 2, 3]
+    assert spec.quantize(np.array([0.5, -0.5, 1.5, 2.5])).tolist() == [1, -1, 2, 3]
 
 
 @given(
@@ -72,24 +72,24 @@ def test_halves_are_rounded_away_from_zero() -> None:
     st.sampled_from([1 / 255, 2 / 255, 1.0, 3.0]),
     st.integers(-128, 127),
 )
-def test_values_undo_quantisation_within_half_a_step(
+def test_values_undo_quantization_within_half_a_step(
     real: npt.NDArray[np.float32], scale: float, zero_point: int
 ) -> None:
     spec = TensorSpec((1, 8), "int8", scale, zero_point)
     lowest, highest = (-128 - zero_point) * scale, (127 - zero_point) * scale
-    values = spec.values(spec.quantise(real).tobytes())
+    values = spec.values(spec.quantize(real).tobytes())
     assert np.abs(values - np.clip(real, lowest, highest)).max() <= scale * 0.50001
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 def test_what_is_not_finite_has_no_integer(value: float) -> None:
     with pytest.raises(TensorError, match="not finite"):
-        TWO_BY_TWO.quantise(np.array([value]))
+        TWO_BY_TWO.quantize(np.array([value]))
 
 
-def test_real_numbers_need_a_quantisation() -> None:
-    with pytest.raises(TensorError, match=r"int8\[4\] without quantisation"):
-        TensorSpec((4,)).quantise(np.zeros(4))
+def test_real_numbers_need_a_quantization() -> None:
+    with pytest.raises(TensorError, match=r"int8\[4\] without quantization"):
+        TensorSpec((4,)).quantize(np.zeros(4))
 
 
 # What is known of a tensor
@@ -185,7 +185,7 @@ def test_big_endian_elements_become_little_endian(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_an_array_of_real_numbers_is_quantised(tmp_path: Path, dtype: type) -> None:
+def test_an_array_of_real_numbers_is_quantized(tmp_path: Path, dtype: type) -> None:
     array: npt.NDArray[Any] = np.array([0, 1, 0.25, 2]).astype(dtype).reshape(1, 2, 2, 1)
     assert read_tensor(saved(tmp_path, array), TWO_BY_TWO) == bytes([0x80, 0x7F, 0xC0, 0x7F])
 
@@ -254,7 +254,7 @@ def picture(tmp_path: Path, pixels: object, mode: str | None = None, name: str =
     return path
 
 
-def test_a_grey_image_of_the_tensors_size(tmp_path: Path) -> None:
+def test_a_gray_image_of_the_tensors_size(tmp_path: Path) -> None:
     path = picture(tmp_path, [[0, 1], [128, 255]])
     assert read_tensor(path, TWO_BY_TWO) == bytes([0x80, 0x81, 0x00, 0x7F])
 
@@ -264,17 +264,17 @@ def test_invert_swaps_black_and_white(tmp_path: Path) -> None:
     assert read_tensor(path, TWO_BY_TWO, invert=True) == bytes([0x7F, 0x7E, 0xFF, 0x80])
 
 
-def test_a_colour_image_keeps_its_channels(tmp_path: Path) -> None:
+def test_a_color_image_keeps_its_channels(tmp_path: Path) -> None:
     path = picture(tmp_path, [[[255, 0, 128]]])
     assert read_tensor(path, TensorSpec((1, 1, 1, 3), "uint8")) == bytes([255, 0, 128])
 
 
-def test_a_colour_image_for_one_channel_becomes_grey(tmp_path: Path) -> None:
+def test_a_color_image_for_one_channel_becomes_grey(tmp_path: Path) -> None:
     path = picture(tmp_path, [[[255, 255, 255]]])
     assert read_tensor(path, TensorSpec((1, 1, 1), "uint8")) == bytes([255])
 
 
-def test_a_grey_image_for_three_channels(tmp_path: Path) -> None:
+def test_a_gray_image_for_three_channels(tmp_path: Path) -> None:
     path = picture(tmp_path, [[7]])
     assert read_tensor(path, TensorSpec((1, 1, 1, 3), "uint8")) == bytes([7, 7, 7])
 
@@ -305,7 +305,7 @@ def test_a_tensor_that_is_no_image(tmp_path: Path, shape: tuple[int, ...]) -> No
 
 
 @pytest.mark.parametrize("shape", [(2, 2), (1, 2, 2), (2, 2, 1), (1, 2, 2, 1)])
-def test_shapes_that_hold_a_grey_image(tmp_path: Path, shape: tuple[int, ...]) -> None:
+def test_shapes_that_hold_a_gray_image(tmp_path: Path, shape: tuple[int, ...]) -> None:
     assert read_tensor(picture(tmp_path, [[1, 2], [3, 4]]), TensorSpec(shape, "uint8")) == bytes([1, 2, 3, 4])
 
 
@@ -368,7 +368,7 @@ def test_auto_is_the_pixel_for_uint8() -> None:
     )
 
 
-def test_auto_goes_by_the_quantisation_where_it_says_otherwise() -> None:
+def test_auto_goes_by_the_quantization_where_it_says_otherwise() -> None:
     spec = TensorSpec((3,), "int8", 1 / 240, -128)  # as the digits network: 0..1 takes 240 steps
     assert pixels_to_elements(np.array([0, 128, 255], np.uint8), spec).tolist() == [-128, -8, 112]
 
@@ -392,7 +392,7 @@ def test_a_range_clips_to_the_type() -> None:
     assert pixels_to_elements(np.array([0, 128, 255], np.uint8), spec, "-1..1").tolist() == [-128, -127, 127]
 
 
-def test_full_ignores_the_quantisation() -> None:
+def test_full_ignores_the_quantization() -> None:
     spec = TensorSpec((256,), "int8", 1 / 240, -128)
     assert pixels_to_elements(ALL_PIXELS, spec, "full").tolist() == list(range(-128, 128))
 

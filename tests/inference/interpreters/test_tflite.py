@@ -19,12 +19,12 @@ from aisrv.inference.interpreters.tflite import TfliteInterpreter
 from aisrv.inference.process.inline import inline
 from aisrv.inference.process.isolation import Limits, isolated
 from aisrv.model import Model as ModelFile
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from tests.support import networks
 
 RUNNERS = pytest.mark.parametrize("factory", [isolated, inline])
 ARENA = 448 * 1024
-_UNIT = Quantisation.per_tensor(1.0, 0)
+_UNIT = Quantization.per_tensor(1.0, 0)
 
 
 @asynccontextmanager
@@ -57,7 +57,7 @@ def scatter_network() -> bytes:
     return bytes(Model(tensors, (scatter,), ("index",), ("row",)))
 
 
-def unquantised_network() -> bytes:
+def unquantized_network() -> bytes:
     """An int8 addition without scales, which aborts the interpreter's process when it is loaded."""
     tensors = tuple(Tensor(name, (1, 16), TensorType.INT8) for name in ("input", "output"))
     add = Operator(BuiltinOperator.ADD, ("input", "input"), ("output",))
@@ -180,7 +180,7 @@ async def test_bits_flipped_anywhere_are_survived() -> None:
 
 
 async def test_a_model_that_aborts_its_process_when_loaded() -> None:
-    model = unquantised_network()
+    model = unquantized_network()
     ModelFile.from_bytes(model)  # the check beforehand finds nothing
     with pytest.raises(ModelError, match="loading the model: the interpreter was killed by SIGABRT"):
         async with loaded(isolated, model):

@@ -25,7 +25,7 @@ from aisrv.inference.memory import ModelMemory, arena_need
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.model import Model as ModelFile
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from tests.support import networks
 
 KIB = 1024
@@ -150,7 +150,7 @@ async def test_inputs_of_all_sizes_are_found(length: int) -> None:
 
 
 async def test_an_input_without_bytes_is_fine() -> None:
-    unit = Quantisation.per_tensor(1.0, 0)
+    unit = Quantization.per_tensor(1.0, 0)
     tensors = tuple(Tensor(name, (1, 4), TensorType.INT8, unit) for name in ("input", "output"))
     scalar = Tensor("nothing", (0,), TensorType.INT8, unit)
     add = Operator(BuiltinOperator.ADD, ("input", "input"), ("output",))

@@ -25,7 +25,7 @@ from aisrv.inference.parameters import ParameterSource, ParameterTraffic
 from aisrv.inference.process.isolation import isolated
 from aisrv.model import Model
 from aisrv.model.writer import Model as Network
-from aisrv.model.writer import Operator, Quantisation, Tensor
+from aisrv.model.writer import Operator, Quantization, Tensor
 from tests.support import mlperf_tiny, networks, xcore_tools
 from tests.support.xcore_tools import Converted
 
@@ -254,12 +254,12 @@ async def test_loads_in_a_model_with_branches_are_refused(converted: Converted) 
 
 
 def dense_network(*scales: float) -> bytes:
-    unit = Quantisation.per_tensor(0.05, 0)
+    unit = Quantization.per_tensor(0.05, 0)
     weights = np.random.default_rng(1).integers(-127, 128, (2, 32), np.int8)
     tensors = (
         Tensor("in", (1, 32), TensorType.INT8, unit),
-        Tensor.constant("weights", weights, Quantisation.per_channel(scales, 0)),
-        Tensor("out", (1, 2), TensorType.INT8, Quantisation.per_tensor(0.5, 0)),
+        Tensor.constant("weights", weights, Quantization.per_channel(scales, 0)),
+        Tensor("out", (1, 2), TensorType.INT8, Quantization.per_tensor(0.5, 0)),
     )
     dense = Operator(BuiltinOperator.FULLY_CONNECTED, ("in", "weights", ""), ("out",))
     return bytes(Network(tensors, (dense,), ("in",), ("out",)))

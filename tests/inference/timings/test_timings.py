@@ -335,12 +335,12 @@ def test_xmos_convolution_is_told_by_its_weights(
 
 @pytest.mark.parametrize(
     ("kernels", "ticks", "basis"),
-    [(Kernels.OPTIMISED, 34_557, Basis.FITTED), (Kernels.REFERENCE, 9 * 256 * 256, Basis.ESTIMATE)],
+    [(Kernels.OPTIMIZED, 34_557, Basis.FITTED), (Kernels.REFERENCE, 9 * 256 * 256, Basis.ESTIMATE)],
 )
 def test_kernels_of_a_convolution(kernels: Kernels, ticks: int, basis: Basis) -> None:
     # A reference kernel takes 108.2 ticks for each of 589,824 multiply-accumulates.
     time = time_of(POINTWISE, DeviceModel(kernels=kernels))
-    step = 1 if kernels is Kernels.OPTIMISED else 4_487_819 / 41_472
+    step = 1 if kernels is Kernels.OPTIMIZED else 4_487_819 / 41_472
     assert (time.ticks, time.basis) == (round(ticks * step), basis)
 
 

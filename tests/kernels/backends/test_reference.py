@@ -74,7 +74,7 @@ def test_softmax_of_equal_classes(count: int) -> None:
 # Wrong arithmetic, one change each: the fixed cases must tell.
 
 right_window, right_bounds = arithmetic.window, arithmetic.activation_bounds
-right_multiplier, right_taps = arithmetic.quantised_multiplier, reference._taps
+right_multiplier, right_taps = arithmetic.quantized_multiplier, reference._taps
 
 
 def padded_before(*arguments: Any) -> Window:
@@ -125,9 +125,9 @@ MUTANTS: list[tuple[str, Any, str, Any, tuple[int, ...]]] = [
     ("products floor", arithmetic, "doubling_high_multiply", lambda a, b: a * b >> 31, SCALED),
     ("shifts floor", arithmetic, "rounding_shift", lambda y, r: y >> r, (*SCALED, SOFTMAX)),
     ("shifts round ties up", arithmetic, "rounding_shift", half_up_shift, SCALED),
-    ("shift one more", arithmetic, "quantised_multiplier", shifted(1), (*SCALED, SOFTMAX)),
-    ("shift one less", arithmetic, "quantised_multiplier", shifted(-1), (*SCALED, SOFTMAX)),
-    ("mantissa of 15 bits", arithmetic, "quantised_multiplier", coarse_mantissa, SCALED),
+    ("shift one more", arithmetic, "quantized_multiplier", shifted(1), (*SCALED, SOFTMAX)),
+    ("shift one less", arithmetic, "quantized_multiplier", shifted(-1), (*SCALED, SOFTMAX)),
+    ("mantissa of 15 bits", arithmetic, "quantized_multiplier", coarse_mantissa, SCALED),
     ("odd pixel before", arithmetic, "window", padded_before, (CONV, DEPTHWISE, AVERAGE, MAX)),
     ("no padding", arithmetic, "window", padded_nowhere, (CONV, DEPTHWISE, AVERAGE, MAX)),
     ("dilation ignored", reference, "_taps", without_dilation, (CONV, DEPTHWISE)),

@@ -10,7 +10,7 @@ from tflite import BuiltinOperator, Padding
 
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.model.writer import Quantisation, Tensor
+from aisrv.model.writer import Quantization, Tensor
 from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor, tflm
 
 BACKEND = find_backend("numpy")
@@ -62,8 +62,8 @@ def windows(draw: st.DrawFn) -> dict[str, Any]:
 
 def weights(random: np.random.Generator, shape: tuple[int, ...], axis: int) -> Tensor:
     count = shape[axis]
-    quantisation = Quantisation.per_channel(random.uniform(0.001, 0.02, count), axis)
-    return constant("weights", random.integers(-127, 128, shape), np.int8, quantisation)
+    quantization = Quantization.per_channel(random.uniform(0.001, 0.02, count), axis)
+    return constant("weights", random.integers(-127, 128, shape), np.int8, quantization)
 
 
 def bias(random: np.random.Generator, channels: int, scale: float = 1.0) -> list[Tensor]:
@@ -71,7 +71,7 @@ def bias(random: np.random.Generator, channels: int, scale: float = 1.0) -> list
     if random.integers(4) == 0:
         return []
     values = random.integers(-5000, 5000, channels)
-    return [constant("bias", values, np.int32, Quantisation.per_tensor(scale, 0))]
+    return [constant("bias", values, np.int32, Quantization.per_tensor(scale, 0))]
 
 
 @EXAMPLES
@@ -170,9 +170,9 @@ def test_fully_connected(
     seed: int,
 ) -> None:
     random = np.random.default_rng(seed)
-    quantisation = Quantisation.per_tensor(float(random.uniform(0.001, 0.02)), 0)
-    kernel = constant("weights", random.integers(-127, 128, (outputs, inputs)), np.int8, quantisation)
-    biases = bias(random, outputs, scale * quantisation.scales[0])
+    quantization = Quantization.per_tensor(float(random.uniform(0.001, 0.02)), 0)
+    kernel = constant("weights", random.integers(-127, 128, (outputs, inputs)), np.int8, quantization)
+    biases = bias(random, outputs, scale * quantization.scales[0])
     model = single(
         BuiltinOperator.FULLY_CONNECTED,
         [tensor("in", (batch, inputs), scale, zero_point), kernel, *biases],

@@ -19,7 +19,7 @@ from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOpe
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
 from aisrv.model import ModelFileError
-from aisrv.model.writer import Model, Operator, Quantisation, Tensor
+from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from tests.support import networks
 from tests.support.hostile_models import calling_graphs, case
 from tests.support.models import UNIT, constant, single, tensor
@@ -186,7 +186,7 @@ def test_model_without_operators_passes_its_input_on() -> None:
 @pytest.mark.parametrize("zero_point", [-129, 128, 2**63 - 1, -(2**63)])
 def test_zero_point_outside_of_the_type(zero_point: int) -> None:
     model = with_tensor(
-        name_of("input"), lambda each: replace(each, quantisation=Quantisation.per_tensor(1.0, zero_point))
+        name_of("input"), lambda each: replace(each, quantization=Quantization.per_tensor(1.0, zero_point))
     )
     assert f"has the zero point {zero_point}, outside of its type" in refusal(model)
 
@@ -194,14 +194,14 @@ def test_zero_point_outside_of_the_type(zero_point: int) -> None:
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_scale_that_is_none(scale: float) -> None:
     model = with_tensor(
-        name_of("input"), lambda each: replace(each, quantisation=Quantisation.per_tensor(scale, 0))
+        name_of("input"), lambda each: replace(each, quantization=Quantization.per_tensor(scale, 0))
     )
     assert "which must be positive and finite" in refusal(model)
 
 
-def test_input_that_is_not_quantised() -> None:
-    model = with_tensor(name_of("input"), lambda each: replace(each, quantisation=None))
-    assert "is not quantised to 8 bits with one scale" in refusal(model)
+def test_input_that_is_not_quantized() -> None:
+    model = with_tensor(name_of("input"), lambda each: replace(each, quantization=None))
+    assert "is not quantized to 8 bits with one scale" in refusal(model)
 
 
 def test_input_of_another_type() -> None:
@@ -216,7 +216,7 @@ def test_weights_that_are_computed() -> None:
 
 def test_single_scale_with_a_stale_dimension_is_accepted() -> None:
     given = tensor("in", (1, 4, 4, 1))
-    weights = constant("w", np.ones((1, 1, 1, 1)), np.int8, Quantisation((0.5,), (0,), 3))
+    weights = constant("w", np.ones((1, 1, 1, 1)), np.int8, Quantization((0.5,), (0,), 3))
     model = single(
         BuiltinOperator.CONV_2D,
         [given, weights],

@@ -12,8 +12,7 @@ from tflite import BuiltinOperator, TensorType
 from aisrv.kernels.arithmetic import multiply_once_rounded
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.graph.operators import lookup, mean, subtraction
-from aisrv.kernels.graph.operators import quantize as quantise
+from aisrv.kernels.graph.operators import lookup, mean, quantize, subtraction
 from aisrv.kernels.softmax import reciprocal
 from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor, tflm
 
@@ -143,7 +142,7 @@ def test_split_v() -> None:
     [(False, False), (True, False), (False, True)],
 )
 @pytest.mark.parametrize("size", [(6, 10), (3, 5), (7, 3), (1, 13)])
-def test_resize_nearest_neighbour(size: tuple[int, int], align: bool, half: bool) -> None:
+def test_resize_nearest_neighbor(size: tuple[int, int], align: bool, half: bool) -> None:
     model = single(
         BuiltinOperator.RESIZE_NEAREST_NEIGHBOR,
         [tensor("in", (1, 3, 5, 2)), constant("size", size)],
@@ -245,17 +244,17 @@ def test_add_and_mul_broadcast(code: int, first: tuple[int, ...], second: tuple[
 
 
 def test_constant_that_is_added_broadcasts() -> None:
-    quantisation = PROBABILITIES
+    quantization = PROBABILITIES
     model = single(
         BuiltinOperator.ADD,
-        [tensor("one", (1, 2, 2, 3), 0.1, 3), constant("two", [[[[5, -90, 127]]]], np.int8, quantisation)],
+        [tensor("one", (1, 2, 2, 3), 0.1, 3), constant("two", [[[[5, -90, 127]]]], np.int8, quantization)],
         [tensor("out", (1, 2, 2, 3), 0.12, 7)],
     )
     agree(model, random_int8((1, 2, 2, 3)))
 
 
 @pytest.mark.parametrize("kind", [TensorType.INT8])
-def test_quantise_from_float(kind: int) -> None:
+def test_quantize_from_float(kind: int) -> None:
     scale, zero = 0.25, -3
     halves = np.arange(-80, 80, dtype=np.float32) * np.float32(scale / 2)
     data = np.concatenate([halves, np.array([0.0, -0.0, 1e6, -1e6, 0.12499999, 1e-30], np.float32)])
@@ -274,7 +273,7 @@ def test_floats_that_are_no_numbers_are_clamped() -> None:
 
 
 @pytest.mark.parametrize(("scale", "zero", "out_scale", "out_zero"), SCALES)
-def test_quantise_from_int8(scale: float, zero: int, out_scale: float, out_zero: int) -> None:
+def test_quantize_from_int8(scale: float, zero: int, out_scale: float, out_zero: int) -> None:
     model = single(
         BuiltinOperator.QUANTIZE,
         [tensor("in", (256,), scale, zero)],
@@ -283,7 +282,7 @@ def test_quantise_from_int8(scale: float, zero: int, out_scale: float, out_zero:
     agree(model, ALL_INT8)
 
 
-def test_quantise_from_int8_to_uint8_and_back() -> None:
+def test_quantize_from_int8_to_uint8_and_back() -> None:
     to = single(
         BuiltinOperator.QUANTIZE, [tensor("in", (256,), 0.1, -20)], [tensor("out", (256,), 0.15, 108, U8)]
     )
@@ -295,7 +294,7 @@ def test_quantise_from_int8_to_uint8_and_back() -> None:
 
 
 @pytest.mark.parametrize(("scale", "zero"), [(0.05, 3), (1 / 3, -128), (1e-7, 127)])
-def test_dequantise(scale: float, zero: int) -> None:
+def test_dequantize(scale: float, zero: int) -> None:
     model = single(
         BuiltinOperator.DEQUANTIZE,
         [tensor("in", (256,), scale, zero)],
@@ -308,8 +307,8 @@ def means(scale: float, output_scale: float) -> None:
     test_mean(scale, 3, output_scale, 3, [1, 2], True)
 
 
-def requantise() -> None:
-    test_quantise_from_int8(0.05, 3, 0.07, 3)
+def requantize() -> None:
+    test_quantize_from_int8(0.05, 3, 0.07, 3)
 
 
 # The comparison itself: it sees one rounding, one shift, one constant that is not as it should be.
@@ -340,7 +339,7 @@ def requantise() -> None:
             lambda v, m: v * m.mantissa >> 32 - m.shift,
             lambda: test_sub(0.05, 3, 0.05, 3, 0, (1, 64, 16)),
         ),
-        (quantise, "multiply_twice_rounded", lambda v, m: v * m.mantissa >> 31 - m.shift, requantise),
+        (quantize, "multiply_twice_rounded", lambda v, m: v * m.mantissa >> 31 - m.shift, requantize),
     ],
 )
 def test_one_change_is_seen(

@@ -13,7 +13,7 @@ from aisrv.analysis.plan_text import to_text
 from aisrv.cli.main import main
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.plan import plan_apart, plan_graph, scratch_buffers, summarise
+from aisrv.kernels.graph.plan import plan_apart, plan_graph, scratch_buffers, summarize
 from aisrv.kernels.params import Shape4
 from aisrv.model import Model
 from aisrv.model.arena_plan import Allocation, Scratch, plan_arena
@@ -80,7 +80,7 @@ def test_apart_nothing_shares() -> None:
 
 def test_summary_of_a_model_whose_plan_is_above_the_lower_bound() -> None:
     model = Model.from_bytes(mlperf_tiny.model_bytes("vww_96_int8"))
-    summary = summarise(plan_graph(model, ReferenceBackend()))
+    summary = summarize(plan_graph(model, ReferenceBackend()))
     assert (summary.head, summary.lower_bound) == (73_728, 55_296)
     assert sum(each.size for each in summary.fullest) == 55_296
     assert all(each.first <= summary.fullest_step <= each.last for each in summary.fullest)
@@ -151,10 +151,10 @@ def test_png_is_an_image_of_the_pictures_size(tmp_path: Path) -> None:
     with Image.open(tmp_path / "plan.png") as image:
         assert (image.format, image.size) == ("PNG", (drawing.width, drawing.height))
         box = drawing.boxes[0]
-        centre = (int((box.left + box.right) / 2), int((box.top + box.bottom) / 2))
-        pixel = image.getpixel(centre)
+        center = (int((box.left + box.right) / 2), int((box.top + box.bottom) / 2))
+        pixel = image.getpixel(center)
         assert isinstance(pixel, tuple)
-        assert "#" + "".join(f"{value:02x}" for value in pixel) == box.colour
+        assert "#" + "".join(f"{value:02x}" for value in pixel) == box.color
 
 
 def test_png_of_too_many_operators_is_refused(tmp_path: Path) -> None:

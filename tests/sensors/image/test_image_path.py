@@ -83,9 +83,9 @@ def exact_weights(start: int, end: int, target: int, output: int) -> dict[int, F
             if shared > 0:
                 weights[start + x] = shared / step
         return weights
-    centre = (output + Fraction(1, 2)) * step - Fraction(1, 2)
+    center = (output + Fraction(1, 2)) * step - Fraction(1, 2)
     for x in range(-1, end - start + 1):
-        weight = 1 - abs(centre - x)
+        weight = 1 - abs(center - x)
         if weight > 0:
             inside = start + min(max(x, 0), end - start - 1)
             weights[inside] = weights.get(inside, Fraction(0)) + weight
@@ -122,11 +122,11 @@ def exact(frame: RawFrame, region: Region) -> Picture:
             for y, weight_y in down.items():
                 for x, weight_x in across.items():
                     if frame.encoding is Encoding.BAYER_RGGB:
-                        colours = exact_demosaic(frame, x, y)
+                        colors = exact_demosaic(frame, x, y)
                     else:
                         at = (y * frame.width + x) * 3
-                        colours = [Fraction(value) for value in frame.data[at : at + 3]]
-                    mean = [m + weight_y * weight_x * c for m, c in zip(mean, colours, strict=True)]
+                        colors = [Fraction(value) for value in frame.data[at : at + 3]]
+                    mean = [m + weight_y * weight_x * c for m, c in zip(mean, colors, strict=True)]
             result[row, column] = [int(m + Fraction(1, 2)) for m in mean]
     return result
 
@@ -229,7 +229,7 @@ def test_region_is_that_part_of_the_picture_alone() -> None:
     assert to_tensor(rgb_frame(picture), region) == to_tensor(part, whole(part, 104, 38))
 
 
-def test_grey_is_that_of_pillow_within_one() -> None:
+def test_gray_is_that_of_pillow_within_one() -> None:
     picture = noise(WIDTH, HEIGHT)
     frame = rgb_frame(picture)
     region = whole(frame, WIDTH, HEIGHT)
@@ -238,7 +238,7 @@ def test_grey_is_that_of_pillow_within_one() -> None:
 
 
 @pytest.mark.parametrize("make", [bayer_frame, yuv_frame])
-def test_grey_of_raw_frames_is_that_of_pillow_within_the_tolerance(make: object) -> None:
+def test_gray_of_raw_frames_is_that_of_pillow_within_the_tolerance(make: object) -> None:
     assert callable(make)
     picture = smooth()
     frame = make(picture)
@@ -248,8 +248,8 @@ def test_grey_of_raw_frames_is_that_of_pillow_within_the_tolerance(make: object)
     assert (largest <= 2, mean <= 0.5) == (True, True), (largest, mean)
 
 
-def test_yuv_colours_are_those_of_pillow_within_two() -> None:
-    flat = noise(256, 1).repeat(2, axis=1)  # one colour a pair, as a pair has one chroma
+def test_yuv_colors_are_those_of_pillow_within_two() -> None:
+    flat = noise(256, 1).repeat(2, axis=1)  # one color a pair, as a pair has one chroma
     theirs = Image.fromarray(flat).convert("YCbCr")
     ours = pack_yuv422(flat).reshape(-1, 4)
     expected = np.asarray(theirs).reshape(-1, 2, 3)[:, 0]
@@ -262,13 +262,13 @@ def test_yuv_colours_are_those_of_pillow_within_two() -> None:
 
 
 @pytest.mark.parametrize(
-    ("at", "colour"),
+    ("at", "color"),
     [((0, 0), (255, 0, 0)), ((1, 0), (0, 255, 0)), ((0, 1), (0, 255, 0)), ((1, 1), (0, 0, 255))],
 )
-def test_mosaic_is_red_green_over_green_blue(at: tuple[int, int], colour: tuple[int, int, int]) -> None:
-    colours = np.array([[colour, colour], [colour, colour]], np.uint8)
-    assert mosaic(colours)[at[1], at[0]] == 255
-    assert mosaic(colours).sum() == (510 if colour[1] else 255)
+def test_mosaic_is_red_green_over_green_blue(at: tuple[int, int], color: tuple[int, int, int]) -> None:
+    colors = np.array([[color, color], [color, color]], np.uint8)
+    assert mosaic(colors)[at[1], at[0]] == 255
+    assert mosaic(colors).sum() == (510 if color[1] else 255)
 
 
 @pytest.mark.parametrize("x", [0, 1, 318, 319, 638, 639])
@@ -280,7 +280,7 @@ def test_region_of_one_pixel_has_the_phase_of_the_whole_mosaic(x: int, y: int) -
 
 @pytest.mark.parametrize("size", [(2, 2), (3, 3), (5, 7), (7, 5), (641, 479)])
 @pytest.mark.parametrize("target", [(1, 1), (2, 3), (33, 9)])
-def test_flat_colour_stays_flat_at_odd_sizes(size: tuple[int, int], target: tuple[int, int]) -> None:
+def test_flat_color_stays_flat_at_odd_sizes(size: tuple[int, int], target: tuple[int, int]) -> None:
     frame = bayer_frame(np.full((size[1], size[0], 3), (1, 254, 128), np.uint8))
     ours = resampled(frame, whole(frame, *target))
     assert ours.reshape(-1, 3).tolist() == [[1, 254, 128]] * (target[0] * target[1])

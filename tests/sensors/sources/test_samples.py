@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
-from aisrv.sensors.sources.samples import Quantisation, TensorType, csv_source, wav_source
+from aisrv.sensors.sources.samples import Quantization, TensorType, csv_source, wav_source
 
 
 def write_wav(path: Path, data: bytes, width: int = 2, channels: int = 1) -> Path:
@@ -81,7 +81,7 @@ def test_impossible_windows_are_refused(tmp_path: Path, window: int, hop: int, m
         csv_source(write_csv(tmp_path / "a.csv", "1\n2\n3\n"), window, hop)
 
 
-# Quantisation.
+# Quantization.
 
 
 @pytest.mark.parametrize(
@@ -99,19 +99,19 @@ def test_impossible_windows_are_refused(tmp_path: Path, window: int, hop: int, m
         (1e308, 127),
     ],
 )
-def test_quantisation_rounds_and_saturates(value: float, expected: int) -> None:
-    assert Quantisation(0.5, -3)(np.array([value]), TensorType.INT8).tolist() == [expected]
+def test_quantization_rounds_and_saturates(value: float, expected: int) -> None:
+    assert Quantization(0.5, -3)(np.array([value]), TensorType.INT8).tolist() == [expected]
 
 
-def test_quantisation_to_int16_saturates_there() -> None:
+def test_quantization_to_int16_saturates_there() -> None:
     values = np.array([0.5, 1.0, -1.0, -2.0])
-    assert Quantisation(1 / 32768)(values, TensorType.INT16).tolist() == [16384, 32767, -32768, -32768]
+    assert Quantization(1 / 32768)(values, TensorType.INT16).tolist() == [16384, 32767, -32768, -32768]
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_scale_must_be_above_zero(scale: float) -> None:
     with pytest.raises(SourceError, match="a scale of"):
-        Quantisation(scale)
+        Quantization(scale)
 
 
 # WAV.
@@ -144,9 +144,9 @@ async def test_raw_elements_are_the_highest_bits(
     assert (await wav_source(path, 4, element=TensorType.INT16).frame()).data == struct.pack("<4h", *int16)
 
 
-async def test_quantised_samples_are_real_values_below_one(tmp_path: Path) -> None:
+async def test_quantized_samples_are_real_values_below_one(tmp_path: Path) -> None:
     path = write_wav(tmp_path / "a.wav", struct.pack("<4h", -32768, 16384, 0, 32767))
-    source = wav_source(path, 4, quantisation=Quantisation(1 / 64, 5))
+    source = wav_source(path, 4, quantization=Quantization(1 / 64, 5))
     assert (await source.frame()).data == struct.pack("4b", -59, 37, 5, 69)
 
 
@@ -189,9 +189,9 @@ async def test_header_blanks_and_quotes_do_not_matter(tmp_path: Path, text: str)
     assert (await csv_source(write_csv(tmp_path / "a.csv", text), 2).frame()).data == bytes([1, 2, 3, 4])
 
 
-async def test_real_values_are_quantised(tmp_path: Path) -> None:
+async def test_real_values_are_quantized(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", "0.5\n-1e3\n1e400\n"[:9])
-    source = csv_source(path, 2, quantisation=Quantisation(0.25, 1))
+    source = csv_source(path, 2, quantization=Quantization(0.25, 1))
     assert (await source.frame()).data == struct.pack("2b", 3, -128)
 
 

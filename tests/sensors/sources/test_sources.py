@@ -53,7 +53,7 @@ def save(path: Path, pixels: Picture) -> Path:
 
 async def test_bars_are_eight_of_equal_width() -> None:
     got = await picture(PatternSource(Pattern.BARS, 16, 2, RGB))
-    assert got[1].tolist() == [list(colour) for colour in BARS for _ in range(2)]
+    assert got[1].tolist() == [list(color) for color in BARS for _ in range(2)]
 
 
 async def test_gradient_rises_to_the_right_and_down() -> None:
@@ -118,9 +118,9 @@ async def test_image_is_seen_as_a_mosaic(tmp_path: Path) -> None:
     assert await source.frame() == RawFrame(7, 5, Encoding.BAYER_RGGB, mosaic(pixels).tobytes())
 
 
-async def test_grey_image_becomes_rgb(tmp_path: Path) -> None:
-    Image.fromarray(np.array([[1, 2], [3, 4]], np.uint8)).save(tmp_path / "grey.png")
-    got = await picture(ImageSource(tmp_path / "grey.png", encoding=RGB))
+async def test_gray_image_becomes_rgb(tmp_path: Path) -> None:
+    Image.fromarray(np.array([[1, 2], [3, 4]], np.uint8)).save(tmp_path / "gray.png")
+    got = await picture(ImageSource(tmp_path / "gray.png", encoding=RGB))
     assert got.tolist() == [[[1] * 3, [2] * 3], [[3] * 3, [4] * 3]]
 
 
@@ -132,12 +132,12 @@ async def test_image_is_scaled_to_the_size_asked_for(tmp_path: Path) -> None:
 
 def folder_of_three(folder: Path) -> list[list[int]]:
     """Pictures whose names are in order only when sorted, and files that are none."""
-    colours = {"b.png": [2, 2, 2], "a.png": [1, 1, 1], "c.bmp": [3, 3, 3]}
-    for name, colour in colours.items():
-        save(folder / name, np.full((2, 2, 3), colour, np.uint8))
+    colors = {"b.png": [2, 2, 2], "a.png": [1, 1, 1], "c.bmp": [3, 3, 3]}
+    for name, color in colors.items():
+        save(folder / name, np.full((2, 2, 3), color, np.uint8))
     (folder / "notes.txt").write_text("no picture")
     (folder / ".a.png").write_text("hidden")
-    return [colours[name] for name in sorted(colours)]
+    return [colors[name] for name in sorted(colors)]
 
 
 async def test_folder_goes_by_name_and_ends(tmp_path: Path) -> None:
@@ -258,7 +258,7 @@ async def test_array_of_several_pictures_ends() -> None:
         await source.frame()
 
 
-async def test_grey_array_becomes_rgb() -> None:
+async def test_gray_array_becomes_rgb() -> None:
     got = await picture(ArraySource(np.array([[1, 2]], np.uint8), RGB))
     assert got.tolist() == [[[1] * 3, [2] * 3]]
 
@@ -367,7 +367,7 @@ LEVELS = [10, 60, 110, 160, 210]
 
 
 def clip(path: Path) -> Path:
-    """A video of flat grey frames, by OpenCV."""
+    """A video of flat gray frames, by OpenCV."""
     cv2 = importlib.import_module("cv2")
     writer = cv2.VideoWriter(str(path), cv2.VideoWriter_fourcc(*"MJPG"), 25, (64, 48))
     for level in LEVELS:

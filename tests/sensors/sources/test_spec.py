@@ -54,7 +54,7 @@ def test_text_is_taken_apart_and_put_together(
             "pattern:stripes",
             "no pattern is called 'stripes': there are bars, gradient, checker, moving, noise",
         ),
-        ("image:a.png:colour=red", "image has no option 'colour': it has size, encoding, rate, late"),
+        ("image:a.png:color=red", "image has no option 'color': it has size, encoding, rate, late"),
         ("image:a.png:loop", "image has no option 'loop'"),
         ("pattern:bars:seed=-1", "seed='-1' is wrong: it is a number of 0 or more"),
         ("pattern:noise:seed=1:seed=2", "option 'seed' is given twice"),
@@ -108,7 +108,7 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 
 def test_checking_texts_and_regions_loads_neither_numpy_nor_trio() -> None:
     code = (
-        "import sys; from aisrv.sensors.image import image_path; from aisrv.sensors.sources.spec import SourceSpec;"
+        "import sys, aisrv.sensors.image.image_path; from aisrv.sensors.sources.spec import SourceSpec;"
         " SourceSpec.from_text('webcam:0'); sys.exit('numpy' in sys.modules or 'trio' in sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -57,7 +57,7 @@ class Accumulation:
         rows = len(output) // channels
         flat = workspace.array("accumulators", padded_elements(channels, rows), self.dtype)
         self.rows: Array = flat[: len(output)].reshape(rows, channels)
-        self.finish = workspace.requantise(flat, output, rescaling(steps, self.dtype))
+        self.finish = workspace.requantize(flat, output, rescaling(steps, self.dtype))
 
 
 def float_type(reach: int) -> npt.DTypeLike:

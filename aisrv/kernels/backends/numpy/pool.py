@@ -49,7 +49,7 @@ def avg_pool(params: PoolParams, workspace: Workspace) -> Kernel:
     different, which = np.unique(counts, return_inverse=True)
     how = rescaling(mean_steps(different, bounds), dtype).of(which)
     flat = workspace.array("accumulators", padded_elements(period, len(output) // period), dtype)
-    finish = workspace.requantise(flat, output, how)
+    finish = workspace.requantize(flat, output, how)
     if (params.filter_h, params.filter_w) == (height, width) and params.output_shape[1:3] == (1, 1):
         total = _everything(params, dtype, flat[: len(output)], workspace)
     else:

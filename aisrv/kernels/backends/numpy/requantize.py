@@ -13,7 +13,7 @@ from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.steps import BYTE_OFFSET, Array, Line, Rescaling, Steps, TwoLines
 
 BLOCK: Final = 1 << 15
-"""Elements that are requantised at a time, so that their float64 stay in a core's second cache."""
+"""Elements that are requantized at a time, so that their float64 stay in a core's second cache."""
 
 _INNER: Final = 1 << 10
 """Elements of a tile of constants: an inner loop of NumPy should have at least so many."""
@@ -36,9 +36,9 @@ class Workspace:
             array = self._arrays[key] = np.zeros(elements, dtype)
         return array[:elements]
 
-    def requantise(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
-        """Prepare what fills the output from accumulators; see `requantise`."""
-        return requantise(accumulators, output, how, self)
+    def requantize(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
+        """Prepare what fills the output from accumulators; see `requantize`."""
+        return requantize(accumulators, output, how, self)
 
 
 def tiled_rows(channels: int, rows: int) -> int:
@@ -47,12 +47,12 @@ def tiled_rows(channels: int, rows: int) -> int:
 
 
 def padded_elements(channels: int, rows: int) -> int:
-    """How many elements `requantise` wants for rows of channels: whole tiles."""
+    """How many elements `requantize` wants for rows of channels: whole tiles."""
     tile = tiled_rows(channels, rows)
     return -(-rows // tile) * tile * channels
 
 
-def requantise(
+def requantize(
     accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling, workspace: Workspace
 ) -> Kernel:
     """Prepare output[i] = rescaled accumulators[i], where element i is of channel i % channels.

@@ -17,7 +17,7 @@ from aisrv.kernels.graph.operators import (
     slicing,
     subtraction,
 )
-from aisrv.kernels.graph.operators import quantize as quantise
+from aisrv.kernels.graph.operators import quantize as quantize
 
 Prepare: TypeAlias = Callable[[Node], Kernel]
 """Checks an operator and makes its kernel; KernelError for one that cannot be computed."""
@@ -37,12 +37,12 @@ OPERATORS: Final[Mapping[str, Prepare]] = {
     "PAD": layout.pad,
     "TRANSPOSE": layout.transpose,
     "CONCATENATION": layout.concatenation,
-    "RESIZE_NEAREST_NEIGHBOR": layout.resize_nearest_neighbour,
+    "RESIZE_NEAREST_NEIGHBOR": layout.resize_nearest_neighbor,
     "STRIDED_SLICE": slicing.strided_slice,
     "SPLIT": slicing.split,
     "SPLIT_V": slicing.split_v,
-    "QUANTIZE": quantise.quantise,
-    "DEQUANTIZE": quantise.dequantise,
+    "QUANTIZE": quantize.quantize,
+    "DEQUANTIZE": quantize.dequantize,
     "LOGISTIC": lookup.logistic,
     "LEAKY_RELU": lookup.leaky_relu,
     "HARD_SWISH": lookup.hard_swish,

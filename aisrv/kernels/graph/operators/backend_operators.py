@@ -44,13 +44,13 @@ def conv2d(node: Node) -> Kernel:
     node.expect(3, optional=1)
     source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
     options = node.operator.options
-    quant, per_channel = _weights_quantisation(weights)
+    quant, per_channel = _weights_quantization(weights)
     if any(() if weights.tensor.quantization is None else weights.tensor.quantization.zero_points):
         raise GraphError("weights have zero points other than 0, which convolutions do not know")
     params = Conv2dParams(
         input=source.buffer,
         input_shape=shape4(source),
-        input_quant=source.quantisation,
+        input_quant=source.quantization,
         weights=weights.buffer,
         weights_shape=shape4(weights),
         weights_quant=quant,
@@ -58,7 +58,7 @@ def conv2d(node: Node) -> Kernel:
         bias=_bias(node),
         output=output.buffer,
         output_shape=shape4(output),
-        output_quant=output.quantisation,
+        output_quant=output.quantization,
         stride_w=options.stride_w,
         stride_h=options.stride_h,
         dilation_w_factor=options.dilation_w,
@@ -77,13 +77,13 @@ def depthwise_conv2d(node: Node) -> Kernel:
     node.expect(3, optional=1)
     source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
     options = node.operator.options
-    quant, per_channel = _weights_quantisation(weights)
+    quant, per_channel = _weights_quantization(weights)
     if any(() if weights.tensor.quantization is None else weights.tensor.quantization.zero_points):
         raise GraphError("weights have zero points other than 0, which convolutions do not know")
     params = DepthwiseConv2dParams(
         input=source.buffer,
         input_shape=shape4(source),
-        input_quant=source.quantisation,
+        input_quant=source.quantization,
         weights=weights.buffer,
         weights_shape=shape4(weights),
         weights_quant=quant,
@@ -91,7 +91,7 @@ def depthwise_conv2d(node: Node) -> Kernel:
         bias=_bias(node),
         output=output.buffer,
         output_shape=shape4(output),
-        output_quant=output.quantisation,
+        output_quant=output.quantization,
         stride_w=options.stride_w,
         stride_h=options.stride_h,
         dilation_w_factor=options.dilation_w,
@@ -115,10 +115,10 @@ def fully_connected(node: Node) -> Kernel:
         raise GraphError("weights are shuffled: only the default format can be read")
     if len(weights.shape) != 2:
         raise GraphError(f"weights have shape {list(weights.shape)}, must have two dimensions")
-    quant, per_channel = _weights_quantisation(weights)
+    quant, per_channel = _weights_quantization(weights)
     params = FullyConnectedParams(
         input=source.buffer,
-        input_quant=source.quantisation,
+        input_quant=source.quantization,
         weights=weights.buffer,
         weights_shape=(weights.shape[0], weights.shape[1]),
         weights_quant=quant,
@@ -126,7 +126,7 @@ def fully_connected(node: Node) -> Kernel:
         bias=_bias(node),
         output=output.buffer,
         output_depth=weights.shape[0],
-        output_quant=output.quantisation,
+        output_quant=output.quantization,
         activation=node.activation,
     )
     check_fully_connected(params)
@@ -149,10 +149,10 @@ def _pool(node: Node) -> PoolParams:
     params = PoolParams(
         input=source.buffer,
         input_shape=shape4(source),
-        input_quant=source.quantisation,
+        input_quant=source.quantization,
         output=output.buffer,
         output_shape=shape4(output),
-        output_quant=output.quantisation,
+        output_quant=output.quantization,
         stride_w=options.stride_w,
         stride_h=options.stride_h,
         filter_w=options.kernel_w,
@@ -175,9 +175,9 @@ def softmax(node: Node) -> Kernel:
     params = SoftmaxParams(
         input=source.buffer,
         input_shape=(math.prod(source.shape[:-1]), source.shape[-1]),
-        input_quant=source.quantisation,
+        input_quant=source.quantization,
         output=output.buffer,
-        output_quant=output.quantisation,
+        output_quant=output.quantization,
         beta=node.operator.options.beta,
         scratch=node.scratch,
     )
@@ -192,11 +192,11 @@ def add(node: Node) -> Kernel:
     (first, copy_first), (second, copy_second) = broadcast(one, output), broadcast(two, output)
     params = ElementwiseAddParams(
         input1=first,
-        input1_quant=one.quantisation,
+        input1_quant=one.quantization,
         input2=second,
-        input2_quant=two.quantisation,
+        input2_quant=two.quantization,
         output=output.buffer,
-        output_quant=output.quantisation,
+        output_quant=output.quantization,
         activation=node.activation,
     )
     check_add(params)
@@ -212,11 +212,11 @@ def mul(node: Node) -> Kernel:
         (second, copy_second) = broadcast(two, output)
     params = MulParams(
         input1=first,
-        input1_quant=one.quantisation,
+        input1_quant=one.quantization,
         input2=second,
-        input2_quant=two.quantisation,
+        input2_quant=two.quantization,
         output=output.buffer,
-        output_quant=output.quantisation,
+        output_quant=output.quantization,
         activation=node.activation,
     )
     check_mul(params)
@@ -265,12 +265,12 @@ def _after(first: Kernel | None, second: Kernel | None, kernel: Kernel) -> Kerne
     return run
 
 
-def _weights_quantisation(weights: GraphTensor) -> tuple[QuantParam, PerChannelQuantParam | None]:
+def _weights_quantization(weights: GraphTensor) -> tuple[QuantParam, PerChannelQuantParam | None]:
     quantization = weights.tensor.quantization
     if quantization is None:
-        raise GraphError(f"weights ({weights}) are not quantised")
+        raise GraphError(f"weights ({weights}) are not quantized")
     if not quantization.is_per_channel:
-        return weights.quantisation, None
+        return weights.quantization, None
     zero_points = quantization.zero_points
     if len(zero_points) == 1:
         zero_points *= len(quantization.scales)

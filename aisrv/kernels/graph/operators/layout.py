@@ -6,7 +6,7 @@ import numpy as np
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node, same_quantisation, same_type, shape4
+from aisrv.kernels.graph.node import Node, same_quantization, same_type, shape4
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Activation, TensorType
 from aisrv.model.flatbuffer import I32, U8
@@ -39,15 +39,15 @@ def pad(node: Node) -> Kernel:
     node.expect(2)
     source, output, amounts = node.input(0), node.output(), node.integers(1)
     same_type(source, output)
-    same_quantisation(source, output)
+    same_quantization(source, output)
     rank = len(source.shape)
     if len(amounts) != 2 * rank or min(amounts, default=0) < 0:
         raise GraphError(f"paddings are {amounts}, expected {rank} pairs that are not negative")
     before, after = amounts[::2], amounts[1::2]
     shape = tuple(a + extent + b for a, extent, b in zip(before, source.shape, after, strict=True))
     _expect_shape(output, shape)
-    is_quantised = source.tensor.type in (TensorType.INT8, TensorType.UINT8)
-    fill = output.quantisation.zero_point if is_quantised else 0
+    is_quantized = source.tensor.type in (TensorType.INT8, TensorType.UINT8)
+    fill = output.quantization.zero_point if is_quantized else 0
     whole, read = output.array, source.array
     inner = whole[tuple(slice(a, a + extent) for a, extent in zip(before, source.shape, strict=True))]
 
@@ -75,7 +75,7 @@ def transpose(node: Node) -> Kernel:
 
 
 def concatenation(node: Node) -> Kernel:
-    """Prepare CONCATENATION of inputs that are quantised as the output is."""
+    """Prepare CONCATENATION of inputs that are quantized as the output is."""
     if not node.inputs or len(node.outputs) != 1:
         raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
     if node.operator.options.activation is not Activation.NONE:
@@ -87,7 +87,7 @@ def concatenation(node: Node) -> Kernel:
     for number in range(len(node.inputs)):
         source = node.input(number)
         same_type(source, output)
-        same_quantisation(source, output)
+        same_quantization(source, output)
         length = source.shape[axis] if axis < len(source.shape) else 0
         part = whole[(slice(None),) * axis + (slice(start, start + length),)]
         if part.shape != source.shape:
@@ -106,7 +106,7 @@ def concatenation(node: Node) -> Kernel:
     return kernel
 
 
-def resize_nearest_neighbour(node: Node) -> Kernel:
+def resize_nearest_neighbor(node: Node) -> Kernel:
     """Prepare RESIZE_NEAREST_NEIGHBOR. Source: `resize_nearest_neighbor.h`, in float32."""
     node.expect(2)
     source, output, size = node.input(0), node.output(), node.integers(1)
@@ -117,8 +117,8 @@ def resize_nearest_neighbour(node: Node) -> Kernel:
     _expect_shape(output, (batch, *size, channels))
     table = node.options(_RESIZE_NEAREST_NEIGHBOR_OPTIONS)
     align, half = (table.integer(0, U8), table.integer(1, U8)) if table else (0, 0)
-    rows = _nearest(height, size[0], align_corners=bool(align), half_pixel_centres=bool(half))
-    columns = _nearest(width, size[1], align_corners=bool(align), half_pixel_centres=bool(half))
+    rows = _nearest(height, size[0], align_corners=bool(align), half_pixel_centers=bool(half))
+    columns = _nearest(width, size[1], align_corners=bool(align), half_pixel_centers=bool(half))
     read, write = source.array, output.array
     index = np.ix_(np.arange(batch), rows, columns)
 
@@ -129,7 +129,7 @@ def resize_nearest_neighbour(node: Node) -> Kernel:
 
 
 def _nearest(
-    inputs: int, outputs: int, *, align_corners: bool, half_pixel_centres: bool
+    inputs: int, outputs: int, *, align_corners: bool, half_pixel_centers: bool
 ) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
     one = np.float32(1)
     scale = (
@@ -137,7 +137,7 @@ def _nearest(
         if align_corners and outputs > 1
         else np.float32(inputs) / np.float32(outputs)
     )
-    offset = one / np.float32(2) if half_pixel_centres else np.float32(0)
+    offset = one / np.float32(2) if half_pixel_centers else np.float32(0)
     places = (np.arange(outputs, dtype=np.float32) + offset) * scale
     # C's roundf takes halves away from zero, and places are never negative.
     nearest = np.floor(places + np.float32(0.5)) if align_corners else np.floor(places)

@@ -16,7 +16,7 @@ from aisrv.kernels.arithmetic import (
     doubling_high_multiply,
     float32,
     multiply_twice_rounded,
-    quantised_multiplier,
+    quantized_multiplier,
     rounding_shift,
 )
 from aisrv.kernels.backend import Kernel
@@ -57,7 +57,7 @@ def _unary(node: Node) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam
     node.expect(1)
     source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)
     same_shape(source, output)
-    return source, output, source.quantisation, output.quantisation
+    return source, output, source.quantization, output.quantization
 
 
 # LOGISTIC.
@@ -74,7 +74,7 @@ def logistic(node: Node) -> Kernel:
     source, output, quant, output_quant = _unary(node)
     if output_quant != QuantParam(1 / 256, -128):
         raise GraphError(f"{output} must have scale 1/256 and zero point -128")
-    multiplier = quantised_multiplier(quant.scale * (1 << _FRACTION_BITS))
+    multiplier = quantized_multiplier(quant.scale * (1 << _FRACTION_BITS))
     largest = ((1 << _INTEGER_BITS) - 1) * 2.0 ** (_FRACTION_BITS - multiplier.shift)
     radius = math.floor(min(largest, 256.0))
 
@@ -135,7 +135,7 @@ def leaky_relu(node: Node) -> Kernel:
 
 
 def _signed_multiplier(real: float) -> Multiplier:
-    mantissa, shift = quantised_multiplier(abs(real))
+    mantissa, shift = quantized_multiplier(abs(real))
     return Multiplier(-mantissa if real < 0 else mantissa, shift)
 
 
@@ -146,9 +146,9 @@ def hard_swish(node: Node) -> Kernel:
     """Prepare HARD_SWISH: x * relu6(x + 3) / 6 in 16 bits."""
     source, output, quant, output_quant = _unary(node)
     fine_scale = float32(float32(1 / 128) * quant.scale)
-    to_output = quantised_multiplier(fine_scale / output_quant.scale)
+    to_output = quantized_multiplier(fine_scale / output_quant.scale)
     # A 16-bit value that stands for 3 where it is largest.
-    to_relu = quantised_multiplier(fine_scale / float32(3 / 32768))
+    to_relu = quantized_multiplier(fine_scale / float32(3 / 32768))
     if to_output.shift > 0:
         raise GraphError(
             f"the input's scale {quant.scale} is too large for the output's {output_quant.scale}"

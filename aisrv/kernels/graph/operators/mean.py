@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, Multiplier, quantised_multiplier
+from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, Multiplier, quantized_multiplier
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.node import Node
@@ -23,8 +23,8 @@ def mean(node: Node) -> Kernel:
     if output.shape not in (kept, dropped):
         raise GraphError(f"{output} has shape {list(output.shape)}, expected {list(kept)} or {list(dropped)}")
     count = math.prod(source.shape[axis] for axis in axes)
-    quant, output_quant = source.quantisation, output.quantisation
-    mantissa, shift = quantised_multiplier(quant.scale / output_quant.scale)
+    quant, output_quant = source.quantization, output.quantization
+    mantissa, shift = quantized_multiplier(quant.scale / output_quant.scale)
     # The division by the count goes into the multiplier, as far as 32 bits hold it.
     widening = max(min(count.bit_length() - 1, 32, 31 + shift), 0)
     multiplier = Multiplier((mantissa << widening) // count, shift - widening)

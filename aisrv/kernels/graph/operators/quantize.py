@@ -1,11 +1,11 @@
-"""QUANTIZE and DEQUANTIZE: between floats and 8 bits, and from one quantisation to another.
+"""QUANTIZE and DEQUANTIZE: between floats and 8 bits, and from one quantization to another.
 
 Source: "The INT8 kernel engine", section Arithmetic; `quantize.h`, `requantize.h`, `dequantize.h`.
 """
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import multiply_twice_rounded, quantised_multiplier
+from aisrv.kernels.arithmetic import multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.node import Node, same_shape
 from aisrv.kernels.graph.operators.lookup import by_table, limits
@@ -15,15 +15,15 @@ from aisrv.model import TensorType
 _EIGHT_BITS = (TensorType.INT8, TensorType.UINT8)
 
 
-def quantise(node: Node) -> Kernel:
+def quantize(node: Node) -> Kernel:
     """Prepare QUANTIZE: float32, int8 or uint8 to int8 or uint8."""
     node.expect(1)
     source, output = node.input(0, TensorType.FLOAT32, *_EIGHT_BITS), node.output(0, *_EIGHT_BITS)
     same_shape(source, output)
     if source.tensor.type is TensorType.FLOAT32:
         return _from_float(source, output)
-    quant, output_quant = source.quantisation, output.quantisation
-    multiplier = quantised_multiplier(quant.scale / output_quant.scale)
+    quant, output_quant = source.quantization, output.quantization
+    multiplier = quantized_multiplier(quant.scale / output_quant.scale)
     return by_table(
         source,
         output,
@@ -32,7 +32,7 @@ def quantise(node: Node) -> Kernel:
 
 
 def _from_float(source: GraphTensor, output: GraphTensor) -> Kernel:
-    quant = output.quantisation
+    quant = output.quantization
     scale, zero_point, (low, high) = np.float32(quant.scale), quant.zero_point, limits(output)
     read, write = source.array, output.array
 
@@ -46,12 +46,12 @@ def _from_float(source: GraphTensor, output: GraphTensor) -> Kernel:
     return kernel
 
 
-def dequantise(node: Node) -> Kernel:
+def dequantize(node: Node) -> Kernel:
     """Prepare DEQUANTIZE: int8 or uint8 to float32."""
     node.expect(1)
     source, output = node.input(0, *_EIGHT_BITS), node.output(0, TensorType.FLOAT32)
     same_shape(source, output)
-    quant = source.quantisation
+    quant = source.quantization
     values = np.arange(256, dtype=np.uint8).view(source.array.dtype).astype(np.int32) - quant.zero_point
     with np.errstate(over="ignore"):
         table = np.float32(quant.scale) * values.astype(np.float32)

@@ -7,7 +7,7 @@ from aisrv.kernels.arithmetic import (
     Multiplier,
     activation_bounds,
     multiply_twice_rounded,
-    quantised_multiplier,
+    quantized_multiplier,
 )
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
@@ -23,11 +23,11 @@ def subtract(node: Node) -> Kernel:
     node.expect(2)
     one, two = node.input(0, TensorType.INT8), node.input(1, TensorType.INT8)
     output = node.output(0, TensorType.INT8)
-    quant1, quant2, output_quant = one.quantisation, two.quantisation, output.quantisation
+    quant1, quant2, output_quant = one.quantization, two.quantization, output.quantization
     twice_larger = 2 * max(quant1.scale, quant2.scale)
-    table1 = _table(quant1, quantised_multiplier(quant1.scale / twice_larger))
-    table2 = _table(quant2, quantised_multiplier(quant2.scale / twice_larger))
-    multiplier = quantised_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * output_quant.scale))
+    table1 = _table(quant1, quantized_multiplier(quant1.scale / twice_larger))
+    table2 = _table(quant2, quantized_multiplier(quant2.scale / twice_larger))
+    multiplier = quantized_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * output_quant.scale))
     low, high = activation_bounds(node.activation, output_quant)
     index1, index2 = _index(one, output), _index(two, output)
     write, zero_point = output.array, output_quant.zero_point

@@ -1,4 +1,4 @@
-"""Requantisation in float64: exact on both sides of every threshold, and refused where it would not be."""
+"""Requantization in float64: exact on both sides of every threshold, and refused where it would not be."""
 
 import random
 from dataclasses import replace
@@ -11,10 +11,10 @@ from aisrv.kernels.arithmetic import (
     Bounds,
     Multiplier,
     Rounding,
-    quantised_multiplier,
+    quantized_multiplier,
     round_half_away,
 )
-from aisrv.kernels.backends.numpy.requantize import Workspace, padded_elements, requantise
+from aisrv.kernels.backends.numpy.requantize import Workspace, padded_elements, requantize
 from aisrv.kernels.backends.numpy.softmax import reciprocal as fast_reciprocal
 from aisrv.kernels.backends.numpy.steps import (
     Line,
@@ -28,7 +28,7 @@ from aisrv.kernels.backends.numpy.steps import (
 from aisrv.kernels.softmax import reciprocal
 
 INT8 = Bounds(-128, 127)
-TYPICAL = quantised_multiplier(0.00371)
+TYPICAL = quantized_multiplier(0.00371)
 
 
 def steps_of(
@@ -49,7 +49,7 @@ def run(how: Rescaling, accumulators: list[int]) -> list[int]:
     flat = np.zeros(padded_elements(1, len(accumulators)), np.float32)
     flat[: len(accumulators)] = accumulators
     output = np.zeros(len(accumulators), np.int8)
-    requantise(flat, output, how, Workspace())()
+    requantize(flat, output, how, Workspace())()
     return [int(value) for value in output]
 
 
@@ -65,7 +65,7 @@ def around(steps: Steps) -> list[int]:
 def test_every_step_is_where_the_integers_have_it(rounding: Rounding, zero: int) -> None:
     chance = random.Random(zero)
     for _ in range(60):
-        multiplier, bias = quantised_multiplier(2 ** chance.uniform(-16, 3)), chance.randint(-9999, 9999)
+        multiplier, bias = quantized_multiplier(2 ** chance.uniform(-16, 3)), chance.randint(-9999, 9999)
         steps = steps_of(multiplier, bias=bias, zero=zero, rounding=rounding)
         expected = [
             max(-128, min(127, MULTIPLY[rounding](each + bias, multiplier) + zero)) for each in around(steps)

@@ -1,4 +1,4 @@
-"""Boards in TOML files: a table for each part, see docs/boards.md.
+"""Boards in TOML files: a table for each part, see docs/guides/boards.md.
 
 A file says what is on the board; what a table leaves out has its default. Whatever is wrong is reported with
 the file, the line and the setting: `board.toml:12: engines[1].arena: ...`.

@@ -1,6 +1,7 @@
 """Which packets of an OUT endpoint open commands: follows a host's transfers as the data task does.
 
-Sources: "XCORE AI server: numbers and wire behavior", section USB framing; docs/ioserver.md. No I/O.
+Sources: "XCORE AI server: numbers and wire behavior", section USB framing; docs/reference/ioserver.md.
+No I/O.
 """
 
 import enum

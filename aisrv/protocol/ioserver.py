@@ -1,8 +1,8 @@
 """Wire values of the "ioserver" firmware: its commands, and the packet that opens one.
 
 Values only, no I/O. Codes and layout follow XMOS's lib_tflite_micro, `api/ioserver.h` and `src/ioserver.c`;
-docs/ioserver.md tells what each command does. The codes overlap with those of `protocol.commands`: a device
-speaks one protocol or the other. USB identity, endpoints and packet size are the same.
+docs/reference/ioserver.md tells what each command does. The codes overlap with those of `protocol.commands`:
+a device speaks one protocol or the other. USB identity, endpoints and packet size are the same.
 """
 
 import enum

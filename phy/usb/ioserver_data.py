@@ -1,8 +1,8 @@
 """The data task of a device that speaks the "ioserver" protocol; each model number is an AI engine.
 
 It stands where `UsbData` stands in a device that speaks the AI server's own protocol. Sources:
-lib_tflite_micro, `src/ioserver.c`, function `ioserver_usb_ep`; docs/ioserver.md, which tells where this task
-differs because the firmware would stop there.
+lib_tflite_micro, `src/ioserver.c`, function `ioserver_usb_ep`; docs/reference/ioserver.md, which tells
+where this task differs because the firmware would stop there.
 """
 
 import logging

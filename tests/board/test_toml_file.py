@@ -401,7 +401,7 @@ def test_a_spoilt_file_is_a_board_or_an_error_with_its_name(changes: list[tuple[
         assert str(error).startswith("spoilt.toml:")  # noqa: PT017 - most examples raise none
 
 
-DOCS = ROOT / "docs" / "boards.md"
+DOCS = ROOT / "docs/guides/boards.md"
 
 
 def test_the_examples_of_the_docs_are_boards() -> None:

@@ -1,4 +1,4 @@
-"""The worked example of docs/kernels.md: as it stands there, installed, and right."""
+"""The worked example of docs/inside/kernel-backend.md: as it stands there, installed, and right."""
 
 import re
 import subprocess
@@ -19,7 +19,7 @@ from tests.support import networks
 from tests.support.operators import METHODS, Case, Draw, values
 from tests.support.paths import ROOT
 
-DOC = ROOT / "docs/kernels.md"
+DOC = ROOT / "docs/inside/kernel-backend.md"
 EXAMPLE, IN_PROGRAM, COMPARISON = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
 
 

@@ -1,6 +1,6 @@
 """A pyusb host of the ioserver protocol: what XMOS's `IOServer` transfers, in its order, with its time-outs.
 
-docs/ioserver.md lists these transfers.
+docs/reference/ioserver.md lists these transfers.
 """
 
 from typing import Any

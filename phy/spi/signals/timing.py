@@ -2,7 +2,8 @@
 
 `CheckedPort` reports breaches in the log. `StrictPort` also spoils what is clocked, the same way each time.
 Only what a message states is checked; a master that states nothing breaks no rule. Rules: "XCORE AI server:
-numbers and wire behavior", section SPI. What a breach does to the bits is a model of ours, docs/spi-wire.md.
+numbers and wire behavior", section SPI. What a breach does to the bits is a model of ours,
+docs/reference/spi-wire.md.
 """
 
 import enum
@@ -209,7 +210,10 @@ class _Part:
 
 
 class StrictPort(CheckedPort):
-    """Reports breaches and spoils what they touch, as hardware might; docs/spi-wire.md has the table."""
+    """Reports breaches and corrupts what they touch, as hardware might.
+
+    The table is in docs/reference/spi-wire.md.
+    """
 
     def __init__(self, inner: SpiPort, *, rules: TimingRules = RULES, name: str = "spi") -> None:
         super().__init__(inner, rules=rules, name=name)

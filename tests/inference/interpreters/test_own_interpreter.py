@@ -1,4 +1,4 @@
-"""An interpreter of a user's own: the one in docs/engines.md does what the page says."""
+"""An interpreter of a user's own: the one in docs/guides/engines.md does what the page says."""
 
 import re
 import sys
@@ -12,7 +12,7 @@ from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.inference.process.worker_pool import open_spares
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs" / "engines.md"
+PAGE = ROOT / "docs/guides/engines.md"
 ARENA = 1 << 16
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from aisrv.attach.background import BackgroundBus, BackgroundDevice
     from aisrv.board import Board
     from host_tools.client import AiServer
-    from host_tools.transports.schemes import Buffer
+    from host_tools.transports.transport import Buffer
 
 MARK = "aisrv"
 
@@ -50,7 +50,7 @@ class InProcessTransport:
 
     def exchange(self, writes: "Sequence[Buffer]", length: int, timeout: float | None) -> bytes:
         """Do several writes and then a read."""
-        from host_tools.transports.schemes import one_after_another
+        from host_tools.transports.transport import one_after_another
 
         return one_after_another(self, writes, length, timeout)
 

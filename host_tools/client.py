@@ -18,7 +18,8 @@ from aisrv.protocol.commands import AcquireMode, Command, Dialect, GpioMode, Pro
 from aisrv.protocol.memory_map import MemoryMap
 from host_tools.errors import CommandError, TransferError, UnsupportedCommand
 from host_tools.exchange.usb import Exchange, Progress, log_text
-from host_tools.transports.schemes import Buffer, Transport, open_transport
+from host_tools.transports.schemes import open_transport
+from host_tools.transports.transport import Buffer, Transport
 
 if TYPE_CHECKING:
     from host_tools.transports.spi import SpiTransport

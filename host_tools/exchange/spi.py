@@ -25,8 +25,8 @@ from host_tools.errors import (
     command_error,
 )
 from host_tools.exchange.usb import Progress, log_text
-from host_tools.transports.schemes import Buffer
 from host_tools.transports.spi import SpiTransport
+from host_tools.transports.transport import Buffer
 
 BLOCK: Final = 512
 """Data bytes of one transaction of a write; one with fewer is the last."""

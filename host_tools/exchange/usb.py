@@ -29,7 +29,7 @@ from host_tools.errors import (
     UnsupportedCommand,
     command_error,
 )
-from host_tools.transports.schemes import Buffer, Transport
+from host_tools.transports.transport import Buffer, Transport
 
 Progress: TypeAlias = Callable[[int, int], object]
 """Called with the bytes done and the bytes in all."""

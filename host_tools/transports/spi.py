@@ -24,7 +24,7 @@ from host_tools.errors import (
     TransferTimeout,
 )
 from host_tools.spi_link import LinkGone, LinkTransfer, SpiLink, UnknownSlave, list_slaves
-from host_tools.transports.schemes import Buffer, DeviceInfo
+from host_tools.transports.transport import Buffer, DeviceInfo
 
 CLOCK_HZ: Final = 10_000_000
 """Clock rate: the device takes 50 MHz, wires between boards often less."""

@@ -31,7 +31,7 @@ from host_tools.errors import (
     TransferError,
     TransferTimeout,
 )
-from host_tools.transports.schemes import Buffer, DeviceInfo, one_after_another
+from host_tools.transports.transport import Buffer, DeviceInfo, one_after_another
 
 CONFIGURATION: Final = 1
 INTERFACE: Final = 0

@@ -6,7 +6,7 @@ from aisrv.protocol.commands import USB_MANUFACTURER, USB_PRODUCT, USB_PRODUCT_I
 from aisrv.protocol.usbip import PORT, DeviceRecord
 from host_tools.errors import BadAddressError, DeviceNotFound
 from host_tools.standins.pyusb_backend import Device, get_backend
-from host_tools.transports.schemes import DeviceInfo
+from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import Found, UsbTransport, describe
 from host_tools.usbip import client as usbip_client
 

@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import IO, Final, Self
 
 from host_tools.errors import DeviceNotFound
-from host_tools.transports.schemes import DeviceInfo
+from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport
 from host_tools.transports.usbip import open_usbip
 

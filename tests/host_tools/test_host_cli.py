@@ -20,7 +20,8 @@ from host_tools.cli import main
 from host_tools.commands.report import Score, best_scores, show_scores, show_timings
 from host_tools.errors import DeviceAccessDenied, DeviceBusy
 from host_tools.transports import schemes as transports
-from host_tools.transports.schemes import DeviceInfo, Scheme
+from host_tools.transports.schemes import Scheme
+from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport
 from tests.support.memory_device import INFER_ERR, Backend, Device, Engine
 

@@ -17,7 +17,8 @@ from aisrv.cli.options.devices import number_boards
 from host_tools.client import AiServer
 from host_tools.errors import DeviceBusy, DeviceNotFound, NoModelError
 from host_tools.standins.pyusb_backend import get_backend
-from host_tools.transports.schemes import DeviceInfo, list_devices
+from host_tools.transports.schemes import list_devices
+from host_tools.transports.transport import DeviceInfo
 from tests.integration.test_end_to_end import AISRV, HOST, IMAGES, TIMEOUT, running
 from tests.support import networks
 

@@ -26,7 +26,8 @@ from host_tools.errors import (
 from host_tools.transports import usb as usb_transport
 from host_tools.transports import usbip as usbip_transport
 from host_tools.transports import virtual
-from host_tools.transports.schemes import DeviceInfo, list_devices, open_transport
+from host_tools.transports.schemes import list_devices, open_transport
+from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport, translate
 from tests.support.memory_device import Backend, Device, Engine
 

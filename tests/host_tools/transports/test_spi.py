@@ -20,8 +20,9 @@ from host_tools.errors import (
 from host_tools.spi_link import LinkTransfer, SpiLink
 from host_tools.standins.spidev import SpiDev
 from host_tools.transports import spi as spi_transport
-from host_tools.transports.schemes import DeviceInfo, list_devices, open_transport
+from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.spi import LinkTransport, SpidevTransport, SpiTransport
+from host_tools.transports.transport import DeviceInfo
 from tests.support.spi_link_rig import EchoSlave, served
 from tests.support.usbip_peers import Peer, scripted
 

@@ -49,13 +49,13 @@ async def _firmware(bus: UsbBus) -> None:
     """Take everything; answer a question."""
     while True:
         try:
-            packets = await bus.out.get_buffer(BURST)
+            packets = await bus.out_endpoint.get_buffer(BURST)
             if packets.short and len(packets.data) == QUESTION_SIZE:
                 size = int.from_bytes(packets.data, "little")
-                await bus.into.set_buffer(bytes(size), last=size % PACKET_SIZE != 0)
+                await bus.in_endpoint.set_buffer(bytes(size), last=size % PACKET_SIZE != 0)
         except UsbReset:
-            bus.out.acknowledge_reset()
-            bus.into.acknowledge_reset()
+            bus.out_endpoint.acknowledge_reset()
+            bus.in_endpoint.acknowledge_reset()
 
 
 async def _our_server(pipe: Pipe) -> None:

@@ -64,12 +64,12 @@ async def _firmware(bus: UsbBus) -> None:
     """Take everything; answer a question."""
     while True:
         try:
-            packets = await bus.out.get_buffer(BURST)
+            packets = await bus.out_endpoint.get_buffer(BURST)
             if packets.short and len(packets.data) == len(QUESTION):
-                await bus.into.set_buffer(ANSWER)
+                await bus.in_endpoint.set_buffer(ANSWER)
         except UsbReset:
-            bus.out.acknowledge_reset()
-            bus.into.acknowledge_reset()
+            bus.out_endpoint.acknowledge_reset()
+            bus.in_endpoint.acknowledge_reset()
 
 
 async def _usbip_server(nursery: trio.Nursery) -> int:

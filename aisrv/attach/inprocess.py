@@ -11,8 +11,8 @@ import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.protocol.usb_descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
-from phy.usb.bus import ControlRequest, HostPort
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.bus import ControlUrb, HostPort
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 
 class TransferFailed(Exception):
@@ -44,7 +44,7 @@ class _Completion:
             task, self._task = self._task, None
             trio.lowlevel.reschedule(task, done)
 
-    async def wait(self, bus: HostPort, request: OutRequest | InRequest | ControlRequest) -> Any:  # noqa: ANN401
+    async def wait(self, bus: HostPort, request: OutUrb | InUrb | ControlUrb) -> Any:  # noqa: ANN401
         """Wait for the end of the request; cancelled, it is unlinked."""
         if self._result is not None:
             await trio.lowlevel.cancel_shielded_checkpoint()  # it is done: too late to cancel it
@@ -74,7 +74,7 @@ class InProcessHost:
         """Send one request; its end says that the firmware has taken all of it. Returns the bytes taken."""
         await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
-        request = OutRequest(len(data), completion, zero_packet=zero_packet)
+        request = OutUrb(len(data), completion, zero_packet=zero_packet)
         if data:
             request.feed(data)
         if not self.bus.submit_out(endpoint, request):
@@ -86,7 +86,7 @@ class InProcessHost:
         """Receive up to `length` bytes, or fewer where a short packet ends the transfer."""
         await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
-        request = InRequest(length, completion)
+        request = InUrb(length, completion)
         if not self.bus.submit_in(endpoint, request):
             raise TransferFailed(TransferStatus.SHUTDOWN, b"")
         data: bytes = await completion.wait(self.bus, request)
@@ -96,7 +96,7 @@ class InProcessHost:
         """Carry out a control transfer; returns the data of its IN stage."""
         await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
-        request = ControlRequest(setup, data, completion)
+        request = ControlUrb(setup, data, completion)
         self.bus.submit_control(request)
         answer: bytes = await completion.wait(self.bus, request)
         return answer

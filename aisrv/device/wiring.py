@@ -149,7 +149,7 @@ class Wiring:
         board = self._board
         usb = UsbBus(aisrv_descriptors(board.serial))
         engines = [self._connect(board.usb_tile, number) for number in range(len(board.engines))]
-        data = DATA_TASKS[board.protocol](usb.out, usb.into, engines, "usb")
+        data = DATA_TASKS[board.protocol](usb.out_endpoint, usb.in_endpoint, engines, "usb")
         tile = self._node.tiles[board.usb_tile]
         tile.reserve_core("XUD")
         tile.start(usb_ep0, usb)

@@ -11,9 +11,9 @@ from aisrv.monitor.values import Traffic
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.protocol.usb_descriptors import Descriptors
 from aisrv.protocol.usb_descriptors import Request as StandardRequest
-from phy.usb.bus import ControlRequest, HostPort
+from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.relay_port import Request, Result, arrived, end, submit, successor
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 _TO_DEVICE: Final = 0x00
 
@@ -48,24 +48,24 @@ class CountedUsbPort(HostPort):
         """What the device is."""
         return self._inner.descriptors
 
-    def submit_out(self, address: int, request: OutRequest) -> bool:
+    def submit_out(self, address: int, request: OutUrb) -> bool:
         """Pass on; False where there is no such endpoint."""
         return self._submit(address, request)
 
-    def submit_in(self, address: int, request: InRequest) -> bool:
+    def submit_in(self, address: int, request: InUrb) -> bool:
         """Pass on; False where there is no such endpoint."""
         return self._submit(address, request)
 
-    def submit_control(self, request: ControlRequest) -> None:
+    def submit_control(self, request: ControlUrb) -> None:
         """Pass on."""
         self._submit(0, request)
 
-    def fed(self, request: OutRequest) -> None:
+    def data_arrived(self, request: OutUrb) -> None:
         """Pass on what has come."""
         sent = self._sent.get(request)
-        if sent is not None and isinstance(sent.request, OutRequest):
+        if sent is not None and isinstance(sent.request, OutUrb):
             _move(request, sent, sent.request)
-            self._inner.fed(sent.request)
+            self._inner.data_arrived(sent.request)
 
     def unlink(self, request: Request) -> bool:
         """Take a request back; False where it is done, or is being answered."""
@@ -73,7 +73,7 @@ class CountedUsbPort(HostPort):
         if sent is None or not self._inner.unlink(sent.request):
             return False
         del self._sent[request]
-        if isinstance(request, OutRequest) and isinstance(sent.request, OutRequest):
+        if isinstance(request, OutUrb) and isinstance(sent.request, OutUrb):
             request.taken = sent.request.taken  # of the device, not of this port
             self._count_out(request.taken, None)
         return True
@@ -90,7 +90,7 @@ class CountedUsbPort(HostPort):
         sent = _Sent()
         sent.request = successor(request, partial(self._end, request))
         self._sent[request] = sent
-        if isinstance(request, OutRequest) and isinstance(sent.request, OutRequest):
+        if isinstance(request, OutUrb) and isinstance(sent.request, OutUrb):
             _move(request, sent, sent.request)
         if submit(self._inner, address, sent.request):
             return True
@@ -102,10 +102,10 @@ class CountedUsbPort(HostPort):
         if sent is None:
             return
         okay = status is TransferStatus.OKAY
-        if isinstance(request, OutRequest):
+        if isinstance(request, OutUrb):
             assert isinstance(result, int)  # noqa: S101 - for the type checker
             self._count_out(result, sent.tail if okay and request.ends_transfer else None)
-        elif isinstance(request, InRequest):
+        elif isinstance(request, InUrb):
             assert isinstance(result, bytes)  # noqa: S101 - for the type checker
             self._from_device += len(result)
         elif okay and _sets_configuration(request):
@@ -117,7 +117,7 @@ class CountedUsbPort(HostPort):
         self._stream.transfer(taken, short_packet)
 
 
-def _move(request: OutRequest, sent: _Sent, to: OutRequest) -> None:
+def _move(request: OutUrb, sent: _Sent, to: OutUrb) -> None:
     last = request.length % PACKET_SIZE
     for part in arrived(request):
         if 0 < last <= LONGEST_COMMAND:
@@ -125,6 +125,6 @@ def _move(request: OutRequest, sent: _Sent, to: OutRequest) -> None:
         to.feed(part)
 
 
-def _sets_configuration(request: ControlRequest) -> bool:
+def _sets_configuration(request: ControlUrb) -> bool:
     setup = request.setup
     return (setup.request_type, setup.request) == (_TO_DEVICE, StandardRequest.SET_CONFIGURATION)

@@ -13,13 +13,13 @@ import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.protocol.usb_descriptors import Descriptors, SetupPacket
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint
 
 Endpoint = InEndpoint | OutEndpoint
 
 
-class ControlRequest:
+class ControlUrb:
     """A control transfer: its SETUP packet, the data of its OUT stage, and `complete(status, data)`."""
 
     __slots__ = ("_complete", "data", "setup")
@@ -51,20 +51,20 @@ class HostPort(Protocol):
     def descriptors(self) -> Descriptors:
         """What the device is."""
 
-    def submit_out(self, address: int, request: OutRequest) -> bool:
-        """Give a request to an OUT endpoint; False where there is none."""
+    def submit_out(self, address: int, urb: OutUrb) -> bool:
+        """Give a URB to an OUT endpoint; False where there is none."""
 
-    def fed(self, request: OutRequest) -> None:
-        """Note that a request has more bytes, see `OutRequest.feed`."""
+    def data_arrived(self, urb: OutUrb) -> None:
+        """Note that a URB has more bytes, see `OutUrb.feed`."""
 
-    def submit_in(self, address: int, request: InRequest) -> bool:
-        """Give a request to an IN endpoint; False where there is none."""
+    def submit_in(self, address: int, urb: InUrb) -> bool:
+        """Give a URB to an IN endpoint; False where there is none."""
 
-    def submit_control(self, request: ControlRequest) -> None:
+    def submit_control(self, urb: ControlUrb) -> None:
         """Give a control transfer to endpoint 0."""
 
-    def unlink(self, request: OutRequest | InRequest | ControlRequest) -> bool:
-        """Take a request back; False where it is done, or is being answered."""
+    def unlink(self, urb: OutUrb | InUrb | ControlUrb) -> bool:
+        """Take a URB back; False where it is done, or is being answered."""
 
     def reset(self) -> None:
         """Reset the bus, as a host does on plugging in, and on unplugging."""
@@ -78,60 +78,63 @@ class UsbBus:
 
     def __init__(self, descriptors: Descriptors) -> None:
         self.descriptors: Final = descriptors
-        self.out: Final = OutEndpoint(ENDPOINT_OUT)
-        self.into: Final = InEndpoint(ENDPOINT_IN)
-        self.endpoints: Final[dict[int, Endpoint]] = {ENDPOINT_OUT: self.out, ENDPOINT_IN: self.into}
+        self.out_endpoint: Final = OutEndpoint(ENDPOINT_OUT)
+        self.in_endpoint: Final = InEndpoint(ENDPOINT_IN)
+        self.endpoints: Final[dict[int, Endpoint]] = {
+            ENDPOINT_OUT: self.out_endpoint,
+            ENDPOINT_IN: self.in_endpoint,
+        }
         self.address = 0
         self.configuration = 0
-        self._control: deque[ControlRequest] = deque()
+        self._control: deque[ControlUrb] = deque()
         self._ep0_task: trio.lowlevel.Task | None = None
 
     # The host's side.
 
-    def submit_out(self, address: int, request: OutRequest) -> bool:
-        """Give a request to an OUT endpoint; False where there is none, as before a configuration is set."""
+    def submit_out(self, address: int, urb: OutUrb) -> bool:
+        """Give a URB to an OUT endpoint; False where there is none, as before a configuration is set."""
         if address != ENDPOINT_OUT or not self.configuration:
             return False
-        self.out.submit(request)
+        self.out_endpoint.submit(urb)
         return True
 
-    def fed(self, request: OutRequest) -> None:
-        """Note that a request has more bytes."""
-        if not request.done:
-            self.out.fed()
+    def data_arrived(self, urb: OutUrb) -> None:
+        """Note that a URB has more bytes."""
+        if not urb.done:
+            self.out_endpoint.data_arrived()
 
-    def submit_in(self, address: int, request: InRequest) -> bool:
-        """Give a request to an IN endpoint; False where there is none, as before the device is configured."""
+    def submit_in(self, address: int, urb: InUrb) -> bool:
+        """Give a URB to an IN endpoint; False where there is none, as before the device is configured."""
         if address != ENDPOINT_IN or not self.configuration:
             return False
-        self.into.submit(request)
+        self.in_endpoint.submit(urb)
         return True
 
-    def submit_control(self, request: ControlRequest) -> None:
+    def submit_control(self, urb: ControlUrb) -> None:
         """Give a control transfer to endpoint 0."""
         task, self._ep0_task = self._ep0_task, None
         if task is None:
-            self._control.append(request)
+            self._control.append(urb)
         else:
-            trio.lowlevel.reschedule(task, outcome.Value(request))
+            trio.lowlevel.reschedule(task, outcome.Value(urb))
 
-    def unlink(self, request: OutRequest | InRequest | ControlRequest) -> bool:
-        """Take a request back; False where it is done, or is being answered."""
-        if isinstance(request, OutRequest):
-            return self.out.unlink(request)
-        if isinstance(request, InRequest):
-            return self.into.unlink(request)
-        if request in self._control:
-            self._control.remove(request)
+    def unlink(self, urb: OutUrb | InUrb | ControlUrb) -> bool:
+        """Take a URB back; False where it is done, or is being answered."""
+        if isinstance(urb, OutUrb):
+            return self.out_endpoint.unlink(urb)
+        if isinstance(urb, InUrb):
+            return self.in_endpoint.unlink(urb)
+        if urb in self._control:
+            self._control.remove(urb)
             return True
         return False
 
     def reset(self) -> None:
         """Reset the bus, as a host does on plugging in, and on unplugging for all the device can tell."""
         self.address = 0
-        requests, self._control = self._control, deque()
-        for request in requests:
-            request.abort()
+        urbs, self._control = self._control, deque()
+        for urb in urbs:
+            urb.abort()
         self.configure(0)
 
     async def wait_unplugged(self) -> None:
@@ -140,7 +143,7 @@ class UsbBus:
 
     # The firmware's side.
 
-    async def get_setup(self) -> ControlRequest:
+    async def get_setup(self) -> ControlUrb:
         """Wait for a control transfer."""
         if self._control:
             return self._control.popleft()
@@ -150,7 +153,7 @@ class UsbBus:
             self._ep0_task = None
             return trio.lowlevel.Abort.SUCCEEDED
 
-        request: ControlRequest = await trio.lowlevel.wait_task_rescheduled(abort)
+        request: ControlUrb = await trio.lowlevel.wait_task_rescheduled(abort)
         return request
 
     def configure(self, value: int) -> None:

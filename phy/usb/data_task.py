@@ -18,9 +18,11 @@ BURST: Final = 128 * PACKET_SIZE
 class DataTask(ABC):
     """The two bulk endpoints, and the channel ends to the engines by number."""
 
-    def __init__(self, out: OutEndpoint, into: InEndpoint, engines: Sequence[ChanEnd], name: str) -> None:
-        self._out = out
-        self._in = into
+    def __init__(
+        self, out_endpoint: OutEndpoint, in_endpoint: InEndpoint, engines: Sequence[ChanEnd], name: str
+    ) -> None:
+        self._out = out_endpoint
+        self._in = in_endpoint
         self._engines = engines
         self._name = name
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, Request, SetupPacket
-from phy.usb.bus import ControlRequest, UsbBus
+from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.xud import InEndpoint, OutEndpoint
 
 _TO_DEVICE: Final = 0x00
@@ -124,7 +124,7 @@ HANDLERS: Final[dict[tuple[int, int], Handler]] = {
 }
 
 
-def answer(bus: UsbBus, request: ControlRequest) -> None:
+def answer(bus: UsbBus, request: ControlUrb) -> None:
     """Carry out one control transfer."""
     setup = request.setup
     handler = HANDLERS.get((setup.request_type, setup.request))

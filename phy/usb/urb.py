@@ -1,4 +1,4 @@
-"""A host's requests to the bulk endpoints, and how they end."""
+"""USB request blocks (URBs): the transfers that a host asks of the bulk endpoints, and how they end."""
 
 import enum
 from collections import deque
@@ -9,15 +9,15 @@ from aisrv.protocol.commands import PACKET_SIZE
 
 
 class TransferStatus(enum.Enum):
-    """How a request ended."""
+    """How a URB ended."""
 
     OKAY = "done"
     STALL = "the endpoint is halted"
-    OVERFLOW = "the device's packet was larger than the request"
+    OVERFLOW = "the device's packet was larger than the URB"
     SHUTDOWN = "the endpoint was reset or switched off"
 
 
-class OutRequest:
+class OutUrb:
     """Data from the host: `length` bytes that may come in pieces, with `feed`.
 
     `complete(status, actual)` is called once, with the number of bytes that the firmware took.
@@ -44,12 +44,12 @@ class OutRequest:
         return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
 
     def feed(self, piece: bytes) -> None:
-        """Add bytes that arrived; the endpoint must be told with `OutEndpoint.fed`.
+        """Add bytes that arrived; the endpoint must be told with `OutEndpoint.data_arrived`.
 
         More than `length` in all is a ValueError.
         """
         if self._received + len(piece) > self.length:
-            raise ValueError(f"{self._received + len(piece)} bytes fed to a request of {self.length}")
+            raise ValueError(f"{self._received + len(piece)} bytes fed to a URB of {self.length}")
         self._pieces.append(piece)
         self._received += len(piece)
 
@@ -81,7 +81,7 @@ class OutRequest:
         self._complete(status, self.taken)
 
 
-class InRequest:
+class InUrb:
     """Room for `length` bytes from the device; `complete(status, data)` is called once."""
 
     __slots__ = ("_complete", "filled", "length", "parts")

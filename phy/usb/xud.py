@@ -1,7 +1,7 @@
-"""Endpoints: where the firmware's buffers meet the host's requests.
+"""Endpoints: where the firmware's buffers meet the host's URBs.
 
 The firmware side has XUD's calls (`get_buffer`, `set_buffer`, halts, resets), the host side submits and
-unlinks requests. An OUT endpoint is a rendezvous: a request is done when the firmware has taken its last
+unlinks URBs. An OUT endpoint is a rendezvous: a URB is done when the firmware has taken its last
 packet; until then the device NAKs. Nothing here does I/O.
 
 Many packets may cross in one call, which is what one call a packet would do, only faster.
@@ -15,24 +15,24 @@ import outcome
 import trio
 
 from aisrv.protocol.commands import PACKET_SIZE
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
-_OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each request
+_OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each URB
 
 
 class UsbReset(Exception):
     """The bus was reset, or the host chose a configuration: give up the transfer in hand."""
 
 
-R = TypeVar("R", OutRequest, InRequest)
+R = TypeVar("R", OutUrb, InUrb)
 
 
 class _Endpoint(ABC, Generic[R]):
-    """What both directions share: a queue of requests, the halt, and one firmware task that may wait."""
+    """What both directions share: a queue of URBs, the halt, and one firmware task that may wait."""
 
     def __init__(self, address: int) -> None:
         self.address: Final = address
-        self._requests: deque[R] = deque()
+        self._urbs: deque[R] = deque()
         self._task: trio.lowlevel.Task | None = None
         self._halted = False
         self._reset = False
@@ -44,23 +44,23 @@ class _Endpoint(ABC, Generic[R]):
 
     @property
     def pending(self) -> int:
-        """Requests of the host that are not done."""
-        return len(self._requests)
+        """URBs of the host that are not done."""
+        return len(self._urbs)
 
     # The host's side.
 
-    def submit(self, request: R) -> None:
-        """Queue a request; a halted endpoint ends it at once."""
+    def submit(self, urb: R) -> None:
+        """Queue a URB; a halted endpoint ends it at once."""
         if self._halted:
-            request.finish(TransferStatus.STALL)
+            urb.finish(TransferStatus.STALL)
             return
-        self._requests.append(request)
+        self._urbs.append(urb)
         self._serve()
 
-    def unlink(self, request: R) -> bool:
-        """Take a request back; False where it is done already. Its packets that were taken stay taken."""
+    def unlink(self, urb: R) -> bool:
+        """Take a URB back; False where it is done already. Its packets that were taken stay taken."""
         try:
-            self._requests.remove(request)
+            self._urbs.remove(urb)
         except ValueError:
             return False
         return True
@@ -71,7 +71,7 @@ class _Endpoint(ABC, Generic[R]):
         self._serve()
 
     def reset(self) -> None:
-        """Drop the host's requests and the halt; the firmware's present or next call raises UsbReset."""
+        """Drop the host's URBs and the halt; the firmware's present or next call raises UsbReset."""
         self._halted = False
         self._reset = True
         if self._task is not None:
@@ -81,7 +81,7 @@ class _Endpoint(ABC, Generic[R]):
     # The firmware's side.
 
     def halt(self) -> None:
-        """Answer STALL to all requests, those that wait included."""
+        """Answer STALL to all URBs, those that wait included."""
         self._halted = True
         self._finish_all(TransferStatus.STALL)
 
@@ -121,9 +121,9 @@ class _Endpoint(ABC, Generic[R]):
             trio.lowlevel.reschedule(task, result)
 
     def _finish_all(self, status: TransferStatus) -> None:
-        requests, self._requests = self._requests, deque()
-        for request in requests:
-            request.finish(status)
+        urbs, self._urbs = self._urbs, deque()
+        for urb in urbs:
+            urb.finish(status)
 
     @abstractmethod
     def _serve(self) -> None:
@@ -144,20 +144,20 @@ class Packets:
         self.short = short
 
 
-def _finish(requests: list[OutRequest]) -> None:
-    for request in requests:
-        request.finish(_OKAY)
+def _finish(urbs: list[OutUrb]) -> None:
+    for urb in urbs:
+        urb.finish(_OKAY)
 
 
-class OutEndpoint(_Endpoint[OutRequest]):
+class OutEndpoint(_Endpoint[OutUrb]):
     """From host to device."""
 
     def __init__(self, address: int) -> None:
         super().__init__(address)
         self._wanted = 0  # bytes that a waiting get_buffer asked for, 0 while none waits
 
-    def fed(self) -> None:
-        """Note that a request has more bytes."""
+    def data_arrived(self) -> None:
+        """Note that a URB has more bytes."""
         self._serve()
 
     async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:
@@ -176,33 +176,33 @@ class OutEndpoint(_Endpoint[OutRequest]):
             packets, ended = self._take(self._wanted)
             if packets is not None:
                 self._wake(outcome.Value(packets))
-            _finish(ended)  # last, as the host may submit its next request from there
+            _finish(ended)  # last, as the host may submit its next URB from there
         elif self._task is not None and not self._halted:
             self._wake(outcome.Value(None))
 
     def _forget(self) -> None:
         self._wanted = 0
 
-    def _take(self, limit: int) -> tuple[Packets | None, list[OutRequest]]:
-        """Take packets off the requests, and say which requests that ends."""
+    def _take(self, limit: int) -> tuple[Packets | None, list[OutUrb]]:
+        """Take packets off the URBs, and say which URBs that ends."""
         parts: list[bytes] = []
-        ended: list[OutRequest] = []
-        requests = self._requests
+        ended: list[OutUrb] = []
+        urbs = self._urbs
         short = False
         size = 0
-        while requests and not short and size < limit:
-            request = requests[0]
-            size += request.take(limit - size, parts)
-            if request.taken != request.length:
+        while urbs and not short and size < limit:
+            urb = urbs[0]
+            size += urb.take(limit - size, parts)
+            if urb.taken != urb.length:
                 break
-            short = request.ends_transfer
-            ended.append(requests.popleft())
+            short = urb.ends_transfer
+            ended.append(urbs.popleft())
         if not size and not short:
             return None, ended
         return Packets(parts[0] if len(parts) == 1 else b"".join(parts), short=short), ended
 
 
-class InEndpoint(_Endpoint[InRequest]):
+class InEndpoint(_Endpoint[InUrb]):
     """From device to host."""
 
     def __init__(self, address: int) -> None:
@@ -239,23 +239,23 @@ class InEndpoint(_Endpoint[InRequest]):
         self._sending = self._zero_packet_due = False
 
     def _send(self) -> None:
-        requests = self._requests
-        while requests and self._sending:
-            request = requests[0]
-            room = request.length - request.filled
+        urbs = self._urbs
+        while urbs and self._sending:
+            urb = urbs[0]
+            room = urb.length - urb.filled
             left = len(self._data) - self._offset
             count = left if left <= room else room - room % PACKET_SIZE
             if left and not count:
-                requests.popleft()
-                request.finish(TransferStatus.OVERFLOW)
+                urbs.popleft()
+                urb.finish(TransferStatus.OVERFLOW)
                 continue
-            request.put(self._data[self._offset : self._offset + count])
+            urb.put(self._data[self._offset : self._offset + count])
             self._offset += count
             ended = count % PACKET_SIZE != 0
-            if not ended and count == left and self._zero_packet_due and (count < room or not request.length):
+            if not ended and count == left and self._zero_packet_due and (count < room or not urb.length):
                 self._zero_packet_due = False
                 ended = True
             self._sending = self._offset < len(self._data) or self._zero_packet_due
-            if ended or request.filled == request.length:
-                requests.popleft()
-                request.finish(TransferStatus.OKAY)
+            if ended or urb.filled == urb.length:
+                urbs.popleft()
+                urb.finish(TransferStatus.OKAY)

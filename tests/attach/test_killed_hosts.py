@@ -154,5 +154,5 @@ async def test_hosts_killed_at_random_leave_nothing(caplog: pytest.LogCaptureFix
             tracemalloc.stop()
         assert connections() == 0
         assert bytes(device.engines[0].log).count(b"the engine does not know this command") > 1
-        assert (device.usb.out.pending, device.usb.into.pending) == (0, 0)
+        assert (device.usb.out_endpoint.pending, device.usb.in_endpoint.pending) == (0, 0)
         assert growth < BYTES_IN_ALL

@@ -36,7 +36,7 @@ def test_a_host_gives_up_a_read_after_its_timeout() -> None:
             await host.plug_in()
             with trio.move_on_after(2.5):
                 await host.read(512)
-            assert device.usb.into.pending == 0
+            assert device.usb.in_endpoint.pending == 0
         return trio.current_time()
 
     assert trio.run(main, clock=MockClock(autojump_threshold=0)) == 2.5

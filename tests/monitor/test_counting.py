@@ -22,7 +22,7 @@ from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
-from phy.usb.urb import OutRequest, TransferStatus
+from phy.usb.urb import OutUrb, TransferStatus
 
 SIZES = (0, 1, 3, 4, 511, 512, 513, 1024, 1025)
 GET, SET = b"\x05\0\0", b"\x83\0\0"
@@ -38,7 +38,7 @@ async def idle(_bus: UsbBus) -> None:
 
 async def sink(bus: UsbBus) -> None:
     while True:
-        await bus.out.get_buffer(65536)
+        await bus.out_endpoint.get_buffer(65536)
 
 
 async def loopback(bus: UsbBus) -> None:
@@ -46,10 +46,10 @@ async def loopback(bus: UsbBus) -> None:
         data = b""
         short = False
         while not short:
-            packets = await bus.out.get_buffer(65536)
+            packets = await bus.out_endpoint.get_buffer(65536)
             data += packets.data
             short = packets.short
-        await bus.into.set_buffer(data)
+        await bus.in_endpoint.set_buffer(data)
 
 
 @asynccontextmanager
@@ -59,8 +59,8 @@ async def counted(firmware: Callable[[UsbBus], Awaitable[None]]) -> AsyncIterato
         bus = UsbBus(aisrv_descriptors())
         nursery.start_soon(usb_ep0, bus)
         bus.configure(1)
-        bus.out.acknowledge_reset()
-        bus.into.acknowledge_reset()
+        bus.out_endpoint.acknowledge_reset()
+        bus.in_endpoint.acknowledge_reset()
         nursery.start_soon(firmware, bus)
         yield CountedUsbPort(bus, aisrv_framing)
         nursery.cancel_scope.cancel()
@@ -72,14 +72,14 @@ class Out:
     def __init__(self, port: CountedUsbPort, length: int, *pieces: bytes, address: int = 1) -> None:
         self.ended: list[tuple[TransferStatus, int]] = []
         self._port = port
-        self.request = OutRequest(length, lambda status, taken: self.ended.append((status, taken)))
+        self.request = OutUrb(length, lambda status, taken: self.ended.append((status, taken)))
         for piece in pieces:
             self.request.feed(piece)
         self.accepted = port.submit_out(address, self.request)
 
     def feed(self, piece: bytes) -> None:
         self.request.feed(piece)
-        self._port.fed(self.request)
+        self._port.data_arrived(self.request)
 
 
 # USB.

@@ -84,7 +84,7 @@ async def hosts(model: bytes | None = PICTURE, **options: object) -> AsyncIterat
         there.start(spi_slave, bus, memory, to_slave.a)
         there.start(spi_buffer, node, memory, to_slave.b, to_engine.a, changes.a)
         there.start(usb_ep0, usb)
-        there.start(UsbData(usb.out, usb.into, [of_usb.a], "usb").run, name="usb_data")
+        there.start(UsbData(usb.out_endpoint, usb.in_endpoint, [of_usb.a], "usb").run, name="usb_data")
 
     async with camera(model, extend=extend, **options) as rig:  # type: ignore[arg-type]  # passed on
         host = InProcessHost(usb)

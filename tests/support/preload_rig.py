@@ -102,8 +102,8 @@ async def _after_each_reset(firmware: Firmware, bus: UsbBus) -> None:
             await firmware(bus)
             await trio.sleep_forever()
         except UsbReset:
-            bus.out.acknowledge_reset()
-            bus.into.acknowledge_reset()
+            bus.out_endpoint.acknowledge_reset()
+            bus.in_endpoint.acknowledge_reset()
 
 
 @asynccontextmanager
@@ -137,7 +137,7 @@ async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadRig]:
 def assert_unused(rig: PreloadRig) -> None:
     """No file is open, nothing is claimed, no request waits."""
     assert (rig.node.files, rig.node.claimed, rig.node.memory, rig.node.reapable) == ([], False, 0, 0)
-    assert (rig.bus.out.pending, rig.bus.into.pending) == (0, 0)
+    assert (rig.bus.out_endpoint.pending, rig.bus.in_endpoint.pending) == (0, 0)
     assert not rig.writable()
 
 

@@ -144,7 +144,7 @@ async def usb_device(engines: int = 1) -> AsyncIterator[Rig]:
             ends.append(channel.a)
             node.tiles[0].start(engine.run, channel.b)
         node.tiles[1].start(usb_ep0, bus)
-        node.tiles[1].start(UsbData(bus.out, bus.into, ends, "usb").run, name="usb_data")
+        node.tiles[1].start(UsbData(bus.out_endpoint, bus.in_endpoint, ends, "usb").run, name="usb_data")
         host = InProcessHost(bus)
         await host.plug_in()
         yield Rig(node, bus, host, scripted)

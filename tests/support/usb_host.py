@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint, Packets
 
 SIZES = (0, 1, 3, 4, 511, 512, 513, 1024, 1025)
@@ -47,7 +47,7 @@ class Out:
             self.ended.append((status, taken))
             then()
 
-        self.request = OutRequest(len(data) if length is None else length, complete, zero_packet=zero_packet)
+        self.request = OutUrb(len(data) if length is None else length, complete, zero_packet=zero_packet)
         if data:
             self.request.feed(data)
         endpoint.submit(self.request)
@@ -55,7 +55,7 @@ class Out:
     def feed(self, *pieces: bytes) -> None:
         for piece in pieces:
             self.request.feed(piece)
-            self._endpoint.fed()
+            self._endpoint.data_arrived()
 
 
 class In:
@@ -70,7 +70,7 @@ class In:
             self.ended.append((status, data))
             then()
 
-        self.request = InRequest(length, complete)
+        self.request = InUrb(length, complete)
         endpoint.submit(self.request)
 
 

@@ -49,7 +49,7 @@ async def idle(_bus: UsbBus) -> None:
 async def sink(bus: UsbBus) -> None:
     """Take everything."""
     while True:
-        await bus.out.get_buffer(65536)
+        await bus.out_endpoint.get_buffer(65536)
 
 
 async def loopback(bus: UsbBus) -> None:
@@ -58,16 +58,16 @@ async def loopback(bus: UsbBus) -> None:
         data = bytearray()
         short = False
         while not short:
-            packets = await bus.out.get_buffer(65536)
+            packets = await bus.out_endpoint.get_buffer(65536)
             data += packets.data
             short = packets.short
-        await bus.into.set_buffer(bytes(data))
+        await bus.in_endpoint.set_buffer(bytes(data))
 
 
 async def source(bus: UsbBus) -> None:
     """Send packets without end."""
     while True:
-        await bus.into.set_buffer(bytes(65536), last=False)
+        await bus.in_endpoint.set_buffer(bytes(65536), last=False)
 
 
 async def _after_each_reset(firmware: Firmware, bus: UsbBus) -> None:
@@ -76,8 +76,8 @@ async def _after_each_reset(firmware: Firmware, bus: UsbBus) -> None:
             await firmware(bus)
             await trio.sleep_forever()
         except UsbReset:
-            bus.out.acknowledge_reset()
-            bus.into.acknowledge_reset()
+            bus.out_endpoint.acknowledge_reset()
+            bus.in_endpoint.acknowledge_reset()
 
 
 # The server's side.
@@ -111,7 +111,7 @@ class Rig:
         """No device is imported, no request waits in any."""
         assert [each.imported_by for each in self.exports] == [None] * len(self.buses)
         for bus in self.buses:
-            assert (bus.out.pending, bus.into.pending) == (0, 0)
+            assert (bus.out_endpoint.pending, bus.in_endpoint.pending) == (0, 0)
             assert not bus.configuration
 
 

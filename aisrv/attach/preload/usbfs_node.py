@@ -22,8 +22,8 @@ from aisrv.attach.preload.usbfs import (
     UsbfsError,
 )
 from aisrv.protocol.usb_descriptors import DIRECTION_IN, SetupPacket
-from phy.usb.bus import ControlRequest, HostPort
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.bus import ControlUrb, HostPort
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 SETUP_SIZE: Final = 8
 _STATUS: Final = {
@@ -39,7 +39,7 @@ class _Pending:
     """A request that the device has."""
 
     urb: Urb
-    request: OutRequest | InRequest | ControlRequest
+    request: OutUrb | InUrb | ControlUrb
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,15 +193,15 @@ class UsbfsFile:
         if urb.kind == UrbType.CONTROL:
             self._submit_control(address, urb, data)
             return
-        request: OutRequest | InRequest
+        request: OutUrb | InUrb
         if urb.endpoint & DIRECTION_IN:
-            request = InRequest(
+            request = InUrb(
                 urb.buffer_length,
                 lambda status, received: self._end(address, request, status, len(received), received),
             )
             submit = self.node.port.submit_in
         else:
-            request = OutRequest(
+            request = OutUrb(
                 len(data),
                 lambda status, taken: self._end(address, request, status, taken),
                 zero_packet=bool(urb.flags & UrbFlag.ZERO_PACKET),
@@ -221,11 +221,11 @@ class UsbfsFile:
             raise UsbfsError(errno.EINVAL)
         request = pending.request
         self.node.port.unlink(request)
-        if isinstance(request, InRequest):
+        if isinstance(request, InUrb):
             data = b"".join(request.parts)
             self._finish(address, status, len(data), data)
         else:
-            taken = request.taken if isinstance(request, OutRequest) else 0
+            taken = request.taken if isinstance(request, OutUrb) else 0
             self._finish(address, status, taken)
 
     def reap(self) -> Reaped:
@@ -261,11 +261,11 @@ class UsbfsFile:
             self._end(address, request, status, actual, answer)
 
         outwards = b"" if setup.to_host else data[SETUP_SIZE : SETUP_SIZE + setup.length]
-        request = ControlRequest(setup, outwards, complete)
+        request = ControlUrb(setup, outwards, complete)
         self._begin(address, urb, request)
         self.node.port.submit_control(request)
 
-    def _begin(self, address: int, urb: Urb, request: OutRequest | InRequest | ControlRequest) -> None:
+    def _begin(self, address: int, urb: Urb, request: OutUrb | InUrb | ControlUrb) -> None:
         self._pending[address] = _Pending(urb, request)
         self.node.memory += urb.buffer_length + REQUEST_OVERHEAD
 
@@ -276,7 +276,7 @@ class UsbfsFile:
     def _end(
         self,
         address: int,
-        request: OutRequest | InRequest | ControlRequest,
+        request: OutUrb | InUrb | ControlUrb,
         status: TransferStatus,
         actual: int,
         data: bytes = b"",

@@ -1,4 +1,4 @@
-"""One host that has imported a device: the byte stream between its socket and the device's requests."""
+"""One host that has imported a device: the byte stream between its socket and the device's URBs."""
 
 import mmap
 import socket
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from aisrv.attach.usbip.requests import Requests
 from aisrv.attach.usbip.sender import Sender
+from aisrv.attach.usbip.urbs import PendingUrbs
 from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, Message, UsbipError
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
-    from phy.usb.urb import OutRequest
+    from phy.usb.urb import OutUrb
 
 RECEIVE_BUFFER: Final = 256 * 1024
 
@@ -47,13 +47,13 @@ class Connection:
         # The plain socket: a Trio stream would cost a task switch for every message.
         self._socket = socket.socket(fileno=sock.detach())
         self._socket.setblocking(False)
-        self._sender = Sender(self._socket, lambda: self._requests.in_hand)
+        self._sender = Sender(self._socket, lambda: self._urbs.in_progress)
         self._bus = bus
-        self._requests = Requests(bus, devid, self._sender.put)
+        self._urbs = PendingUrbs(bus, devid, self._sender.put)
         # Of pages that take no memory before they are used: most hosts never send so much at once.
         self._buffer = memoryview(mmap.mmap(-1, RECEIVE_BUFFER))
         self._start = self._end = 0
-        self._fed: OutRequest | None = None
+        self._receiving: OutUrb | None = None
         self._missing = 0
 
     async def run(self) -> None:
@@ -145,10 +145,10 @@ class Connection:
             if not received:
                 raise UsbipError(f"the stream ended {self._missing} bytes before the end of a request")
             self._missing -= received
-            if self._fed is not None:
-                self._requests.feed(self._fed, bytes(room[:received]))
+            if self._receiving is not None:
+                self._urbs.feed(self._receiving, bytes(room[:received]))
             await trio.lowlevel.checkpoint()
-        self._fed = None
+        self._receiving = None
 
     def _take_messages(self) -> int:
         """Act on the messages in the buffer; return how many bytes the next one must have to go on."""
@@ -167,15 +167,15 @@ class Connection:
                     size = held
                 data = bytes(self._buffer[self._start + HEADER_SIZE : self._start + size])
                 self._start += size
-                request = self._requests.submit_out(seqnum, devid, endpoint, flags, length, setup, data)
+                request = self._urbs.submit_out(seqnum, devid, endpoint, flags, length, setup, data)
                 if self._missing:
-                    self._fed = request
+                    self._receiving = request
                 continue
             self._start += HEADER_SIZE
             if message == _CMD_SUBMIT and direction == _IN:
-                self._requests.submit_in(seqnum, devid, endpoint, length, setup)
+                self._urbs.submit_in(seqnum, devid, endpoint, length, setup)
             elif message == _CMD_UNLINK:
-                self._requests.unlink(seqnum, target=flags)
+                self._urbs.unlink(seqnum, target=flags)
             elif message == _CMD_SUBMIT:
                 raise UsbipError(f"request {seqnum} goes in direction {direction}, neither OUT nor IN")
             else:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from aisrv.protocol.usb_descriptors import Descriptors
-from phy.usb.bus import ControlRequest, HostPort
+from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.pcapng import EnhancedPacket, InterfaceDescription, SectionHeader
 from phy.usb.taps.relay_port import Request, Result, arrived, end, submit, successor
 from phy.usb.taps.usbmon import (
@@ -24,7 +24,7 @@ from phy.usb.taps.usbmon import (
     TransferType,
     UsbmonEvent,
 )
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
@@ -142,14 +142,14 @@ class _Urb:
 
     def __init__(self, number: int, endpoint: int, request: Request) -> None:
         self.number = number
-        self.transfer = TransferType.CONTROL if isinstance(request, ControlRequest) else TransferType.BULK
+        self.transfer = TransferType.CONTROL if isinstance(request, ControlUrb) else TransferType.BULK
         self.endpoint = endpoint
         self.setup: bytes | None = None
         self.zero = False
         self.kept = b""
         self.submitted = False
         self.successor = request
-        if isinstance(request, ControlRequest):
+        if isinstance(request, ControlUrb):
             setup = request.setup
             # Linux takes a transfer without a data stage for OUT, whatever its SETUP packet says.
             inwards = setup.to_host and setup.length > 0
@@ -158,7 +158,7 @@ class _Urb:
             self.setup = bytes(setup)
         else:
             self.length = request.length
-            self.zero = isinstance(request, OutRequest) and request.zero_packet
+            self.zero = isinstance(request, OutUrb) and request.zero_packet
 
 
 class CapturedPort(HostPort):
@@ -174,24 +174,24 @@ class CapturedPort(HostPort):
         """What the device is."""
         return self._inner.descriptors
 
-    def submit_out(self, address: int, request: OutRequest) -> bool:
+    def submit_out(self, address: int, request: OutUrb) -> bool:
         """Record and pass on; False where there is no such endpoint."""
         return self._submit(address, request)
 
-    def submit_in(self, address: int, request: InRequest) -> bool:
+    def submit_in(self, address: int, request: InUrb) -> bool:
         """Record and pass on; False where there is no such endpoint."""
         return self._submit(address, request)
 
-    def submit_control(self, request: ControlRequest) -> None:
+    def submit_control(self, request: ControlUrb) -> None:
         """Record and pass on."""
         self._submit(0, request)
 
-    def fed(self, request: OutRequest) -> None:
+    def data_arrived(self, request: OutUrb) -> None:
         """Pass on what has come; the SUBMIT event is written when the part of it that is kept is complete."""
         urb = self._urbs.get(request)
-        if urb is not None and isinstance(urb.successor, OutRequest):
+        if urb is not None and isinstance(urb.successor, OutUrb):
             self._move(urb, request, urb.successor)
-            self._inner.fed(urb.successor)
+            self._inner.data_arrived(urb.successor)
 
     def unlink(self, request: Request) -> bool:
         """Take a request back; False where it is done, or is being answered."""
@@ -200,8 +200,8 @@ class CapturedPort(HostPort):
             return False
         del self._urbs[request]
         taken = 0
-        if isinstance(urb.successor, OutRequest):
-            assert isinstance(request, OutRequest)  # noqa: S101 - for the type checker
+        if isinstance(urb.successor, OutUrb):
+            assert isinstance(request, OutUrb)  # noqa: S101 - for the type checker
             taken = request.taken = urb.successor.taken  # of the device, not of this port
         self._record_end(urb, UNLINKED, taken, b"")
         return True
@@ -218,11 +218,11 @@ class CapturedPort(HostPort):
         urb = _Urb(self._sink.file.next_urb(), address, request)
         urb.successor = successor(request, partial(self._end, request))
         self._urbs[request] = urb
-        if isinstance(request, ControlRequest):
+        if isinstance(request, ControlUrb):
             urb.kept = request.data[: self._sink.file.payload_limit]
             self._record_submit(urb)
-        elif isinstance(urb.successor, OutRequest):
-            assert isinstance(request, OutRequest)  # noqa: S101 - for the type checker
+        elif isinstance(urb.successor, OutUrb):
+            assert isinstance(request, OutUrb)  # noqa: S101 - for the type checker
             self._move(urb, request, urb.successor)
         else:
             self._record_submit(urb)
@@ -234,7 +234,7 @@ class CapturedPort(HostPort):
         self._record(urb, EventType.ERROR, NO_ENDPOINT, 0, b"")
         return False
 
-    def _move(self, urb: _Urb, request: OutRequest, to: OutRequest) -> None:
+    def _move(self, urb: _Urb, request: OutUrb, to: OutUrb) -> None:
         wanted = min(self._sink.file.payload_limit, urb.length)
         for part in arrived(request):
             if not urb.submitted:
@@ -250,7 +250,7 @@ class CapturedPort(HostPort):
                 length, data = result, b""
             else:
                 length, data = len(result), result
-            if isinstance(request, ControlRequest) and not urb.endpoint & 0x80:
+            if isinstance(request, ControlUrb) and not urb.endpoint & 0x80:
                 length = urb.length if status is TransferStatus.OKAY else 0
                 data = b""
             self._record_end(urb, ERRNO[status], length, data)

@@ -14,10 +14,10 @@ import trio
 
 from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Descriptors, Recipient, SetupPacket
 from aisrv.protocol.usb_descriptors import Request as StandardRequest
-from phy.usb.bus import ControlRequest, HostPort
+from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.fault_plan import Fault, FaultPlan, Kind
 from phy.usb.taps.relay_port import Request, Result, arrived, end, nothing_of, submit, successor
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
@@ -66,19 +66,19 @@ class FaultyPort(HostPort):
 
     # The host's side.
 
-    def submit_out(self, address: int, request: OutRequest) -> bool:
+    def submit_out(self, address: int, request: OutUrb) -> bool:
         """Start a transfer; False where there is no such endpoint."""
         return self._submit(address, request)
 
-    def submit_in(self, address: int, request: InRequest) -> bool:
+    def submit_in(self, address: int, request: InUrb) -> bool:
         """Start a transfer; False where there is no such endpoint."""
         return self._submit(address, request)
 
-    def submit_control(self, request: ControlRequest) -> None:
+    def submit_control(self, request: ControlUrb) -> None:
         """Start a control transfer."""
         self._submit(0, request)
 
-    def fed(self, request: OutRequest) -> None:
+    def data_arrived(self, request: OutUrb) -> None:
         """Pass on what has come, unless the transfer waits or its data are to be lost."""
         lane, transfer = self._find(request)
         if lane is not None and transfer is not None and request in lane.running:
@@ -94,8 +94,8 @@ class FaultyPort(HostPort):
             return True
         if transfer.sent is not None and not self._inner.unlink(transfer.sent):
             return False
-        if isinstance(request, OutRequest):
-            request.taken = transfer.sent.taken if isinstance(transfer.sent, OutRequest) else 0
+        if isinstance(request, OutUrb):
+            request.taken = transfer.sent.taken if isinstance(transfer.sent, OutUrb) else 0
         self._take_out(lane, transfer)
         self._advance(lane)
         return True
@@ -147,8 +147,8 @@ class FaultyPort(HostPort):
         length = _length_of(transfer)
         sent = _shortened(transfer.request, length, partial(self._sent_ended, lane, transfer))
         transfer.sent = sent
-        if isinstance(sent, OutRequest):
-            assert isinstance(transfer.request, OutRequest)  # noqa: S101 - for the type checker
+        if isinstance(sent, OutUrb):
+            assert isinstance(transfer.request, OutUrb)  # noqa: S101 - for the type checker
             _feed(sent, transfer.request)
         if submit(self._inner, transfer.endpoint, sent):
             return True
@@ -163,11 +163,11 @@ class FaultyPort(HostPort):
     def _move(self, lane: _Lane, transfer: _Transfer) -> None:
         """Pass on the OUT data that have come."""
         request, sent = transfer.request, transfer.sent
-        assert isinstance(request, OutRequest)  # noqa: S101 - for the type checker
-        if isinstance(sent, OutRequest):
+        assert isinstance(request, OutUrb)  # noqa: S101 - for the type checker
+        if isinstance(sent, OutUrb):
             if not sent.done:
                 _feed(sent, request)
-                self._inner.fed(sent)
+                self._inner.data_arrived(sent)
         elif transfer.fault is not None and transfer.fault.kind is Kind.DROP:
             arrived(request)
             if request.taken == request.length:
@@ -236,16 +236,16 @@ class FaultyPort(HostPort):
         setup = SetupPacket(
             Recipient.ENDPOINT, StandardRequest.SET_FEATURE, ENDPOINT_HALT, transfer.endpoint, 0
         )
-        self._inner.submit_control(ControlRequest(setup, b"", halted))
+        self._inner.submit_control(ControlUrb(setup, b"", halted))
 
     def _nak(self, lane: _Lane, transfer: _Transfer, fault: Fault) -> None:
         self._after(fault.seconds or 0, transfer, partial(self._start_late, lane, transfer))
 
     def _drop(self, lane: _Lane, transfer: _Transfer, _fault: Fault) -> None:
         request = transfer.request
-        if isinstance(request, OutRequest):
+        if isinstance(request, OutUrb):
             self._move(lane, transfer)
-        elif isinstance(request, ControlRequest) and not request.setup.to_host:
+        elif isinstance(request, ControlUrb) and not request.setup.to_host:
             self._finish(lane, transfer, TransferStatus.OKAY, b"")
         else:
             self._start_late(lane, transfer)
@@ -307,14 +307,14 @@ def _shortened(
     """Return a request in place of the host's, of at most `length` bytes where those go to the device."""
     if length is None:
         return successor(request, complete)
-    if isinstance(request, OutRequest) and length < request.length:
-        return OutRequest(length, complete)
-    if isinstance(request, ControlRequest):
-        return ControlRequest(request.setup, request.data[:length], complete)
+    if isinstance(request, OutUrb) and length < request.length:
+        return OutUrb(length, complete)
+    if isinstance(request, ControlUrb):
+        return ControlUrb(request.setup, request.data[:length], complete)
     return successor(request, complete)
 
 
-def _feed(to: OutRequest, request: OutRequest) -> None:
+def _feed(to: OutUrb, request: OutUrb) -> None:
     """Pass on the data that have come; what the shorter request has no room for is lost."""
     before = request.taken
     for part in arrived(request):

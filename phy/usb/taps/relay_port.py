@@ -7,10 +7,10 @@ and the end of the successor becomes the end of the host's request.
 from collections.abc import Callable
 from typing import Any
 
-from phy.usb.bus import ControlRequest, HostPort
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.bus import ControlUrb, HostPort
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
-Request = OutRequest | InRequest | ControlRequest
+Request = OutUrb | InUrb | ControlUrb
 
 Result = int | bytes
 """What a request ends with: the bytes taken of an OUT request, the data of the others."""
@@ -20,14 +20,14 @@ Complete = Callable[[TransferStatus, Any], None]
 
 def successor(request: Request, complete: Complete) -> Request:
     """Return a request like this one, whose end calls `complete`; an OUT request's data are not moved yet."""
-    if isinstance(request, OutRequest):
-        return OutRequest(request.length, complete, zero_packet=request.zero_packet)
-    if isinstance(request, InRequest):
-        return InRequest(request.length, complete)
-    return ControlRequest(request.setup, request.data, complete)
+    if isinstance(request, OutUrb):
+        return OutUrb(request.length, complete, zero_packet=request.zero_packet)
+    if isinstance(request, InUrb):
+        return InUrb(request.length, complete)
+    return ControlUrb(request.setup, request.data, complete)
 
 
-def arrived(request: OutRequest) -> list[bytes]:
+def arrived(request: OutUrb) -> list[bytes]:
     """Take what has come of an OUT request's data: whole packets, and the last one when it is there."""
     parts: list[bytes] = []
     request.take(request.length, parts)
@@ -36,9 +36,9 @@ def arrived(request: OutRequest) -> list[bytes]:
 
 def submit(port: HostPort, address: int, request: Request) -> bool:
     """Give a request of any kind to a port; False where there is no such endpoint."""
-    if isinstance(request, OutRequest):
+    if isinstance(request, OutUrb):
         return port.submit_out(address, request)
-    if isinstance(request, InRequest):
+    if isinstance(request, InUrb):
         return port.submit_in(address, request)
     port.submit_control(request)
     return True
@@ -46,18 +46,18 @@ def submit(port: HostPort, address: int, request: Request) -> bool:
 
 def nothing_of(request: Request) -> Result:
     """Return the result of a request in which nothing went across."""
-    return 0 if isinstance(request, OutRequest) else b""
+    return 0 if isinstance(request, OutUrb) else b""
 
 
 def end(request: Request, status: TransferStatus, result: Result) -> None:
     """End the host's request."""
-    if isinstance(request, OutRequest):
+    if isinstance(request, OutUrb):
         assert isinstance(result, int)  # noqa: S101 - for the type checker
         request.taken = result
         request.finish(status)
         return
     assert isinstance(result, bytes)  # noqa: S101 - for the type checker
-    if isinstance(request, InRequest):
+    if isinstance(request, InUrb):
         request.put(result)
         request.finish(status)
     elif status is TransferStatus.OKAY:

@@ -204,7 +204,7 @@ async def test_discarding_what_is_done() -> None:
 
 async def test_request_taken_back_says_what_had_come() -> None:
     async def half(bus: UsbBus) -> None:
-        await bus.into.set_buffer(bytes(range(256)) * 2, last=False)
+        await bus.in_endpoint.set_buffer(bytes(range(256)) * 2, last=False)
 
     async with preloaded(half) as rig:
         client = await rig.open()
@@ -338,7 +338,7 @@ async def test_reading_the_node() -> None:
 
 async def test_client_that_does_not_read_what_it_reaped_holds_nobody_up() -> None:
     async def big(bus: UsbBus) -> None:
-        await bus.into.set_buffer(bytes(8 << 20))
+        await bus.in_endpoint.set_buffer(bytes(8 << 20))
         await loopback(bus)
 
     async with preloaded(big) as rig:

@@ -45,10 +45,10 @@ AISRV = [sys.executable, "-P", "-m", "aisrv"]
 
 async def halt(bus: UsbBus) -> None:
     """Halt both endpoints, then send back what comes."""
-    bus.into.halt()
-    bus.out.halt()
-    await bus.out.wait_halt_cleared()
-    await bus.into.wait_halt_cleared()
+    bus.in_endpoint.halt()
+    bus.out_endpoint.halt()
+    await bus.out_endpoint.wait_halt_cleared()
+    await bus.in_endpoint.wait_halt_cleared()
     await loopback(bus)
 
 
@@ -115,7 +115,7 @@ async def test_time_out_leaves_the_device_usable(libusb_program: Path) -> None:
 async def test_write_that_nobody_takes_times_out(libusb_program: Path) -> None:
     async with preloaded(idle) as rig:
         lines = await rig.run(libusb_program, "write:1:1000:50")
-        assert rig.bus.out.pending == 0
+        assert rig.bus.out_endpoint.pending == 0
     assert lines[0].startswith(f"write {TIMEOUT} 0 ")
 
 
@@ -130,7 +130,7 @@ async def test_stall_and_clear_halt(libusb_program: Path) -> None:
 
 async def test_reset_clears_halts_and_keeps_the_configuration(libusb_program: Path) -> None:
     async with preloaded(halt) as rig:
-        rig.bus.out.halt()
+        rig.bus.out_endpoint.halt()
         lines = await rig.run(libusb_program, "bytes:01", "reset", "control:0x80:8:0:0:1")
     assert lines == [f"bytes {PIPE} 0", "reset 0", "control 1 1 01"]
 
@@ -244,7 +244,7 @@ async def test_device_that_leaves_its_bus(libusb_program: Path) -> None:
             lines.extend(await rig.run(libusb_program, "read:512:0", "bytes:01"))
 
         nursery.start_soon(host)
-        while not rig.bus.into.pending:
+        while not rig.bus.in_endpoint.pending:
             await wait_all_tasks_blocked(0.01)
         rig.node.unplug()
     assert lines == [f"read {NO_DEVICE} 0 ", f"bytes {NO_DEVICE} 0"]

@@ -78,7 +78,7 @@ async def test_room_asked_for_is_not_allocated() -> None:
         await wait_all_tasks_blocked()
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert rig.bus.into.pending == 4
+        assert rig.bus.in_endpoint.pending == 4
         assert peak < 1 << 20
 
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from aisrv.attach.usbip import connection as usbip_connection
-from aisrv.attach.usbip import requests as usbip_requests
+from aisrv.attach.usbip import urbs as pending_urbs
 from aisrv.attach.usbip.sender import Sender
 from aisrv.protocol.usbip import MAX_TRANSFER
 from tests.support.usbip_rig import (
@@ -71,7 +71,7 @@ async def test_seqnum_of_an_out_request_that_is_still_pending() -> None:
         host = await rig.attach()
         await host.send(submit_out(1, bytes(1000)))
         assert await host.ask(submit_out(1, b"again")) == Answer(3, 1, EINVAL)
-        assert rig.bus.out.pending == 1
+        assert rig.bus.out_endpoint.pending == 1
         assert await host.ask(unlink(2, 1)) == Answer(4, 2, ECONNRESET)
 
 
@@ -118,7 +118,7 @@ async def test_room_counts_until_the_answer() -> None:
     "one_more", [submit_in(5, 1), submit_out(5, b"x"), control_in(5, GET_STATUS), control_out(5, bytes(8))]
 )
 async def test_more_requests_than_are_kept(one_more: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(usbip_requests, "PENDING_LIMIT", 3)
+    monkeypatch.setattr(pending_urbs, "PENDING_LIMIT", 3)
     async with served(idle) as rig:
         host = await rig.attach()
         await host.send(submit_in(1, 1), submit_in(2, 1), submit_out(3, b""))
@@ -149,7 +149,7 @@ async def test_host_that_never_reads(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(usbip_connection, "Sender", WatchedSender)
     monkeypatch.setattr(usbip_connection, "UNSENT_LIMIT", 1 << 20)
-    monkeypatch.setattr(usbip_requests, "ROOM_LIMIT", 1 << 20)
+    monkeypatch.setattr(pending_urbs, "ROOM_LIMIT", 1 << 20)
     async with served(source, loopback) as rig, trio.open_nursery() as nursery:
         host, other = await rig.attach("1-1"), await rig.attach("1-2")
         seqnums = itertools.count(1)

@@ -107,12 +107,12 @@ async def test_package_moves_data(size: int) -> None:
 
 async def test_package_meets_a_stall_and_clears_it() -> None:
     async def halting(bus: UsbBus) -> None:
-        await bus.out.get_buffer()
-        bus.into.halt()
-        bus.out.halt()
-        await bus.out.wait_halt_cleared()
-        await bus.into.wait_halt_cleared()
-        await bus.into.set_buffer(b"cleared")
+        await bus.out_endpoint.get_buffer()
+        bus.in_endpoint.halt()
+        bus.out_endpoint.halt()
+        await bus.out_endpoint.wait_halt_cleared()
+        await bus.in_endpoint.wait_halt_cleared()
+        await bus.in_endpoint.set_buffer(b"cleared")
 
     def use(transport: Transport) -> bytes:
         with opened(transport) as handle:

@@ -185,11 +185,11 @@ async def test_leaving_drops_requests_and_clears_halts() -> None:
         host = await rig.attach()
         await host.send(submit_out(1, bytes(1000)), submit_in(2, 512))
         assert (await host.ask(control_in(3, GET_DEVICE_DESCRIPTOR))).data == DEVICE_DESCRIPTOR
-        assert (rig.bus.out.pending, rig.bus.into.pending) == (1, 1)
-        rig.bus.into.halt()
+        assert (rig.bus.out_endpoint.pending, rig.bus.in_endpoint.pending) == (1, 1)
+        rig.bus.in_endpoint.halt()
         await host.leave()
         rig.assert_unused()
-        assert not rig.bus.into.halted
+        assert not rig.bus.in_endpoint.halted
 
 
 async def test_leaving_is_a_reset_for_the_firmware() -> None:

@@ -277,11 +277,11 @@ async def test_out_request_waits_while_other_transfers_go_on() -> None:
 async def test_out_answer_waits_until_the_firmware_took_the_last_packet() -> None:
     async with served(idle) as rig:
         host = await rig.attach()
-        rig.bus.out.acknowledge_reset()
+        rig.bus.out_endpoint.acknowledge_reset()
         await host.send(submit_out(1, pattern(1025)), control_in(2, GET_STATUS))
         assert (await host.answer()).seqnum == 2
         for start in (0, 512):
-            assert (await rig.bus.out.get_buffer()).data == pattern(1025)[start : start + 512]
+            assert (await rig.bus.out_endpoint.get_buffer()).data == pattern(1025)[start : start + 512]
         assert (await host.ask(control_in(3, GET_STATUS))).seqnum == 3
-        assert (await rig.bus.out.get_buffer()).data == pattern(1025)[1024:]
+        assert (await rig.bus.out_endpoint.get_buffer()).data == pattern(1025)[1024:]
         assert await host.answer() == Answer(3, 1, 0, 1025)

@@ -35,7 +35,7 @@ async def test_unlink_of_a_pending_request(request_bytes: bytes, together: bool)
             await wait_all_tasks_blocked()
             await host.send(unlink(2, 1))
         assert await host.answer() == Answer(4, 2, ECONNRESET)
-        assert (rig.bus.out.pending, rig.bus.into.pending) == (0, 0)
+        assert (rig.bus.out_endpoint.pending, rig.bus.in_endpoint.pending) == (0, 0)
         assert await host.leave() == b""
 
 

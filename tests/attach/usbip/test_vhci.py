@@ -268,8 +268,8 @@ async def test_detach_in_the_middle_of_a_transfer_leaves_no_request(kernel: Kern
             await kernel.ask(control_out(1, SET_CONFIGURATION))
             await kernel.sockets["1"].send(submit_in(2, 512))
             await wait_all_tasks_blocked(0.01)
-            assert bus.into.pending == 1
-        assert bus.into.pending == 0
+            assert bus.in_endpoint.pending == 1
+        assert bus.in_endpoint.pending == 0
 
 
 async def test_device_can_be_attached_again(kernel: Kernel, sysfs: Path) -> None:

@@ -82,7 +82,7 @@ async def test_set_data_may_arrive_in_any_pieces(dialect: str) -> None:
     data = pattern(1501)
     async with usb_device() as rig:
         await rig.host.write(command_packet(dialect, SET_INPUT))
-        request = Out(rig.bus.out, length=len(data))
+        request = Out(rig.bus.out_endpoint, length=len(data))
         for start, end in [(0, 1), (1, 511), (511, 513), (513, 1300), (1300, 1501)]:
             await wait_all_tasks_blocked()
             assert request.ended == []
@@ -104,7 +104,7 @@ async def test_get_data_may_be_fetched_in_many_requests() -> None:
 async def test_host_may_ask_for_the_answer_before_the_command() -> None:
     async with usb_device() as rig:
         rig.engine.answers[GET_ID] = ID
-        read = In(rig.bus.into, 512)
+        read = In(rig.bus.in_endpoint, 512)
         await rig.host.write(command_packet(CLASSIC, GET_ID))
         await wait_all_tasks_blocked()
         assert read.ended == [(TransferStatus.OKAY, ID)]
@@ -113,7 +113,7 @@ async def test_host_may_ask_for_the_answer_before_the_command() -> None:
 async def test_design_status_is_a_packet_of_its_own_before_the_data() -> None:
     async with usb_device() as rig:
         rig.engine.answers[GET_ID] = ID
-        reads = [In(rig.bus.into, 512), In(rig.bus.into, 512)]
+        reads = [In(rig.bus.in_endpoint, 512), In(rig.bus.in_endpoint, 512)]
         await rig.host.write(command_packet(DESIGN, GET_ID))
         await wait_all_tasks_blocked()
         assert ends_of(*reads) == [[(TransferStatus.OKAY, bytes(4))], [(TransferStatus.OKAY, ID)]]
@@ -155,8 +155,8 @@ async def test_next_command_waits_while_the_engine_works(dialect: str) -> None:
         rig.engine.hold()
         await rig.host.write(command_packet(dialect, START_INFER))
         await rig.host.write(b"")
-        reads = [In(rig.bus.into, 512) for _ in range(2 if dialect == DESIGN else 1)]
-        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
+        reads = [In(rig.bus.in_endpoint, 512) for _ in range(2 if dialect == DESIGN else 1)]
+        following = Out(rig.bus.out_endpoint, command_packet(CLASSIC, GET_ID))
         await wait_all_tasks_blocked()
         assert (following.ended, rig.engine.commands) == ([], [Recorded(START_INFER, 0, b"")])
         rig.engine.release()
@@ -183,7 +183,7 @@ async def test_answer_waits_for_a_host_that_took_its_request_back() -> None:
         rig.engine.answers[GET_ID] = ID
         rig.engine.hold()
         await rig.host.write(command_packet(CLASSIC, GET_ID))
-        early = In(rig.bus.into, 512)
+        early = In(rig.bus.in_endpoint, 512)
         await wait_all_tasks_blocked()
         assert rig.bus.unlink(early.request)
         rig.engine.release()
@@ -200,7 +200,7 @@ async def test_design_answers_the_status_of_a_set_and_never_halts(status: int) -
     async with usb_device() as rig:
         rig.engine.statuses[SET_INPUT] = status
         assert await rig.set(DESIGN, SET_INPUT, pattern(513)) == status
-        assert (rig.bus.out.halted, rig.bus.into.halted) == (False, False)
+        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (False, False)
         rig.engine.statuses.clear()
         await assert_still_right(rig)
 
@@ -211,7 +211,7 @@ async def test_design_sends_no_data_after_the_failure_of_a_get() -> None:
         rig.engine.answers[GET_ID] = ID
         await rig.host.write(command_packet(DESIGN, GET_OUTPUT))
         assert await rig.host.read(512) == bytes((MODEL_ERR, 0, 0, 0))
-        assert (rig.bus.out.halted, rig.bus.into.halted) == (False, False)
+        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (False, False)
         assert await rig.get(DESIGN, GET_ID) == ID
 
 
@@ -228,9 +228,9 @@ async def fail_classic(rig: Rig, command: int) -> None:
 @pytest.mark.parametrize("command", [GET_OUTPUT, SET_INPUT])
 async def test_classic_failure_halts_both_endpoints(command: int) -> None:
     async with usb_device() as rig:
-        read = In(rig.bus.into, 512)
+        read = In(rig.bus.in_endpoint, 512)
         await fail_classic(rig, command)
-        assert (rig.bus.out.halted, rig.bus.into.halted) == (True, True)
+        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (True, True)
         assert read.ended == [(TransferStatus.STALL, b"")]
         with pytest.raises(TransferFailed) as failure:
             await rig.host.write(command_packet(CLASSIC, GET_ID))
@@ -243,7 +243,7 @@ async def test_classic_failure_stalls_the_command_that_waits_already() -> None:
         rig.engine.hold()
         await rig.host.write(command_packet(CLASSIC, START_INFER))
         await rig.host.write(b"")
-        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
+        following = Out(rig.bus.out_endpoint, command_packet(CLASSIC, GET_ID))
         rig.engine.release()
         await wait_all_tasks_blocked()
         assert following.ended == [(TransferStatus.STALL, 0)]
@@ -257,9 +257,9 @@ async def test_no_command_between_the_clear_of_out_and_that_of_in(command: int) 
         rig.engine.answers[GET_ID] = ID
         taken = list(rig.engine.commands)
         await rig.host.clear_halt(OUT)
-        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
+        following = Out(rig.bus.out_endpoint, command_packet(CLASSIC, GET_ID))
         await wait_all_tasks_blocked()
-        assert (following.ended, rig.engine.commands, rig.bus.into.halted) == ([], taken, True)
+        assert (following.ended, rig.engine.commands, rig.bus.in_endpoint.halted) == ([], taken, True)
         await rig.host.clear_halt(IN)
         assert await rig.host.read(512) == ID
         assert following.ended == [(TransferStatus.OKAY, 3)]
@@ -271,8 +271,8 @@ async def test_no_command_between_the_clear_of_in_and_that_of_out(command: int) 
     async with usb_device() as rig:
         await fail_classic(rig, command)
         await rig.host.clear_halt(IN)
-        following = Out(rig.bus.out, command_packet(CLASSIC, GET_ID))
-        read = In(rig.bus.into, 512)
+        following = Out(rig.bus.out_endpoint, command_packet(CLASSIC, GET_ID))
+        read = In(rig.bus.in_endpoint, 512)
         await wait_all_tasks_blocked()
         assert following.ended == [(TransferStatus.STALL, 0)]
         assert rig.bus.unlink(read.request)
@@ -286,13 +286,13 @@ async def test_clearing_one_halt_twice_is_not_clearing_both() -> None:
         await rig.host.clear_halt(IN)
         await rig.host.clear_halt(IN)
         await wait_all_tasks_blocked()
-        assert (rig.bus.out.halted, rig.bus.into.halted) == (True, False)
+        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (True, False)
 
 
 async def test_halt_set_by_the_host_ends_with_its_clear() -> None:
     async with usb_device() as rig:
-        rig.bus.out.halt()
-        rig.bus.into.halt()
+        rig.bus.out_endpoint.halt()
+        rig.bus.in_endpoint.halt()
         await rig.host.clear_halt(OUT)
         await rig.host.clear_halt(IN)
         await assert_still_right(rig)
@@ -310,7 +310,7 @@ async def test_packet_of_another_length_is_ignored_and_logged(
             assert await rig.host.write(b"\x83" * length) == length
             await wait_all_tasks_blocked()
             assert rig.engine.commands == []
-            assert (rig.bus.out.halted, rig.bus.into.pending) == (False, 0)
+            assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.pending) == (False, 0)
             await assert_still_right(rig)
     assert caplog.messages == [f"usb: packet ignored: a command packet has 3 or 12 bytes, not {length}"]
 
@@ -349,7 +349,11 @@ async def test_set_for_an_engine_that_is_not_there_drains_its_data(
         status = await rig.set(dialect, SET_INPUT, pattern(size), engine=engine)
         await wait_all_tasks_blocked()
         halted = dialect == CLASSIC
-        assert (status, rig.bus.out.halted, rig.bus.into.halted) == (0 if halted else BAD_CMD, halted, halted)
+        assert (status, rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (
+            0 if halted else BAD_CMD,
+            halted,
+            halted,
+        )
         for endpoint in (OUT, IN):
             await rig.host.clear_halt(endpoint)
         assert [each.commands for each in rig.engines] == [[], []]
@@ -363,7 +367,7 @@ async def test_get_from_an_engine_that_is_not_there(dialect: str, engine: int) -
         await rig.host.write(command_packet(dialect, GET_ID, engine))
         if dialect == DESIGN:
             assert await rig.host.read(512) == bytes((BAD_CMD, 0, 0, 0))
-            assert not rig.bus.out.halted
+            assert not rig.bus.out_endpoint.halted
         else:
             with pytest.raises(TransferFailed, match=r"^the endpoint is halted"):
                 await rig.host.read(512)

@@ -6,8 +6,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.protocol.usb_descriptors import SetupPacket, aisrv_descriptors
-from phy.usb.bus import ControlRequest, UsbBus
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.bus import ControlUrb, UsbBus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
 
 SETUP = SetupPacket(0x80, 6, 0x0100, 0, 4)
@@ -24,16 +24,16 @@ class Control:
 
     def __init__(self, bus: UsbBus, setup: SetupPacket = SETUP) -> None:
         self.ended: list[tuple[TransferStatus, bytes]] = []
-        self.request = ControlRequest(setup, b"", lambda *end: self.ended.append(end))
+        self.request = ControlUrb(setup, b"", lambda *end: self.ended.append(end))
         bus.submit_control(self.request)
 
 
-def out_request() -> OutRequest:
-    return OutRequest(0, lambda *end: None)
+def out_request() -> OutUrb:
+    return OutUrb(0, lambda *end: None)
 
 
-def in_request() -> InRequest:
-    return InRequest(0, lambda *end: None)
+def in_request() -> InUrb:
+    return InUrb(0, lambda *end: None)
 
 
 def test_device_starts_without_address_and_configuration(bus: UsbBus) -> None:
@@ -72,7 +72,7 @@ async def test_control_requests_are_answered_in_order(bus: UsbBus) -> None:
 
 
 async def test_waiting_endpoint_0_gets_the_request_and_the_next_is_queued(bus: UsbBus) -> None:
-    got: list[ControlRequest] = []
+    got: list[ControlUrb] = []
 
     async def firmware() -> None:
         got.append(await bus.get_setup())
@@ -99,7 +99,7 @@ async def test_cancelled_get_setup_leaves_the_request_to_the_next(bus: UsbBus) -
 )
 def test_answer_is_cut_to_the_length_the_host_asked_for(answer: bytes, cut: bytes) -> None:
     ended: list[tuple[TransferStatus, bytes]] = []
-    ControlRequest(SETUP, b"", lambda *end: ended.append(end)).answer(answer)
+    ControlUrb(SETUP, b"", lambda *end: ended.append(end)).answer(answer)
     assert ended == [(TransferStatus.OKAY, cut)]
 
 
@@ -114,7 +114,7 @@ async def test_unlinked_control_request_is_not_answered(bus: UsbBus) -> None:
 
 def test_unlink_finds_the_endpoint_of_a_request(bus: UsbBus) -> None:
     bus.configure(1)
-    sent, read = OutRequest(3, lambda *end: None), InRequest(3, lambda *end: None)
+    sent, read = OutUrb(3, lambda *end: None), InUrb(3, lambda *end: None)
     bus.submit_out(0x01, sent)
     bus.submit_in(0x81, read)
     assert (bus.unlink(sent), bus.unlink(read)) == (True, True)
@@ -124,14 +124,14 @@ def test_unlink_finds_the_endpoint_of_a_request(bus: UsbBus) -> None:
 async def test_reset_drops_everything(bus: UsbBus) -> None:
     bus.address = 5
     bus.configure(1)
-    bus.out.acknowledge_reset()
-    bus.into.acknowledge_reset()
-    bus.into.halt()
+    bus.out_endpoint.acknowledge_reset()
+    bus.in_endpoint.acknowledge_reset()
+    bus.in_endpoint.halt()
     control = Control(bus)
     ends: list[tuple[TransferStatus, int]] = []
-    bus.submit_out(0x01, OutRequest(3, lambda *end: ends.append(end)))
+    bus.submit_out(0x01, OutUrb(3, lambda *end: ends.append(end)))
     bus.reset()
-    assert (bus.address, bus.configuration, bus.into.halted) == (0, 0, False)
+    assert (bus.address, bus.configuration, bus.in_endpoint.halted) == (0, 0, False)
     assert control.ended == [(TransferStatus.SHUTDOWN, b"")]
     assert ends == [(TransferStatus.SHUTDOWN, 0)]
     for endpoint in bus.endpoints.values():
@@ -145,26 +145,26 @@ async def test_reset_drops_everything(bus: UsbBus) -> None:
 @pytest.fixture
 def host(bus: UsbBus) -> InProcessHost:
     bus.configure(1)
-    bus.out.acknowledge_reset()
-    bus.into.acknowledge_reset()
+    bus.out_endpoint.acknowledge_reset()
+    bus.in_endpoint.acknowledge_reset()
     return InProcessHost(bus)
 
 
 async def test_write_returns_the_bytes_taken(bus: UsbBus, host: InProcessHost) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(bus.out.get_buffer)
+        nursery.start_soon(bus.out_endpoint.get_buffer)
         assert await host.write(b"abc") == 3
 
 
 async def test_read_returns_the_data(bus: UsbBus, host: InProcessHost) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(bus.into.set_buffer, b"abc")
+        nursery.start_soon(bus.in_endpoint.set_buffer, b"abc")
         assert await host.read(512) == b"abc"
 
 
 async def test_failed_transfer_says_how_and_how_far(bus: UsbBus, host: InProcessHost) -> None:
-    bus.out.halt()
-    bus.into.halt()
+    bus.out_endpoint.halt()
+    bus.in_endpoint.halt()
     with pytest.raises(TransferFailed, match=r"^the endpoint is halted after 0$") as write:
         await host.write(b"abc")
     with pytest.raises(TransferFailed, match=r"^the endpoint is halted after b''$") as read:
@@ -193,9 +193,9 @@ async def test_cancelled_transfers_are_unlinked(bus: UsbBus, host: InProcessHost
         nursery.start_soon(host.read, 512)
         nursery.start_soon(host.control, SETUP)
         await wait_all_tasks_blocked()
-        assert (bus.out.pending, bus.into.pending) == (1, 1)
+        assert (bus.out_endpoint.pending, bus.in_endpoint.pending) == (1, 1)
         nursery.cancel_scope.cancel()
-    assert (bus.out.pending, bus.into.pending) == (0, 0)
+    assert (bus.out_endpoint.pending, bus.in_endpoint.pending) == (0, 0)
     control = Control(bus)
     assert await bus.get_setup() is control.request
 
@@ -204,7 +204,7 @@ async def test_transfer_in_a_scope_that_is_cancelled_already_does_nothing(
     bus: UsbBus, host: InProcessHost
 ) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(bus.into.set_buffer, b"kept")
+        nursery.start_soon(bus.in_endpoint.set_buffer, b"kept")
         await wait_all_tasks_blocked()
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -218,7 +218,7 @@ class CancellingBus(UsbBus):
 
     scope = trio.CancelScope()
 
-    def submit_in(self, address: int, request: InRequest) -> bool:
+    def submit_in(self, address: int, request: InUrb) -> bool:
         self.scope.cancel()
         return super().submit_in(address, request)
 
@@ -228,7 +228,7 @@ async def test_data_that_came_are_not_lost_to_a_cancellation() -> None:
     bus.configuration = 1
     got = b""
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(bus.into.set_buffer, b"data")
+        nursery.start_soon(bus.in_endpoint.set_buffer, b"data")
         await wait_all_tasks_blocked()
         with trio.CancelScope() as bus.scope:
             got = await InProcessHost(bus).read(512)

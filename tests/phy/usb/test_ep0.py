@@ -5,7 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.protocol.usb_descriptors import Request, SetupPacket, aisrv_descriptors
-from phy.usb.bus import ControlRequest, UsbBus
+from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.ep0 import answer, usb_ep0
 from phy.usb.urb import TransferStatus
 from phy.usb.xud import UsbReset
@@ -35,7 +35,7 @@ def control(
 ) -> tuple[TransferStatus, bytes]:
     ended: list[tuple[TransferStatus, bytes]] = []
     setup = SetupPacket(request_type, request, value, index, length)
-    answer(bus, ControlRequest(setup, b"", lambda *end: ended.append(end)))
+    answer(bus, ControlUrb(setup, b"", lambda *end: ended.append(end)))
     assert len(ended) == 1
     return ended[0]
 
@@ -49,8 +49,8 @@ def bus() -> UsbBus:
 @pytest.fixture
 def configured(bus: UsbBus) -> UsbBus:
     assert control(bus, TO_DEVICE, Request.SET_CONFIGURATION, 1) == okay()
-    bus.out.acknowledge_reset()
-    bus.into.acknowledge_reset()
+    bus.out_endpoint.acknowledge_reset()
+    bus.in_endpoint.acknowledge_reset()
     return bus
 
 
@@ -100,18 +100,18 @@ def test_configuration_is_set_and_read(bus: UsbBus) -> None:
 
 @pytest.mark.parametrize("value", [2, 0xFF, 0x0101, 0xFFFF])
 def test_unknown_configuration_is_refused_and_the_present_one_stays(configured: UsbBus, value: int) -> None:
-    pending = Out(configured.out, length=3)
+    pending = Out(configured.out_endpoint, length=3)
     assert control(configured, TO_DEVICE, Request.SET_CONFIGURATION, value) == STALLED
     assert (configured.configuration, pending.ended) == (1, [])
 
 
 def test_set_configuration_clears_halts_and_abandons_transfers(configured: UsbBus) -> None:
-    sent, read = Out(configured.out, length=3), In(configured.into, 512)
-    configured.out.halt()
+    sent, read = Out(configured.out_endpoint, length=3), In(configured.in_endpoint, 512)
+    configured.out_endpoint.halt()
     assert sent.ended == [(TransferStatus.STALL, 0)]
     assert control(configured, TO_DEVICE, Request.SET_CONFIGURATION, 1) == okay()
     assert read.ended == [(TransferStatus.SHUTDOWN, b"")]
-    assert (configured.out.halted, configured.into.halted) == (False, False)
+    assert (configured.out_endpoint.halted, configured.in_endpoint.halted) == (False, False)
     for endpoint in configured.endpoints.values():
         with pytest.raises(UsbReset):
             endpoint.check_reset()
@@ -202,9 +202,9 @@ def test_host_halts_and_clears_one_endpoint(configured: UsbBus, endpoint: int) -
 
 
 def test_clearing_an_endpoint_that_is_not_halted_drops_nothing(configured: UsbBus) -> None:
-    pending = Out(configured.out, b"abc")
+    pending = Out(configured.out_endpoint, b"abc")
     assert control(configured, TO_ENDPOINT, Request.CLEAR_FEATURE, 0, OUT) == okay()
-    assert (pending.ended, configured.out.pending) == ([], 1)
+    assert (pending.ended, configured.out_endpoint.pending) == ([], 1)
 
 
 @pytest.mark.parametrize("request_code", [Request.SET_FEATURE, Request.CLEAR_FEATURE])
@@ -223,10 +223,10 @@ def test_features_the_device_does_not_have(
     configured: UsbBus, request_code: int, request_type: int, feature: int
 ) -> None:
     """Halt belongs to endpoints; remote wake-up (1) and test modes (2) belong to devices that have them."""
-    configured.out.halt()
+    configured.out_endpoint.halt()
     index = OUT if request_type == TO_ENDPOINT else 0
     assert control(configured, request_type, request_code, feature, index) == STALLED
-    assert (configured.out.halted, configured.into.halted) == (True, False)
+    assert (configured.out_endpoint.halted, configured.in_endpoint.halted) == (True, False)
 
 
 # Interfaces.
@@ -244,15 +244,15 @@ def test_interface_that_is_not_there(configured: UsbBus, request_code: int, inde
 
 
 def test_set_interface_clears_halts_and_abandons_transfers(configured: UsbBus) -> None:
-    pending = Out(configured.out, length=3)
-    configured.into.halt()
+    pending = Out(configured.out_endpoint, length=3)
+    configured.in_endpoint.halt()
     assert control(configured, TO_INTERFACE, Request.SET_INTERFACE) == okay()
-    assert (pending.ended, configured.into.halted) == ([(TransferStatus.SHUTDOWN, 0)], False)
+    assert (pending.ended, configured.in_endpoint.halted) == ([(TransferStatus.SHUTDOWN, 0)], False)
 
 
 @pytest.mark.parametrize("alternate", [1, 0xFF, 0x100])
 def test_alternate_setting_that_is_not_there(configured: UsbBus, alternate: int) -> None:
-    pending = Out(configured.out, length=3)
+    pending = Out(configured.out_endpoint, length=3)
     assert control(configured, TO_INTERFACE, Request.SET_INTERFACE, alternate) == STALLED
     assert pending.ended == []
 
@@ -307,7 +307,7 @@ async def test_task_goes_on_after_a_stall(bus: UsbBus) -> None:
         await wait_all_tasks_blocked()
         for request in (0xFF, Request.GET_STATUS):
             setup = SetupPacket(FROM_DEVICE, request, 0, 0, 2)
-            bus.submit_control(ControlRequest(setup, b"", lambda *end: ended.append(end)))
+            bus.submit_control(ControlUrb(setup, b"", lambda *end: ended.append(end)))
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert ended == [STALLED, okay(b"\0\0")]

@@ -40,7 +40,7 @@ async def ioserver_device(models: int = 1) -> AsyncIterator[Rig]:
             ends.append(channel.a)
             node.tiles[0].start(engine.run, channel.b)
         node.tiles[1].start(usb_ep0, bus)
-        node.tiles[1].start(UsbIoserver(bus.out, bus.into, ends, "usb").run, name="usb_data")
+        node.tiles[1].start(UsbIoserver(bus.out_endpoint, bus.in_endpoint, ends, "usb").run, name="usb_data")
         host = InProcessHost(bus)
         await host.plug_in()
         yield Rig(node, bus, host, engines)
@@ -167,7 +167,7 @@ async def test_next_command_waits_while_a_model_runs() -> None:
         rig.engine.hold()
         await send(rig, INVOKE)
         await rig.host.write(b"")
-        command, answer = Out(rig.bus.out, bytes((READ, 0, 0))), In(rig.bus.into, 512)
+        command, answer = Out(rig.bus.out_endpoint, bytes((READ, 0, 0))), In(rig.bus.in_endpoint, 512)
         await wait_all_tasks_blocked()
         assert (command.ended, answer.ended) == ([], [])
         rig.engine.release()
@@ -303,7 +303,7 @@ async def test_too_many_data_halt_and_nothing_of_them_counts(
     async with ioserver_device() as rig:
         has_input(rig, size)
         await send(rig, WRITE)
-        write = Out(rig.bus.out, pattern(sent))
+        write = Out(rig.bus.out_endpoint, pattern(sent))
         await wait_all_tasks_blocked()
         assert [ended for ended, _ in write.ended] == [status]
         await assert_halted(rig)
@@ -320,7 +320,7 @@ async def test_device_waits_until_both_halts_are_cleared(first: int) -> None:
         await wait_all_tasks_blocked()
         await rig.host.clear_halt(first)
         if first == OUT:
-            command = Out(rig.bus.out, bytes((EXIT, 0, 0)))
+            command = Out(rig.bus.out_endpoint, bytes((EXIT, 0, 0)))
             await wait_all_tasks_blocked()
             assert command.ended == []
             await rig.host.clear_halt(IN)
@@ -423,7 +423,7 @@ def test_any_packets_leave_a_device_that_a_reset_brings_back(writes: list[bytes]
                 engine.answers.update({GET_LENGTH: (700).to_bytes(4, "little"), GET_OUTPUT: pattern(700)})
                 engine.statuses[START_INFER] = INFER_ERR
             for data in writes:
-                Out(rig.bus.out, data)
+                Out(rig.bus.out_endpoint, data)
                 await wait_all_tasks_blocked()
             await rig.host.plug_in()
             await wait_all_tasks_blocked()

@@ -43,36 +43,42 @@ ANSWER = pattern(67_000)
 
 
 async def idle(rig: Rig, dialect: str) -> Requests:
-    return [In(rig.bus.into, 512)]
+    return [In(rig.bus.in_endpoint, 512)]
 
 
 async def command_in_pieces(rig: Rig, dialect: str) -> Requests:
     """The host's command packet is not all there."""
-    return [Out(rig.bus.out, b"\x83", length=len(packet(dialect, 0)))]
+    return [Out(rig.bus.out_endpoint, b"\x83", length=len(packet(dialect, 0)))]
 
 
 async def after_the_command_packet(rig: Rig, dialect: str) -> Requests:
-    return [Out(rig.bus.out, packet(dialect, SET_INPUT))]
+    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT))]
 
 
 async def in_the_middle_of_the_data(rig: Rig, dialect: str) -> Requests:
-    return [Out(rig.bus.out, packet(dialect, SET_INPUT)), Out(rig.bus.out, WHOLE[: 3 * 512])]
+    return [
+        Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
+        Out(rig.bus.out_endpoint, WHOLE[: 3 * 512]),
+    ]
 
 
 async def in_the_middle_of_a_packet(rig: Rig, dialect: str) -> Requests:
-    return [Out(rig.bus.out, packet(dialect, SET_INPUT)), Out(rig.bus.out, WHOLE[:700], length=1024)]
+    return [
+        Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
+        Out(rig.bus.out_endpoint, WHOLE[:700], length=1024),
+    ]
 
 
 async def before_the_zero_length_packet(rig: Rig, dialect: str) -> Requests:
-    return [Out(rig.bus.out, packet(dialect, SET_INPUT)), Out(rig.bus.out, WHOLE[:1024])]
+    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE[:1024])]
 
 
 async def while_the_engine_works_on_a_set(rig: Rig, dialect: str) -> Requests:
     rig.engine.hold()
     return [
-        Out(rig.bus.out, packet(dialect, SET_INPUT)),
-        Out(rig.bus.out, WHOLE),
-        In(rig.bus.into, 512),
+        Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
+        Out(rig.bus.out_endpoint, WHOLE),
+        In(rig.bus.in_endpoint, 512),
     ]
 
 
@@ -84,13 +90,13 @@ async def while_the_engine_works_on_what_will_fail(rig: Rig, dialect: str) -> Re
 async def while_the_next_command_waits(rig: Rig, dialect: str) -> Requests:
     requests = await while_the_engine_works_on_a_set(rig, dialect)
     await wait_all_tasks_blocked()
-    return [*requests, Out(rig.bus.out, packet(dialect, START_INFER))]
+    return [*requests, Out(rig.bus.out_endpoint, packet(dialect, START_INFER))]
 
 
 async def while_the_engine_works_on_a_get(rig: Rig, dialect: str) -> Requests:
     rig.engine.hold()
     rig.engine.answers[GET_OUTPUT] = ANSWER
-    return [Out(rig.bus.out, packet(dialect, GET_OUTPUT)), In(rig.bus.into, 512)]
+    return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT)), In(rig.bus.in_endpoint, 512)]
 
 
 async def while_the_engine_works_on_a_get_that_will_fail(rig: Rig, dialect: str) -> Requests:
@@ -100,50 +106,53 @@ async def while_the_engine_works_on_a_get_that_will_fail(rig: Rig, dialect: str)
 
 async def status_of_a_set_not_fetched(rig: Rig, dialect: str) -> Requests:
     """The classic dialect has no status to fetch: there the command is done."""
-    return [Out(rig.bus.out, packet(dialect, SET_INPUT)), Out(rig.bus.out, WHOLE)]
+    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE)]
 
 
 async def answer_of_a_get_not_fetched(rig: Rig, dialect: str) -> Requests:
     rig.engine.answers[GET_OUTPUT] = ANSWER
-    return [Out(rig.bus.out, packet(dialect, GET_OUTPUT))]
+    return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
 
 
 async def short_answer_not_fetched(rig: Rig, dialect: str) -> Requests:
     rig.engine.answers[GET_OUTPUT] = b"short"
-    return [Out(rig.bus.out, packet(dialect, GET_OUTPUT))]
+    return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
 
 
 async def answer_partly_fetched(rig: Rig, dialect: str) -> Requests:
     requests = await answer_of_a_get_not_fetched(rig, dialect)
     if dialect == DESIGN:
-        requests.append(In(rig.bus.into, 512))  # the status
-    return [*requests, In(rig.bus.into, 1024)]
+        requests.append(In(rig.bus.in_endpoint, 512))  # the status
+    return [*requests, In(rig.bus.in_endpoint, 1024)]
 
 
 async def last_piece_partly_fetched(rig: Rig, dialect: str) -> Requests:
     requests = await answer_of_a_get_not_fetched(rig, dialect)
     if dialect == DESIGN:
-        requests.append(In(rig.bus.into, 512))
-    return [*requests, In(rig.bus.into, 66_048)]
+        requests.append(In(rig.bus.in_endpoint, 512))
+    return [*requests, In(rig.bus.in_endpoint, 66_048)]
 
 
 async def zero_length_packet_not_fetched(rig: Rig, dialect: str) -> Requests:
     rig.engine.answers[GET_OUTPUT] = ANSWER[:512]
-    requests: Requests = [Out(rig.bus.out, packet(dialect, GET_OUTPUT)), In(rig.bus.into, 512)]
-    return [*requests, In(rig.bus.into, 512)] if dialect == DESIGN else requests
+    requests: Requests = [
+        Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT)),
+        In(rig.bus.in_endpoint, 512),
+    ]
+    return [*requests, In(rig.bus.in_endpoint, 512)] if dialect == DESIGN else requests
 
 
 async def failed(rig: Rig, dialect: str) -> Requests:
     """The classic dialect is halted, the design's status is not fetched."""
     rig.engine.statuses[SET_INPUT] = MODEL_ERR
-    return [Out(rig.bus.out, packet(dialect, SET_INPUT)), Out(rig.bus.out, WHOLE)]
+    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE)]
 
 
 async def failed_and_one_halt_cleared(rig: Rig, dialect: str) -> Requests:
     requests = await failed(rig, dialect)
     await wait_all_tasks_blocked()
     await rig.host.clear_halt(OUT)
-    return [*requests, Out(rig.bus.out, packet(dialect, START_INFER))]
+    return [*requests, Out(rig.bus.out_endpoint, packet(dialect, START_INFER))]
 
 
 async def failed_and_the_other_halt_cleared(rig: Rig, dialect: str) -> Requests:
@@ -154,11 +163,11 @@ async def failed_and_the_other_halt_cleared(rig: Rig, dialect: str) -> Requests:
 
 
 async def draining_for_an_engine_that_is_not_there(rig: Rig, dialect: str) -> Requests:
-    return [Out(rig.bus.out, packet(dialect, SET_INPUT, 9)), Out(rig.bus.out, WHOLE[:1024])]
+    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT, 9)), Out(rig.bus.out_endpoint, WHOLE[:1024])]
 
 
 async def refused_for_an_engine_that_is_not_there(rig: Rig, dialect: str) -> Requests:
-    return [Out(rig.bus.out, packet(dialect, GET_ID, 9))]
+    return [Out(rig.bus.out_endpoint, packet(dialect, GET_ID, 9))]
 
 
 STAGES: list[Stage] = [
@@ -238,7 +247,7 @@ async def test_next_command_is_answered_right(
         requests = await stage(rig, dialect)
         await wait_all_tasks_blocked()
         await recover(rig, requests)
-        assert (rig.bus.out.halted, rig.bus.into.halted) == (False, False)
+        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (False, False)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_release_later, rig)
             assert await rig.get(DESIGN, GET_ID) == b""
@@ -308,10 +317,10 @@ async def test_failure_after_a_reset_does_not_halt_the_new_configuration(command
         if command & 0x80:
             await rig.host.write(b"data")
         await rig.host.plug_in()
-        write, read = Out(rig.bus.out, packet(CLASSIC, GET_ID)), In(rig.bus.into, 512)
+        write, read = Out(rig.bus.out_endpoint, packet(CLASSIC, GET_ID)), In(rig.bus.in_endpoint, 512)
         rig.engine.release()
         await wait_all_tasks_blocked()
-        assert (rig.bus.out.halted, rig.bus.into.halted) == (False, False)
+        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (False, False)
         assert (write.ended, read.ended) == ([(TransferStatus.OKAY, 3)], [(TransferStatus.OKAY, b"id")])
 
 
@@ -329,7 +338,7 @@ async def test_part_of_a_set_taken_back_may_be_followed_by_the_rest() -> None:
     """The packets that were taken count; the host goes on where it was."""
     async with usb_device() as rig:
         await rig.host.write(packet(CLASSIC, SET_INPUT))
-        given_up = Out(rig.bus.out, pattern(700), length=1024)
+        given_up = Out(rig.bus.out_endpoint, pattern(700), length=1024)
         await wait_all_tasks_blocked()
         assert rig.bus.unlink(given_up.request)
         assert given_up.request.taken == 512

@@ -129,7 +129,7 @@ async def test_waiting_firmware_gets_a_packet_when_its_last_byte_comes(out: OutE
 
 async def test_more_data_than_the_request_announced_are_refused(out: OutEndpoint) -> None:
     host = Out(out, b"abc", length=4)
-    with pytest.raises(ValueError, match=r"^5 bytes fed to a request of 4$"):
+    with pytest.raises(ValueError, match=r"^5 bytes fed to a URB of 4$"):
         host.feed(b"de")
     host.feed(b"d")
     assert (await out.get_buffer()).data == b"abcd"

@@ -22,7 +22,7 @@ from aisrv.protocol.usb_descriptors import SetupPacket, aisrv_descriptors
 from phy.usb.bus import HostPort, UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.capture import PAYLOAD_MAXIMUM, CapturedPort, CaptureFile
-from phy.usb.urb import OutRequest, TransferStatus
+from phy.usb.urb import OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
 from tests.support.usbip_rig import Answer, served, sink, submit_in, submit_out
 
@@ -114,11 +114,11 @@ async def _answer(bus: UsbBus) -> None:
     while True:
         size = 0
         while True:
-            packets = await bus.out.get_buffer(1 << 20)
+            packets = await bus.out_endpoint.get_buffer(1 << 20)
             size += len(packets.data)
             if packets.short:
                 break
-        await bus.into.set_buffer(b"%d" % size)
+        await bus.in_endpoint.set_buffer(b"%d" % size)
 
 
 @asynccontextmanager
@@ -129,8 +129,8 @@ async def captured(path: Path, **options: Any) -> AsyncIterator[tuple[InProcessH
             bus = UsbBus(aisrv_descriptors("LAB-7"))
             nursery.start_soon(usb_ep0, bus)
             bus.configure(1)
-            bus.out.acknowledge_reset()
-            bus.into.acknowledge_reset()
+            bus.out_endpoint.acknowledge_reset()
+            bus.in_endpoint.acknowledge_reset()
             nursery.start_soon(answering, bus)
             port = CapturedPort(bus, file.interface("1-5", "serial number LAB-7", bus=1, device=5))
             await wait_all_tasks_blocked()
@@ -207,7 +207,7 @@ async def test_tshark_reads_stalls(tshark: str, path: Path) -> None:
     async with captured(path) as (host, bus, _):
         with pytest.raises(TransferFailed):
             await host.control(SetupPacket(0xC0, 1, 2, 3, 4))
-        bus.out.halt()
+        bus.out_endpoint.halt()
         with pytest.raises(TransferFailed):
             await host.write(b"refused")
         await host.clear_halt(0x01)
@@ -328,12 +328,12 @@ async def test_submit_is_written_when_the_kept_part_has_come(path: Path, limit: 
     data = os.urandom(1300)
     async with captured(path, payload_limit=limit) as (_, _, port):
         ended = []
-        request = OutRequest(1300, lambda *end: ended.append(end))
+        request = OutUrb(1300, lambda *end: ended.append(end))
         assert port.submit_out(0x01, request)
         for number, piece in enumerate((data[:512], data[512:1200], data[1200:]), 1):
             assert bool(events(path)) == (number > pieces)
             request.feed(piece)
-            port.fed(request)
+            port.data_arrived(request)
         await wait_all_tasks_blocked()
         assert ended == [(TransferStatus.OKAY, 1300)]
     assert events(path) == [
@@ -345,11 +345,11 @@ async def test_submit_is_written_when_the_kept_part_has_come(path: Path, limit: 
 async def test_request_that_ends_before_its_data_have_come_has_both_events(path: Path) -> None:
     async with captured(path) as (_, bus, port):
         ended = []
-        request = OutRequest(1300, lambda *end: ended.append(end))
+        request = OutUrb(1300, lambda *end: ended.append(end))
         port.submit_out(0x01, request)
         request.feed(bytes(600))
-        port.fed(request)
-        bus.out.halt()
+        port.data_arrived(request)
+        bus.out_endpoint.halt()
         assert ended == [(TransferStatus.STALL, 512)]
         assert request.done
     assert events(path) == [
@@ -367,7 +367,7 @@ async def test_unlinked_request_ends_with_econnreset(path: Path) -> None:
                 nursery.start_soon(host.read, 512)
                 await wait_all_tasks_blocked()
                 scope.cancel()
-        assert bus.into.pending == 0
+        assert bus.in_endpoint.pending == 0
     assert events(path) == [
         ("S", 0x81, -115, 512, b""),
         ("C", 0x81, -errno.ECONNRESET, 0, b""),
@@ -376,7 +376,7 @@ async def test_unlinked_request_ends_with_econnreset(path: Path) -> None:
 
 async def test_unlinked_out_request_counts_what_the_device_took(path: Path) -> None:
     async with captured(path) as (_, _, port):
-        request = OutRequest(2000, lambda *_: None)
+        request = OutUrb(2000, lambda *_: None)
         request.feed(bytes(700))
         port.submit_out(0x01, request)
         assert port.unlink(request)
@@ -427,11 +427,11 @@ def test_killed_process_leaves_a_readable_file(path: Path) -> None:
         "from phy.usb.taps.capture import CaptureFile, CapturedPort\n"
         "from phy.usb.bus import UsbBus\n"
         "from aisrv.protocol.usb_descriptors import aisrv_descriptors\n"
-        "from phy.usb.xud import InRequest\n"
+        "from phy.usb.xud import InUrb\n"
         "file = CaptureFile(pathlib.Path(sys.argv[1]))\n"
         "bus = UsbBus(aisrv_descriptors())\n"
         "bus.configuration = 1\n"
-        "CapturedPort(bus, file.interface('1-1')).submit_in(0x81, InRequest(512, print))\n"
+        "CapturedPort(bus, file.interface('1-1')).submit_in(0x81, InUrb(512, print))\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     done = subprocess.run([sys.executable, "-c", script, str(path)], timeout=30)

@@ -10,11 +10,11 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.protocol.usb_descriptors import SetupPacket, aisrv_descriptors
-from phy.usb.bus import ControlRequest, UsbBus
+from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
 from tests.support.usbip_rig import Answer, Host, loopback, served, submit_in, submit_out
 
@@ -38,7 +38,7 @@ class Rig:
         transfer = b""
         while True:
             try:
-                packets = await self.bus.out.get_buffer(1 << 20)
+                packets = await self.bus.out_endpoint.get_buffer(1 << 20)
             except UsbReset:
                 self.resets += 1
                 transfer = b""
@@ -52,22 +52,20 @@ class Rig:
         async for data in self._answers:
             while True:
                 try:
-                    await self.bus.into.set_buffer(data)
+                    await self.bus.in_endpoint.set_buffer(data)
                 except UsbReset:
                     continue
                 break
 
-    def start_out(self, name: str, data: bytes, *, length: int | None = None) -> OutRequest:
-        request = OutRequest(
-            len(data) if length is None else length, lambda *end: self.ends.append((name, *end))
-        )
+    def start_out(self, name: str, data: bytes, *, length: int | None = None) -> OutUrb:
+        request = OutUrb(len(data) if length is None else length, lambda *end: self.ends.append((name, *end)))
         if data:
             request.feed(data)
         assert self.port.submit_out(0x01, request)
         return request
 
-    def start_in(self, name: str, length: int = 512) -> InRequest:
-        request = InRequest(length, lambda *end: self.ends.append((name, *end)))
+    def start_in(self, name: str, length: int = 512) -> InUrb:
+        request = InUrb(length, lambda *end: self.ends.append((name, *end)))
         assert self.port.submit_in(0x81, request)
         return request
 
@@ -81,8 +79,8 @@ async def faulty(*faults: str, seed: int = 0) -> AsyncIterator[Rig]:
         rig = Rig(bus, FaultyPort(bus, plan, nursery))
         nursery.start_soon(usb_ep0, bus)
         await rig.host.plug_in()
-        bus.out.acknowledge_reset()
-        bus.into.acknowledge_reset()
+        bus.out_endpoint.acknowledge_reset()
+        bus.in_endpoint.acknowledge_reset()
         nursery.start_soon(rig.take)
         nursery.start_soon(rig.give)
         await wait_all_tasks_blocked()
@@ -232,7 +230,7 @@ async def test_dropped_out_transfer_ends_when_all_its_data_have_come() -> None:
         request = rig.start_out("pieces", bytes(600), length=1000)
         assert rig.ends == []
         request.feed(bytes(400))
-        rig.port.fed(request)
+        rig.port.data_arrived(request)
         assert rig.ends == [("pieces", OKAY, 1000)]
 
 
@@ -278,7 +276,7 @@ async def test_truncated_pieces_past_the_end_are_lost() -> None:
         for size in (88, 912, 488):
             if not request.done:
                 request.feed(b"\1" * size)
-                rig.port.fed(request)
+                rig.port.data_arrived(request)
                 await wait_all_tasks_blocked()
         assert rig.ends == [("pieces", OKAY, 700)]
         await wait_all_tasks_blocked()
@@ -388,8 +386,8 @@ async def test_very_many_that_wait_behind_a_fault_end_one_after_the_other() -> N
 
 async def test_missing_endpoint_is_refused() -> None:
     async with faulty("drop:out:5") as rig:
-        assert not rig.port.submit_out(0x02, OutRequest(0, lambda *_: None))
-        assert not rig.port.submit_in(0x82, InRequest(0, lambda *_: None))
+        assert not rig.port.submit_out(0x02, OutUrb(0, lambda *_: None))
+        assert not rig.port.submit_in(0x82, InUrb(0, lambda *_: None))
 
 
 async def test_random_faults_repeat_with_their_seed() -> None:
@@ -409,7 +407,7 @@ async def test_random_faults_repeat_with_their_seed() -> None:
 async def test_control_request_is_answered_once() -> None:
     ends: list[TransferStatus] = []
     async with faulty("disconnect:in:1") as rig:
-        rig.port.submit_control(ControlRequest(GET_CONFIGURATION, b"", lambda status, _: ends.append(status)))
+        rig.port.submit_control(ControlUrb(GET_CONFIGURATION, b"", lambda status, _: ends.append(status)))
         rig.start_in("read")
         await wait_all_tasks_blocked()
     assert ends == [SHUTDOWN]

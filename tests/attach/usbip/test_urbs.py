@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.usbip.requests import Requests
+from aisrv.attach.usbip.urbs import PendingUrbs
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
@@ -70,14 +70,14 @@ STEPS = st.lists(
 async def _firmware(bus: UsbBus) -> None:
     while True:
         try:
-            await bus.into.set_buffer((await bus.out.get_buffer(2048)).data)
+            await bus.in_endpoint.set_buffer((await bus.out_endpoint.get_buffer(2048)).data)
         except UsbReset:
-            bus.out.acknowledge_reset()
-            bus.into.acknowledge_reset()
+            bus.out_endpoint.acknowledge_reset()
+            bus.in_endpoint.acknowledge_reset()
 
 
 class Answers:
-    """The messages that a `Requests` puts, taken apart."""
+    """The messages that a `PendingUrbs` puts, taken apart."""
 
     def __init__(self) -> None:
         self.stream = bytearray()
@@ -101,7 +101,7 @@ def test_every_request_is_answered_once(steps: list[object]) -> None:
 
 async def _check(steps: list[object]) -> None:
     bus, answers = UsbBus(aisrv_descriptors()), Answers()
-    requests = Requests(bus, DEVID, answers.stream.extend)
+    requests = PendingUrbs(bus, DEVID, answers.stream.extend)
     lengths: dict[int, int] = {}
     inwards: set[int] = set()
     unlinks: dict[int, int] = {}
@@ -132,8 +132,8 @@ async def _check(steps: list[object]) -> None:
                 case Turn():
                     await wait_all_tasks_blocked()
                 case Halt():
-                    bus.into.halt()
-                    bus.out.halt()
+                    bus.in_endpoint.halt()
+                    bus.out_endpoint.halt()
         await wait_all_tasks_blocked()
         bus.reset()  # ends what still waits
         nursery.cancel_scope.cancel()
@@ -148,12 +148,12 @@ async def _check(steps: list[object]) -> None:
     assert taken_back | set(replies) == set(lengths)
     assert all(0 <= actual <= lengths[seqnum] for message, seqnum, _, actual in taken if message == 3)
     assert requests.untaken == 0
-    assert (bus.out.pending, bus.into.pending) == (0, 0)
+    assert (bus.out_endpoint.pending, bus.in_endpoint.pending) == (0, 0)
 
 
 def test_data_of_a_request_that_has_ended_are_dropped() -> None:
     bus, stream = UsbBus(aisrv_descriptors()), bytearray()
-    requests = Requests(bus, DEVID, stream.extend)
+    requests = PendingUrbs(bus, DEVID, stream.extend)
     bus.configure(1)
     request = requests.submit_out(1, DEVID, 1, 0, 2000, bytes(8), bytes(1000))
     assert request is not None

@@ -1,8 +1,8 @@
-"""The requests of one host that are pending at a device, and the answers that end them. No I/O.
+"""The URBs of one host that are pending at a device, and the answers that end them. No I/O.
 
-A request is pending from its SUBMIT to the one message that ends it. Nothing here waits: IN and OUT requests
+A URB is pending from its SUBMIT to the one message that ends it. Nothing here waits: IN and OUT URBs
 stay with their endpoints until the device ends them or the host takes them back. What a host may have pending
-is bounded, in bytes and in requests.
+is bounded, in bytes and in URBs.
 """
 
 import logging
@@ -20,8 +20,8 @@ from aisrv.protocol.usbip import (
     UnlinkReply,
     UrbStatus,
 )
-from phy.usb.bus import ControlRequest, HostPort
-from phy.usb.urb import InRequest, OutRequest, TransferStatus
+from phy.usb.bus import ControlUrb, HostPort
+from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
@@ -29,10 +29,10 @@ UNTAKEN_LIMIT: Final = MAX_TRANSFER
 """Bytes of OUT data that may wait for the firmware, as much as usbfs lets a host have in flight."""
 
 ROOM_LIMIT: Final = 4 * MAX_TRANSFER
-"""Bytes that the pending IN requests may ask for together."""
+"""Bytes that the pending IN URBs may ask for together."""
 
 PENDING_LIMIT: Final = 8192
-"""Requests that may be pending."""
+"""URBs that may be pending."""
 
 _LAST_ENDPOINT: Final = 15
 _OKAY: Final = TransferStatus.OKAY
@@ -49,29 +49,29 @@ _REPLY: Final = struct.Struct(">II12xii4xI12x")
 _RET_SUBMIT: Final = int(Message.RET_SUBMIT)
 
 
-class Requests:
+class PendingUrbs:
     """Takes the messages of one host for the device `devid`; `put` is called with each piece of an answer."""
 
     def __init__(self, bus: HostPort, devid: int, put: Callable[[bytes], None]) -> None:
         self._bus = bus
         self._devid = devid
         self._put = put
-        self._pending: dict[int, OutRequest | InRequest | ControlRequest] = {}
+        self._pending: dict[int, OutUrb | InUrb | ControlUrb] = {}
         self._room = 0
         self.untaken = 0
-        """Bytes of the pending OUT requests."""
+        """Bytes of the pending OUT URBs."""
 
     @property
-    def in_hand(self) -> bool:
-        """Whether OUT data wait for the firmware, or an IN request for its answer."""
+    def in_progress(self) -> bool:
+        """Whether OUT data wait for the firmware, or an IN URB for its answer."""
         return bool(self.untaken or self._room)
 
     def submit_out(
         self, seqnum: int, devid: int, endpoint: int, flags: int, length: int, setup: bytes, data: bytes
-    ) -> OutRequest | None:
-        """Start an OUT or control request; `data` may be the first part of `length` bytes.
+    ) -> OutUrb | None:
+        """Start an OUT or control URB; `data` may be the first part of `length` bytes.
 
-        Returns the request that takes the rest, None where it has ended already.
+        Returns the URB that takes the rest, None where it has ended already.
         """
         if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
             self._refuse(seqnum, devid)
@@ -81,18 +81,18 @@ class Requests:
             self._reply(seqnum, UrbStatus.NO_MEMORY)
         else:
             complete = partial(self._end_out, seqnum, length)
-            request = OutRequest(length, complete, zero_packet=bool(flags & URB_ZERO_PACKET))
+            urb = OutUrb(length, complete, zero_packet=bool(flags & URB_ZERO_PACKET))
             if data:
-                request.feed(data)
-            self._pending[seqnum] = request
+                urb.feed(data)
+            self._pending[seqnum] = urb
             self.untaken += length
-            if self._bus.submit_out(endpoint, request):
-                return request
-            request.finish(TransferStatus.STALL)
+            if self._bus.submit_out(endpoint, urb):
+                return urb
+            urb.finish(TransferStatus.STALL)
         return None
 
     def submit_in(self, seqnum: int, devid: int, endpoint: int, length: int, setup: bytes) -> None:
-        """Start an IN or control request."""
+        """Start an IN or control URB."""
         if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
             self._refuse(seqnum, devid)
         elif length > MAX_TRANSFER:
@@ -103,28 +103,28 @@ class Requests:
         elif self._room + length > ROOM_LIMIT:
             self._reply(seqnum, UrbStatus.NO_MEMORY)
         else:
-            request = InRequest(length, partial(self._end_in, seqnum, length))
-            self._pending[seqnum] = request
+            urb = InUrb(length, partial(self._end_in, seqnum, length))
+            self._pending[seqnum] = urb
             self._room += length
-            if endpoint > _LAST_ENDPOINT or not self._bus.submit_in(endpoint | 0x80, request):
-                request.finish(TransferStatus.STALL)
+            if endpoint > _LAST_ENDPOINT or not self._bus.submit_in(endpoint | 0x80, urb):
+                urb.finish(TransferStatus.STALL)
 
-    def feed(self, request: OutRequest, data: bytes) -> None:
-        """Pass on a further part of an OUT request's data; one that has ended takes nothing more."""
-        if not request.done:
-            request.feed(data)
-            self._bus.fed(request)
+    def feed(self, urb: OutUrb, data: bytes) -> None:
+        """Pass on a further part of an OUT URB's data; one that has ended takes nothing more."""
+        if not urb.done:
+            urb.feed(data)
+            self._bus.data_arrived(urb)
 
     def unlink(self, seqnum: int, target: int) -> None:
-        """End a pending request without an answer of its own: after this message none may come."""
-        request = self._pending.pop(target, None)
-        if request is not None:
-            self._bus.unlink(request)
-            if isinstance(request, OutRequest):
-                self.untaken -= request.length
-            elif isinstance(request, InRequest):
-                self._room -= request.length
-        status = UrbStatus.OKAY if request is None else UrbStatus.UNLINKED
+        """End a pending URB without an answer of its own: after this message none may come."""
+        urb = self._pending.pop(target, None)
+        if urb is not None:
+            self._bus.unlink(urb)
+            if isinstance(urb, OutUrb):
+                self.untaken -= urb.length
+            elif isinstance(urb, InUrb):
+                self._room -= urb.length
+        status = UrbStatus.OKAY if urb is None else UrbStatus.UNLINKED
         self._put(bytes(UnlinkReply(seqnum, status)))
 
     def _submit_control(self, seqnum: int, raw_setup: bytes, length: int, data: bytes | None) -> None:
@@ -138,7 +138,7 @@ class Requests:
             return
 
         def complete(status: TransferStatus, answer: bytes) -> None:
-            if self._pending.get(seqnum) is not request:
+            if self._pending.get(seqnum) is not urb:
                 return  # unlinked while endpoint 0 had it in hand
             del self._pending[seqnum]
             if inwards:
@@ -147,9 +147,9 @@ class Requests:
             else:
                 self._reply(seqnum, _STATUS[status], length if status is _OKAY else 0)
 
-        request = ControlRequest(setup, data or b"", complete)
-        self._pending[seqnum] = request
-        self._bus.submit_control(request)
+        urb = ControlUrb(setup, data or b"", complete)
+        self._pending[seqnum] = urb
+        self._bus.submit_control(urb)
 
     def _refuse(self, seqnum: int, devid: int) -> None:
         if devid != self._devid:

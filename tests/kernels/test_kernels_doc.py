@@ -20,6 +20,7 @@ from tests.support.operators import METHODS, Case, Draw, values
 from tests.support.paths import ROOT
 
 DOC = ROOT / "docs/inside/kernel-backend.md"
+GUIDE = ROOT / "docs/guides/kernels.md"
 EXAMPLE, IN_PROGRAM, COMPARISON = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
 
 
@@ -95,4 +96,8 @@ def test_doc_names_every_method_and_error() -> None:
     methods = [*METHODS.values(), *(name for name in registry.METHODS if name.endswith("size"))]
     assert [name for name in methods if f"`{name}`" not in text] == []
     assert [kind.__name__ for kind in Params.__args__ if f"`{kind.__name__}`" not in text] == []
+
+
+def test_guide_names_every_shipped_backend() -> None:
+    text = GUIDE.read_text()
     assert [name for name in registry.SHIPPED if f"`{name}`" not in text] == []

@@ -3,7 +3,7 @@
 `CheckedPort` reports breaches in the log. `StrictPort` also spoils what is clocked, the same way each time.
 Only what a message states is checked; a master that states nothing breaks no rule. Rules: "XCORE AI server:
 numbers and wire behavior", section SPI. What a breach does to the bits is a model of ours,
-docs/reference/spi-wire.md.
+docs/reference/spi.md.
 """
 
 import enum
@@ -212,7 +212,7 @@ class _Part:
 class StrictPort(CheckedPort):
     """Reports breaches and corrupts what they touch, as hardware might.
 
-    The table is in docs/reference/spi-wire.md.
+    The table is in docs/reference/spi.md.
     """
 
     def __init__(self, inner: SpiPort, *, rules: TimingRules = RULES, name: str = "spi") -> None:

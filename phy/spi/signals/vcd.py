@@ -2,7 +2,7 @@
 
 A Value Change Dump (IEEE 1364, section 18) has the levels of CS, CLK, MOSI and MISO in nanoseconds; GTKWave
 and sigrok read it. A message begins at the time of Trio's clock, or where the one before ends if that is
-later. From there the clock rate in force says how time goes on, docs/reference/spi-wire.md says how exactly.
+later. From there the clock rate in force says how time goes on, docs/guides/observing.md says how exactly.
 """
 
 import logging

@@ -22,7 +22,7 @@ from phy.spi.signals.vcd import VcdFile, VcdPort
 from phy.spi.slave import spi_slave
 from tests.support.paths import ROOT
 
-PICTURE = ROOT / "docs/reference/images/spi-transaction.svg"
+PICTURE = ROOT / "docs/guides/images/spi-transaction.svg"
 PICTURE_TITLE = "GET_ID at 10 MHz: the command, two dummy bytes, 0x12345678"
 
 

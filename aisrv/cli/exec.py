@@ -6,43 +6,33 @@ import sys
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
 import trio
 
 from aisrv.attach.preload.server import Preload, PreloadError, serve_preload
-from aisrv.board import Board, UsbProtocol
-from aisrv.cli.options.board import board_options
-from aisrv.cli.options.devices import devices_option, number_boards
+from aisrv.cli.options.board import BoardOptions, board_options
+from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
-from aisrv.cli.options.protocol import MODEL_MEMORY, make_protocol_board, protocol_option
 from aisrv.cli.options.spi import SpiOptions, spi_options
-from aisrv.cli.options.usb import PortOptions, port_options
-from aisrv.cli.run import Listening, serve_devices
-from aisrv.cli.serving import WireOptions, first_error
+from aisrv.cli.options.usb import UsbOptions, usb_options
+from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
 from aisrv.sensors.image.frame import SourceError
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
 from host_tools.standins.launcher import environment, run_program
-from phy.usb.taps.fault_plan import Fault
 
 logger = logging.getLogger(__name__)
 
 
-async def exec_program(
-    argv: Sequence[str], boards: Sequence[Board], models: Sequence[Path], memory: str, options: WireOptions
-) -> int:
+async def exec_program(argv: Sequence[str], devices: DeviceSet) -> int:
     """Run a program that finds the devices where it looks for them; returns its exit code as shells do."""
-    async with (
-        serve_devices(boards, Listening(spi=0), models, memory, options) as served,
-        trio.open_nursery() as nursery,
-    ):
-        variables = environment(served.usbip, spi_address=served.spi)
-        slaves = list(served.ports.spi.values())
+    async with serve_devices(devices, Listening(spi=0)) as service, trio.open_nursery() as nursery:
+        variables = environment(service.usbip, spi_address=service.spi)
+        slaves = list(service.ports.spi.values())
         try:
-            preload: Preload = await nursery.start(partial(serve_preload, spi=slaves), served.ports.usb)
+            preload: Preload = await nursery.start(partial(serve_preload, spi=slaves), service.ports.usb)
         except PreloadError as error:
             level = logging.INFO if is_python(argv[0]) else logging.WARNING
             logger.log(
@@ -72,25 +62,18 @@ def is_python(program: str) -> bool:
 
 @click.command("exec", context_settings={"ignore_unknown_options": True})
 @board_options
-@protocol_option
-@devices_option
-@port_options
+@device_options
+@usb_options
 @spi_options
 @verbose_option
 @click.argument("program", nargs=-1, required=True, type=click.UNPROCESSED)
 def exec_(
-    models: tuple[Path, ...],
-    model_memory: str | None,
-    protocol: UsbProtocol,
-    devices: int,
-    pcap: Path | None,
-    faults: tuple[Fault, ...],
-    fault_seed: int,
-    vcd: Path | None,
-    strict_spi: bool,
+    board: BoardOptions,
+    devices: DeviceOptions,
+    usb: UsbOptions,
+    spi: SpiOptions,
     verbose: int,
     program: tuple[str, ...],
-    **board: Any,  # noqa: ANN401 - the board's options, as make_board takes them
 ) -> None:
     """Run PROGRAM against a private virtual device, or several, and end with its exit code.
 
@@ -114,10 +97,9 @@ def exec_(
     start_logging(verbose)
     code = 1
     try:
-        boards = number_boards(make_protocol_board(protocol, len(models), **board), devices)
-        options = WireOptions(PortOptions(pcap, faults, fault_seed), SpiOptions(vcd, strict_spi))
-        memory = model_memory or MODEL_MEMORY[protocol]
-        code = trio.run(exec_program, program, boards, models, memory, options)
+        boards = make_boards(board, devices)
+        running = DeviceSet(boards, devices.models, devices.command, usb, spi)
+        code = trio.run(exec_program, program, running)
     except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None
     sys.exit(code)

@@ -1,19 +1,22 @@
-"""Devices that run with their models loaded: what the commands that serve devices have in common."""
+"""Devices that run with their models loaded, and the servers that hosts reach them through."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import trio
 
+from aisrv.attach.spi_link import SpiLinkServer
+from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
-from aisrv.cli.options.board import MODEL_COMMANDS
-from aisrv.cli.options.spi import SpiOptions, stand_before_spi
-from aisrv.cli.options.status import StatusOptions, Watched, watch_devices
-from aisrv.cli.options.usb import PortOptions, stand_before
+from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
+from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
+from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.device.device import Device, ModelRefused, open_devices
 from aisrv.inference.process.worker_pool import Spares, open_spares
+from aisrv.protocol.commands import Command
 from flash_server.chip.chip import FlashChip
 from flash_server.client.flash_channel import FlashChannel
 from phy.spi.bus import SpiPort
@@ -21,65 +24,122 @@ from phy.usb.bus import HostPort
 
 
 @dataclass(frozen=True, slots=True)
-class WireOptions:
-    """What stands before the devices' ports."""
+class DeviceSet:
+    """Devices to run: a board for each, the models that all of them load, and what wraps their ports."""
 
-    usb: PortOptions = field(default_factory=PortOptions)
+    boards: Sequence[Board]
+    models: Sequence[Path] = ()
+    """Files of the models of engine 0, 1 and so on."""
+    command: Command = Command.SET_MODEL_ARENA
+    """The command that loads the models."""
+    usb: UsbOptions = field(default_factory=UsbOptions)
     spi: SpiOptions = field(default_factory=SpiOptions)
     status: StatusOptions = field(default_factory=StatusOptions)
 
 
 @dataclass(frozen=True, slots=True)
-class Ports:
-    """The outside of running devices, for doors to drive."""
+class DevicePorts:
+    """The outside of running devices, for attachments to drive."""
 
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
     """By bus and chip select, such as `0.0`."""
     flashes: Sequence[tuple[FlashChip, FlashChannel]]
     """All flash chips, device by device, each with a channel to its server that may write."""
-    watched: Watched
-    """Who watches the devices."""
+    monitored: MonitoredPorts
+    """The monitors of the devices."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listening:
+    """Where to listen: TCP ports, of which 0 is any that is free and None none at all."""
+
+    host: str = "127.0.0.1"
+    usbip: int = 0
+    spi: int | None = None
+    flash: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Running devices and where their servers listen, as `HOST:PORT`."""
+
+    ports: DevicePorts
+    usbip: str
+    spi: str | None
+    """The SPI link server, where it was asked for."""
+    flash: str | None
+    """The serprog server of the flash chip, where it was asked for."""
+
+    def __str__(self) -> str:
+        places = [f"usbip:{self.usbip}"]
+        if self.spi is not None:
+            places += [f"spi:{name}@{self.spi}" for name in self.ports.spi]
+        if self.flash is not None:
+            places.append(f"serprog:{self.flash}")
+        return ", ".join(places)
 
 
 @asynccontextmanager
-async def running_devices(
-    boards: Sequence[Board], models: Sequence[Path], memory: str, options: WireOptions | None = None
-) -> AsyncIterator[Ports]:
-    """Run a device for each board and load the models into each; gives the outside of the devices.
+async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterator[Service]:
+    """Run devices with their models, and serve all of them over one USB/IP server.
+
+    Hosts know the devices as 1-1, 1-2 and so on, their SPI ports as 0.0, 1.0 and so on. Raises ModelRefused,
+    OSError or StorageError where an address or a file cannot be had, XcoreError for a board with more than a
+    node has.
+    """
+    async with run_devices(devices) as ports, trio.open_nursery() as nursery:
+
+        async def listen(serve: Callable[..., Awaitable[Any]], port: int) -> str:
+            address, bound = await nursery.start(serve, listening.host, port)
+            return f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
+
+        usbip = await listen(UsbipServer(export_all(ports.usb)).serve, listening.usbip)
+        spi = flash = None
+        if listening.spi is not None:
+            spi = await listen(SpiLinkServer(ports.spi).serve, listening.spi)
+        if listening.flash is not None:
+            from aisrv.attach.serprog import SerprogServer
+
+            chip, loader = ports.flashes[0]
+            flash = await listen(SerprogServer(chip, loader.reload).serve, listening.flash)
+        yield Service(ports, usbip, spi, flash)
+        nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
+    """Run devices with their models; yields the outside of the devices.
 
     Raises ModelRefused, OSError or StorageError where a file cannot be had, XcoreError for a board with more
     than a node has.
     """
-    options = options or WireOptions()
-    engines = min(len(board.engines) for board in boards)
-    if len(models) > engines:
-        raise ModelRefused(f"{len(models)} models for {engines} engines")
+    engines = min(len(board.engines) for board in devices.boards)
+    if len(devices.models) > engines:
+        raise ModelRefused(f"{len(devices.models)} models for {engines} engines")
     async with AsyncExitStack() as stack:
         spares = stack.enter_context(open_spares())
-        devices = await stack.enter_async_context(_loaded(boards, models, memory, spares))
-        chips = [chip for device in devices for chip in zip(device.flashes, device.loaders, strict=True)]
-        spi = stack.enter_context(stand_before_spi([device.spi for device in devices], options.spi))
-        usb = await stack.enter_async_context(stand_before([device.usb for device in devices], options.usb))
-        watched = stack.enter_context(watch_devices(devices, usb, spi, options.status))
-        yield Ports(watched.usb, watched.spi, chips, watched)
+        running = await stack.enter_async_context(_load_devices(devices, spares))
+        chips = [chip for device in running for chip in zip(device.flashes, device.loaders, strict=True)]
+        spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
+        usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
+        monitored = stack.enter_context(watch_devices(running, usb, spi, devices.status))
+        yield DevicePorts(monitored.usb, monitored.spi, chips, monitored)
 
 
 @asynccontextmanager
-async def _loaded(
-    boards: Sequence[Board], models: Sequence[Path], memory: str, spares: Spares
-) -> AsyncIterator[Sequence[Device]]:
+async def _load_devices(devices: DeviceSet, spares: Spares) -> AsyncIterator[Sequence[Device]]:
     """Run the devices, with the models in their engines."""
-    async with open_devices(boards, runner=spares.isolated) as devices:
-        for engine, path in enumerate(models):
+    async with open_devices(devices.boards, runner=spares.isolated) as running:
+        for engine, path in enumerate(devices.models):
             model = await trio.Path(path).read_bytes()
-            for device in devices:
-                await device.load_model(model, engine=engine, command=MODEL_COMMANDS[memory])
-        yield devices
+            for device in running:
+                await device.load_model(model, engine=engine, command=devices.command)
+        yield running
 
 
 def first_error(errors: BaseExceptionGroup[Exception]) -> str:
-    """Say what the first error in a group of groups was."""
+    """Describe the first error in a group of groups."""
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

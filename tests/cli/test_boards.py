@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from aisrv.board import Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
 from aisrv.board.catalog import BOARDS
 from aisrv.cli.main import main
-from aisrv.cli.options.board import make_board
+from aisrv.cli.options.board import BoardOptions, make_board
 from flash_server.chip.part import MX25R3235F
 
 KIB = 1024
@@ -86,14 +86,9 @@ def test_a_board_that_is_not_there_is_a_usage_error(name: str, message: str) -> 
 
 # The board that the options of `run`, `exec` and `attach` make.
 
-NOTHING: dict[str, Any] = {
-    "board_name": "single",
-    **dict.fromkeys(("engines", "tiles", "usb_tile", "arena", "external", "threads", "clock", "serial")),
-}
-
 
 def made(**options: Any) -> Board:
-    return make_board(**{**NOTHING, **options})
+    return make_board(BoardOptions(**options))
 
 
 BOARD_FILE = """
@@ -130,24 +125,24 @@ def test_no_option_is_the_single_board() -> None:
 
 
 def test_a_file_is_taken_as_it_is(board_file: str) -> None:
-    board = made(board_name=board_file)
+    board = made(name=board_file)
     assert (board.serial, board.spi, len(board.engines)) == ("LAB-7", None, 2)
     assert board.flashes == (FlashSpec(MX25R3235F, tile=1),)
 
 
 def test_options_count_more_than_the_file(board_file: str) -> None:
-    board = made(board_name=board_file, serial="B", boot_size=64 * KIB, boot_from_flash="arena", spi=True)
+    board = made(name=board_file, serial="B", boot_size=64 * KIB, boot_from_flash="arena", spi=True)
     assert (board.serial, board.spi) == ("B", SpiSpec())
     assert board.flashes == (FlashSpec(MX25R3235F, tile=1, boot_bytes=64 * KIB),)
     assert all(engine.boot is not None for engine in board.engines)
 
 
 def test_a_chip_of_the_options_takes_the_place_of_the_file_s(board_file: str) -> None:
-    assert made(board_name=board_file, flash=Path("a.bin")).flashes == (FlashSpec(path=Path("a.bin")),)
+    assert made(name=board_file, flash=Path("a.bin")).flashes == (FlashSpec(path=Path("a.bin")),)
 
 
 def test_a_board_made_smaller_keeps_what_fits(board_file: str) -> None:
-    board = made(board_name=board_file, tiles=1, engines=2, arena=0)
+    board = made(name=board_file, tiles=1, engines=2, arena=0)
     assert [(engine.tile, engine.chain_to, engine.sensor) for engine in board.engines] == [
         (0, None, None)
     ] * 2
@@ -158,8 +153,8 @@ def test_a_board_made_smaller_keeps_what_fits(board_file: str) -> None:
 def test_spi_is_as_the_board_has_it() -> None:
     assert made(spi=None).spi == SpiSpec()
     assert made(spi=False).spi is None
-    assert made(board_name="no-flash").spi is None
-    assert made(board_name="no-flash", spi=True).spi == SpiSpec()
+    assert made(name="no-flash").spi is None
+    assert made(name="no-flash", spi=True).spi == SpiSpec()
 
 
 @pytest.mark.parametrize(
@@ -167,7 +162,7 @@ def test_spi_is_as_the_board_has_it() -> None:
     [
         ({"boot_size": 4096}, "--boot-size and --boot-from-flash need a chip: give --flash FILE"),
         ({"boot_from_flash": "ext"}, "--boot-size and --boot-from-flash need a chip: give --flash FILE"),
-        ({"board_name": "missing.toml"}, "missing.toml: No such file or directory"),
+        ({"name": "missing.toml"}, "missing.toml: No such file or directory"),
         ({"engines": 9, "tiles": 1, "arena": 0}, "tile 0 needs 14 cores: XUD, usb_ep0, usb_data,"),
     ],
 )
@@ -178,7 +173,7 @@ def test_a_board_that_cannot_be_made(options: dict[str, Any], message: str) -> N
 
 
 def test_engines_of_the_options_are_like_the_board_s_first() -> None:
-    board = made(board_name="director", engines=3)
+    board = made(name="director", engines=3)
     assert board.engines == (
         EngineSpec(tile=0, arena_bytes=64 * KIB),
         EngineSpec(tile=1, arena_bytes=64 * KIB),

@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, EngineSpec
-from aisrv.cli.options.status import StatusOptions, Watched, watch_devices
+from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.parked_tasks import core_status
@@ -38,13 +38,13 @@ DARK = (False,) * 4
 IDLE_ENGINE = EngineStatus(0, 0, None, 0, (), DARK, Status.OKAY)
 
 
-def watched_device(device: Device) -> Watched:
+def watched_device(device: Device) -> MonitoredPorts:
     spi = {} if device.spi is None else {"0.0": device.spi}
     with watch_devices([device], [device.usb], spi, StatusOptions(True)) as watched:
         return watched
 
 
-async def sole_snapshot(watched: Watched) -> DeviceStatus:
+async def sole_snapshot(watched: MonitoredPorts) -> DeviceStatus:
     """The state once nothing is left to do."""
     await wait_all_tasks_blocked()
     return watched.monitors[0].snapshot()

@@ -217,9 +217,9 @@ def test_view_taller_than_the_terminal_is_wiped_off_too() -> None:
 
 @click.command()
 @status_options
-def command(**options: object) -> None:
+def command(status: StatusOptions) -> None:
     """Show the options."""
-    click.echo(repr(StatusOptions(**options)))  # type: ignore[arg-type] # as click gives them
+    click.echo(repr(status))
 
 
 def test_status_without_a_terminal_is_a_usage_error() -> None:

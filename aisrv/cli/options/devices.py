@@ -1,11 +1,17 @@
-"""The option `--devices` of `run` and `exec`: several devices of one kind, told apart by serial number."""
+"""The options of `run`, `exec` and `attach` about devices: their models, what they speak, and how many."""
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import click
 
-from aisrv.board import Board, BoardError
+from aisrv.board import Board, BoardError, UsbProtocol
+from aisrv.cli.options.board import BoardOptions
+from aisrv.cli.options.protocol import MODEL_MEMORY, make_protocol_board
+from aisrv.protocol.commands import Command
+from aisrv.terminal.option_group import enum_option, option, option_group
 
 MOST_DEVICES: Final = 1000
 """Devices of one process; hosts take a list of somewhat more for a fault of the server."""
@@ -13,17 +19,60 @@ MOST_DEVICES: Final = 1000
 DEFAULT_PREFIX: Final = "AISRV-"
 """Before the number in the serial numbers of several devices."""
 
-devices_option = click.option(
-    "--devices",
-    type=click.IntRange(1, MOST_DEVICES),
-    default=1,
-    show_default=True,
-    help="Number of devices, as 1-1, 1-2 and so on; --serial is then the prefix of their serial numbers.",
-)
+MODEL_COMMANDS: Final[Mapping[str, Command]] = {
+    "arena": Command.SET_MODEL_ARENA,
+    "ext": Command.SET_MODEL_EXT,
+}
+"""The commands that load a model, by the memory that it goes to."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceOptions:
+    """The models of each device, its USB protocol, and the number of devices."""
+
+    models: Sequence[Path] = option(
+        "--model",
+        default=(),
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Model to load at start; the second goes to engine 1, and so on.",
+    )
+    model_memory: str | None = option(
+        "--model-memory",
+        type=click.Choice(list(MODEL_COMMANDS)),
+        help="Memory that the models are loaded to. [default: arena; with --protocol ioserver: ext]",
+    )
+    protocol: UsbProtocol = enum_option(
+        "--protocol",
+        default=UsbProtocol.AISRV,
+        show_default=True,
+        help="What the device speaks; with ioserver, models are numbered in the order of --model.",
+    )
+    count: int = option(
+        "--devices",
+        type=click.IntRange(1, MOST_DEVICES),
+        default=1,
+        show_default=True,
+        help="Number of devices, as 1-1, 1-2 and so on; --serial is then the prefix of their serial numbers.",
+    )
+
+    @property
+    def command(self) -> Command:
+        """The command that loads the models."""
+        return MODEL_COMMANDS[self.model_memory or MODEL_MEMORY[self.protocol]]
+
+
+device_options = option_group("devices", DeviceOptions)
+"""Add the options of devices to a command, which takes them as `devices`."""
+
+
+def make_boards(board: BoardOptions, devices: DeviceOptions) -> list[Board]:
+    """Build the board of each device; one that cannot be is a usage error."""
+    return number_boards(make_protocol_board(devices.protocol, len(devices.models), board), devices.count)
 
 
 def number_boards(board: Board, count: int) -> list[Board]:
-    """Give each of several devices its serial number: the board's as a prefix, then 1 and up.
+    """Return a board for each device, with a serial number: the board's as a prefix, then 1 and up.
 
     One device alone keeps what the board has. Serial numbers that grow too long are a usage error, and so is
     a flash chip in a file, which is one device's.

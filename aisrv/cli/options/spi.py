@@ -1,46 +1,36 @@
-"""The options of `run`, `exec` and `attach` that stand before SPI ports: timing rules and a drawing."""
+"""The options of `run`, `exec` and `attach` for SPI ports: timing rules and a drawing."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
 
 import click
 
+from aisrv.terminal.option_group import option, option_group
 from phy.spi.bus import SpiPort
 from phy.spi.signals.timing import CheckedPort, StrictPort
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True)
 class SpiOptions:
-    """What the options said."""
+    """A drawing of the SPI bus, and whether transfers with wrong timing fail."""
 
-    vcd: Path | None = None
-    strict: bool = False
-
-
-_OPTIONS: Final = (
-    click.option(
+    vcd: Path | None = option(
         "--vcd",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Draw the SPI bus of the first device into this file, for GTKWave and sigrok.",
-    ),
-    click.option(
+    )
+    strict: bool = option(
         "--strict-spi",
+        default=False,
         is_flag=True,
-        help="Spoil SPI transfers whose stated timing breaks the rules, as hardware might.",
-    ),
-)
+        help="Corrupt SPI transfers whose stated timing breaks the rules, as hardware might.",
+    )
 
 
-def spi_options(function: F) -> F:
-    """Add the options to a command; their values make a `SpiOptions`."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+spi_options = option_group("spi", SpiOptions)
+"""Add the options of SPI ports to a command, which takes them as `spi`."""
 
 
 def spidev_name(number: int) -> str:
@@ -49,8 +39,8 @@ def spidev_name(number: int) -> str:
 
 
 @contextmanager
-def stand_before_spi(buses: Sequence[SpiPort | None], options: SpiOptions) -> Iterator[dict[str, SpiPort]]:
-    """Give the ports that doors drive in place of SPI ports, by name, for as long as the block lasts.
+def wrap_spi_ports(buses: Sequence[SpiPort | None], options: SpiOptions) -> Iterator[dict[str, SpiPort]]:
+    """Wrap the SPI ports of devices as the options say, by name, for as long as the block lasts.
 
     The drawing is nearest to the master. Raises OSError where its file cannot be made.
     """

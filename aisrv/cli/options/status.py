@@ -2,11 +2,11 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Final
 
 import click
 
@@ -18,10 +18,9 @@ from aisrv.monitor.command_stream import Framing, aisrv_framing, ioserver_framin
 from aisrv.monitor.counting_spi import CountedSpiPort
 from aisrv.monitor.counting_usb import CountedUsbPort
 from aisrv.monitor.snapshot import DeviceMonitor
+from aisrv.terminal.option_group import option, option_group
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 FRAMINGS: Final[dict[UsbProtocol, Framing]] = {
     UsbProtocol.AISRV: aisrv_framing,
@@ -33,45 +32,37 @@ _NO_CURSOR: Final = ("", "dumb", "unknown")
 """Values of TERM of terminals on which nothing can be drawn twice."""
 
 
-@dataclass(frozen=True, slots=True)
-class StatusOptions:
-    """What the options said."""
-
-    status: bool = False
-    gpio_vcd: Path | None = None
-
-
 def _check_terminal(_context: click.Context, _parameter: click.Parameter, wanted: bool) -> bool:
     if wanted and not (sys.stdout.isatty() and os.environ.get("TERM", "") not in _NO_CURSOR):
         raise click.UsageError("--status draws on a terminal, and standard output is none that it can use")
     return wanted
 
 
-_OPTIONS: Final = (
-    click.option(
+@dataclass(frozen=True, slots=True)
+class StatusOptions:
+    """Whether to show what devices do, and a drawing of the LEDs."""
+
+    status: bool = option(
         "--status",
+        default=False,
         is_flag=True,
         callback=_check_terminal,
         help="Show on the terminal what cores, engines, LEDs and ports do.",
-    ),
-    click.option(
+    )
+    gpio_vcd: Path | None = option(
         "--gpio-vcd",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Draw the LEDs of the first device's engines into this file, for GTKWave and sigrok.",
-    ),
-)
+    )
 
 
-def status_options(function: F) -> F:
-    """Add the options to a command; their values make a `StatusOptions`."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+status_options = option_group("status", StatusOptions)
+"""Add the options of the status view to a command, which takes them as `status`."""
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
-    """The ports that hosts drive, and who watches the devices behind them."""
+class MonitoredPorts:
+    """The ports that hosts drive, and the monitors of the devices behind them."""
 
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
@@ -82,23 +73,23 @@ class Watched:
 @contextmanager
 def watch_devices(
     devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str, SpiPort], options: StatusOptions
-) -> Iterator[Watched]:
+) -> Iterator[MonitoredPorts]:
     """Watch devices as the options say, for as long as the block lasts.
 
     `usb` are the ports of the devices in their order, `spi` those by name. Where the status is wanted, what
     is given in their place counts. Raises OSError where the file of the LEDs cannot be made.
     """
-    watched = _count(devices, usb, spi) if options.status else Watched(usb, spi)
+    ports = _count(devices, usb, spi) if options.status else MonitoredPorts(usb, spi)
     if options.gpio_vcd is None:
-        yield watched
+        yield ports
         return
     from aisrv.monitor.gpio_vcd import GpioVcd
 
     with GpioVcd(options.gpio_vcd, [engine.gpio for engine in devices[0].engines]):
-        yield watched
+        yield ports
 
 
-def _count(devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str, SpiPort]) -> Watched:
+def _count(devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str, SpiPort]) -> MonitoredPorts:
     pairs = zip(usb, devices, strict=True)
     counted_usb = [CountedUsbPort(port, FRAMINGS[device.board.protocol]) for port, device in pairs]
     counted_spi = {name: CountedSpiPort(port) for name, port in spi.items()}
@@ -106,20 +97,20 @@ def _count(devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str,
     for number, (device, port) in enumerate(zip(devices, counted_usb, strict=True)):
         bus, place = divmod(number, BUS_DEVICES)
         busid, spidev = f"{bus + 1}-{place + 1}", spidev_name(number)
-        doors: dict[str, CountedUsbPort | CountedSpiPort] = {f"usb {busid}": port}
+        attachments: dict[str, CountedUsbPort | CountedSpiPort] = {f"usb {busid}": port}
         if spidev in counted_spi:
-            doors[f"spi {spidev}"] = counted_spi[spidev]
-        monitors.append(DeviceMonitor(_title(busid, device.board.serial), device, doors))
-    return Watched(counted_usb, counted_spi, monitors)
+            attachments[f"spi {spidev}"] = counted_spi[spidev]
+        monitors.append(DeviceMonitor(_title(busid, device.board.serial), device, attachments))
+    return MonitoredPorts(counted_usb, counted_spi, monitors)
 
 
 def _title(busid: str, serial: str | None) -> str:
     return busid if serial is None else f"{busid}, serial number {serial}"
 
 
-async def show(watched: Watched) -> None:
+async def show(ports: MonitoredPorts) -> None:
     """Draw the status until cancelled, where it is wanted; call it once the ready line is out."""
-    if watched.monitors:
+    if ports.monitors:
         from aisrv.monitor.live_view import show_status
 
-        await show_status(watched.monitors)
+        await show_status(ports.monitors)

@@ -1,21 +1,19 @@
-"""The options of `run`, `exec` and `attach` that stand before a device: captures and faults."""
+"""The options of `run`, `exec` and `attach` for USB ports: captures and faults."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, TypeVar
 
 import click
 import trio
 
 from aisrv.attach.usbip.server import BUS_DEVICES
+from aisrv.terminal.option_group import option, option_group
 from phy.usb.bus import HostPort
 from phy.usb.taps.capture import CapturedPort, CaptureFile
 from phy.usb.taps.fault_plan import Fault, FaultError, FaultPlan
 from phy.usb.taps.faults import FaultyPort
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class FaultSpec(click.ParamType[Fault]):
@@ -34,47 +32,37 @@ class FaultSpec(click.ParamType[Fault]):
 
 
 @dataclass(frozen=True, slots=True)
-class PortOptions:
-    """What the options said."""
+class UsbOptions:
+    """A capture of the USB traffic, and the faults to inject into it."""
 
-    pcap: Path | None = None
-    faults: tuple[Fault, ...] = ()
-    fault_seed: int = 0
-
-
-_OPTIONS: Final = (
-    click.option(
+    pcap: Path | None = option(
         "--pcap",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Write the USB traffic to this file, for Wireshark.",
-    ),
-    click.option(
+    )
+    faults: tuple[Fault, ...] = option(
         "--fault",
-        "faults",
+        default=(),
         multiple=True,
         type=FaultSpec(),
-        help="Spoil transfers of each device, such as stall:in:3 or drop:out:p=0.01; repeatable.",
-    ),
-    click.option(
+        help="Inject a fault into transfers of each device: stall:in:3, drop:out:p=0.01; repeatable.",
+    )
+    fault_seed: int = option(
         "--fault-seed",
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
         help="Seed of the faults that come at random.",
-    ),
-)
+    )
 
 
-def port_options(function: F) -> F:
-    """Add the options to a command; their values make a `PortOptions`."""
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+usb_options = option_group("usb", UsbOptions)
+"""Add the options of USB ports to a command, which takes them as `usb`."""
 
 
 @asynccontextmanager
-async def stand_before(buses: Sequence[HostPort], options: PortOptions) -> AsyncIterator[list[HostPort]]:
-    """Give the ports that attachments drive in place of devices, for as long as the block lasts.
+async def wrap_usb_ports(buses: Sequence[HostPort], options: UsbOptions) -> AsyncIterator[list[HostPort]]:
+    """Wrap the USB ports of devices as the options say, for as long as the block lasts.
 
     The capture is nearest to the host and shows the faults as it sees them. Raises OSError where the file of
     the capture cannot be made.

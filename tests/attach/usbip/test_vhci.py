@@ -19,7 +19,7 @@ from aisrv.attach.usbip.vhci import Port, Vhci, VhciError, attached
 from aisrv.board import Board
 from aisrv.cli.attach import attach_devices, run_attached
 from aisrv.cli.main import main
-from aisrv.cli.serving import WireOptions, first_error
+from aisrv.cli.serving import DeviceSet, first_error
 from aisrv.device.device import ModelRefused
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
@@ -314,7 +314,7 @@ async def test_kernel_that_never_closes_the_socket_is_not_waited_for(
 
 async def test_each_device_gets_a_port_and_a_devid(kernel: Kernel, sysfs: Path) -> None:
     (sysfs / "status").write_text(ONE_TAKEN + "hs  0007 004 000 00000000 000000 0-0\n")
-    async with attach_devices([Board(), Board()], [], "arena", vhci=kernel) as plugged:
+    async with attach_devices(DeviceSet([Board(), Board()]), kernel) as plugged:
         assert [each.port for each in plugged] == [1, 7]
         second = bytearray(control_in(1, GET_DEVICE_DESCRIPTOR))
         second[8:12] = (0x10002).to_bytes(4, "big")
@@ -324,7 +324,7 @@ async def test_each_device_gets_a_port_and_a_devid(kernel: Kernel, sysfs: Path) 
 async def test_without_a_port_for_each_device_none_stays_attached(kernel: Kernel) -> None:
     message = ""
     try:
-        async with attach_devices([Board(), Board()], [], "arena", vhci=kernel):
+        async with attach_devices(DeviceSet([Board(), Board()]), kernel):
             raise AssertionError("attached two devices to one port")
     except* VhciError as errors:
         message = first_error(errors)
@@ -334,7 +334,7 @@ async def test_without_a_port_for_each_device_none_stays_attached(kernel: Kernel
 
 async def test_more_models_than_engines_are_refused_before_anything_is_attached(kernel: Kernel) -> None:
     with pytest.raises(ModelRefused, match="2 models for 1 engines"):
-        async with attach_devices([Board()], [Path("a"), Path("b")], "arena", vhci=kernel):
+        async with attach_devices(DeviceSet([Board()], [Path("a"), Path("b")]), kernel):
             raise AssertionError("attached")
     assert kernel.written == []
 
@@ -343,7 +343,7 @@ async def test_command_ends_when_the_kernel_detaches(
     kernel: Kernel, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run_attached, [Board()], [], "arena", WireOptions(), kernel)
+        nursery.start_soon(run_attached, DeviceSet([Board()]), kernel)
         with trio.fail_after(10):
             await kernel.attached.wait()
         await wait_all_tasks_blocked()
@@ -357,7 +357,7 @@ async def test_command_ends_when_the_kernel_detaches(
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 async def test_command_detaches_at_a_signal(kernel: Kernel, number: signal.Signals) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run_attached, [Board()], [], "arena", WireOptions(), kernel)
+        nursery.start_soon(run_attached, DeviceSet([Board()]), kernel)
         with trio.fail_after(10):
             await kernel.attached.wait()
         await wait_all_tasks_blocked()

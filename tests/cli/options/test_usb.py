@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
-from aisrv.cli.options.usb import PortOptions, port_options, stand_before
+from aisrv.cli.options.usb import UsbOptions, usb_options, wrap_usb_ports
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.taps.fault_plan import Fault, Kind, Nth
@@ -16,10 +16,10 @@ from phy.usb.urb import TransferStatus
 
 
 @click.command()
-@port_options
-def command(pcap: Path | None, faults: tuple[Fault, ...], fault_seed: int) -> None:
+@usb_options
+def command(usb: UsbOptions) -> None:
     """Show the options."""
-    click.echo(repr(PortOptions(pcap, faults, fault_seed)))
+    click.echo(repr(usb))
 
 
 def test_options_are_values() -> None:
@@ -27,7 +27,7 @@ def test_options_are_values() -> None:
         command, ["--pcap", "a.pcapng", "--fault", "stall:in:3", "--fault", "drop:out:1", "--fault-seed", "7"]
     )
     faults = (Fault(Kind.STALL, 0x81, Nth(3)), Fault(Kind.DROP, 0x01, Nth(1)))
-    assert said.output == repr(PortOptions(Path("a.pcapng"), faults, 7)) + "\n"
+    assert said.output == repr(UsbOptions(Path("a.pcapng"), faults, 7)) + "\n"
 
 
 def test_bad_fault_is_a_usage_error_with_the_reason() -> None:
@@ -38,7 +38,7 @@ def test_bad_fault_is_a_usage_error_with_the_reason() -> None:
 
 async def test_no_options_leave_the_devices_as_they_are() -> None:
     buses = [UsbBus(aisrv_descriptors()), UsbBus(aisrv_descriptors())]
-    async with stand_before(buses, PortOptions()) as ports:
+    async with wrap_usb_ports(buses, UsbOptions()) as ports:
         assert ports == buses
 
 
@@ -46,8 +46,8 @@ async def test_each_device_has_the_faults_and_an_interface(tmp_path: Path) -> No
     buses = [UsbBus(aisrv_descriptors()), UsbBus(aisrv_descriptors("LAB-7"))]
     for bus in buses:
         bus.configure(1)
-    options = PortOptions(tmp_path / "usb.pcapng", (Fault.parse("disconnect:in:1"),))
-    async with stand_before(buses, options) as ports:
+    options = UsbOptions(tmp_path / "usb.pcapng", (Fault.parse("disconnect:in:1"),))
+    async with wrap_usb_ports(buses, options) as ports:
         for port in ports:
             with pytest.raises(TransferFailed) as caught:
                 await InProcessHost(port).read(512)
@@ -63,7 +63,7 @@ async def test_each_device_has_the_faults_and_an_interface(tmp_path: Path) -> No
 async def test_devices_past_the_first_bus_are_on_the_next(tmp_path: Path) -> None:
     buses = [UsbBus(aisrv_descriptors()) for _ in range(128)]
     path = tmp_path / "usb.pcapng"
-    async with stand_before(buses, PortOptions(path)):
+    async with wrap_usb_ports(buses, UsbOptions(path)):
         written = path.read_bytes()
     assert b"1-127\0" in written
     assert b"2-1\0" in written

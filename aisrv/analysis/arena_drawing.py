@@ -1,6 +1,7 @@
-"""A plan as a picture: operators from left to right, offsets upwards, one rectangle for each buffer.
+"""A plan of the arena as a picture: operators from left to right, offsets upwards.
 
-The same rectangles are drawn as SVG, which names every buffer when it is pointed at, and as PNG with Pillow.
+As SVG, which names every buffer when it is pointed at, and as PNG with Pillow, each buffer is a rectangle. As
+text, each field names the tensor that is there, and the buffers that make the peak follow.
 """
 
 from collections.abc import Iterator
@@ -10,10 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.plan import summarize
 from aisrv.model import Model
 from aisrv.model.arena_plan import Allocation, ArenaPlan
 
+ROWS: Final = 24
+"""Lines of the text, each a share of the arena."""
 HEIGHT: Final = 480
 """Pixels for the arena."""
 _MARGIN: Final = 70
@@ -32,6 +34,35 @@ _HEAD_COLOR: Final = "#b00020"
 _BOUND_COLOR: Final = "#2255aa"
 
 
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """What a plan takes, and which buffers are alive at its fullest step."""
+
+    head: int
+    lower_bound: int
+    fullest_step: int
+    """A step as in Allocation: k + 1 is operator k."""
+    fullest: tuple[Allocation, ...]
+    """Buffers alive then, largest first."""
+    highest: tuple[Allocation, ...]
+    """Buffers that end at the head: those that make the peak."""
+
+
+def summarize(plan: ArenaPlan) -> PlanSummary:
+    """Find the fullest step of a plan, the first of equals."""
+    last = max((each.last for each in plan.allocations), default=0)
+    alive = [
+        sum(each.size for each in plan.allocations if each.first <= step <= each.last)
+        for step in range(last + 1)
+    ]
+    step = alive.index(max(alive, default=0)) if alive else 0
+    fullest = sorted(
+        (each for each in plan.allocations if each.first <= step <= each.last), key=lambda each: -each.size
+    )
+    highest = tuple(each for each in plan.allocations if each.offset + each.size == plan.head)
+    return PlanSummary(plan.head, plan.lower_bound, step, tuple(fullest), highest)
+
+
 def describe_buffer(model: Model, allocation: Allocation) -> str:
     """Name a buffer: tensor or scratch, size, offset."""
     if allocation.tensor >= len(model.tensors):
@@ -40,6 +71,47 @@ def describe_buffer(model: Model, allocation: Allocation) -> str:
         name = model.tensors[allocation.tensor].name
         what = f"tensor {allocation.tensor} {name[:_LONGEST_NAME]}{'…' * (len(name) > _LONGEST_NAME)}"
     return f"{what}: {allocation.size:,} bytes at {allocation.offset:,}"
+
+
+def to_text(model: Model, plan: ArenaPlan, rows: int = ROWS) -> str:
+    """Draw a plan: operators from left to right, offsets upwards, in each field a tensor."""
+    summary = summarize(plan)
+    lines = [*_grid(model, plan, rows), ""]
+    lines.append(f"peak         {summary.head:,} bytes")
+    lines.append(f"lower bound  {summary.lower_bound:,} bytes, at {step_name(model, summary.fullest_step)}")
+    lines += [f"             {describe_buffer(model, each)}" for each in summary.fullest]
+    lines.append("at the peak")
+    lines += [f"             {describe_buffer(model, each)}" for each in summary.highest]
+    return "\n".join(lines) + "\n"
+
+
+def step_name(model: Model, step: int) -> str:
+    """Name a step as in Allocation."""
+    return "the input" if step < 1 else f"operator {step - 1} ({model.operators[step - 1].name})"
+
+
+def _grid(model: Model, plan: ArenaPlan, rows: int) -> list[str]:
+    width = max(len(str(len(model.tensors))), len(str(len(model.operators))), 2) + 1
+    steps = len(model.operators) + 1
+    grid = [["."] * steps for _ in range(rows)]
+    for each in plan.allocations:
+        label = "s" if each.tensor >= len(model.tensors) else str(each.tensor)
+        for row in _rows(each, plan.head, rows):
+            for step in range(max(each.first, 0), each.last + 1):
+                grid[row][step] = label
+    lines = [
+        f"{plan.head * (row + 1) // rows:>11,} " + "".join(f"{cell:>{width}}" for cell in grid[row])
+        for row in reversed(range(rows))
+    ]
+    numbers = "".join(f"{name:>{width}}" for name in ("in", *range(steps - 1)))
+    return [*lines, f"{'operator':>11} {numbers}"]
+
+
+def _rows(allocation: Allocation, head: int, rows: int) -> range:
+    """The lines whose middle a buffer covers, one line where it covers none."""
+    first = (2 * rows * allocation.offset + head) // (2 * head)
+    last = (2 * rows * (allocation.offset + allocation.size) + head) // (2 * head)
+    return range(min(first, rows - 1), max(last, min(first, rows - 1) + 1))
 
 
 @dataclass(frozen=True, slots=True)

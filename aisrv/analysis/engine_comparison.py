@@ -19,6 +19,7 @@ from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
 from aisrv.kernels.graph.tensors import DTYPES
 from aisrv.model import Model, Operator
+from aisrv.model.reader import read_model
 
 Tensors = Mapping[int, bytes]
 """Bytes of tensors by their index in the model."""
@@ -45,7 +46,7 @@ def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
         from tflite_micro.python.tflite_micro import runtime
     except ModuleNotFoundError:
         raise EngineError('tflite-micro is not installed: pip install "aisrv[tflm]"') from None
-    model = Model.from_bytes(data)
+    model = read_model(data)
     try:
         interpreter = runtime.Interpreter.from_bytes(
             data,
@@ -66,7 +67,7 @@ def run_tflite(data: bytes, inputs: Sequence[bytes]) -> Tensors:
         from tflite_runtime.interpreter import Interpreter, OpResolverType
     except ModuleNotFoundError:
         raise EngineError("tflite-runtime is not installed") from None
-    model = Model.from_bytes(data)
+    model = read_model(data)
     try:
         interpreter = Interpreter(
             model_content=data,

@@ -13,7 +13,6 @@ from typing import Any, Final
 import click
 
 from aisrv import digits
-from aisrv.model import Model
 from aisrv.protocol.commands import TICKS_PER_SECOND
 from host_tools.client import AiServer
 from host_tools.errors import HostError
@@ -67,7 +66,9 @@ def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict
             verdict = Verdict(index, images[index].label, scores.index(max(scores)), tuple(scores))
             verdicts.append(verdict)
             seen(verdict)
-        names = tuple(operator.name for operator in Model.from_bytes(model).operators)
+        from aisrv.model.reader import read_model
+
+        names = tuple(operator.name for operator in read_model(model).operators)
         return Result(tuple(verdicts), names, server.timings(), seconds / max(1, len(indices)))
 
 

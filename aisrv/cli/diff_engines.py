@@ -19,9 +19,9 @@ def diff_model(
 ) -> "tuple[Model, tuple[Comparison, ...]]":
     """Run a model once in both engines, on random inputs if there are none; KernelError, ModelFileError."""
     from aisrv.analysis.engine_comparison import EngineError, compare, run_engine
-    from aisrv.model import Model
+    from aisrv.model.reader import read_model
 
-    model = Model.from_bytes(data)
+    model = read_model(data)
     if inputs is None:
         chance = random.Random(seed)  # noqa: S311 - inputs that can be had again, no secrets
         inputs = [chance.randbytes(tensor.nbytes) for tensor in model.input_tensors]

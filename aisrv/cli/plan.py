@@ -16,15 +16,15 @@ def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
     """Plan a model file for a backend by name; KernelError, ModelFileError, OSError."""
     from aisrv.kernels.backends.registry import find_backend
     from aisrv.kernels.graph.plan import plan_graph
-    from aisrv.model import Model
+    from aisrv.model.reader import read_model
 
-    model = Model.from_bytes(path.read_bytes())
+    model = read_model(path.read_bytes())
     return model, plan_graph(model, find_backend(backend))
 
 
 def plan_json(model: "Model", plan: "ArenaPlan") -> str:
     """A plan as JSON: sizes and offsets in bytes, steps as in Allocation."""
-    from aisrv.kernels.graph.plan import summarize
+    from aisrv.analysis.arena_drawing import summarize
 
     summary = summarize(plan)
     buffers = [
@@ -79,7 +79,7 @@ def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json:
     if as_json:
         click.echo(plan_json(loaded, planned))
     elif svg is None and png is None:
-        from aisrv.analysis.plan_text import to_text
+        from aisrv.analysis.arena_drawing import to_text
 
         click.echo(to_text(loaded, planned), nl=False)
 

@@ -13,10 +13,9 @@ from aisrv.device.server_upgrade import ServerUpgrade
 from aisrv.engine.aiengine import aiengine
 from aisrv.engine.commands import IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
 from aisrv.engine.debug_log import DebugLog
-from aisrv.engine.flash_parameters import FlashParameters
-from aisrv.engine.state import AIEngine, Watcher
+from aisrv.engine.state import AIEngine, FlashParameters, Watcher
+from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.engine import Runners
-from aisrv.inference.engine_kinds import create_engine
 from aisrv.inference.timings import DeviceModel
 from aisrv.protocol.commands import Spec
 from aisrv.protocol.usb_descriptors import aisrv_descriptors

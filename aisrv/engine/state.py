@@ -1,4 +1,4 @@
-"""The state of an AI engine, and how its commands fail."""
+"""The state of an AI engine: what it keeps, the clients that watch it, and how its commands fail."""
 
 from collections import deque
 from typing import Final, Self
@@ -6,13 +6,14 @@ from typing import Final, Self
 from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.gpio import Gpio
 from aisrv.inference.engine import InferenceEngine
-from aisrv.inference.errors import InferenceError, ModelError
+from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Command, Spec, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
 from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import Control
 from flash_server.client.flash_channel import FlashChannel
+from flash_server.protocol import FlashReadError
 
 
 class CommandFailed(Exception):
@@ -24,7 +25,7 @@ class CommandFailed(Exception):
 
     @classmethod
     def of(cls, error: InferenceError) -> Self:
-        """Make the failure of a command of one of the inference engine."""
+        """Wrap an inference error as a command failure."""
         is_model = isinstance(error, ModelError)
         return cls(Status.ERROR_MODEL_ERR if is_model else Status.ERROR_INFER_ERR, str(error))
 
@@ -32,6 +33,20 @@ class CommandFailed(Exception):
 def command_name(command: int) -> str:
     """Name a command code, known or not, for the debug log."""
     return Command(command).name if command in list(Command) else f"command 0x{command:02x}"
+
+
+class FlashParameters:
+    """A `ParameterSource` on an engine's channel to its flash server: a READ_PARAMETERS for each read."""
+
+    def __init__(self, flash: FlashChannel) -> None:
+        self._flash = flash
+
+    async def read(self, offset: int, size: int) -> bytes:
+        """Read `size` bytes of the parameters; InvokeError with the server's reason."""
+        try:
+            return await self._flash.read_parameters(offset, size)
+        except FlashReadError as error:
+            raise InvokeError(f"the parameters in flash cannot be read: {error}") from error
 
 
 class Watcher:

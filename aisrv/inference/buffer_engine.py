@@ -1,16 +1,22 @@
-"""The engine without a model: one buffer is both its input and its output.
+"""Engines by the kind that a board names, and the one without a model: a buffer as both input and output.
 
 A host writes the buffer, starts an inference, which changes nothing, and reads the buffer back: enough to see
 what a sensor or a link delivers. Source: "Inference engines", table of engines, row "none".
 """
 
+from functools import partial
 from typing import Final, NoReturn
 
-from aisrv.inference.engine import InferenceEngine, LogSink
+from aisrv.inference.engine import InferenceEngine, LogSink, Runners
 from aisrv.inference.errors import ModelError
+from aisrv.inference.interpreter import interpreter_spec
 from aisrv.inference.memory import ModelMemory
+from aisrv.inference.parameters import ParameterSource
 from aisrv.inference.process.inline import inline
+from aisrv.inference.timings import DeviceModel
 
+NO_MODEL: Final = "none"
+"""The kind of the engine without a model; all others are those of `interpreter_spec`."""
 BUFFER_BYTES: Final = 1024
 
 
@@ -73,3 +79,30 @@ class BufferEngine(InferenceEngine):
         if number != 0:
             raise IndexError(f"no {kind} {number}: there is one buffer")
         return self._buffer[:]
+
+
+def create_engine(
+    kind: str,
+    runners: Runners,
+    *,
+    arena_bytes: int,
+    external_bytes: int,
+    device: DeviceModel | None = None,
+    parameters: ParameterSource | None = None,
+    log: LogSink = lambda _text: None,
+) -> InferenceEngine:
+    """Create an engine of a kind, without a model; ValueError for an unknown kind.
+
+    Its models run where `runners` has them run. The rest is as for InferenceEngine.
+    """
+    if kind == NO_MODEL:
+        return BufferEngine(arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
+    interpreter_spec(kind)  # not only when the first model is loaded
+    return InferenceEngine(
+        partial(runners, kind=kind),
+        arena_bytes=arena_bytes,
+        external_bytes=external_bytes,
+        device=device,
+        parameters=parameters,
+        log=log,
+    )

@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 import trio
 
-from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.memory import MemoryMap, ModelMemory, arena_need, check_tensor_counts, place_model
 from aisrv.inference.parameters import (
@@ -30,7 +30,8 @@ from aisrv.inference.parameters import (
     read_parameters,
 )
 from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
-from aisrv.model import Model, ModelFileError, SchemaVersionError, Tensor
+from aisrv.model import Model, ModelFileError, Tensor
+from aisrv.model.reader import read_model
 
 
 class Runner(Protocol):
@@ -248,11 +249,9 @@ async def _close(runner: Runner) -> None:
 
 def _parse(model: bytes) -> Model:
     try:
-        return Model.from_bytes(model)
-    except SchemaVersionError as error:
-        raise ModelError(str(error), LoadResult.SCHEMA_VERSION) from error
+        return read_model(model)
     except ModelFileError as error:
-        raise ModelError(str(error)) from error
+        raise ModelError.of(error) from error
 
 
 def _check_layout(model: Model, parameters: int, layout: TensorLayout) -> None:

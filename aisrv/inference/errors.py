@@ -1,17 +1,8 @@
 """What can go wrong in inference: one family, which becomes status bits and lines of the debug log."""
 
-import enum
+from typing import Self
 
-
-class LoadResult(enum.IntEnum):
-    """Outcome of loading a model, numbered as in the firmware; it has no number for OTHER."""
-
-    FINE = 0
-    SCHEMA_VERSION = 1
-    TENSORS_DO_NOT_FIT = 2
-    TOO_MANY_INPUTS = 3
-    TOO_MANY_OUTPUTS = 4
-    OTHER = 5
+from aisrv.model.errors import LoadResult, ModelFileError
 
 
 class InferenceError(Exception):
@@ -24,6 +15,11 @@ class ModelError(InferenceError):
     def __init__(self, message: str, load_result: LoadResult = LoadResult.OTHER) -> None:
         super().__init__(message)
         self.load_result = load_result
+
+    @classmethod
+    def of(cls, error: ModelFileError) -> Self:
+        """Wrap what is wrong with a model file."""
+        return cls(str(error), error.load_result)
 
 
 class InvokeError(InferenceError):

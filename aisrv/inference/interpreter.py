@@ -82,7 +82,7 @@ DEFAULT_KIND: Final = "tflite"
 
 INTERPRETERS: Final = {
     "tflite": "aisrv.inference.interpreters.tflite:TfliteInterpreter",
-    "litert": "aisrv.inference.interpreters.litert:LitertInterpreter",
+    "litert": "aisrv.inference.interpreters.tflite:LitertInterpreter",
     "tflm": "aisrv.inference.interpreters.tflm:TflmInterpreter",
     "xcore": "aisrv.inference.interpreters.xcore:XcoreInterpreter",
     "kernels": "aisrv.inference.interpreters.kernels:KernelsInterpreter",

@@ -7,8 +7,8 @@ The head of the arena holds the tensors' data (`arena_plan`), the tail the inter
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.inference.errors import LoadResult, ModelError
-from aisrv.model import Model
+from aisrv.inference.errors import ModelError
+from aisrv.model import LoadResult, Model, ModelFileError
 from aisrv.model.arena_plan import plan_arena, round_up
 from aisrv.model.arena_tail import estimate_tail
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory, Region
@@ -53,8 +53,12 @@ class ArenaNeed:
 
 
 def arena_need(model: Model) -> ArenaNeed:
-    """Tell what the model needs of the tensor arena; ModelError as for plan_arena."""
-    return ArenaNeed(plan_arena(model).head, estimate_tail(model))
+    """Return what the model needs of the tensor arena; ModelError where its own plan of it is broken."""
+    try:
+        head = plan_arena(model).head
+    except ModelFileError as error:
+        raise ModelError.of(error) from error
+    return ArenaNeed(head, estimate_tail(model))
 
 
 def check_tensor_counts(model: Model) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from aisrv.inference.errors import ModelError
-from aisrv.model import Model
+from aisrv.model.errors import ModelFileError
+from aisrv.model.values import Model
 
 ALIGNMENT: Final = 16
 """Bytes to which TFLM rounds up buffers of the arena."""
@@ -81,7 +81,7 @@ class Request(NamedTuple):
 
 
 def plan_arena(model: Model, scratch: Sequence[Scratch] = ()) -> ArenaPlan:
-    """Plan the head of the arena as TFLM does; raise ModelError where the model's own plan is broken."""
+    """Plan the head of the arena as TFLM does; raise ModelFileError where the model's own plan is broken."""
     requests = arena_requests(model, scratch)
     offline = [request for request in requests if request.offline != _PLANNED_ONLINE]
     # Sorting is stable, so reversing first puts the later of two equals before the earlier, as TFLM does.
@@ -110,7 +110,7 @@ def _first_gap(placed: list[Allocation], size: int, first: int, last: int) -> in
 
 
 def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[Request]:
-    """Everything that has to be in the arena, tensors first; ModelError as `plan_arena`."""
+    """Everything that has to be in the arena, tensors first; ModelFileError as `plan_arena`."""
     first, last = _lifetimes(model)
     offline = _offline_offsets(model)
     # The handle of a variable lies with the operator that makes it.
@@ -161,15 +161,15 @@ def _offline_offsets(model: Model) -> tuple[int, ...]:
     if data is None:
         return (_PLANNED_ONLINE,) * count
     if len(data) < _OFFLINE_HEADER.size:
-        raise ModelError(f"the offline memory plan has {len(data)} bytes, fewer than its header")
+        raise ModelFileError(f"the offline memory plan has {len(data)} bytes, fewer than its header")
     _, _, planned = _OFFLINE_HEADER.unpack_from(data)
     if planned < count or len(data) < _OFFLINE_HEADER.size + 4 * count:
-        raise ModelError(
+        raise ModelFileError(
             f"the offline memory plan has {planned} offsets in {len(data)} bytes for {count} tensors"
         )
     offsets: tuple[int, ...] = struct.unpack_from(f"<{count}i", data, _OFFLINE_HEADER.size)
     if min(offsets, default=0) < _PLANNED_ONLINE:
-        raise ModelError(f"the offline memory plan has the offset {min(offsets)}")
+        raise ModelFileError(f"the offline memory plan has the offset {min(offsets)}")
     return offsets
 
 

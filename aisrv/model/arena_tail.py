@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from aisrv.model import Model, Operator
 from aisrv.model.arena_plan import ALIGNMENT, round_up
+from aisrv.model.values import Model, Operator
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What a file is refused with, and the bounds that hold for every file."""
 
-from typing import Final
+import enum
+from typing import ClassVar, Final
 
 MAX_TABLES: Final = 65_536
 """Flatbuffer tables that are read from one file: bounds the time that a file with shared tables can take."""
@@ -10,9 +11,24 @@ MAX_TENSOR_BYTES: Final = 2**31 - 1
 """Largest tensor: a 32-bit device addresses no more."""
 
 
+class LoadResult(enum.IntEnum):
+    """Outcome of loading a model, numbered as in the firmware; it has no number for OTHER."""
+
+    FINE = 0
+    SCHEMA_VERSION = 1
+    TENSORS_DO_NOT_FIT = 2
+    TOO_MANY_INPUTS = 3
+    TOO_MANY_OUTPUTS = 4
+    OTHER = 5
+
+
 class ModelFileError(ValueError):
     """Bytes that are no model; the message says what is wrong and where."""
+
+    load_result: ClassVar[LoadResult] = LoadResult.OTHER
 
 
 class SchemaVersionError(ModelFileError):
     """A TensorFlow Lite file of another schema version than 3."""
+
+    load_result = LoadResult.SCHEMA_VERSION

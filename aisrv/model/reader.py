@@ -1,12 +1,12 @@
 """From the flatbuffer to the values. Fields are named in schema.fbs, in the order of their numbers."""
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from aisrv.model.errors import MAX_TENSOR_BYTES, MAX_TENSORS, ModelFileError, SchemaVersionError
 from aisrv.model.flatbuffer import I8, I32, I64, ROOT, U8, U32, U64, File, Table
 from aisrv.model.operator_names import BUILTIN_OPERATORS
 from aisrv.model.options import read_options
-from aisrv.model.values import Metadata, Operator, Options, Quantization, Tensor, TensorType
+from aisrv.model.values import Metadata, Model, Operator, Options, Quantization, Tensor, TensorType
 
 SCHEMA_VERSION: Final = 3
 FILE_IDENTIFIER: Final = b"TFL3"
@@ -15,8 +15,8 @@ FILE_IDENTIFIER: Final = b"TFL3"
 _NO_TENSOR: Final = -1  # stands for an optional input that is left out
 
 
-def read_model(data: bytes) -> dict[str, Any]:
-    """Read a file into the fields of a Model; ModelFileError where it is none."""
+def read_model(data: bytes | bytearray | memoryview) -> Model:
+    """Read a model file; ModelFileError, which is a SchemaVersionError for another schema."""
     root = _root(bytes(data))
     codes = [_operator_code(table) for table in root.tables(1, "operator code")]
     buffers = [_buffer(table) for table in root.tables(4, "buffer")]
@@ -27,15 +27,15 @@ def read_model(data: bytes) -> dict[str, Any]:
         raise ModelFileError("the file has no subgraph")
     tensors, operators, inputs, outputs = subgraphs[0]
     metadata = tuple(_metadata(table, buffers) for table in root.tables(6, "metadata"))
-    return {
-        "version": SCHEMA_VERSION,
-        "description": root.text(3, "description"),
-        "tensors": tensors,
-        "operators": operators,
-        "inputs": inputs,
-        "outputs": outputs,
-        "metadata": metadata,
-    }
+    return Model(
+        version=SCHEMA_VERSION,
+        description=root.text(3, "description"),
+        tensors=tensors,
+        operators=operators,
+        inputs=inputs,
+        outputs=outputs,
+        metadata=metadata,
+    )
 
 
 def _root(data: bytes) -> Table:

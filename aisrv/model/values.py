@@ -2,7 +2,7 @@
 
 import enum
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
 
 class TensorType(enum.IntEnum):
@@ -156,13 +156,6 @@ class Model:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     metadata: tuple[Metadata, ...] = ()
-
-    @classmethod
-    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Read a model file; raise ModelFileError (SchemaVersionError for another schema) otherwise."""
-        from aisrv.model.reader import read_model
-
-        return cls(**read_model(bytes(data)))
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:

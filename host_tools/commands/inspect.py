@@ -126,9 +126,9 @@ def timings(settings: Settings, model_file: Path | None) -> None:
     Times are the device's own, in ticks of 10 ns.
     """
     from host_tools.commands import report
-    from host_tools.tensors.files import read_model
+    from host_tools.tensors.files import read_model_file
 
-    names = [operator.name for operator in read_model(model_file).operators] if model_file else []
+    names = [operator.name for operator in read_model_file(model_file).operators] if model_file else []
     with settings.connect() as server:
         ticks = server.timings()
     if names and len(names) != len(ticks):

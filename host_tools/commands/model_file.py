@@ -47,32 +47,32 @@ def input_options(command: _Command) -> _Command:
 
 def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | None, list[TensorSpec]]":
     """The model, if its file is given, and what is known of its inputs."""
-    from host_tools.tensors.files import read_model
+    from host_tools.tensors.files import read_model_file
     from host_tools.tensors.tensor_spec import TensorSpec
 
     if model_file:
-        model = read_model(model_file)
+        model = read_model_file(model_file)
         return model, [TensorSpec.of(tensor) for tensor in model.input_tensors]
     return None, [TensorSpec.parse(shape)] if shape else []
 
 
 def input_spec(model_file: Path | None, shape: str | None, number: int) -> "TensorSpec | None":
     """What the model's file, or the shape, says of one input tensor; None without either."""
-    from host_tools.tensors.files import read_model
+    from host_tools.tensors.files import read_model_file
     from host_tools.tensors.tensor_spec import TensorSpec
 
     if model_file:
-        return _numbered(read_model(model_file).input_tensors, number, "input", model_file)
+        return _numbered(read_model_file(model_file).input_tensors, number, "input", model_file)
     return TensorSpec.parse(shape) if shape else None
 
 
 def output_spec(model_file: Path | None, number: int) -> "TensorSpec | None":
     """What the model's file says of one output tensor; None without it."""
-    from host_tools.tensors.files import read_model
+    from host_tools.tensors.files import read_model_file
 
     if not model_file:
         return None
-    return _numbered(read_model(model_file).output_tensors, number, "output", model_file)
+    return _numbered(read_model_file(model_file).output_tensors, number, "output", model_file)
 
 
 def _numbered(tensors: "Sequence[Tensor]", number: int, kind: str, model_file: Path) -> "TensorSpec":

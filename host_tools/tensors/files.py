@@ -13,12 +13,13 @@ if TYPE_CHECKING:
     from host_tools.tensors.tensor_spec import Array
 
 
-def read_model(path: Path) -> "Model":
+def read_model_file(path: Path) -> "Model":
     """Read a `.tflite` file; TensorError where it is none."""
-    from aisrv.model import Model, ModelFileError
+    from aisrv.model import ModelFileError
+    from aisrv.model.reader import read_model
 
     try:
-        return Model.from_bytes(path.read_bytes())
+        return read_model(path.read_bytes())
     except (OSError, ModelFileError) as error:
         raise TensorError(f"{path}: {error}") from error
 

@@ -17,7 +17,7 @@ from aisrv.board import (
     SpiSpec,
 )
 from aisrv.board.catalog import BOARDS, find_board
-from aisrv.inference.engine_kinds import NO_MODEL
+from aisrv.inference.buffer_engine import NO_MODEL
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.protocol.commands import Command
 from aisrv.sensors.image.frame import Encoding

@@ -13,7 +13,7 @@ from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, ModelRefused, open_device
 from aisrv.engine.debug_log import SIZE as DEBUG_LOG_SIZE
 from aisrv.inference.process.inline import inline
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, CommandPacket, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from tests.support import networks
@@ -156,7 +156,7 @@ async def test_a_model_is_described_in_the_spec(command: Command) -> None:
     async with engine() as device:
         assert await put(device, command, digits.model_bytes()) == Status.OKAY
         spec = Spec.from_bytes(await get(device, Command.GET_SPEC))
-        operators = len(Model.from_bytes(digits.model_bytes()).operators)
+        operators = len(read_model(digits.model_bytes()).operators)
         assert (spec.input_bytes, spec.output_bytes, spec.timing_count) == (64, 10, operators)
 
 
@@ -305,7 +305,7 @@ async def test_timings_are_one_word_an_operator() -> None:
         await put(device, Command.SET_INPUT_TENSOR, IMAGES[0].image)
         await put(device, Command.START_INFER)
         timings = await get(device, Command.GET_TIMINGS)
-        operators = Model.from_bytes(digits.model_bytes()).operators
+        operators = read_model(digits.model_bytes()).operators
         assert len(timings) == 4 * len(operators)
         assert all(struct.unpack(f"<{len(operators)}I", timings))
 

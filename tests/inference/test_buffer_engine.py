@@ -5,9 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from aisrv.board import ENGINE_KINDS
-from aisrv.inference.buffer_engine import BUFFER_BYTES, BufferEngine
+from aisrv.inference.buffer_engine import BUFFER_BYTES, NO_MODEL, BufferEngine, create_engine
 from aisrv.inference.engine import InferenceEngine, Runner
-from aisrv.inference.engine_kinds import NO_MODEL, create_engine
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.inference.memory import ModelMemory

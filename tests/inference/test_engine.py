@@ -10,13 +10,14 @@ import trio
 
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
-from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.memory import MemoryShortage, ModelMemory, Region, arena_need
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.timings import DeviceModel
-from aisrv.model import Model
+from aisrv.model.errors import LoadResult
+from aisrv.model.reader import read_model
 from tests.support import networks, puppet
 
 KIB = 1024
@@ -126,7 +127,7 @@ async def test_load_and_invoke(runner: RunnerFactory) -> None:
 async def test_the_model_is_the_file_read() -> None:
     async with open_engine() as engine:
         await load_digits(engine)
-        assert engine.model == Model.from_bytes(digits.model_bytes())
+        assert engine.model == read_model(digits.model_bytes())
 
 
 async def test_two_outputs_are_numbered_in_the_file_s_order() -> None:
@@ -309,7 +310,7 @@ async def test_memory_map_in_external_memory() -> None:
 
 @pytest.mark.parametrize("missing", [0, 1])
 async def test_the_smallest_arena(missing: int) -> None:
-    need = arena_need(Model.from_bytes(digits.model_bytes())).total
+    need = arena_need(read_model(digits.model_bytes())).total
     async with open_engine(arena_bytes=need - missing) as engine:
         if missing:
             with pytest.raises(MemoryShortage) as caught:

@@ -13,7 +13,7 @@ import tflite
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.inference.errors import InferenceError, InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.inference.memory import (
     ArenaNeed,
     MemoryMap,
@@ -28,6 +28,8 @@ from aisrv.inference.memory import (
 from aisrv.model import Model, Operator, Tensor, TensorType, writer
 from aisrv.model.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
 from aisrv.model.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail
+from aisrv.model.errors import LoadResult
+from aisrv.model.reader import read_model
 from tests.support import mlperf_tiny
 
 TFLM = {  # head, tail
@@ -40,8 +42,8 @@ TFLM = {  # head, tail
 INT8 = writer.Quantization.per_tensor(0.5, 0)
 
 
-def read_model(name: str) -> Model:
-    return Model.from_bytes(mlperf_tiny.model_bytes(name))
+def reference_model(name: str) -> Model:
+    return read_model(mlperf_tiny.model_bytes(name))
 
 
 def branches(offline_plan: bytes | None = None) -> Model:
@@ -74,7 +76,7 @@ def branches(offline_plan: bytes | None = None) -> Model:
         outputs=("d", "b"),
         metadata={} if offline_plan is None else {OFFLINE_PLAN: offline_plan},
     )
-    return Model.from_bytes(bytes(network))
+    return read_model(bytes(network))
 
 
 def chain(*sizes: int, outputs: tuple[int, ...] | None = None) -> Model:
@@ -93,16 +95,16 @@ def chain(*sizes: int, outputs: tuple[int, ...] | None = None) -> Model:
 
 @pytest.mark.parametrize("name", TFLM)
 def test_head_equals_tflm(name: str) -> None:
-    assert plan_arena(read_model(name)).head == TFLM[name][0]
+    assert plan_arena(reference_model(name)).head == TFLM[name][0]
 
 
 def test_lower_bound_of_a_plan_that_is_not_the_best() -> None:
-    assert plan_arena(read_model("vww_96_int8")).lower_bound == 55_296
+    assert plan_arena(reference_model("vww_96_int8")).lower_bound == 55_296
 
 
 @pytest.mark.parametrize("name", TFLM)
 def test_tensors_alive_together_do_not_overlap(name: str) -> None:
-    allocations = plan_arena(read_model(name)).allocations
+    allocations = plan_arena(reference_model(name)).allocations
     for a in allocations:
         for b in allocations:
             if a is not b and a.first <= b.last and b.first <= a.last:
@@ -256,14 +258,14 @@ HOST_TAIL = TailLayout(
 
 @pytest.mark.parametrize("name", TFLM)
 def test_tail_with_the_sizes_of_the_host_equals_tflm(name: str) -> None:
-    assert estimate_tail(read_model(name), HOST_TAIL) == TFLM[name][1]
+    assert estimate_tail(reference_model(name), HOST_TAIL) == TFLM[name][1]
 
 
 @pytest.mark.parametrize(
     "name", ["kws_ref_model", "pretrainedResnet_quant", "str_ww_ref_model", "vww_96_int8"]
 )
 def test_total_of_the_host_is_2_to_10_percent_above_the_device(name: str) -> None:
-    assert 1.02 < sum(TFLM[name]) / arena_need(read_model(name)).total < 1.10
+    assert 1.02 < sum(TFLM[name]) / arena_need(reference_model(name)).total < 1.10
 
 
 def test_tail_by_hand() -> None:

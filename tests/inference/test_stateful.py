@@ -14,7 +14,7 @@ from tflite import ActivationFunctionType, BuiltinOperator, TensorType
 from aisrv.board import Board, UsbProtocol
 from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
-from aisrv.model import Model as ModelFile
+from aisrv.model.reader import read_model
 from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, get_command, set_command
@@ -228,9 +228,9 @@ async def test_wake_word_streams_like_the_interpreter_itself(kind: str, name: st
 
 
 def test_what_keeps_something_from_run_to_run() -> None:
-    assert ModelFile.from_bytes(INT8_SUMS).has_variables
-    assert ModelFile.from_bytes(wake_word("okay_nabu").read_bytes()).has_variables
-    assert not ModelFile.from_bytes(typed_network()).has_variables
+    assert read_model(INT8_SUMS).has_variables
+    assert read_model(wake_word("okay_nabu").read_bytes()).has_variables
+    assert not read_model(typed_network()).has_variables
 
 
 @pytest.mark.parametrize("kind", [needs(kind) for kind in DIRECT])

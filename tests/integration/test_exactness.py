@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from aisrv import digits
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from tests.support import mlperf_tiny, networks
 from tests.support.engines import EXACT, PACKAGES, isolated_as, needs
 from tests.support.model_session import model_session
@@ -32,7 +32,7 @@ LITERT_STEPS = 8
 
 def seeded_inputs(model: bytes, seed: int) -> list[bytes]:
     chance = Random(seed)
-    return [chance.randbytes(tensor.nbytes) for tensor in Model.from_bytes(model).input_tensors]
+    return [chance.randbytes(tensor.nbytes) for tensor in read_model(model).input_tensors]
 
 
 def golden(name: str) -> dict[str, Any]:
@@ -70,7 +70,7 @@ async def test_mlperf_tiny_as_tflm_gave_it(name: str, kind: str) -> None:
     data = np.random.default_rng(7).integers(-128, 128, known["input_shape"], dtype=np.int8).tobytes()
     assert fingerprint(data) == known["input_sha256_16"]
     *_, (_, _, tensor, _, expected) = known["ops_[index,op,out_tensor,shape,sha256_16]"]
-    assert Model.from_bytes(model).outputs == (tensor,)
+    assert read_model(model).outputs == (tensor,)
     async with model_session(model, isolated_as(kind)) as session:
         (output,) = await session.run(data)
     assert fingerprint(output) == expected

@@ -11,14 +11,14 @@ from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.memory import MODEL_ALIGNMENT, arena_need
 from aisrv.inference.process.inline import inline
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 MODEL = digits.model_bytes()
 SIZE = len(MODEL)
-NEED = arena_need(Model.from_bytes(MODEL)).total
+NEED = arena_need(read_model(MODEL)).total
 ADVICE = "; it fits with the model in external memory"
 
 
@@ -100,7 +100,7 @@ async def test_what_did_not_fit_leaves_no_model_and_a_device_that_works(command:
 
 
 async def test_map_of_a_loaded_model() -> None:
-    need = arena_need(Model.from_bytes(MODEL))
+    need = arena_need(read_model(MODEL))
     async with device_with(1 << 16, 1 << 15) as device:
         await device.load_model(MODEL, command=Command.SET_MODEL_EXT)
         assert device.engines[0].inference.memory_map == MemoryMap(

@@ -16,7 +16,7 @@ from aisrv.board import Board, EngineSpec, FlashSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.parameters import ParameterTraffic, parameter_loads
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.xcore.tokens import Run
@@ -115,7 +115,7 @@ async def test_mlperf_tiny_models_keep_their_classes(
     """XMOS's kernels round otherwise, by a few steps of the output at most."""
     model = mlperf_tiny.model_bytes(name)
     made = xcore_tools.convert(model, tmp_path)
-    size = Model.from_bytes(model).input_bytes
+    size = read_model(model).input_bytes
     async with open_device(board(chip(EngineImage(made.model, made.parameters))), runner=xcore) as device:
         for seed in range(3):
             data = np.random.default_rng(seed).integers(-128, 128, size, np.int8).tobytes()
@@ -169,7 +169,7 @@ class Reads(Tracer):
 async def test_every_run_reads_the_parameters_on_the_channel_in_operator_order(
     converted: Converted, chip: Chip
 ) -> None:
-    loads = parameter_loads(Model.from_bytes(converted.model))
+    loads = parameter_loads(read_model(converted.model))
     expected = [bytes(Request(FlashCommand.READ_PARAMETERS, (load.address, load.size))) for load in loads]
     flash = chip(EngineImage(converted.model, converted.parameters))
     async with open_device(board(flash), runner=xcore) as device:
@@ -184,13 +184,13 @@ async def test_every_run_reads_the_parameters_on_the_channel_in_operator_order(
 
 
 async def test_timings_include_the_loads(converted: Converted, chip: Chip) -> None:
-    operators = Model.from_bytes(converted.model).operators
+    operators = read_model(converted.model).operators
     flash = chip(EngineImage(converted.model, converted.parameters))
     async with open_device(board(flash), runner=xcore) as device:
         await infer(device, IMAGES[0].image)
         _, words = await get_command(device.local[0], Command.GET_TIMINGS)
     ticks = memoryview(words).cast("I")
-    loads = {load.operator: load.size for load in parameter_loads(Model.from_bytes(converted.model))}
+    loads = {load.operator: load.size for load in parameter_loads(read_model(converted.model))}
     assert len(ticks) == len(operators)
     # 100 MHz ticks: no flash has more than 50 MB/s, so a byte takes 2 of them at least.
     assert all(ticks[operator] >= 2 * size for operator, size in loads.items())

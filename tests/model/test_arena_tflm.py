@@ -17,8 +17,8 @@ from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.inference.memory import arena_need
-from aisrv.model import Model
 from aisrv.model.arena_plan import plan_arena
+from aisrv.model.reader import read_model
 from aisrv.model.writer import Model as Network
 from aisrv.model.writer import Operator, Quantization, Tensor
 from tests.support import mlperf_tiny, networks
@@ -99,11 +99,11 @@ def graphs_of_any_order() -> dict[str, bytes]:
 @pytest.mark.parametrize("models", [small_networks, reference_models, wake_words, graphs_of_any_order])
 def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
     files = models()
-    ours = {name: plan_arena(Model.from_bytes(file)).head for name, file in files.items()}
+    ours = {name: plan_arena(read_model(file)).head for name, file in files.items()}
     assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
 
 
 def test_tail_is_below_that_with_wide_pointers_and_above_half(tmp_path: Path) -> None:
     files = small_networks()
     for name, (_, tail) in tflm_needs(files, tmp_path).items():
-        assert tail / 2 < arena_need(Model.from_bytes(files[name])).tail < tail, name
+        assert tail / 2 < arena_need(read_model(files[name])).tail < tail, name

@@ -18,6 +18,7 @@ from aisrv.inference.engine import Runners
 from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import Limits
 from aisrv.model import Model
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import SERVER_ID, Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from tests.support.hostile_models import Case
@@ -52,7 +53,7 @@ async def try_model(device: Device, case: Case) -> Verdict:
     if status:
         assert status is Status.ERROR_MODEL_ERR, (case.number, status)
         return await _failure(device, Command.SET_MODEL_EXT)
-    model = Model.from_bytes(case.model)
+    model = read_model(case.model)
     for number, data in enumerate(inputs_of(case, model)):
         assert await set_command(engine, Command.SET_INPUT_TENSOR, number, data) is Status.OKAY
     status = await set_command(engine, Command.START_INFER)
@@ -110,7 +111,7 @@ async def check_result(verdict: Verdict, case: Case, runner: Runners, arena_byte
 
     One that reads outside its tensors gives others each time: no result of such a model is wrong.
     """
-    model = Model.from_bytes(case.model)
+    model = read_model(case.model)
     if not has_one_result(model):
         return
     direct = await _run_directly(runner, case, model, arena_bytes)

@@ -8,7 +8,7 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import PACKET_SIZE, Command
 
 
@@ -24,7 +24,7 @@ class ModelSession:
         """Set a model in external memory."""
         await self._host.plug_in()
         await self._set(Command.SET_MODEL_EXT, 0, model)
-        self._outputs = [tensor.nbytes for tensor in Model.from_bytes(model).output_tensors]
+        self._outputs = [tensor.nbytes for tensor in read_model(model).output_tensors]
 
     async def run(self, *inputs: bytes) -> list[bytes]:
         """Write all inputs, run the model once, and read all outputs."""

@@ -13,8 +13,9 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
+from aisrv.model.errors import LoadResult
 
 KIND = "tests.support.puppet:Puppet"
 NAME_BYTES = 16

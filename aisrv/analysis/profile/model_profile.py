@@ -18,6 +18,7 @@ from aisrv.inference.timings import (
     parameter_bytes,
 )
 from aisrv.model import Model, ModelFileError
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import TICKS_PER_SECOND
 
 CLOCKS_MHZ: Final = (600, 700, 800)
@@ -119,7 +120,7 @@ def profile_model(
     configuration = configuration or Configuration()
     name = printable(name)
     try:
-        model = Model.from_bytes(data)
+        model = read_model(data)
         check_tensor_counts(model)
         memory = _memory(model, len(data), configuration)
     except (ModelFileError, ModelError) as error:

@@ -8,13 +8,14 @@ Bindings).
 from pathlib import Path
 from typing import Final
 
-from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall
 from aisrv.kernels.graph.graph import Graph
 from aisrv.kernels.graph.load import load_graph
+from aisrv.model.errors import LoadResult
 
 DEFAULT_BACKEND: Final = "numpy"
 

@@ -8,7 +8,8 @@ Its allocators print this line (`single_arena_buffer_allocator.cc`); XMOS's inte
 import re
 from typing import Final, NamedTuple
 
-from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.inference.errors import ModelError
+from aisrv.model.errors import LoadResult
 
 
 class Shortage(NamedTuple):

@@ -10,12 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
 from aisrv.inference.interpreters.xcore_config import ALIGNMENT, with_config
 from aisrv.inference.parameters import LOADS, parameter_bytes, parameter_loads
 from aisrv.model import Model
+from aisrv.model.errors import LoadResult
 from aisrv.model.flatbuffer import ROOT, File, Table
+from aisrv.model.reader import read_model
 
 PACKAGE: Final = "xmos_ai_tools"
 LIBRARY: Final = Path("xinterpreters", "libs", "linux", "xtflm_python.so")
@@ -51,7 +53,7 @@ class XcoreInterpreter:
         The library's structures are larger than the device's, so its arena is, too: it is for the caller to
         compare the device's need with `arena_bytes`.
         """
-        parsed = Model.from_bytes(model)
+        parsed = read_model(model)
         _check_kernels(parsed)
         _check_subgraphs(model)
         parameters = parameter_bytes(parameter_loads(parsed))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import trio
 
-from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
     DEFAULT_KIND,
     Interpreter,
@@ -18,6 +18,7 @@ from aisrv.inference.interpreter import (
     interpreter_spec,
     run_once,
 )
+from aisrv.model.errors import LoadResult
 
 
 class InlineInterpreter:

@@ -15,7 +15,7 @@ from typing import Final
 
 import trio
 
-from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import DEFAULT_KIND, TensorLayout, interpreter_spec
 from aisrv.inference.interpreters.tflm_shortage import load_error
 from aisrv.inference.process.worker import FAILED, INVOKE, MAP, LoadRequest
@@ -27,6 +27,7 @@ from aisrv.inference.process.worker_process import (
     memory_file,
     new_worker,
 )
+from aisrv.model.errors import LoadResult
 
 LogSink = Callable[[str], None]
 """Takes text for a debug log: one line or several."""

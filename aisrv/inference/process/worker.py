@@ -24,8 +24,9 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Self
 
-from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import Interpreter, TensorLayout, create_interpreter, describe, run_once
+from aisrv.model.errors import LoadResult
 
 LOAD: Final = b"l"
 MAP: Final = b"m"

@@ -7,8 +7,9 @@ the answer is a ModelFile or a ModelFileError. No bytes of weights are copied.
 from typing import Final, NamedTuple
 
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.model import BUILTIN_OPERATORS, Model, Tensor
+from aisrv.model import BUILTIN_OPERATORS, Tensor
 from aisrv.model.flatbuffer import I8, I32, ROOT, U8, U32, U64, File, Table
+from aisrv.model.reader import read_model
 
 _VAR_HANDLE_OPTIONS: Final = 111
 """Number of VarHandleOptions in the union BuiltinOptions."""
@@ -26,7 +27,7 @@ class ModelFile:
 
     def __init__(self, data: bytes) -> None:
         """Read a file; ModelFileError."""
-        self.model: Final = Model.from_bytes(data)
+        self.model: Final = read_model(data)
         self._data = memoryview(data)
         root = Table(File(data), 0, ROOT)
         self._codes = [

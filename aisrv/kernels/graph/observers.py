@@ -10,19 +10,20 @@ Tensors are views of the graph's memory: they hold until an operator reuses it, 
 one copies it (`tensor.array.copy()`). A graph without observers pays nothing for them.
 """
 
+import math
 import time
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.graph import Graph, GraphOperator
 from aisrv.kernels.graph.tensors import DTYPES, GraphTensor
-from aisrv.kernels.graph.work import Work, operator_work
+from aisrv.model import Model, Operator
 
 
 class Observer:
@@ -114,6 +115,33 @@ class TensorFiles(Observer):
         if tensor.tensor.index not in self._seen and tensor.tensor.type in DTYPES:
             self._seen.add(tensor.tensor.index)
             np.save(self._place / f"{name}.npy", tensor.array)
+
+
+class Work(NamedTuple):
+    """The size of an operator's task."""
+
+    macs: int
+    """Multiply-accumulates of convolutions and fully connected layers; taps outside of an input count."""
+    bytes_read: int
+    """Of its inputs, constants included, each once."""
+    bytes_written: int
+
+
+def operator_work(model: Model, operator: Operator) -> Work:
+    """Work of one operator of a model that loads."""
+    inputs = [model.tensors[index].nbytes for index in operator.inputs if index >= 0]
+    outputs = [model.tensors[index].nbytes for index in operator.outputs]
+    return Work(_macs(model, operator), sum(inputs), sum(outputs))
+
+
+def _macs(model: Model, operator: Operator) -> int:
+    if operator.name not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED") or operator.is_custom:
+        return 0
+    weights = model.tensors[operator.inputs[1]].shape
+    outputs = math.prod(model.tensors[operator.outputs[0]].shape)
+    if operator.name == "DEPTHWISE_CONV_2D":
+        return outputs * weights[1] * weights[2]
+    return outputs * math.prod(weights[1:])
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,11 @@ its own, so that all tensors can be read after a run. Source: "The INT8 kernel e
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from aisrv.inference.errors import ModelError
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.params import Shape4
-from aisrv.model import Model, Operator
+from aisrv.model import Model, ModelFileError, Operator
 from aisrv.model.arena_plan import (
     Allocation,
     ArenaPlan,
@@ -25,7 +23,7 @@ def plan_graph(model: Model, backend: KernelBackend) -> ArenaPlan:
     """Plan as TFLM does, with the scratch that the backend wants; GraphError."""
     try:
         return plan_arena(model, scratch_buffers(model, backend))
-    except ModelError as error:
+    except ModelFileError as error:
         raise GraphError(str(error)) from None
 
 
@@ -33,7 +31,7 @@ def plan_apart(model: Model, backend: KernelBackend) -> ArenaPlan:
     """Place all buffers one after the other; GraphError."""
     try:
         requests = arena_requests(model, scratch_buffers(model, backend))
-    except ModelError as error:
+    except ModelFileError as error:
         raise GraphError(str(error)) from None
     allocations = []
     head = 0
@@ -81,32 +79,3 @@ def _convolution_shapes(model: Model, operator: Operator) -> tuple[Shape4, Shape
 
 def _shapes(model: Model, tensors: Iterable[int]) -> list[tuple[int, ...]]:
     return [model.tensors[index].shape for index in tensors if index >= 0]
-
-
-@dataclass(frozen=True, slots=True)
-class PlanSummary:
-    """What a plan takes, and which buffers are alive at its fullest step."""
-
-    head: int
-    lower_bound: int
-    fullest_step: int
-    """A step as in Allocation: k + 1 is operator k."""
-    fullest: tuple[Allocation, ...]
-    """Buffers alive then, largest first."""
-    highest: tuple[Allocation, ...]
-    """Buffers that end at the head: those that make the peak."""
-
-
-def summarize(plan: ArenaPlan) -> PlanSummary:
-    """Find the fullest step of a plan, the first of equals."""
-    last = max((each.last for each in plan.allocations), default=0)
-    alive = [
-        sum(each.size for each in plan.allocations if each.first <= step <= each.last)
-        for step in range(last + 1)
-    ]
-    step = alive.index(max(alive, default=0)) if alive else 0
-    fullest = sorted(
-        (each for each in plan.allocations if each.first <= step <= each.last), key=lambda each: -each.size
-    )
-    highest = tuple(each for each in plan.allocations if each.offset + each.size == plan.head)
-    return PlanSummary(plan.head, plan.lower_bound, step, tuple(fullest), highest)

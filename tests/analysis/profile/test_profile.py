@@ -27,7 +27,7 @@ from aisrv.analysis.profile.html_report import MAX_BARS, to_html
 from aisrv.analysis.profile.model_profile import printable
 from aisrv.inference.memory import ModelMemory, arena_need
 from aisrv.inference.timings import DeviceModel, Kernels
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from tests.support import networks
 
 DIGITS = digits.model_bytes()
@@ -105,7 +105,7 @@ def test_model_that_loads_its_parameters_is_predicted_with_and_without() -> None
 
 
 def test_memory_of_digits(profile: ModelProfile) -> None:
-    need = arena_need(Model.from_bytes(DIGITS))
+    need = arena_need(read_model(DIGITS))
     memory = profile.memory
     assert (memory.model, memory.head, memory.tail) == (len(DIGITS), need.head, need.tail)
     arena, external = memory.placements
@@ -118,7 +118,7 @@ def test_memory_of_digits(profile: ModelProfile) -> None:
 
 
 def test_model_that_fits_with_external_memory_only() -> None:
-    arena = arena_need(Model.from_bytes(DIGITS)).total
+    arena = arena_need(read_model(DIGITS)).total
     in_arena, external = profile_model(DIGITS, Configuration(arena_bytes=arena)).memory.placements
     assert (in_arena.fits, in_arena.free) == (False, arena - len(DIGITS))
     assert f"{len(DIGITS):,}" in in_arena.detail

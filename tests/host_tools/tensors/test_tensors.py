@@ -18,7 +18,7 @@ from tflite import BuiltinOperator, TensorType
 from aisrv import digits
 from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from host_tools.errors import TensorError
-from host_tools.tensors.files import read_model, read_tensor, write_file, write_tensor
+from host_tools.tensors.files import read_model_file, read_tensor, write_file, write_tensor
 from host_tools.tensors.images import pixels_to_elements
 from host_tools.tensors.tensor_spec import TensorSpec
 from tests.support.networks import run
@@ -116,7 +116,7 @@ def test_a_shape_that_is_none(text: str) -> None:
 def test_the_digits_model_tells_its_input(tmp_path: Path) -> None:
     path = tmp_path / "digits.tflite"
     path.write_bytes(digits.model_bytes())
-    spec = TensorSpec.of(read_model(path).input_tensors[0])
+    spec = TensorSpec.of(read_model_file(path).input_tensors[0])
     assert (spec.shape, spec.dtype, spec.zero_point, spec.nbytes) == ((1, 8, 8, 1), "int8", -128, 64)
     assert spec.scale == pytest.approx(1 / 240)
 
@@ -126,12 +126,12 @@ def test_a_model_file_that_is_none(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "model.tflite"
     path.write_bytes(content)
     with pytest.raises(TensorError, match=r"model\.tflite: "):
-        read_model(path)
+        read_model_file(path)
 
 
 def test_a_model_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(TensorError, match="No such file"):
-        read_model(tmp_path / "none")
+        read_model_file(tmp_path / "none")
 
 
 # Raw bytes

@@ -18,7 +18,7 @@ from aisrv.cli.diff_engines import diff_model, report
 from aisrv.cli.main import main
 from aisrv.cli.options.dump import dump_tensors
 from aisrv.device.device import open_device
-from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import create_interpreter, interpreter_spec
 from aisrv.inference.interpreters.kernels import KernelsInterpreter
 from aisrv.inference.process.inline import InlineInterpreter
@@ -27,7 +27,8 @@ from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
 from aisrv.kernels.params import FullyConnectedParams, SoftmaxParams
-from aisrv.model import Model
+from aisrv.model.errors import LoadResult
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from tests.support import mlperf_tiny, networks
@@ -282,7 +283,7 @@ def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.
     pair = ("kernels:wrong", "tflm")
     _, comparisons = diff_model(digits.model_bytes(), [image()], pair)
     lines = report(comparisons, pair).splitlines()
-    logits = Model.from_bytes(digits.model_bytes()).operators[4].outputs[0]
+    logits = read_model(digits.model_bytes()).operators[4].outputs[0]
     assert lines[0].startswith("kernels:wrong and tflm differ in ")
     assert lines[1] == (f"first: operator 4 (FULLY_CONNECTED), tensor {logits}: 1 of 10 elements, by up to 3")
 
@@ -299,7 +300,7 @@ def test_inputs_of_add_cannot_be_read_in_tflite() -> None:
     need("tflite")
     model = mlperf_tiny.model_bytes("pretrainedResnet_quant")
     _, comparisons = diff_model(model, None, ("kernels", "tflite"))
-    adds = [operator for operator in Model.from_bytes(model).operators if operator.name == "ADD"]
+    adds = [operator for operator in read_model(model).operators if operator.name == "ADD"]
     skipped = {each.tensor for each in comparisons if each.difference is None}
     assert skipped == {index for operator in adds for index in operator.inputs}
     assert all(each.difference.differing == 0 for each in comparisons if each.difference)

@@ -18,7 +18,7 @@ from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.interpreters.tflite import TfliteInterpreter
 from aisrv.inference.process.inline import inline
 from aisrv.inference.process.isolation import Limits, isolated
-from aisrv.model import Model as ModelFile
+from aisrv.model.reader import read_model
 from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from tests.support import networks
 
@@ -181,7 +181,7 @@ async def test_bits_flipped_anywhere_are_survived() -> None:
 
 async def test_a_model_that_aborts_its_process_when_loaded() -> None:
     model = unquantized_network()
-    ModelFile.from_bytes(model)  # the check beforehand finds nothing
+    read_model(model)  # the check beforehand finds nothing
     with pytest.raises(ModelError, match="loading the model: the interpreter was killed by SIGABRT"):
         async with loaded(isolated, model):
             pass

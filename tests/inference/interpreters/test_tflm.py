@@ -16,7 +16,7 @@ from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner
-from aisrv.inference.errors import LoadResult, ModelError
+from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import MissingPackageError
 from aisrv.inference.interpreters import tflm
 from aisrv.inference.interpreters.tflm import TflmInterpreter
@@ -24,7 +24,8 @@ from aisrv.inference.interpreters.tflm_shortage import Shortage, find_shortage
 from aisrv.inference.memory import ModelMemory, arena_need
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
-from aisrv.model import Model as ModelFile
+from aisrv.model.errors import LoadResult
+from aisrv.model.reader import read_model
 from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from tests.support import networks
 
@@ -101,7 +102,7 @@ async def test_40_inputs_and_40_outputs_keep_their_order() -> None:
 async def test_a_streaming_model_keeps_its_resource_variables_until_a_reset() -> None:
     """It keeps spectra of the steps before in resource variables, which TFLM is told the number of."""
     model = (Path(pymicro_wakeword.__file__).parent / "models" / "hey_mycroft.tflite").read_bytes()
-    parsed = ModelFile.from_bytes(model)
+    parsed = read_model(model)
     assert "VAR_HANDLE" in {operator.name for operator in parsed.operators}
     (size,) = (tensor.nbytes for tensor in parsed.input_tensors)
     steps = [b"\x80" * size] * 8  # silence
@@ -189,7 +190,7 @@ async def test_an_arena_that_is_too_small(arena_bytes: int, message: str) -> Non
 async def test_an_engine_gives_the_arena_that_a_model_in_it_leaves() -> None:
     """The device's need fits, that of the 64-bit library does not: it is the library that refuses."""
     model = digits.model_bytes()
-    need = arena_need(ModelFile.from_bytes(model)).total
+    need = arena_need(read_model(model)).total
     assert need < DIGITS_ARENA
     engine = InferenceEngine(isolated_tflm, arena_bytes=len(model) + DIGITS_ARENA, external_bytes=0)
     await engine.load_model(model, ModelMemory.ARENA)

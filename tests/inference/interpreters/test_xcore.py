@@ -23,7 +23,7 @@ from aisrv.inference.interpreters import xcore
 from aisrv.inference.memory import ModelMemory, arena_need
 from aisrv.inference.parameters import ParameterSource, ParameterTraffic
 from aisrv.inference.process.isolation import isolated
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from aisrv.model.writer import Model as Network
 from aisrv.model.writer import Operator, Quantization, Tensor
 from tests.support import mlperf_tiny, networks, xcore_tools
@@ -80,7 +80,7 @@ async def run(engine: InferenceEngine, *inputs: bytes) -> list[bytes]:
 
 def seeded_inputs(model: bytes, seed: int) -> list[bytes]:
     generator = np.random.default_rng(seed)
-    sizes = [tensor.nbytes for tensor in Model.from_bytes(model).input_tensors]
+    sizes = [tensor.nbytes for tensor in read_model(model).input_tensors]
     return [generator.integers(-128, 128, size, np.int8).tobytes() for size in sizes]
 
 
@@ -122,7 +122,7 @@ async def test_one_model_after_the_other() -> None:
 
 async def test_an_arena_that_the_device_needs_is_enough() -> None:
     model = digits.model_bytes()
-    async with open_engine(arena_bytes=arena_need(Model.from_bytes(model)).total) as engine:
+    async with open_engine(arena_bytes=arena_need(read_model(model)).total) as engine:
         await engine.load_model(model, ModelMemory.EXT)
         assert await run(engine, IMAGES[0].image) == networks.run(model, IMAGES[0].image)
 
@@ -284,7 +284,7 @@ async def test_a_model_for_another_version_is_refused_with_the_library_s_reason(
     converted: Converted,
 ) -> None:
     # The version of lib_tflite_micro is in words 4 to 6 of the configuration.
-    config = next(m.data for m in Model.from_bytes(converted.model).metadata if m.name == "xcoreSharedConfig")
+    config = next(m.data for m in read_model(converted.model).metadata if m.name == "xcoreSharedConfig")
     other = converted.model.replace(config, config[:20] + b"\x63" + config[21:])
     async with open_engine(Memory(converted.parameters)) as engine:
         with pytest.raises(

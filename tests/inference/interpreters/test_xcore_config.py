@@ -10,7 +10,8 @@ import tflite
 from aisrv import digits
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreters.xcore_config import with_config
-from aisrv.model import Metadata, Model
+from aisrv.model import Metadata
+from aisrv.model.reader import read_model
 from tests.support import networks
 
 NAME = "xcoreSharedConfig"
@@ -37,7 +38,7 @@ def package(tmp_path: Path) -> Path:
 
 
 def configured(data: bytes, package: Path) -> bytes:
-    return with_config(data, Model.from_bytes(data), package)
+    return with_config(data, read_model(data), package)
 
 
 def with_metadata(**metadata: bytes) -> bytes:
@@ -60,7 +61,7 @@ MODELS = {
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_the_model_stays_the_same_but_for_the_metadata(model: bytes, package: Path) -> None:
-    before, after = Model.from_bytes(model), Model.from_bytes(configured(model, package))
+    before, after = read_model(model), read_model(configured(model, package))
     expected = struct.pack("<13I", 0, 1, 23, 456, 7, 8, 9, 0, 0, 0, 1, 0, 0).ljust(CONFIG_BYTES, b"\0")
     added = Metadata(NAME, expected)
     assert after == replace(before, description="", metadata=(*before.metadata, added))

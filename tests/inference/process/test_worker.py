@@ -13,10 +13,11 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.inference.errors import InvokeError, LoadResult, ModelError
+from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.process import isolation
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
+from aisrv.model.errors import LoadResult
 from tests.support import puppet
 from tests.support.paths import ROOT
 

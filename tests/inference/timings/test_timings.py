@@ -17,6 +17,7 @@ from aisrv.inference.timings import (
 )
 from aisrv.inference.timings.cost import largest_share
 from aisrv.model import Model, Operator, Options, Padding, Tensor, TensorType
+from aisrv.model.reader import read_model
 from tests.support import mlperf_tiny
 
 Shape = tuple[int, ...]
@@ -43,8 +44,8 @@ def time_of(model: Model, device: DeviceModel | None = None) -> OperatorTime:
     return time
 
 
-def read_model(name: str) -> Model:
-    return Model.from_bytes(mlperf_tiny.model_bytes(name))
+def reference_model(name: str) -> Model:
+    return read_model(mlperf_tiny.model_bytes(name))
 
 
 POINTWISE = model_of("CONV_2D", (1, 3, 3, 256), (256, 1, 1, 256), output=(1, 3, 3, 256), constants=1)
@@ -127,7 +128,7 @@ def test_total_of_the_person_detector(threads: int, ticks: int) -> None:
 @pytest.mark.parametrize(("threads", "ticks"), [(1, 3_054_809), (5, 800_767)])
 def test_total_of_the_person_detector_before_conversion(threads: int, ticks: int) -> None:
     """Pads are counted with the convolutions that they go before."""
-    times = DeviceModel(threads=threads).estimate(read_model("vww_96_int8"))
+    times = DeviceModel(threads=threads).estimate(reference_model("vww_96_int8"))
     assert sum(time.ticks for time in times) == pytest.approx(ticks, rel=0.03)
 
 
@@ -455,7 +456,7 @@ def test_threads_do_not_share_other_operators() -> None:
 
 
 def test_every_operator_has_a_time_in_order() -> None:
-    model = read_model("kws_ref_model")
+    model = reference_model("kws_ref_model")
     times = DeviceModel().estimate(model)
     assert [(time.index, time.name) for time in times] == [(o.index, o.name) for o in model.operators]
     assert [time.name for time in times if time.basis is Basis.ESTIMATE] == ["AVERAGE_POOL_2D", "SOFTMAX"]

@@ -9,8 +9,15 @@ from aisrv import digits
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.graph import Graph, GraphOperator
 from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.graph.observers import Observer, TensorCopies, TensorFiles, measure, observed
-from aisrv.kernels.graph.work import Work, operator_work
+from aisrv.kernels.graph.observers import (
+    Observer,
+    TensorCopies,
+    TensorFiles,
+    Work,
+    measure,
+    observed,
+    operator_work,
+)
 from tests.support.models import tflm_tensors
 
 

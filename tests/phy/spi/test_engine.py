@@ -7,7 +7,7 @@ from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device
-from aisrv.model import Model
+from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Spec
 from tests.support import networks
 from tests.support import spi_rig as spi
@@ -15,7 +15,7 @@ from tests.support.spi_rig import spi_and_usb
 
 MODEL = digits.model_bytes()
 IMAGES = digits.test_images()
-OPERATORS = len(Model.from_bytes(MODEL).operators)
+OPERATORS = len(read_model(MODEL).operators)
 
 
 async def usb_set(device: Device, command: int, data: bytes = b"") -> None:

@@ -1,0 +1,131 @@
+"""What makes the peak of a plan, its pictures, and the command that draws them."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+from click.testing import CliRunner
+
+from aisrv import digits
+from aisrv.analysis.arena_drawing import picture, summarize, to_svg, to_text, write_png
+from aisrv.cli.main import main
+from aisrv.kernels.backends.reference import ReferenceBackend
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.plan import plan_graph
+from aisrv.model import Model
+from aisrv.model.arena_plan import Allocation, plan_arena
+from aisrv.model.reader import read_model
+from tests.support import mlperf_tiny, networks
+from tests.support.scratch_backend import Scratchy, digits_model
+
+
+def test_summary_of_a_model_whose_plan_is_above_the_lower_bound() -> None:
+    model = read_model(mlperf_tiny.model_bytes("vww_96_int8"))
+    summary = summarize(plan_graph(model, ReferenceBackend()))
+    assert (summary.head, summary.lower_bound) == (73_728, 55_296)
+    assert sum(each.size for each in summary.fullest) == 55_296
+    assert all(each.first <= summary.fullest_step <= each.last for each in summary.fullest)
+    assert {each.offset + each.size for each in summary.highest} == {73_728}
+
+
+# Pictures.
+
+
+def test_text_has_a_column_for_each_operator_and_the_numbers() -> None:
+    model = digits_model()
+    plan = plan_graph(model, Scratchy())
+    lines = to_text(model, plan, rows=4).splitlines()
+    assert lines[4].split() == ["operator", "in", "0", "1", "2", "3", "4", "5"]
+    assert lines[0].split()[0] == f"{plan.head:,}"
+    assert f"peak         {plan.head:,} bytes" in lines
+    assert f"lower bound  {plan.lower_bound:,} bytes, at operator 2 (CONV_2D)" in lines
+    assert any("scratch of operator 2: 576 bytes" in line for line in lines)
+
+
+def test_svg_has_a_rectangle_for_each_buffer_where_it_lies() -> None:
+    model = digits_model()
+    plan = plan_graph(model, Scratchy())
+    root = ET.fromstring(to_svg(picture(model, plan)))
+    groups = [element for element in root if element.tag.endswith("}g")]
+    assert len(groups) == len(plan.allocations)
+    scale = 480 / plan.head
+    for group, each in zip(groups, plan.allocations, strict=True):
+        rectangle = group[0].attrib
+        assert float(rectangle["height"]) == pytest.approx(scale * each.size, abs=0.02)
+        bottom = float(rectangle["y"]) + float(rectangle["height"])
+        assert bottom == pytest.approx(40 + 480 - scale * each.offset, abs=0.02)
+        assert float(rectangle["width"]) == 36 * (each.last - each.first + 1)
+
+
+def test_names_of_tensors_cannot_break_out_of_the_svg() -> None:
+    model = read_model(networks.adding_network(2, 1).replace(b"sum0", b'<&">'))
+    root = ET.fromstring(to_svg(picture(model, plan_graph(model, ReferenceBackend()))))
+    assert [text for text in root.itertext() if "<&" in text] == [
+        f'tensor 2 <&">: 16 bytes at {plan_arena(model).allocations[2].offset}'
+    ]
+
+
+def test_png_is_an_image_of_the_pictures_size(tmp_path: Path) -> None:
+    from PIL import Image
+
+    drawing = picture(digits_model(), plan_graph(digits_model(), Scratchy()))
+    write_png(drawing, tmp_path / "plan.png")
+    with Image.open(tmp_path / "plan.png") as image:
+        assert (image.format, image.size) == ("PNG", (drawing.width, drawing.height))
+        box = drawing.boxes[0]
+        center = (int((box.left + box.right) / 2), int((box.top + box.bottom) / 2))
+        pixel = image.getpixel(center)
+        assert isinstance(pixel, tuple)
+        assert "#" + "".join(f"{value:02x}" for value in pixel) == box.color
+
+
+def test_png_of_too_many_operators_is_refused(tmp_path: Path) -> None:
+    model = read_model(networks.adding_network(2, 2000))
+    with pytest.raises(GraphError, match="too many for a PNG"):
+        write_png(picture(model, plan_graph(model, ReferenceBackend())), tmp_path / "plan.png")
+
+
+def test_nothing_in_the_arena_is_drawn_too() -> None:
+    model = Model(3, "", (), (), (), ())
+    plan = plan_graph(model, ReferenceBackend())
+    assert plan.head == 0
+    assert "peak         0 bytes" in to_text(model, plan)
+    ET.fromstring(to_svg(picture(model, plan)))
+
+
+# The command.
+
+
+@pytest.fixture
+def model_file(tmp_path: Path) -> Path:
+    path = tmp_path / "digits.tflite"
+    path.write_bytes(digits.model_bytes())
+    return path
+
+
+def test_command_prints_json(model_file: Path) -> None:
+    result = CliRunner().invoke(main, ["plan", str(model_file), "--json"])
+    assert result.exit_code == 0
+    plan = json.loads(result.output)
+    assert (plan["head"], plan["lower_bound"]) == (1280, 1280)
+    assert plan["operators"][0] == "CONV_2D"
+    assert Allocation(0, 64, 0, 1, plan["buffers"][0]["offset"]).size == plan["buffers"][0]["size"]
+
+
+def test_command_writes_pictures(model_file: Path, tmp_path: Path) -> None:
+    svg, png = tmp_path / "a.svg", tmp_path / "a.png"
+    result = CliRunner().invoke(main, ["plan", str(model_file), "--svg", str(svg), "--png", str(png)])
+    assert (result.exit_code, result.output) == (0, "")
+    assert svg.read_text().startswith("<svg ")
+    assert png.read_bytes().startswith(b"\x89PNG")
+
+
+def test_command_refuses_what_is_no_model(tmp_path: Path) -> None:
+    path = tmp_path / "noise.tflite"
+    path.write_bytes(b"noise")
+    result = CliRunner().invoke(main, ["plan", str(path)])
+    assert result.exit_code == 1
+    assert result.output == (
+        f"Error: {path}: not a TensorFlow Lite file: it has 5 bytes, too few for a header\n"
+    )

@@ -25,7 +25,7 @@ from aisrv.inference.memory import (
     model_shortage,
     place_model,
 )
-from aisrv.model import Model, Operator, Tensor, TensorType, writer
+from aisrv.model import Model, ModelFileError, Operator, Tensor, TensorType, writer
 from aisrv.model.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
 from aisrv.model.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail
 from aisrv.model.errors import LoadResult
@@ -211,8 +211,10 @@ def test_gap_of_the_very_size_is_used(gap: int, offset: int) -> None:
     ],
 )
 def test_broken_offline_plan(plan: bytes, message: str) -> None:
-    with pytest.raises(ModelError, match=message) as caught:
+    with pytest.raises(ModelFileError, match=message):
         plan_arena(branches(plan))
+    with pytest.raises(ModelError, match=message) as caught:
+        arena_need(branches(plan))
     assert caught.value.load_result is LoadResult.OTHER
 
 

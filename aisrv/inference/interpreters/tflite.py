@@ -7,6 +7,7 @@ FULLY_CONNECTED differs by a few steps of the last bit. Both are imported when a
 """
 
 import math
+from importlib import import_module
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -79,12 +80,12 @@ class _BoundInterpreter:
 
 
 class TfliteInterpreter(_BoundInterpreter):
-    """One model in `tflite-runtime`; from Python 3.12 on there is none, and `ai-edge-litert` takes its place."""
+    """One model in `tflite-runtime`, or in `ai-edge-litert` where that is missing: from Python 3.12 on."""
 
     def __init__(self) -> None:
         """Make one that is not loaded; MissingPackageError where neither package is installed."""
         try:
-            from tflite_runtime import interpreter as binding
+            binding = import_module("tflite_runtime.interpreter")
         except ModuleNotFoundError:
             binding = _litert()
         super().__init__(binding)
@@ -100,7 +101,6 @@ class LitertInterpreter(_BoundInterpreter):
 
 def _litert() -> ModuleType:
     try:
-        from ai_edge_litert import interpreter
+        return import_module("ai_edge_litert.interpreter")
     except ModuleNotFoundError as error:
         raise MissingPackageError("ai-edge-litert", "litert") from error
-    return interpreter

@@ -1,7 +1,7 @@
-"""Boards: what is on one, as values; what they ask of a node; and those that come with the package."""
+"""Boards: what is on one, as values; the plan of its tasks; and those that come with the package."""
 
 from aisrv.board.board import Board
-from aisrv.board.plan import CHANNEL_ENDS, CORES, Demand, Link, Task, demand_of
+from aisrv.board.plan import CHANNEL_ENDS, CORES, End, Link, Plan, Task, TaskKind, plan_of
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     BOOT_MEMORIES,
@@ -45,14 +45,16 @@ __all__ = [
     "Board",
     "BoardError",
     "BoardFileError",
-    "Demand",
+    "End",
     "EngineSpec",
     "FlashSpec",
     "Link",
+    "Plan",
     "PortSpec",
     "SensorSpec",
     "SpiSpec",
     "Task",
+    "TaskKind",
     "UsbProtocol",
-    "demand_of",
+    "plan_of",
 ]

@@ -4,7 +4,6 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.board.plan import demand_of
 from aisrv.board.specs import (
     BOOT_COMMANDS,
     DEFAULT_SPI,
@@ -34,8 +33,8 @@ LARGEST_FRAME_SIDE: Final = 0xFFFF
 class Board:
     """A node with all that is on it. The default is one engine, with USB and SPI on tile 1.
 
-    Raises BoardError for one that cannot be built, also where its tasks need more cores or channel ends than
-    a tile has.
+    Raises BoardError for one that cannot be built. Whether its tiles have cores and channel ends enough is
+    checked with its plan: `aisrv.board.plan`.
     """
 
     engines: tuple[EngineSpec, ...] = (EngineSpec(),)
@@ -80,7 +79,6 @@ class Board:
             _check_shown("name", port.name, "ports", number, "name")
         self._check_arenas()
         self._check_chains()
-        demand_of(self).check(self.tiles)
 
     @property
     def flash_kib(self) -> int:

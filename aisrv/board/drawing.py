@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final
 
-from aisrv.board import CHANNEL_ENDS, CORES, KIB, Board, Demand, Task, UsbProtocol, demand_of
+from aisrv.board import CHANNEL_ENDS, CORES, KIB, Board, Plan, Task, UsbProtocol, plan_of
 from aisrv.protocol.commands import GPIO_COUNT
 
 _GAP: Final = "   "
@@ -14,11 +14,11 @@ _PROTOCOLS: Final = {UsbProtocol.AISRV: "the AI server's commands", UsbProtocol.
 
 def draw_board(board: Board) -> str:
     """Draw a board; lines end without spaces, the last one without a newline."""
-    demand = demand_of(board)
-    boxes = [_box(board, demand, tile) for tile in range(board.tiles)]
+    plan = plan_of(board)
+    boxes = [_box(board, plan, tile) for tile in range(board.tiles)]
     lines = [_GAP.join(row) for row in zip_longest(*boxes)]
     for title, rows in (
-        ("channels", _channels(demand)),
+        ("channels", _channels(plan)),
         ("engines", _engines(board)),
         ("around", _around(board)),
         ("ports", _ports(board)),
@@ -37,10 +37,10 @@ def show_size(size: int) -> str:
     return str(size)
 
 
-def _box(board: Board, demand: Demand, tile: int) -> list[str]:
-    tasks = [task.name for task in demand.cores(tile)]
+def _box(board: Board, plan: Plan, tile: int) -> list[str]:
+    tasks = [task.name for task in plan.cores(tile)]
     title = f" tile {tile}, {board.internal_kib}K, {board.core_clock_mhz} MHz "
-    counts = f"{len(tasks)} of {CORES} cores, {demand.channel_ends(tile)} of {CHANNEL_ENDS} channel ends"
+    counts = f"{len(tasks)} of {CORES} cores, {plan.channel_ends(tile)} of {CHANNEL_ENDS} channel ends"
     width = max(len(title), len(counts), *(len(task) + 2 for task in tasks), 0) + 2
     cores = [f"{core} {task or '·'}" for core, task in zip_longest(range(CORES), tasks)]
     return [
@@ -52,11 +52,12 @@ def _box(board: Board, demand: Demand, tile: int) -> list[str]:
     ]
 
 
-def _channels(demand: Demand) -> Iterator[tuple[str, ...]]:
+def _channels(plan: Plan) -> Iterator[tuple[str, ...]]:
     """Channels that join the same two tasks in one line."""
     carried: dict[tuple[Task, Task], Counter[str]] = {}
-    for link in demand.links:
-        pair = (link.b, link.a) if (link.b, link.a) in carried else (link.a, link.b)
+    for link in plan.links:
+        a, b = link.a.task, link.b.task
+        pair = (b, a) if (b, a) in carried else (a, b)
         carried.setdefault(pair, Counter())[link.carries] += 1
     for (a, b), carries in carried.items():
         yield _place(a), "──", _place(b), ", ".join(carries)

@@ -1,17 +1,17 @@
-"""What a board asks of its node: the tasks that need cores, and the channels that take channel ends.
+"""The plan of a board: its tasks, each on a tile, and the channels that join them, as one value.
 
-The one place that counts them. It says what `aisrv.device.wiring` starts and joins, task by task, in order.
+Whoever adds a task adds it here, with its links. The plan is checked and counted here, `aisrv.board.drawing`
+draws it, and `aisrv.device.wiring` carries it out: a channel for each link, a core for each task.
 """
 
+import enum
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from aisrv.board.board import Board
 from aisrv.board.specs import BoardError
-
-if TYPE_CHECKING:
-    from aisrv.board.board import Board
 
 CORES: Final = 8
 """Logical cores of a tile."""
@@ -22,29 +22,61 @@ _MOST_NAMES: Final = 12
 """Tasks that a message names."""
 
 
+class TaskKind(enum.Enum):
+    """What a task does, by the name of its function; `aisrv.device.tasks` says how each kind is started."""
+
+    XUD = "XUD"
+    USB_EP0 = "usb_ep0"
+    USB_DATA = "usb_data"
+    SPI_SLAVE = "spi_slave"
+    SPI_BUFFER = "spi_buffer"
+    FLASH_SERVER = "flash_server"
+    SENSOR = "sensor"
+    ACQUIRE = "acquire"
+    AIENGINE = "aiengine"
+    PROGRAM = "program"
+    """The program that embeds a device: it has channel ends on the tiles, and no core."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """A task on a tile."""
 
-    tile: int
     name: str
-    """As the node names its core."""
-    has_core: bool = True
-    """The program that embeds a device has channel ends on its tiles, and no core."""
+    """As the node names its core; no other task has it."""
+    tile: int
+    kind: TaskKind
+    number: int = 0
+    """Of the engine or the flash chip that it serves."""
+
+    def end(self, name: str) -> "End":
+        """Return an end of a channel at this task."""
+        return End(self, name)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An end of a channel: the task that has it, and the name that the task knows it by.
+
+    Several ends of a task may have one name; the task gets them in the order of the plan's links.
+    """
+
+    task: Task
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
     """A channel: an end on the tile of each of two tasks."""
 
-    a: Task
-    b: Task
+    a: End
+    b: End
     carries: str
     """What goes over it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Demand:
+class Plan:
     """The tasks in the order in which they get their cores, and the channels between them."""
 
     tasks: tuple[Task, ...]
@@ -56,11 +88,11 @@ class Demand:
 
     def channel_ends(self, tile: int) -> int:
         """Count the channel ends that a tile needs."""
-        return sum(self._ends(tile).values())
+        return self._ends(tile).total()
 
-    def check(self, tiles: int) -> None:
-        """Raise BoardError where a tile of `tiles` has too few cores or channel ends; it counts them."""
-        for tile in range(tiles):
+    def check(self) -> None:
+        """Raise BoardError where a tile has too few cores or channel ends; the message counts them."""
+        for tile in sorted({task.tile for task in self.tasks}):
             tasks = self.cores(tile)
             if len(tasks) > CORES:
                 names = _listed([task.name for task in tasks])
@@ -73,8 +105,8 @@ class Demand:
                 )
 
     def _ends(self, tile: int) -> Counter[str]:
-        sides = (side for link in self.links for side in (link.a, link.b))
-        return Counter(side.name for side in sides if side.tile == tile)
+        ends = (end for link in self.links for end in (link.a, link.b))
+        return Counter(end.task.name for end in ends if end.task.tile == tile)
 
 
 def _listed(names: list[str]) -> str:
@@ -83,25 +115,29 @@ def _listed(names: list[str]) -> str:
     return ", ".join(names)
 
 
-def demand_of(board: "Board") -> Demand:
-    """Count what a board needs; its tiles, engines and chips must be there."""
+def plan_of(board: Board) -> Plan:
+    """Return the plan of a board; `Plan.check` says whether the tiles have cores and ends enough for it."""
     tasks = _Tasks(board)
-    return Demand(tuple(tasks.on_cores()), tuple(tasks.links()))
+    return Plan(tuple(tasks.on_cores()), tuple(tasks.links()))
 
 
 class _Tasks:
-    """The tasks of a board by what they do."""
+    """The tasks of a board by what they do, and what joins them."""
 
-    def __init__(self, board: "Board") -> None:
+    def __init__(self, board: Board) -> None:
         self._board = board
-        self._engines = [Task(spec.tile, f"aiengine {n}") for n, spec in enumerate(board.engines)]
-        self._flashes = [Task(spec.tile, f"flash_server {n}") for n, spec in enumerate(board.flashes)]
-        self._usb = [Task(board.usb_tile, name) for name in ("XUD", "usb_ep0", "usb_data")]
+        self._engines = [
+            _numbered(TaskKind.AIENGINE, spec.tile, number) for number, spec in enumerate(board.engines)
+        ]
+        self._flashes = [
+            _numbered(TaskKind.FLASH_SERVER, spec.tile, number) for number, spec in enumerate(board.flashes)
+        ]
+        self._usb = _on_tile(board.usb_tile, TaskKind.XUD, TaskKind.USB_EP0, TaskKind.USB_DATA)
         self._spi = (
-            [] if board.spi is None else [Task(board.spi.tile, name) for name in ("spi_slave", "spi_buffer")]
+            [] if board.spi is None else _on_tile(board.spi.tile, TaskKind.SPI_SLAVE, TaskKind.SPI_BUFFER)
         )
         self._acquisition = (
-            [] if board.sensor is None else [Task(board.sensor.tile, name) for name in ("sensor", "acquire")]
+            [] if board.sensor is None else _on_tile(board.sensor.tile, TaskKind.SENSOR, TaskKind.ACQUIRE)
         )
 
     def on_cores(self) -> list[Task]:
@@ -109,48 +145,63 @@ class _Tasks:
 
     def links(self) -> Iterator[Link]:
         yield from self._engine_links()
-        for engine in self._engines:
-            yield Link(self._usb[-1], engine, "commands")
+        yield from self._usb_links()
         yield from self._spi_links()
-        for engine in self._engines:
-            yield Link(_program(engine.tile), engine, "commands")
-        yield from self._flash_links()
+        yield from self._program_links()
         yield from self._sensor_links()
 
     def _engine_links(self) -> Iterator[Link]:
         for engine, spec in zip(self._engines, self._board.engines, strict=True):
             if spec.chain_to is not None:
-                yield Link(engine, self._engines[spec.chain_to], "the chain")
+                yield Link(engine.end("chain"), self._engines[spec.chain_to].end("clients"), "the chain")
             if self._flashes:
-                yield Link(engine, self._flashes[spec.flash], "models and parameters")
+                flash = self._flashes[spec.flash]
+                yield Link(engine.end("flash"), flash.end("engines"), "models and parameters")
+
+    def _usb_links(self) -> Iterator[Link]:
+        data = self._usb[-1]
+        for engine in self._engines:
+            yield Link(data.end("engines"), engine.end("clients"), "commands")
 
     def _spi_links(self) -> Iterator[Link]:
         if self._board.spi is None:
             return
         slave, buffer = self._spi
         engine = self._engines[self._board.spi.engine]
-        yield Link(slave, buffer, "blocks")
-        yield Link(buffer, engine, "commands")
-        yield Link(engine, buffer, "news of models")
+        yield Link(slave.end("buffer"), buffer.end("slave"), "blocks")
+        yield Link(buffer.end("engine"), engine.end("clients"), "commands")
+        yield Link(engine.end("watchers"), buffer.end("changes"), "news of models")
         if self._flashes:
-            yield Link(buffer, self._flashes[0], "server upgrades")
+            yield Link(buffer.end("flash"), self._flashes[0].end("loaders"), "server upgrades")
 
-    def _flash_links(self) -> Iterator[Link]:
+    def _program_links(self) -> Iterator[Link]:
+        for engine in self._engines:
+            yield Link(_program(engine.tile).end("engines"), engine.end("clients"), "commands")
         if self._flashes:
             for engine, spec in zip(self._engines, self._board.engines, strict=True):
-                yield Link(_program(engine.tile), self._flashes[spec.flash], "windows")
+                flash = self._flashes[spec.flash]
+                yield Link(_program(engine.tile).end("windows"), flash.end("windows"), "windows")
         for flash in self._flashes:
-            yield Link(_program(flash.tile), flash, "writes")
+            yield Link(_program(flash.tile).end("loaders"), flash.end("loaders"), "writes")
 
     def _sensor_links(self) -> Iterator[Link]:
         if self._board.sensor is None:
             return
         sensor, acquire = self._acquisition
-        yield Link(sensor, acquire, "exposures")
+        yield Link(sensor.end("acquire"), acquire.end("sensor"), "exposures")
         for number in self._board.acquiring:
-            yield Link(self._engines[number], acquire, "acquisitions")
-            yield Link(acquire, self._engines[number], "news of frames")
+            engine = self._engines[number]
+            yield Link(engine.end("sensor"), acquire.end("clients"), "acquisitions")
+            yield Link(acquire.end("frames"), engine.end("frames"), "news of frames")
+
+
+def _numbered(kind: TaskKind, tile: int, number: int) -> Task:
+    return Task(f"{kind.value} {number}", tile, kind, number)
+
+
+def _on_tile(tile: int, *kinds: TaskKind) -> list[Task]:
+    return [Task(kind.value, tile, kind) for kind in kinds]
 
 
 def _program(tile: int) -> Task:
-    return Task(tile, "program", has_core=False)
+    return Task(TaskKind.PROGRAM.value, tile, TaskKind.PROGRAM)

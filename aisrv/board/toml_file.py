@@ -22,6 +22,7 @@ from aisrv.board import (
     SensorSpec,
     SpiSpec,
     UsbProtocol,
+    plan_of,
     toml_lines,
 )
 from aisrv.board.toml_settings import (
@@ -94,9 +95,11 @@ def parse_board(text: str, name: str = "board.toml", directory: Path = Path()) -
     for key in values:
         raise Setting(source, (key,), None).wrong(unknown(key, _TABLES))
     try:
-        return Board(**changes)
+        board = Board(**changes)
+        plan_of(board).check()
     except BoardError as error:
         raise source.wrong(str(error), error.setting) from None
+    return board
 
 
 def _syntax_error(name: str, text: str, message: str) -> str:

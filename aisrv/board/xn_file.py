@@ -22,6 +22,7 @@ from aisrv.board import (
     FlashSpec,
     PortSpec,
     SpiSpec,
+    plan_of,
 )
 from aisrv.board.toml_file import read_bounded
 from aisrv.board.xn_elements import Element, XmlError, parse_elements
@@ -48,11 +49,13 @@ def read_xn(path: Path) -> Board:
 def parse_xn(data: bytes, name: str = "board.xn") -> Board:
     """Read a board from an `.xn` file's bytes; `name` is what messages call it. Raises BoardFileError."""
     try:
-        return _board(parse_elements(data))
+        board = _board(parse_elements(data))
+        plan_of(board).check()
     except (_Wrong, XmlError) as error:
         raise BoardFileError(f"{name}:{error.line}: {error}") from None
     except BoardError as error:
         raise BoardFileError(f"{name}: {error}") from None
+    return board
 
 
 class _Wrong(Exception):

@@ -14,8 +14,8 @@ from aisrv.board import (
     CORES,
     Board,
     BoardError,
-    Demand,
-    demand_of,
+    Plan,
+    plan_of,
 )
 from aisrv.board.catalog import BOARDS, find_board
 
@@ -27,27 +27,27 @@ def board_values(board: Board) -> dict[str, Any]:
     values = dataclasses.asdict(board)
     for engine in values["engines"]:
         engine["boot"] = _BOOT_NAMES.get(engine["boot"])
-    return {**values, "demand": _demand_values(board, demand_of(board))}
+    return {**values, "demand": _plan_values(board, plan_of(board))}
 
 
-def _demand_values(board: Board, demand: Demand) -> dict[str, Any]:
+def _plan_values(board: Board, plan: Plan) -> dict[str, Any]:
     return {
         "tiles": [
             {
-                "cores": [task.name for task in demand.cores(tile)],
+                "cores": [task.name for task in plan.cores(tile)],
                 "cores_of": CORES,
-                "channel_ends": demand.channel_ends(tile),
+                "channel_ends": plan.channel_ends(tile),
                 "channel_ends_of": CHANNEL_ENDS,
             }
             for tile in range(board.tiles)
         ],
         "channels": [
             {
-                "tasks": [link.a.name, link.b.name],
-                "tiles": [link.a.tile, link.b.tile],
+                "tasks": [link.a.task.name, link.b.task.name],
+                "tiles": [link.a.task.tile, link.b.task.tile],
                 "carries": link.carries,
             }
-            for link in demand.links
+            for link in plan.links
         ],
     }
 
@@ -66,14 +66,14 @@ def _show_list(boards: dict[str, Board]) -> None:
 
     table = Table("board", "engines", "flash", "cores", "channel ends", "what it is", box=None)
     for name, board in boards.items():
-        demand = demand_of(board)
+        plan = plan_of(board)
         tiles = range(board.tiles)
         table.add_row(
             name,
             str(len(board.engines)),
             ", ".join(flash.part.name for flash in board.flashes) or "none",
-            " + ".join(str(len(demand.cores(tile))) for tile in tiles),
-            " + ".join(str(demand.channel_ends(tile)) for tile in tiles),
+            " + ".join(str(len(plan.cores(tile))) for tile in tiles),
+            " + ".join(str(plan.channel_ends(tile)) for tile in tiles),
             board.description,
         )
     Console().print(table)

@@ -6,16 +6,19 @@ from typing import Final
 
 import trio
 
-from aisrv.board import Board, FlashSpec
-from aisrv.device.wiring import Wired, Wiring
+from aisrv.board import Board, FlashSpec, plan_of
+from aisrv.device.ends import Ends
+from aisrv.device.parts import DeviceParts
+from aisrv.device.wiring import wire
 from aisrv.inference.engine import Runners
 from aisrv.inference.process.isolation import isolated
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
 from aisrv.sensors.image.frame import Source
-from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.node import open_node
 from flash_server.chip.storage import FileStorage, MemoryStorage, Storage
 from flash_server.client.cache import WindowError
+from flash_server.client.flash_channel import FlashChannel
 from flash_server.client.xip import XipWindow, open_window
 from flash_server.image.headers import Part
 
@@ -27,20 +30,21 @@ class ModelRefused(Exception):
 class Device:
     """A running device: its node and engines, its buses, and a channel of its own to each engine."""
 
-    def __init__(self, board: Board, node: Node, wired: Wired) -> None:
-        self.board: Final = board
-        self.node: Final = node
-        self.engines: Final = tuple(wired.engines)
-        self.usb: Final = wired.usb
-        self.spi: Final = wired.spi
+    def __init__(self, parts: DeviceParts, program: Ends) -> None:
+        """Take the parts of a device whose tasks are started, and the embedding program's ends."""
+        self.board: Final = parts.board
+        self.node: Final = parts.node
+        self.engines: Final = tuple(parts.engines)
+        self.usb: Final = parts.usb
+        self.spi: Final = parts.spi
         """The master's side of the SPI port; None where the board has none."""
-        self.flashes: Final = tuple(wired.flashes)
+        self.flashes: Final = tuple(parts.chips)
         """The flash chips, as a programmer on their pins sees them."""
-        self.local: Final = tuple(wired.local)
+        self.local: Final = program.all("engines")
         """Channel ends for an embedding program, a client of each engine by number."""
-        self.loaders: Final = tuple(wired.loaders)
+        self.loaders: Final = tuple(map(FlashChannel, program.all("loaders")))
         """For each flash chip a channel to its server that may write, for an embedding program."""
-        self._windows = tuple(wired.windows)
+        self._windows = tuple(map(FlashChannel, program.all("windows")))
 
     async def open_window(self, engine: int = 0, part: Part = Part.XIP) -> XipWindow:
         """Open a window on the XIP or the operators segment of an engine's flash image.
@@ -74,19 +78,23 @@ async def open_device(
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
-    Raises StorageError where a chip's file cannot be had, SourceError where the sensor's source cannot.
-    `source` takes the place of the one that the board names for its sensor.
+    Raises BoardError where a tile has too few cores or channel ends, StorageError where a chip's file cannot
+    be had, SourceError where the sensor's source cannot. `source` takes the place of the one that the board
+    names for its sensor.
 
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
     """
     board = board or Board()
+    plan = plan_of(board)
+    plan.check()
     device: Device | None = None
     try:
         with ExitStack() as files:
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(tiles=board.tiles, core_clock_mhz=board.core_clock_mhz) as node:
-                device = Device(board, node, Wiring(board, node, runner).build(storages, source))
+                parts = DeviceParts.of(board, node, runner, storages, source)
+                device = Device(parts, wire(plan, parts))
                 await device.boot()
                 yield device
                 node.stop()

@@ -27,7 +27,6 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
 from aisrv.xcore.node import Node
 from aisrv.xcore.select import Selection
-from aisrv.xcore.tile import Tile
 from aisrv.xcore.tokens import WORD_BYTES, Control
 from aisrv.xcore.verb import Steps
 
@@ -99,21 +98,6 @@ async def acquire(
     `registers` is on the I2C bus and shapes every frame; without it nothing acknowledges on the bus.
     """
     await AcquireTask(node, exposure, image_path, registers, clients, c).run()
-
-
-def start_acquisition(
-    node: Node,
-    tile: Tile,
-    source: Source,
-    image_path: ImagePath,
-    registers: SensorModel | None,
-    clients: Sequence[AcquireEnds],
-) -> None:
-    """Start both cores on a tile; `clients` are the task's ends, on that tile too."""
-    exposure = Exposure(source)
-    between = node.channel(tile, tile)
-    tile.start(sensor, source, exposure, between.a)
-    tile.start(acquire, node, exposure, image_path, registers, clients, between.b)
 
 
 class AcquireTask:

@@ -22,8 +22,6 @@ from aisrv.sensors.image.frame_size import frame_size
 from aisrv.xcore.array import receive_array_steps, send_array_steps
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_steps, chan_out_steps
-from aisrv.xcore.node import Node
-from aisrv.xcore.tile import Tile
 from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.verb import Steps
 
@@ -126,7 +124,7 @@ class AcquireEnds(NamedTuple):
 
 
 class AcquireChannel:
-    """A client of the acquire task, for one task at a time. Make it with `connect`.
+    """A client of the acquire task, for one task at a time.
 
     Every method raises AcquireError where the task refuses; the channel is ready for the next command.
     """
@@ -183,12 +181,6 @@ class AcquireChannel:
         if status:
             raise AcquireError(status, data.decode(errors="replace"))
         return data
-
-
-def connect(node: Node, client: Tile, task: Tile) -> tuple[AcquireChannel, AcquireEnds]:
-    """Make a client of the acquire task: its side, and the ends to give the task."""
-    commands, frames = node.channel(client, task), node.channel(client, task)
-    return AcquireChannel(commands.a, frames.a), AcquireEnds(commands.b, frames.b)
 
 
 def _command_steps(c: ChanEnd, command: int, arguments: bytes) -> Steps[tuple[Status, bytes]]:

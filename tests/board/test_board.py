@@ -173,35 +173,6 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         ({"engines": ()}, "a board has 1 to 255 engines, not 0"),
         (engines(*[{}] * 256), "a board has 1 to 255 engines, not 256"),
         (
-            engines(*[{}] * 9),
-            (
-                "tile 0 needs 9 cores: aiengine 0, aiengine 1, aiengine 2, aiengine 3, aiengine 4, "
-                "aiengine 5, aiengine 6, aiengine 7, aiengine 8; it has 8"
-            ),
-        ),
-        (
-            engines(*[{"tile": 1}] * 4),
-            (
-                "tile 1 needs 9 cores: XUD, usb_ep0, usb_data, spi_slave, spi_buffer, "
-                "aiengine 0, aiengine 1, aiengine 2, aiengine 3; it has 8"
-            ),
-        ),
-        (
-            {"spi": None, **engines(*[{"tile": 1}] * 255)},
-            (
-                "tile 1 needs 258 cores: XUD, usb_ep0, usb_data, aiengine 0, aiengine 1, aiengine 2, "
-                "aiengine 3, aiengine 4, aiengine 5, aiengine 6, aiengine 7, aiengine 8, and 246 more; "
-                "it has 8"
-            ),
-        ),
-        (
-            {"flashes": (FlashSpec(),), **engines(*[{}] * 7)},
-            (
-                "tile 0 needs 54 channel ends: aiengine 0 5, flash_server 0 16, aiengine 1 3, aiengine 2 3, "
-                "aiengine 3 3, aiengine 4 3, aiengine 5 3, aiengine 6 3, program 15; it has 32"
-            ),
-        ),
-        (
             {"sensor": SensorSpec(tile=2, source="pattern:bars")},
             "the sensor is on tile 2, the node has 2",
         ),

@@ -1,6 +1,7 @@
 """What a board needs of its node, against what real devices take of it."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import trio
@@ -17,17 +18,15 @@ from aisrv.board import (
     FlashSpec,
     SensorSpec,
     SpiSpec,
+    TaskKind,
     UsbProtocol,
-    demand_of,
+    plan_of,
 )
 from aisrv.board.catalog import BOARDS
 from aisrv.device.device import open_device
+from aisrv.device.tasks import TASKS
 from aisrv.inference.process.inline import inline
-from aisrv.sensors.acquire import start_acquisition
-from aisrv.sensors.acquire_channel import connect
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region
 from aisrv.xcore import tile
-from aisrv.xcore.node import open_node
 
 Taken = list[tuple[int, int]]
 """Cores and channel ends of each tile."""
@@ -38,8 +37,8 @@ def engines(*tiles: int) -> tuple[EngineSpec, ...]:
 
 
 def asked(board: Board) -> Taken:
-    demand = demand_of(board)
-    return [(len(demand.cores(tile)), demand.channel_ends(tile)) for tile in range(board.tiles)]
+    plan = plan_of(board)
+    return [(len(plan.cores(tile)), plan.channel_ends(tile)) for tile in range(board.tiles)]
 
 
 async def taken(board: Board) -> Taken:
@@ -68,6 +67,14 @@ BOARDS_TO_OPEN = {
     ),
     "SPI to engine 1": Board(engines=engines(0, 1), spi=SpiSpec(tile=0, engine=1), flashes=(FlashSpec(),)),
     "ioserver": Board(engines=engines(0, 1), protocol=UsbProtocol.IOSERVER, spi=None),
+    "a sensor beside the engine": Board(sensor=SensorSpec(tile=0, source="pattern:bars")),
+    "a sensor for two engines of three": Board(
+        engines=tuple(
+            replace(spec, sensor=choice)
+            for spec, choice in zip(engines(0, 1, 0), (True, None, True), strict=True)
+        ),
+        sensor=SensorSpec(tile=1, source="pattern:bars"),
+    ),
     "no interpreter": Board(engines=(EngineSpec(kind="none"),)),
 }
 
@@ -96,15 +103,17 @@ def boards(draw: st.DrawFn) -> Board | None:
     )
     spi = SpiSpec(draw(a_tile), draw(st.integers(0, count - 1))) if draw(st.booleans()) else None
     try:
-        return Board(
+        board = Board(
             engines=specs,
             tiles=tiles,
             usb_tile=draw(a_tile),
             spi=spi,
             flashes=tuple(FlashSpec(tile=tile) for tile in chips),
         )
+        plan_of(board).check()
     except BoardError:
         return None
+    return board
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -115,60 +124,85 @@ def test_every_board_that_can_be_opens_with_what_it_asks(board: Board | None) ->
 
 
 def test_cores_in_the_order_in_which_tasks_get_them() -> None:
-    demand = demand_of(BOARDS["camera"])
-    assert [task.name for task in demand.cores(1)] == [
+    plan = plan_of(BOARDS["camera"])
+    assert [task.name for task in plan.cores(1)] == [
         *("XUD", "usb_ep0", "usb_data", "spi_slave", "spi_buffer", "sensor", "acquire")
     ]
-    assert [task.name for task in demand.cores(0)] == ["aiengine 0"]
+    assert [task.name for task in plan.cores(0)] == ["aiengine 0"]
 
 
 async def test_each_core_runs_the_task_that_it_is_said_to() -> None:
     board = Board(engines=engines(0, 1), flashes=(FlashSpec(tile=1),))
-    demand = demand_of(board)
+    plan = plan_of(board)
     async with open_device(board, runner=inline) as device:
         await trio.testing.wait_all_tasks_blocked()
         running = [line.split(":")[0].strip() for line in device.node.report().splitlines()]
     cores = [
         f"tile {tile} core {core} ({task.name})"
         for tile in range(2)
-        for core, task in enumerate(demand.cores(tile))
+        for core, task in enumerate(plan.cores(tile))
         if task.name != "XUD"
     ]
     assert running == cores
 
 
-class OneFrame:
-    """A source of gray."""
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (
+            {"engines": engines(*[0] * 9)},
+            (
+                "tile 0 needs 9 cores: aiengine 0, aiengine 1, aiengine 2, aiengine 3, aiengine 4, "
+                "aiengine 5, aiengine 6, aiengine 7, aiengine 8; it has 8"
+            ),
+        ),
+        (
+            {"engines": engines(*[1] * 4)},
+            (
+                "tile 1 needs 9 cores: XUD, usb_ep0, usb_data, spi_slave, spi_buffer, "
+                "aiengine 0, aiengine 1, aiengine 2, aiengine 3; it has 8"
+            ),
+        ),
+        (
+            {"engines": engines(*[1] * 255), "spi": None},
+            (
+                "tile 1 needs 258 cores: XUD, usb_ep0, usb_data, aiengine 0, aiengine 1, aiengine 2, "
+                "aiengine 3, aiengine 4, aiengine 5, aiengine 6, aiengine 7, aiengine 8, and 246 more; "
+                "it has 8"
+            ),
+        ),
+        (
+            {"engines": engines(*[0] * 7), "flashes": (FlashSpec(),)},
+            (
+                "tile 0 needs 54 channel ends: aiengine 0 5, flash_server 0 16, aiengine 1 3, aiengine 2 3, "
+                "aiengine 3 3, aiengine 4 3, aiengine 5 3, aiengine 6 3, program 15; it has 32"
+            ),
+        ),
+    ],
+)
+async def test_a_board_that_needs_more_than_a_tile_has(settings: dict[str, Any], message: str) -> None:
+    board = Board(**settings)
+    with pytest.raises(BoardError) as error:
+        plan_of(board).check()
+    assert str(error.value) == message
+    with pytest.raises(BoardError) as error:
+        async with open_device(board, runner=inline):
+            pass
+    assert str(error.value) == message
 
-    width = height = 2
-    encoding = Encoding.BAYER_RGGB
 
-    async def frame(self) -> RawFrame:
-        return RawFrame(2, 2, Encoding.BAYER_RGGB, bytes(4))
+def test_every_kind_of_task_can_be_started() -> None:
+    assert {*TaskKind} - {*TASKS} == {TaskKind.PROGRAM}
 
 
-class NoPath:
-    """An image path that nobody takes."""
-
-    def to_tensor(self, frame: RawFrame, region: Region) -> bytes:
-        raise NotImplementedError
-
-    def to_grey(self, frame: RawFrame, region: Region) -> bytes:
-        raise NotImplementedError
+@pytest.mark.parametrize("name", BOARDS_TO_OPEN)
+def test_tasks_have_names_of_their_own(name: str) -> None:
+    names = [task.name for task in plan_of(BOARDS_TO_OPEN[name]).tasks]
+    assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("sensor_tile", [0, 1])
-async def test_acquisition_takes_what_a_sensor_asks(sensor_tile: int) -> None:
-    specs = tuple(replace(spec, sensor=True) for spec in engines(0, 1, 0))
-    board = Board(engines=specs, sensor=SensorSpec(tile=sensor_tile, source="pattern:bars"))
-    without = Board(engines=engines(0, 1, 0))
-    async with open_node() as node:
-        task = node.tiles[sensor_tile]
-        ends = [connect(node, node.tiles[spec.tile], task)[1] for spec in specs]
-        start_acquisition(node, task, OneFrame(), NoPath(), None, ends)
-        took = [(each.cores_in_use, each.chanends_in_use) for each in node.tiles]
-        node.stop()
-    assert took == [
-        (with_cores - cores, with_ends - ends)
-        for (with_cores, with_ends), (cores, ends) in zip(asked(board), asked(without), strict=True)
-    ]
+@pytest.mark.parametrize("name", BOARDS_TO_OPEN)
+def test_links_join_tasks_of_the_plan(name: str) -> None:
+    plan = plan_of(BOARDS_TO_OPEN[name])
+    joined = {end.task for link in plan.links for end in (link.a, link.b)}
+    assert {task for task in joined if task.kind is not TaskKind.PROGRAM} <= set(plan.tasks)

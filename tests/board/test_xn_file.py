@@ -16,7 +16,7 @@ from aisrv.board import (
     FlashSpec,
     PortSpec,
     SpiSpec,
-    demand_of,
+    plan_of,
 )
 from aisrv.board.catalog import find_board
 from aisrv.board.xn_file import LARGEST_FILE, parse_xn, read_xn
@@ -88,7 +88,7 @@ def test_a_node_of_one_tile() -> None:
     board = parse_xn(b'<Network><Node Type="XS3-L8A-256"><Tile Number="0"/></Node></Network>')
     assert (board.tiles, board.usb_tile, board.internal_kib, board.spi) == (1, 0, 256, SpiSpec(tile=0))
     assert board.engines[0].arena_bytes == 224 * KIB
-    assert [task.tile for task in demand_of(board).tasks] == [0] * 6
+    assert [task.tile for task in plan_of(board).tasks] == [0] * 6
 
 
 def test_names_count_in_any_case() -> None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.protocol.commands import Status
-from aisrv.sensors.acquire import SensorModel, start_acquisition
+from aisrv.sensors.acquire import SensorModel
 from aisrv.sensors.acquire_channel import (
     FRAME,
     LARGEST_IMAGE,
@@ -21,7 +21,6 @@ from aisrv.sensors.acquire_channel import (
     AcquireError,
     FrameFormat,
     ImageRequest,
-    connect,
 )
 from aisrv.sensors.image.frame import Encoding, Region
 from aisrv.sensors.registers import GenericSensor
@@ -34,9 +33,11 @@ from tests.support.acquisition_rig import (
     FRAME_BYTES,
     Nearest,
     PacedSource,
+    connect,
     frame_data,
     image_of,
     on_virtual_time,
+    start_acquisition,
 )
 from tests.support.wires import Wiretap
 

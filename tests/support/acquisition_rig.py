@@ -4,7 +4,7 @@ Frame n comes at second n. Its bytes count up from 10 n, so that every frame and
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import wraps
@@ -24,11 +24,12 @@ from aisrv.inference.process.inline import inline
 from aisrv.model.writer import Model, Operator, Quantization, Tensor
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
-from aisrv.sensors.acquire import ImagePath, SensorModel, start_acquisition
-from aisrv.sensors.acquire_channel import connect
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region, SourceError
+from aisrv.sensors.acquire import Exposure, ImagePath, SensorModel, acquire, sensor
+from aisrv.sensors.acquire_channel import AcquireChannel, AcquireEnds
+from aisrv.sensors.image.frame import Encoding, RawFrame, Region, Source, SourceError
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.tile import Tile
 
 OKAY = Status.OKAY
 BAD_CMD = Status.ERROR_BAD_CMD
@@ -161,6 +162,27 @@ class Rig:
     @property
     def other(self) -> Host:
         return self.hosts[0][1]
+
+
+def connect(node: Node, client: Tile, task: Tile) -> tuple[AcquireChannel, AcquireEnds]:
+    """Make a client of the acquire task: its side, and the ends to give the task."""
+    commands, frames = node.channel(client, task), node.channel(client, task)
+    return AcquireChannel(commands.a, frames.a), AcquireEnds(commands.b, frames.b)
+
+
+def start_acquisition(
+    node: Node,
+    tile: Tile,
+    source: Source,
+    image_path: ImagePath,
+    registers: SensorModel | None,
+    clients: Sequence[AcquireEnds],
+) -> None:
+    """Start both cores on a tile; `clients` are the task's ends, on that tile too."""
+    exposure = Exposure(source)
+    between = node.channel(tile, tile)
+    tile.start(sensor, source, exposure, between.a)
+    tile.start(acquire, node, exposure, image_path, registers, clients, between.b)
 
 
 Extend = Callable[[Node, AIEngine, list[ChanEnd]], None]

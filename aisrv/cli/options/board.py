@@ -15,6 +15,7 @@ from aisrv.board import (
     BoardError,
     EngineSpec,
     FlashSpec,
+    plan_of,
 )
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.board.toml_settings import parse_size
@@ -111,7 +112,7 @@ def make_board(options: BoardOptions) -> Board:
         tiles = options.tiles or base.tiles
         last = tiles - 1
         port = (base.spi or DEFAULT_SPI) if options.spi else None if options.spi is False else base.spi
-        return replace(
+        board = replace(
             base,
             engines=_engines(base, tiles, options),
             tiles=tiles,
@@ -123,8 +124,10 @@ def make_board(options: BoardOptions) -> Board:
             ports=tuple(each for each in base.ports if each.tile <= last),
             serial=base.serial if options.serial is None else options.serial,
         )
+        plan_of(board).check()
     except BoardError as error:
         raise click.UsageError(str(error)) from None
+    return board
 
 
 def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec, ...]:

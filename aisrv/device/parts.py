@@ -1,0 +1,94 @@
+"""What the tasks of a device share besides channels: pins, memories, chips and logs."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Self
+
+from aisrv.board import Board, SensorSpec
+from aisrv.engine.debug_log import DebugLog
+from aisrv.engine.state import AIEngine
+from aisrv.inference.engine import Runners
+from aisrv.protocol.commands import Spec
+from aisrv.protocol.usb_descriptors import aisrv_descriptors
+from aisrv.sensors.acquire import Exposure
+from aisrv.sensors.image.frame import Source
+from aisrv.sensors.sources.opening import open_source
+from aisrv.sensors.sources.spec import SourceSpec
+from aisrv.xcore.node import Node
+from flash_server.chip.chip import FlashChip
+from flash_server.chip.storage import Storage
+from phy.spi.bus import SpiBus
+from phy.spi.memory import SharedMemory
+from phy.usb.bus import UsbBus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceParts:
+    """The parts of a device that its tasks are given; each task takes those that it works with."""
+
+    board: Board
+    node: Node
+    runner: Runners
+    """Where models execute."""
+    hardware: Spec
+    """The spec words that no model changes."""
+    usb: UsbBus
+    spi: SpiBus | None
+    spi_memory: SharedMemory
+    """What the two SPI tasks share."""
+    chips: Sequence[FlashChip]
+    source: Source | None
+    """Where the sensor's frames come from; None where the board has no sensor."""
+    exposure: Exposure | None
+    """What the two tasks of the sensor share."""
+    logs: Sequence[DebugLog]
+    """The debug log of each engine."""
+    engines: list[AIEngine] = field(default_factory=list)
+    """The engines by number, each from when its task is created."""
+
+    @classmethod
+    def of(
+        cls,
+        board: Board,
+        node: Node,
+        runner: Runners,
+        storages: Sequence[Storage],
+        source: Source | None = None,
+    ) -> Self:
+        """Create the parts of a board, with a storage for each flash chip.
+
+        `source` takes the place of the sensor's. Raises SourceError.
+        """
+        if board.sensor is None:
+            source = None
+        elif source is None:
+            source = open_sensor(board.sensor)
+        return cls(
+            board=board,
+            node=node,
+            runner=runner,
+            hardware=Spec(
+                tiles=board.tiles,
+                internal_kib=board.internal_kib,
+                flash_kib=board.flash_kib,
+                external_kib=board.external_kib,
+            ),
+            usb=UsbBus(aisrv_descriptors(board.serial)),
+            spi=None if board.spi is None else SpiBus(),
+            spi_memory=SharedMemory(),
+            chips=[
+                FlashChip(spec.part, storage) for spec, storage in zip(board.flashes, storages, strict=True)
+            ],
+            source=source,
+            exposure=None if source is None else Exposure(source),
+            logs=[DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))],
+        )
+
+
+def open_sensor(spec: SensorSpec) -> Source:
+    """Open the source of a board's sensor. Raises SourceError."""
+    rate = None if spec.rate is None else f"{spec.rate:.12g}"
+    text = SourceSpec.from_text(spec.source)
+    size = f"{spec.width}x{spec.height}"
+    return open_source(text.with_defaults(size=size, encoding=spec.encoding, rate=rate), spec.folder)

@@ -1,0 +1,141 @@
+"""The tasks of a device: for each kind in the board's plan, how one is created from parts and ends."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Final
+
+from aisrv.board import Task, TaskKind, UsbProtocol
+from aisrv.device.ends import Ends
+from aisrv.device.parts import DeviceParts
+from aisrv.device.server_upgrade import ServerUpgrade
+from aisrv.engine.aiengine import aiengine
+from aisrv.engine.commands import IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
+from aisrv.engine.state import AIEngine, FlashParameters, Watcher
+from aisrv.inference.buffer_engine import create_engine
+from aisrv.inference.timings import DeviceModel
+from aisrv.sensors.acquire import acquire, sensor
+from aisrv.sensors.acquire_channel import AcquireChannel, AcquireEnds
+from aisrv.sensors.image.image_path import ImagePath
+from aisrv.sensors.registers import SENSOR_MODELS
+from flash_server.chip.partitions import divide
+from flash_server.client.flash_channel import FlashChannel
+from flash_server.server.server import flash_server
+from flash_server.server.service import FlashService
+from phy.spi.slave import spi_slave
+from phy.spi.spi_buffer import spi_buffer
+from phy.usb.aisrv_data import UsbData
+from phy.usb.data_task import DataTask
+from phy.usb.ep0 import usb_ep0
+from phy.usb.ioserver_data import UsbIoserver
+
+DATA_TASKS: Final[dict[UsbProtocol, type[DataTask]]] = {
+    UsbProtocol.AISRV: UsbData,
+    UsbProtocol.IOSERVER: UsbIoserver,
+}
+"""The task at the bulk endpoints, by what the device speaks."""
+
+ENGINE_SETS: Final[dict[UsbProtocol, Mapping[int, SetHandler]]] = {
+    UsbProtocol.AISRV: SET_HANDLERS,
+    UsbProtocol.IOSERVER: IOSERVER_SET_HANDLERS,
+}
+"""The SET commands that engines know, by what the device speaks."""
+
+Run = Callable[[], Awaitable[object]]
+"""Runs a task until it ends or is cancelled."""
+Create = Callable[[DeviceParts, Task, Ends], Run]
+"""Creates a task; it may assume that the parts and ends are there which its entry in the plan has."""
+
+
+def _usb_ep0(parts: DeviceParts, _task: Task, _ends: Ends) -> Run:
+    return partial(usb_ep0, parts.usb)
+
+
+def _usb_data(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    usb = parts.usb
+    return DATA_TASKS[parts.board.protocol](usb.out_endpoint, usb.in_endpoint, ends.all("engines"), "usb").run
+
+
+def _spi_slave(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    assert parts.spi is not None  # noqa: S101 - for the type checker
+    return partial(spi_slave, parts.spi, parts.spi_memory, ends.one("buffer"))
+
+
+def _spi_buffer(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    assert parts.board.spi is not None  # noqa: S101 - for the type checker
+    log = parts.logs[parts.board.spi.engine].write
+    flash = ends.one_or_none("flash")
+    upgrade = None if flash is None else ServerUpgrade(FlashChannel(flash), log)
+    slave, engine, changes = ends.one("slave"), ends.one("engine"), ends.one("changes")
+    return partial(spi_buffer, parts.node, parts.spi_memory, slave, engine, changes, upgrade)
+
+
+def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
+    board = parts.board
+    logs = [
+        log.write for log, spec in zip(parts.logs, board.engines, strict=True) if spec.flash == task.number
+    ]
+
+    def log(line: str) -> None:
+        for write in logs:
+            write(line)
+
+    partitions = divide(parts.chips[task.number], board.flashes[task.number].boot_bytes)
+    clients = ends.all("engines"), ends.all("loaders"), ends.all("windows")
+    return partial(flash_server, parts.node, FlashService(partitions, log), *clients)
+
+
+def _sensor(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    assert parts.source is not None  # noqa: S101 - for the type checker
+    assert parts.exposure is not None  # noqa: S101 - for the type checker
+    return partial(sensor, parts.source, parts.exposure, ends.one("acquire"))
+
+
+def _acquire(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    assert parts.board.sensor is not None  # noqa: S101 - for the type checker
+    assert parts.exposure is not None  # noqa: S101 - for the type checker
+    registers = SENSOR_MODELS[parts.board.sensor.registers]()
+    clients = list(map(AcquireEnds, ends.all("clients"), ends.all("frames")))
+    return partial(acquire, parts.node, parts.exposure, ImagePath(), registers, clients, ends.one("sensor"))
+
+
+def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
+    board, number = parts.board, task.number
+    spec = board.engines[number]
+    log = parts.logs[number]
+    parts.node.tiles[task.tile].memory.allocate(f"arena of engine {number}", spec.arena_bytes)
+    flash_end, sensor_end = ends.one_or_none("flash"), ends.one_or_none("sensor")
+    flash = None if flash_end is None else FlashChannel(flash_end)
+    inference = create_engine(
+        spec.kind,
+        parts.runner,
+        arena_bytes=spec.arena_bytes,
+        external_bytes=spec.external_bytes,
+        device=DeviceModel(clock_mhz=board.core_clock_mhz, threads=spec.threads),
+        parameters=None if flash is None else FlashParameters(flash),
+        log=log.write,
+    )
+    engine = AIEngine(
+        inference,
+        log,
+        hardware=parts.hardware,
+        chain=ends.one_or_none("chain"),
+        flash=flash,
+        sensor=None if sensor_end is None else AcquireChannel(sensor_end, ends.one("frames")),
+    )
+    engine.watchers.extend(map(Watcher, ends.all("watchers")))
+    parts.engines.append(engine)
+    return partial(aiengine, parts.node, engine, ends.all("clients"), ENGINE_SETS[board.protocol])
+
+
+TASKS: Final[Mapping[TaskKind, Create | None]] = {
+    TaskKind.XUD: None,
+    TaskKind.USB_EP0: _usb_ep0,
+    TaskKind.USB_DATA: _usb_data,
+    TaskKind.SPI_SLAVE: _spi_slave,
+    TaskKind.SPI_BUFFER: _spi_buffer,
+    TaskKind.FLASH_SERVER: _flash_server,
+    TaskKind.SENSOR: _sensor,
+    TaskKind.ACQUIRE: _acquire,
+    TaskKind.AIENGINE: _aiengine,
+}
+"""How each kind of task is created; None is hardware support that takes a core and needs no task here."""

@@ -75,7 +75,7 @@ def test_idle_device() -> None:
                         "aiengine 0",
                         WAITING,
                         "select",
-                        "chanend 0x80000002 or chanend 0x80000202 or chanend 0x80000402",
+                        "chanend 0x80000002 or chanend 0x80000102 or chanend 0x80000402",
                     ),
                 ),
                 5,
@@ -88,7 +88,7 @@ def test_idle_device() -> None:
                     CoreStatus(2, "usb_data", WAITING, "get_buffer", "OutEndpoint"),
                     CoreStatus(3, "spi_slave", WAITING, "next_message", "SpiBus"),
                     CoreStatus(
-                        4, "spi_buffer", WAITING, "select", "chanend 0x80010202 or chanend 0x80010302"
+                        4, "spi_buffer", WAITING, "select", "chanend 0x80010202 or chanend 0x80010402"
                     ),
                 ),
                 5,

@@ -166,7 +166,7 @@ def test_view_comes_after_the_ready_line_and_stays_on_the_screen(terminal: Termi
         "ready",
         "Device 1-1",
         "tile  core  task        waits for",
-        "0     0     aiengine 0  select on chanend 0x80000002 or chanend 0x80000202 or chanend 0x80000402",
+        "0     0     aiengine 0  select on chanend 0x80000002 or chanend 0x80000102 or chanend 0x80000402",
     ]
     assert ALTERNATE not in terminal.written
 

@@ -13,6 +13,7 @@ from typing import Final
 import click
 
 from aisrv.terminal.command_group import CommandGroup
+from aisrv.terminal.option_group import option_group
 from flash_server.commands.boot import boot, boot_image
 from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify
@@ -46,12 +47,12 @@ class FlashGroup(CommandGroup):
     )
     + "\n\n\b\nExit codes: 0 done and the same, 1 failed or different, 2 wrong usage, 130 interrupted.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@option_group("settings", Settings)
 @click.version_option(package_name="aisrv", prog_name=NAME)
 @click.pass_context
-def main(context: click.Context, as_json: bool) -> None:
+def main(context: click.Context, settings: Settings) -> None:
     """Make, check and install flash images for an XCORE AI server."""
-    context.obj = Settings(as_json)
+    context.obj = settings
 
 
 for _command in (pack, inspect, unpack, verify, diff, write, read, params, boot_image, boot):

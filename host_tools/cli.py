@@ -15,13 +15,14 @@ from typing import Final
 
 import click
 
-from aisrv.protocol.commands import Dialect, ProtocolError
+from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import CommandGroup
+from aisrv.terminal.option_group import option_group
 from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
 from host_tools.commands.inspect import info, list_command, log, timings
 from host_tools.commands.network import infer, load, upgrade
-from host_tools.commands.settings import NUMBER, Settings, examples
+from host_tools.commands.settings import Settings, examples
 from host_tools.commands.tensors import read, write
 from host_tools.errors import (
     BadAddressError,
@@ -76,38 +77,12 @@ class HostGroup(CommandGroup):
     + "\n\n\b\nExit codes: 0 done, 1 the device reported an error, 2 wrong usage, 3 no device,\n"
     "4 not done in time, 5 a transfer failed, 130 interrupted.",
 )
-@click.option(
-    "--device",
-    envvar="AISRV_DEVICE",
-    show_envvar=True,
-    metavar="ADDRESS",
-    help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], spi:B.D[@HOST:PORT] (bus and chip select), or "
-    "virtual[:BOARD], which starts a device for this call. "
-    "[default: usb]",
-)
-@click.option("--engine", type=NUMBER, default=0, show_default=True, help="Which engine of the device.")
-@click.option(
-    "--dialect",
-    type=click.Choice([dialect.value for dialect in Dialect]),
-    default=Dialect.CLASSIC.value,
-    show_default=True,
-    help="USB framing: 3-byte commands with stalls, or 12-byte commands with a status word.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=10.0,
-    show_default=True,
-    help="Seconds for each transfer, and so for one inference.",
-)
-@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@option_group("settings", Settings)
 @click.version_option(package_name="aisrv", prog_name=NAME)
 @click.pass_context
-def main(
-    context: click.Context, device: str | None, engine: int, dialect: str, timeout: float, as_json: bool
-) -> None:
+def main(context: click.Context, settings: Settings) -> None:
     """Talk to an XCORE AI server: load networks, run them, read their outputs and timings."""
-    context.obj = Settings(device, engine, Dialect(dialect), timeout, as_json)
+    context.obj = settings
 
 
 for _command in (list_command, info, load, infer, read, write, timings, log, gpio, bench, upgrade):

@@ -1,13 +1,14 @@
 """`aisrv profile`: what models would take on the device, as tables, JSON, CSV or an HTML report."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from aisrv.cli.options.board import Size
+from aisrv.terminal.option_group import option, option_group
 
 if TYPE_CHECKING:
     from aisrv.analysis.profile import ModelProfile, Settings, Suite
@@ -27,6 +28,49 @@ class _Positive(click.FloatRange):
 
 
 _POSITIVE = _Positive(0, 1e6, min_open=True)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSettings:
+    """Settings of the device that count more than those of a file; None leaves the file's."""
+
+    threads: int | None = option(
+        "--threads", type=click.IntRange(1, 5), help="Threads of an inference. [default: 1]"
+    )
+    clock: float | None = option("--clock", type=_POSITIVE, help="Core clock in MHz. [default: 600]")
+    kernels: str | None = option(
+        "--kernels",
+        type=click.Choice(["optimized", "reference"]),
+        help="Who computes operators that XMOS's converter did not replace. [default: optimized]",
+    )
+    flash_rate: float | None = option(
+        "--flash-rate",
+        type=_POSITIVE,
+        help="Rate of the flash in MB/s; fast flash has 50. [default: 12.5]",
+    )
+    arena: int | None = option("--arena", type=Size(), help="Tensor arena of the engine. [default: 448K]")
+    external: int | None = option(
+        "--external", type=Size(), help="External memory of the engine. [default: 16M]"
+    )
+
+    def settings(self) -> "Settings":
+        """Return the settings as profiles take them."""
+        from aisrv.analysis.profile import Settings
+
+        return Settings(self.threads, self.clock, self.kernels, self.flash_rate, self.arena, self.external)
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """The form of the report; a table where none is given."""
+
+    as_json: bool = option("--json", default=False, is_flag=True, help="Print JSON.")
+    as_csv: bool = option("--csv", default=False, is_flag=True, help="Print CSV, one row for each operator.")
+    html: Path | None = option(
+        "--html",
+        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        help="Write a report with charts to this file.",
+    )
 
 
 def _suite(models: tuple[Path, ...], file: Path | None) -> "Suite":
@@ -78,45 +122,15 @@ def _read(path: Path) -> bytes:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="YAML file of models and configurations; options of the command line count more.",
 )
-@click.option("--threads", type=click.IntRange(1, 5), help="Threads of an inference. [default: 1]")
-@click.option(
-    "--clock",
-    type=_POSITIVE,
-    help="Core clock in MHz. [default: 600]",
-)
-@click.option(
-    "--kernels",
-    type=click.Choice(["optimized", "reference"]),
-    help="Who computes operators that XMOS's converter did not replace. [default: optimized]",
-)
-@click.option(
-    "--flash-rate",
-    type=_POSITIVE,
-    help="Rate of the flash in MB/s; fast flash has 50. [default: 12.5]",
-)
-@click.option("--arena", type=Size(), help="Tensor arena of the engine. [default: 448K]")
-@click.option("--external", type=Size(), help="External memory of the engine. [default: 16M]")
+@option_group("device", DeviceSettings)
 @click.option("--run", "runs", type=click.IntRange(1, 100_000), help="Run each model so often on this host.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--csv", "as_csv", is_flag=True, help="Print CSV, one row for each operator.")
-@click.option(
-    "--html",
-    type=click.Path(dir_okay=False, writable=True, path_type=Path),
-    help="Write a report with charts to this file.",
-)
+@option_group("report", ReportOptions)
 def profile(
     models: tuple[Path, ...],
     config: Path | None,
-    threads: int | None,
-    clock: float | None,
-    kernels: str | None,
-    flash_rate: float | None,
-    arena: int | None,
-    external: int | None,
+    device: DeviceSettings,
     runs: int | None,
-    as_json: bool,
-    as_csv: bool,
-    html: Path | None,
+    report: ReportOptions,
 ) -> None:
     """Tell what models would take on the device: time by operator, memory, and what threads and clock change.
 
@@ -132,22 +146,21 @@ def profile(
       aisrv profile --config suite.yaml --html report.html
       aisrv profile person.tflite --csv > operators.csv
     """
-    from aisrv.analysis.profile import ProfileError, Settings
+    from aisrv.analysis.profile import ProfileError
 
-    if as_json and as_csv:
+    if report.as_json and report.as_csv:
         raise click.UsageError("--json and --csv exclude each other")
-    settings = Settings(threads, clock, kernels, flash_rate, arena, external)
     try:
-        profiles = profile_suite(_suite(models, config), settings, runs)
+        profiles = profile_suite(_suite(models, config), device.settings(), runs)
     except ProfileError as error:
         raise click.ClickException(str(error)) from None
-    if html is not None:
-        _write_html(html, profiles)
-    if as_json or as_csv:
+    if report.html is not None:
+        _write_html(report.html, profiles)
+    if report.as_json or report.as_csv:
         from aisrv.analysis.profile.export import to_csv, to_json
 
-        click.echo(to_json(profiles) if as_json else to_csv(profiles), nl=as_json)
-    elif html is None:
+        click.echo(to_json(profiles) if report.as_json else to_csv(profiles), nl=report.as_json)
+    elif report.html is None:
         from rich.console import Console
 
         from aisrv.analysis.profile.terminal import show

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 
 from flash_server.boot.boot_image import Slot, build_boot_image, parse_boot_image
-from flash_server.commands.chip import open_target, target_options
+from flash_server.commands.chip import TargetOptions, target_options
 from flash_server.commands.drawing import progress_bar
 from flash_server.commands.settings import FILE, NEW_FILE, Settings, examples, pass_settings
 from flash_server.errors import FlashError
@@ -47,15 +47,7 @@ def boot_image(settings: Settings, payload_file: Path, version: int, output: Pat
 @click.option("--factory", type=FILE, metavar="FILE", help="Write this boot image to the factory slot.")
 @click.option("--upgrade", type=FILE, metavar="FILE", help="Write this boot image to the upgrade slot.")
 @pass_settings
-def boot(
-    settings: Settings,
-    chip: Path | None,
-    part: str | None,
-    device: str | None,
-    boot_size: int,
-    factory: Path | None,
-    upgrade: Path | None,
-) -> None:
+def boot(settings: Settings, target: TargetOptions, factory: Path | None, upgrade: Path | None) -> None:
     """Show which server image a chip would boot at its next reset, after writing one or both of its slots."""
     from flash_server.boot.slots import report_of, slot_start
 
@@ -63,15 +55,16 @@ def boot(
     written = {slot: bytes(map_file(path)) for slot, path in images.items() if path is not None}
     for image in written.values():
         parse_boot_image(image)
-    with open_target(chip, part, device, writing=bool(written)) as target:
-        found = target.identify()
+    boot_size = target.boot_size
+    with target.open(writing=bool(written)) as chip:
+        found = chip.identify()
         if boot_size > found.size:
             raise FlashError(f"a boot partition of {boot_size} bytes: {found.name} has {found.size}")
         for slot, image in written.items():
             start = slot_start(boot_size, found.sector_size, slot, len(image))
             with progress_bar(f"writing {slot.name.lower()}", len(image)) as progress:
-                target.write(start, image, progress)
+                chip.write(start, image, progress)
         with progress_bar("reading", boot_size) as progress:
-            report = report_of(target.read(0, boot_size, progress), found.sector_size)
+            report = report_of(chip.read(0, boot_size, progress), found.sector_size)
     answer = {"part": found.name, "boot": {**asdict(report), "text": str(report)}}
-    settings.answer(answer, lambda: click.echo(f"{chip or device}: {report}"))
+    settings.answer(answer, lambda: click.echo(f"{target}: {report}"))

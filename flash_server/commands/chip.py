@@ -1,12 +1,13 @@
 """Images to and from a chip: write, read. The chip is in a file, or on a running device."""
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
 import click
 
+from aisrv.terminal.option_group import option, option_group
 from flash_server.chip.part import FlashPart, part_named
 from flash_server.commands.drawing import progress_bar
 from flash_server.commands.settings import FILE, NEW_FILE, SIZE, Settings, examples, pass_settings
@@ -36,43 +37,48 @@ _offset_option = click.option(
 )
 
 
-def target_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that say which chip, and where its boot partition ends."""
-    for option in (
-        click.option(
-            "--boot-size",
-            type=SIZE,
-            default=BOOT_SIZE,
-            metavar="SIZE",
-            help="The boot partition's size, behind which the data partition begins. [default: 1M]",
-        ),
-        click.option(
-            "--device", metavar="HOST:PORT", help="A running device: its flash programmer's address."
-        ),
-        click.option("--part", metavar="PART", help="The chip's part. [default: the one of the file's size]"),
-        click.option("--chip", type=NEW_FILE, metavar="FILE", help="A chip's file."),
-    ):
-        command = option(command)
-    return command
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """Which chip, and where its boot partition ends."""
+
+    chip: Path | None = option("--chip", type=NEW_FILE, metavar="FILE", help="A chip's file.")
+    part: str | None = option(
+        "--part", metavar="PART", help="The chip's part. [default: the one of the file's size]"
+    )
+    device: str | None = option(
+        "--device", metavar="HOST:PORT", help="A running device: its flash programmer's address."
+    )
+    boot_size: int = option(
+        "--boot-size",
+        type=SIZE,
+        default=BOOT_SIZE,
+        metavar="SIZE",
+        help="The boot partition's size, behind which the data partition begins. [default: 1M]",
+    )
+
+    def __str__(self) -> str:
+        return str(self.chip or self.device)
+
+    def open(self, *, writing: bool) -> AbstractContextManager[Target]:
+        """Open the chip: a file, or a running device's."""
+        chip, part, device = self.chip, self.part, self.device
+        if device is not None and chip is None:
+            if part is not None:
+                raise click.UsageError("--part is for --chip: a device tells its part")
+            from flash_server.chip.programmer import Programmer
+
+            return Programmer.connect(device)
+        from flash_server.chip.chip_file import ChipFile
+
+        if chip is None or device is not None:
+            raise click.UsageError("give --chip FILE or --device HOST:PORT")
+        if not writing and not chip.exists():
+            raise click.UsageError(f"{chip}: no such file")
+        return ChipFile(chip, part_named(part) if part else None, writing=writing)
 
 
-def open_target(
-    chip: Path | None, part: str | None, device: str | None, *, writing: bool
-) -> AbstractContextManager[Target]:
-    """Open the chip that the options name: a file, or a running device's."""
-    if device is not None and chip is None:
-        if part is not None:
-            raise click.UsageError("--part is for --chip: a device tells its part")
-        from flash_server.chip.programmer import Programmer
-
-        return Programmer.connect(device)
-    from flash_server.chip.chip_file import ChipFile
-
-    if chip is None or device is not None:
-        raise click.UsageError("give --chip FILE or --device HOST:PORT")
-    if not writing and not chip.exists():
-        raise click.UsageError(f"{chip}: no such file")
-    return ChipFile(chip, part_named(part) if part else None, writing=writing)
+target_options = option_group("target", TargetOptions)
+"""Add the choice of a chip to a command, which takes it as `target`."""
 
 
 @click.command(
@@ -91,10 +97,7 @@ def open_target(
 def write(
     settings: Settings,
     image_file: Path,
-    chip: Path | None,
-    part: str | None,
-    device: str | None,
-    boot_size: int,
+    target: TargetOptions,
     offset: int,
     raw: bool,
 ) -> None:
@@ -103,20 +106,20 @@ def write(
     What lies beside it on the chip stays as it is.
     """
     data = bytes(map_file(image_file) if raw else Image.open(image_file).data)
-    start = boot_size + offset
-    with open_target(chip, part, device, writing=True) as target:
-        found = target.identify()
+    start = target.boot_size + offset
+    with target.open(writing=True) as chip:
+        found = chip.identify()
         if start + len(data) > found.size:
             raise FlashError(
                 f"{image_file}: {len(data)} bytes from {start:#x} on end past {found.name}, which ends at "
                 f"{found.size:#x}"
             )
         with progress_bar("writing", len(data)) as progress:
-            target.write(start, data, progress)
+            chip.write(start, data, progress)
     answer = {"part": found.name, "address": start, "size": len(data)}
     settings.answer(
         answer,
-        lambda: click.echo(f"{chip or device}: {len(data)} bytes written to {start:#x} of {found.name}"),
+        lambda: click.echo(f"{target}: {len(data)} bytes written to {start:#x} of {found.name}"),
     )
 
 
@@ -134,25 +137,22 @@ def write(
 @pass_settings
 def read(
     settings: Settings,
-    chip: Path | None,
-    part: str | None,
-    device: str | None,
-    boot_size: int,
+    target: TargetOptions,
     offset: int,
     size: int | None,
     output: Path,
 ) -> None:
     """Read the data partition, or some of it, into a file."""
-    start = boot_size + offset
-    with open_target(chip, part, device, writing=False) as target:
-        found = target.identify()
+    start = target.boot_size + offset
+    with target.open(writing=False) as chip:
+        found = chip.identify()
         count = max(0, found.size - start) if size is None else size
         if start + count > found.size or not count:
             raise FlashError(
                 f"{count} bytes from {start:#x} on: {found.name} ends at {found.size:#x}; see --size"
             )
         with progress_bar("reading", count) as progress:
-            data = target.read(start, count, progress)
+            data = chip.read(start, count, progress)
     write_file(output, [data], len(data))
     answer = {"file": str(output), "part": found.name, "address": start, "size": count}
     settings.answer(answer, lambda: click.echo(f"{output}: {count} bytes from {start:#x} of {found.name}"))

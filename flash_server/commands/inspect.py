@@ -9,10 +9,10 @@ from flash_server.commands.drawing import describe, progress_bar, show_image, su
 from flash_server.commands.settings import (
     DIFFERENT,
     FILE,
+    ReadingOptions,
     Settings,
     engine_option,
     examples,
-    open_image,
     pass_settings,
     reading_options,
 )
@@ -29,9 +29,9 @@ from flash_server.image.image_file import EngineFiles
 @click.argument("image_file", metavar="FILE", type=FILE)
 @reading_options
 @pass_settings
-def inspect(settings: Settings, image_file: Path, engine_count: int | None, nibbles: str | None) -> None:
+def inspect(settings: Settings, image_file: Path, reading: ReadingOptions) -> None:
     """Show an image's generation, the parts of each engine, and a map of it in proportion."""
-    image = open_image(image_file, engine_count, nibbles)
+    image = reading.open(image_file)
     settings.answer(describe(image) if settings.as_json else None, lambda: show_image(image))
 
 
@@ -52,15 +52,14 @@ def verify(
     settings: Settings,
     image_file: Path,
     engines: tuple[EngineFiles, ...],
-    engine_count: int | None,
-    nibbles: str | None,
+    reading: ReadingOptions,
 ) -> None:
     """Check that an image is sound, and that the given files are what is in it.
 
     Sound: the preamble is right, every part lies in the image behind the headers, no model runs into what
     follows. Parts without a file are not compared. Exit code 1 where anything is wrong.
     """
-    image = open_image(image_file, engine_count, nibbles)
+    image = reading.open(image_file)
     with progress_bar("comparing", image.map.size) as progress:
         found = verify_image(image, engines, progress)
     _report(context, settings, found, f"{image_file}: sound; {summary(image.map)}", str(image_file))
@@ -80,14 +79,13 @@ def diff(
     settings: Settings,
     first: Path,
     second: Path,
-    engine_count: int | None,
-    nibbles: str | None,
+    reading: ReadingOptions,
 ) -> None:
     """Show which parts of two images differ, and from which byte. Exit code 1 where any does.
 
     Generations, nibble orders and numbers of engines are compared, too; the places of the parts are not.
     """
-    found = diff_images(*(open_image(path, engine_count, nibbles) for path in (first, second)))
+    found = diff_images(*(reading.open(path) for path in (first, second)))
     _report(context, settings, found, f"{first} and {second} have the same contents")
 
 

@@ -1,20 +1,22 @@
 """From files to an image and back: pack, unpack, params."""
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
+from aisrv.terminal.option_group import option, option_group
 from flash_server.commands.drawing import describe, progress_bar, summary
 from flash_server.commands.settings import (
     FILE,
     NEW_FILE,
     SIZE,
+    ReadingOptions,
     Settings,
     engine_option,
     examples,
-    open_image,
     pass_settings,
     reading_options,
 )
@@ -28,6 +30,47 @@ from flash_server.image.packager import pack as pack_files
 from flash_server.image.packager import unpack as unpack_image
 
 
+@dataclass(frozen=True, slots=True)
+class PackSettings:
+    """How to pack; None leaves a setting to the TOML file, or to its default."""
+
+    config_file: Path | None = option("--config", type=FILE, help="A TOML file with engines and settings.")
+    generation: str | None = option(
+        "--generation", type=click.Choice(list(GENERATIONS)), help="How it begins. [default: fast]"
+    )
+    nibbles: str | None = option(
+        "--nibbles",
+        type=click.Choice(list(NIBBLES)),
+        help="How bytes are stored. [default: swapped for fast, otherwise straight]",
+    )
+    size: int | None = option(
+        "--size", type=SIZE, metavar="SIZE", help="The data partition's size, as 4194304, 4096K or 4M."
+    )
+    align: int | None = option(
+        "--align", type=SIZE, metavar="SIZE", help="Parts begin at multiples of this. [default: 1]"
+    )
+    fill: bool | None = option("--fill/--no-fill", help="Pad the image with FF up to --size. [default: no]")
+    missing: str | None = option(
+        "--missing",
+        type=click.Choice(list(MISSING)),
+        help="A missing part has offset 0, or one with nothing behind it. "
+        "[default: placed for fast, else zero]",
+    )
+
+    def over(self, settings: Mapping[str, Any]) -> PackOptions:
+        """Return the settings of a file with those of the options, which win."""
+        given = {
+            "generation": GENERATIONS[self.generation] if self.generation else None,
+            "swapped": NIBBLES[self.nibbles] if self.nibbles else None,
+            "size": self.size,
+            "alignment": self.align,
+            "fill": self.fill,
+            "placed": MISSING[self.missing] if self.missing else None,
+        }
+        chosen = {**settings, **{name: value for name, value in given.items() if value is not None}}
+        return replace(PackOptions(), **chosen)
+
+
 @click.command(
     short_help="Make an image of files.",
     epilog=examples(
@@ -37,64 +80,30 @@ from flash_server.image.packager import unpack as unpack_image
     ),
 )
 @engine_option
-@click.option("--config", "config_file", type=FILE, help="A TOML file with engines and settings.")
-@click.option("--generation", type=click.Choice(list(GENERATIONS)), help="How it begins. [default: fast]")
-@click.option(
-    "--nibbles",
-    type=click.Choice(list(NIBBLES)),
-    help="How bytes are stored. [default: swapped for fast, otherwise straight]",
-)
-@click.option("--size", type=SIZE, metavar="SIZE", help="The data partition's size, as 4194304, 4096K or 4M.")
-@click.option("--align", type=SIZE, metavar="SIZE", help="Parts begin at multiples of this. [default: 1]")
-@click.option("--fill/--no-fill", default=None, help="Pad the image with FF up to --size. [default: no]")
-@click.option(
-    "--missing",
-    type=click.Choice(list(MISSING)),
-    help="A missing part has offset 0, or one with nothing behind it. [default: placed for fast, else zero]",
-)
+@option_group("packing", PackSettings)
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the image goes.")
 @pass_settings
-def pack(
-    settings: Settings,
-    engines: tuple[EngineFiles, ...],
-    config_file: Path | None,
-    generation: str | None,
-    nibbles: str | None,
-    size: int | None,
-    align: int | None,
-    fill: bool | None,
-    missing: str | None,
-    output: Path,
-) -> None:
+def pack(settings: Settings, engines: tuple[EngineFiles, ...], packing: PackSettings, output: Path) -> None:
     """Make an image of the data partition. Options override what a TOML file says.
 
     Behind the headers come the parts of each engine in turn: model, parameters, operators, execute-in-place
     data. The fast generation, with the defaults, is what XMOS's generate_flash writes.
     """
-    chosen: dict[str, Any] = {}
-    if config_file:
-        config = read_config(config_file)
+    settings_of_file: Mapping[str, Any] = {}
+    if packing.config_file:
+        config = read_config(packing.config_file)
         if config.engines and engines:
-            raise click.UsageError(f"{config_file} has engines: give no --engine beside it")
+            raise click.UsageError(f"{packing.config_file} has engines: give no --engine beside it")
         engines = config.engines or engines
-        chosen.update(config.settings)
-    options = {
-        "generation": GENERATIONS[generation] if generation else None,
-        "swapped": NIBBLES[nibbles] if nibbles else None,
-        "size": size,
-        "alignment": align,
-        "fill": fill,
-        "placed": MISSING[missing] if missing else None,
-    }
-    chosen.update({name: value for name, value in options.items() if value is not None})
-    packing = replace(PackOptions(), **chosen)
+        settings_of_file = config.settings
+    options = packing.over(settings_of_file)
     if not engines:
         raise click.UsageError("nothing to pack: give --engine or --config")
-    if packing.fill and packing.size is None:
+    if options.fill and options.size is None:
         raise click.UsageError("--fill pads up to --size: give one")
-    total = packing.size if packing.fill and packing.size else _total(engines)
+    total = options.size if options.fill and options.size else _total(engines)
     with progress_bar("packing", total) as progress:
-        partition = pack_files(engines, output, packing, progress)
+        partition = pack_files(engines, output, options, progress)
     if not output.is_file():
         return
     image = Image.open(output, len(engines), partition.stored.swapped)
@@ -124,8 +133,7 @@ def pack(
 def unpack(
     settings: Settings,
     image_file: Path,
-    engine_count: int | None,
-    nibbles: str | None,
+    reading: ReadingOptions,
     trim: bool,
     output: Path,
 ) -> None:
@@ -133,7 +141,7 @@ def unpack(
 
     Only a model's size is stored: other parts come with what is behind them, up to the next part.
     """
-    image = open_image(image_file, engine_count, nibbles)
+    image = reading.open(image_file)
     with progress_bar("unpacking", image.map.size) as progress:
         written = unpack_image(image, output, trim=trim, progress=progress)
     settings.answer(

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from aisrv.terminal.option_group import option, option_group
 from flash_server.files import InputError
 from flash_server.image import Part
 from flash_server.image.headers import MAX_ENGINES
@@ -26,7 +27,7 @@ DIFFERENT: Final = 1
 class Settings:
     """The options of the command itself."""
 
-    as_json: bool = False
+    as_json: bool = option("--json", default=False, is_flag=True, help="Answer in JSON.")
 
     def answer(self, data: object, show: Callable[[], object]) -> None:
         """Print `data` as JSON where that was asked for; otherwise call `show`."""
@@ -92,24 +93,27 @@ engine_option = click.option(
 )
 
 
-def reading_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what an image does not say for certain: `engine_count` and `nibbles`, None = find it out."""
-    count = click.option(
+@dataclass(frozen=True, slots=True)
+class ReadingOptions:
+    """What an image does not say for certain; None finds it out."""
+
+    engine_count: int | None = option(
         "--engines",
-        "engine_count",
         type=click.IntRange(1, MAX_ENGINES),
         metavar="N",
         help="How many engines the image has. [default: as many headers as fit before the first part]",
     )
-    nibbles = click.option(
+    nibbles: str | None = option(
         "--nibbles", type=click.Choice(list(NIBBLES)), help="How bytes are stored. [default: found out]"
     )
-    return count(nibbles(command))
+
+    def open(self, path: Path) -> Image:
+        """Open an image."""
+        return Image.open(path, self.engine_count, NIBBLES[self.nibbles] if self.nibbles else None)
 
 
-def open_image(path: Path, engine_count: int | None, nibbles: str | None) -> Image:
-    """Open an image as the reading options say."""
-    return Image.open(path, engine_count, NIBBLES[nibbles] if nibbles else None)
+reading_options = option_group("reading", ReadingOptions)
+"""Add how to read an image to a command, which takes it as `reading`."""
 
 
 def examples(*lines: str) -> str:

@@ -1,11 +1,13 @@
 """What several subcommands take: a model's file, and the options by which files become tensors."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from aisrv.terminal.option_group import option, option_group
 from host_tools.commands.settings import FILE
 from host_tools.errors import TensorError
 from host_tools.tensors.images import AUTO, RANGE_NAMES
@@ -22,27 +24,32 @@ def model_option(text: str) -> Callable[[_Command], _Command]:
     return click.option("--model", "model_file", type=FILE, help=text)
 
 
-def input_options(command: _Command) -> _Command:
+@dataclass(frozen=True, slots=True)
+class InputOptions:
     """How files become input tensors."""
-    for option in reversed(
-        (
-            click.option(
-                "--shape", help="Shape and type of the input, if there is no model file: 1x96x96x3:int8."
-            ),
-            click.option(
-                "--range",
-                "value_range",
-                type=click.Choice(RANGE_NAMES),
-                default=AUTO,
-                show_default=True,
-                help="Numbers that an image's black and white stand for; auto goes by the model's "
-                "quantization, full fills the type (int8: pixel - 128).",
-            ),
-            click.option("--invert", is_flag=True, help="Swap an image's black and white."),
-        )
-    ):
-        command = option(command)
-    return command
+
+    shape: str | None = option(
+        "--shape", help="Shape and type of the input, if there is no model file: 1x96x96x3:int8."
+    )
+    value_range: str = option(
+        "--range",
+        type=click.Choice(RANGE_NAMES),
+        default=AUTO,
+        show_default=True,
+        help="Numbers that an image's black and white stand for; auto goes by the model's "
+        "quantization, full fills the type (int8: pixel - 128).",
+    )
+    invert: bool = option("--invert", default=False, is_flag=True, help="Swap an image's black and white.")
+
+    def read(self, path: Path, spec: "TensorSpec | None", length: int | None) -> bytes:
+        """Read the tensor in a file; its bytes, `length` of them where there is no `spec`; TensorError."""
+        from host_tools.tensors.files import read_tensor
+
+        return read_tensor(path, spec, length=length, value_range=self.value_range, invert=self.invert)
+
+
+input_options = option_group("reading", InputOptions)
+"""Add how files become input tensors to a command, which takes it as `reading`."""
 
 
 def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | None, list[TensorSpec]]":

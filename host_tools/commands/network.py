@@ -1,12 +1,14 @@
 """A network at work: load, infer."""
 
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from host_tools.commands.model_file import input_options, input_specs, model_option, output_spec
+from aisrv.terminal.option_group import option, option_group
+from host_tools.commands.model_file import InputOptions, input_options, input_specs, model_option, output_spec
 from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
 from host_tools.errors import TensorError
 
@@ -57,6 +59,20 @@ def upgrade(settings: Settings, image: Path) -> None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class OutputOptions:
+    """Which output tensor, where to write it, and what to show of it."""
+
+    output: Path | None = option(
+        "--output", type=NEW_FILE, help="Write the output tensor to this file: .npy or raw bytes."
+    )
+    tensor: int = option("--tensor", type=NUMBER, default=0, show_default=True, help="Which output tensor.")
+    top: int = option(
+        "--top", type=click.IntRange(min=0), default=5, show_default=True, help="How many scores to show."
+    )
+    labels: Path | None = option("--labels", type=FILE, help="A text file with one class name a line.")
+
+
 @click.command(
     short_help="Run the network on files.",
     epilog=examples(
@@ -68,24 +84,14 @@ def upgrade(settings: Settings, image: Path) -> None:
 @click.argument("inputs", nargs=-1, type=FILE)
 @model_option("The model's file: gives shapes and quantization, and is loaded if the engine has none.")
 @input_options
-@click.option("--output", type=NEW_FILE, help="Write the output tensor to this file: .npy or raw bytes.")
-@click.option("--tensor", type=NUMBER, default=0, show_default=True, help="Which output tensor.")
-@click.option(
-    "--top", type=click.IntRange(min=0), default=5, show_default=True, help="How many scores to show."
-)
-@click.option("--labels", type=FILE, help="A text file with one class name a line.")
+@option_group("result", OutputOptions)
 @pass_settings
 def infer(
     settings: Settings,
     inputs: tuple[Path, ...],
     model_file: Path | None,
-    shape: str | None,
-    value_range: str,
-    invert: bool,
-    output: Path | None,
-    tensor: int,
-    top: int,
-    labels: Path | None,
+    reading: InputOptions,
+    result: OutputOptions,
 ) -> None:
     """Run the network on INPUTS, one file for each input tensor, and show the largest outputs.
 
@@ -93,17 +99,16 @@ def infer(
     quantization, else the tensor's bytes as int8.
     """
     from host_tools.commands import report
-    from host_tools.tensors.files import read_tensor, write_tensor
+    from host_tools.tensors.files import write_tensor
 
-    names = _read_labels(labels)
-    model, specs = input_specs(model_file, shape)
+    names = _read_labels(result.labels)
+    model, specs = input_specs(model_file, reading.shape)
     if model and len(inputs) > len(specs):
         raise TensorError(f"{len(inputs)} inputs given, {model_file} has {len(specs)}")
-    result_spec = output_spec(model_file, tensor)
+    spec = output_spec(model_file, result.tensor)
 
     def content(number: int, path: Path, length: int | None = None) -> bytes:
-        spec = specs[number] if number < len(specs) else None
-        return read_tensor(path, spec, length=length, value_range=value_range, invert=invert)
+        return reading.read(path, specs[number] if number < len(specs) else None, length)
 
     # With a model everything is checked before the device is touched.
     ready = [content(number, path) for number, path in enumerate(inputs)] if model else []
@@ -111,16 +116,16 @@ def infer(
         if model_file and model:
             _ensure_loaded(server, model, model_file)
         for number, path in enumerate(inputs):
-            data = ready[number] if ready else content(number, path, server.input_length(number))
-            server.write_input(data, number)
+            tensor = ready[number] if ready else content(number, path, server.input_length(number))
+            server.write_input(tensor, number)
         server.infer()
-        result = server.read_output(tensor)
-    if output:
-        write_tensor(output, result, result_spec)
-    scores = report.best_scores(_values(result, result_spec), top, names)
+        data = server.read_output(result.tensor)
+    if result.output:
+        write_tensor(result.output, data, spec)
+    scores = report.best_scores(_values(data, spec), result.top, names)
     answer = {
-        "tensor": tensor,
-        "bytes": len(result),
+        "tensor": result.tensor,
+        "bytes": len(data),
         "top": [{"index": one.index, "label": one.label or None, "value": one.value} for one in scores],
     }
     settings.answer(answer, lambda: report.show_scores(scores) if scores else None)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from aisrv.protocol.commands import Dialect
+from aisrv.terminal.option_group import enum_option, option
 
 if TYPE_CHECKING:
     from host_tools.client import AiServer
@@ -25,11 +26,32 @@ NUMBER: Final = click.IntRange(0, 255)
 class Settings:
     """The options of the command itself. `device` is None where none was given."""
 
-    device: str | None = None
-    engine: int = 0
-    dialect: Dialect = Dialect.CLASSIC
-    timeout: float | None = None
-    as_json: bool = False
+    device: str | None = option(
+        "--device",
+        envvar="AISRV_DEVICE",
+        show_envvar=True,
+        metavar="ADDRESS",
+        help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], spi:B.D[@HOST:PORT] (bus and chip select), or "
+        "virtual[:BOARD], which starts a device for this call. "
+        "[default: usb]",
+    )
+    engine: int = option(
+        "--engine", type=NUMBER, default=0, show_default=True, help="Which engine of the device."
+    )
+    dialect: Dialect = enum_option(
+        "--dialect",
+        default=Dialect.CLASSIC,
+        show_default=True,
+        help="USB framing: 3-byte commands with stalls, or 12-byte commands with a status word.",
+    )
+    timeout: float = option(
+        "--timeout",
+        type=click.FloatRange(min=0, min_open=True),
+        default=10.0,
+        show_default=True,
+        help="Seconds for each transfer, and so for one inference.",
+    )
+    as_json: bool = option("--json", default=False, is_flag=True, help="Answer in JSON.")
 
     def connect(self) -> "AiServer":
         """Open the device; a context manager gives it back."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.model_file import input_options, input_spec, model_option, output_spec
+from host_tools.commands.model_file import InputOptions, input_options, input_spec, model_option, output_spec
 from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
 
 
@@ -64,18 +64,15 @@ def write(
     tensor: int,
     file: Path,
     model_file: Path | None,
-    shape: str | None,
-    value_range: str,
-    invert: bool,
+    reading: InputOptions,
 ) -> None:
     """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
     from host_tools.commands import report
-    from host_tools.tensors.files import read_tensor
 
-    spec = input_spec(model_file, shape, tensor)
+    spec = input_spec(model_file, reading.shape, tensor)
     with settings.connect() as server:
         length = None if spec else server.input_length(tensor)
-        data = read_tensor(file, spec, length=length, value_range=value_range, invert=invert)
+        data = reading.read(file, spec, length)
         with report.transfer_progress("Writing", len(data)) as progress:
             server.write_input(data, tensor, progress)
     settings.answer(

@@ -240,6 +240,11 @@ def string_descriptor(text: str) -> bytes:
     return bytes((2 + len(encoded), DescriptorType.STRING)) + encoded
 
 
+def string_text(descriptor: bytes) -> str:
+    """Return the text of a string descriptor as a device sent it; what is not UTF-16 is replaced."""
+    return descriptor[2 : descriptor[0]].decode("utf-16-le", errors="replace") if descriptor else ""
+
+
 def language_descriptor(*languages: int) -> bytes:
     """String 0: the languages there are strings in."""
     return bytes((2 + 2 * len(languages), DescriptorType.STRING)) + struct.pack(

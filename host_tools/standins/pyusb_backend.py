@@ -49,29 +49,23 @@ from host_tools.usbip.client import (
     parse_address,
     setup_packet,
 )
+from host_tools.usbip.standard_requests import (
+    clear_halt,
+    get_configuration,
+    get_descriptor,
+    set_configuration,
+    set_interface,
+)
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
 _logger = logging.getLogger(__name__)
 
-CONTROL_TIMEOUT: Final = 5.0
-"""Seconds for the control transfers that this module itself starts, as the kernel allows."""
-
-_STANDARD_OUT: Final = 0x00
-_STANDARD_IN: Final = 0x80
-_TO_INTERFACE: Final = 0x01
-_TO_ENDPOINT: Final = 0x02
-_CLEAR_FEATURE: Final = 1
-_GET_DESCRIPTOR: Final = 6
-_GET_CONFIGURATION: Final = 8
-_SET_CONFIGURATION: Final = 9
-_SET_INTERFACE: Final = 11
-_ENDPOINT_HALT: Final = 0
-
 _MAX_INTERFACES: Final = 32
 _MAX_CONTROL: Final = 0xFFFF
+_DEVICE_TO_HOST: Final = 0x80
 
 _ERRORS: Final[dict[int, tuple[str, int]]] = {
     libusb1.LIBUSB_ERROR_IO: ("Input/output error", errno.EIO),
@@ -146,21 +140,6 @@ class _Link:
         self.connection = connection
         self.users = 0
         self.owners: dict[int, Handle] = {}
-
-    def get_descriptor(self, kind: int, index: int, length: int) -> bytes:
-        setup = setup_packet(_STANDARD_IN, _GET_DESCRIPTOR, kind << 8 | index, 0, length)
-        return self.connection.control_in(setup, length, CONTROL_TIMEOUT)
-
-    def get_configuration(self) -> int:
-        setup = setup_packet(_STANDARD_IN, _GET_CONFIGURATION, 0, 0, 1)
-        return int.from_bytes(self.connection.control_in(setup, 1, CONTROL_TIMEOUT), "little")
-
-    def command(self, recipient: int, request: int, value: int, index: int) -> None:
-        setup = setup_packet(_STANDARD_OUT | recipient, request, value, index, 0)
-        self.connection.control_out(setup, timeout=CONTROL_TIMEOUT)
-
-    def clear_halt(self, endpoint: int) -> None:
-        self.command(_TO_ENDPOINT, _CLEAR_FEATURE, _ENDPOINT_HALT, endpoint)
 
 
 class Handle:
@@ -251,12 +230,15 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         with self._lock, _as_libusb():
             link = self._acquire(dev.busid)
             try:
-                descriptor = parse_device(link.get_descriptor(DescriptorType.DEVICE, 0, DEVICE_SIZE))
+                descriptor = parse_device(
+                    get_descriptor(link.connection, DescriptorType.DEVICE, 0, DEVICE_SIZE)
+                )
                 configurations = []
                 for index in range(descriptor.bNumConfigurations):
                     kind = DescriptorType.CONFIGURATION
-                    size = total_length(link.get_descriptor(kind, index, CONFIGURATION_SIZE))
-                    configurations.append(parse_configuration(link.get_descriptor(kind, index, size)))
+                    size = total_length(get_descriptor(link.connection, kind, index, CONFIGURATION_SIZE))
+                    configuration = get_descriptor(link.connection, kind, index, size)
+                    configurations.append(parse_configuration(configuration))
             finally:
                 self._release(dev.busid, link)
             dev.configurations = configurations
@@ -270,8 +252,8 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             link = self._acquire(dev.busid)
             try:
                 self._read_descriptors(dev)
-                if dev.configurations and not link.get_configuration():
-                    link.command(0, _SET_CONFIGURATION, dev.configurations[0].bConfigurationValue, 0)
+                if dev.configurations and not get_configuration(link.connection):
+                    set_configuration(link.connection, dev.configurations[0].bConfigurationValue)
             except BaseException:
                 self._release(dev.busid, link)
                 raise
@@ -309,12 +291,12 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         if dev_handle.link.owners:
             raise usb_error(libusb1.LIBUSB_ERROR_BUSY)
         with _as_libusb():
-            dev_handle.link.command(0, _SET_CONFIGURATION, max(0, config_value), 0)
+            set_configuration(dev_handle.connection, max(0, config_value))
 
     def get_configuration(self, dev_handle: Handle) -> int:
         """See IBackend. The device is asked each time."""
         with _as_libusb():
-            return dev_handle.link.get_configuration()
+            return get_configuration(dev_handle.connection)
 
     def set_interface_altsetting(self, dev_handle: Handle, intf: int, altsetting: int) -> None:
         """See IBackend."""
@@ -327,13 +309,13 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
         with _as_libusb():
             try:
-                link.command(_TO_INTERFACE, _SET_INTERFACE, altsetting, intf)
+                set_interface(link.connection, intf, altsetting)
             except StallError:
                 # A device with a single setting may refuse; the kernel then clears the halts in its stead.
                 if len(settings) > 1:
                     raise
                 for endpoint in setting.endpoints:
-                    link.clear_halt(endpoint.bEndpointAddress)
+                    clear_halt(link.connection, endpoint.bEndpointAddress)
 
     def claim_interface(self, dev_handle: Handle, intf: int) -> None:
         """See IBackend. Claiming again is fine; what another handle has claimed is busy."""
@@ -357,15 +339,15 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
     def clear_halt(self, dev_handle: Handle, ep: int) -> None:
         """See IBackend."""
         with _as_libusb():
-            dev_handle.link.clear_halt(ep)
+            clear_halt(dev_handle.connection, ep)
 
     def reset_device(self, dev_handle: Handle) -> None:
         """See IBackend. USB/IP has no reset; a device takes the kernel's first question after one for it."""
-        link = dev_handle.link
+        connection = dev_handle.connection
         with _as_libusb():
-            configuration = link.get_configuration()
-            link.get_descriptor(DescriptorType.DEVICE, 0, 64)
-            link.command(0, _SET_CONFIGURATION, configuration, 0)
+            configuration = get_configuration(connection)
+            get_descriptor(connection, DescriptorType.DEVICE, 0, 64)
+            set_configuration(connection, configuration)
 
     def is_kernel_driver_active(self, dev_handle: Handle, intf: int) -> bool:  # noqa: ARG002
         """No kernel takes part, so no driver of it is active."""
@@ -395,35 +377,6 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         except UsbipClientError as error:
             return _moved_or_raise(error)
 
-    def bulk_exchange(
-        self,
-        dev_handle: Handle,
-        ep_out: int,
-        writes: Sequence[bytes | bytearray | memoryview],
-        ep_in: int,
-        length: int,
-        timeout: int,
-    ) -> bytes:
-        """Not in IBackend: several writes and then a read, all in flight at once; return what was read.
-
-        `length` 0 stands for no read. The USBError of a failure has `transfers_done`: how many ended well.
-        """
-        answer = bytearray(length)
-        requests: list[tuple[int, bytes | bytearray | memoryview]] = [
-            (ep_out & 0x7F, data) for data in writes
-        ]
-        if length:
-            requests.append((ep_in | 0x80, answer))
-        moved: list[int] = []
-        try:
-            for count in dev_handle.connection.transfer_together(requests, timeout / 1000 or None):
-                moved.append(count)  # noqa: PERF402 - what ended well counts although a later one fails
-        except UsbipClientError as error:
-            failure = usb_error(_code_of(error))
-            failure.transfers_done = len(moved)
-            raise failure from error
-        return bytes(memoryview(answer)[: moved[-1]]) if length else b""
-
     # USB/IP carries an interrupt transfer as it does a bulk transfer.
     intr_write = bulk_write
     intr_read = bulk_read
@@ -447,7 +400,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         )
         connection = dev_handle.connection
         with _as_libusb():
-            if bmRequestType & _STANDARD_IN:
+            if bmRequestType & _DEVICE_TO_HOST:
                 return connection.control_in_into(setup, view, timeout / 1000 or None)
             return connection.control_out(setup, view, timeout / 1000 or None)
 

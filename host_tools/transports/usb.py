@@ -1,4 +1,4 @@
-"""USB through any pyusb backend: libusb for hardware, `host_tools.standins.pyusb_backend` for USB/IP.
+"""USB hardware, through pyusb and libusb.
 
 The transport drives pyusb's backend interface (`usb.backend.IBackend`), below `usb.core.Device`, which looks
 the endpoint up at every transfer. What that interface does with the two special cases of bulk transfers:
@@ -21,6 +21,13 @@ import usb.core
 from usb.backend import libusb1
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_PRODUCT_ID, USB_VENDOR_ID
+from aisrv.protocol.usb_descriptors import (
+    DIRECTION_IN,
+    LANGID_ENGLISH_US,
+    DescriptorType,
+    Request,
+    string_text,
+)
 from host_tools.errors import (
     DeviceAccessDenied,
     DeviceBusy,
@@ -37,10 +44,6 @@ CONFIGURATION: Final = 1
 INTERFACE: Final = 0
 
 _CONTROL_TIMEOUT_MS: Final = 1000
-_DEVICE_TO_HOST: Final = 0x80
-_GET_DESCRIPTOR: Final = 6
-_STRING_DESCRIPTOR: Final = 3
-_ENGLISH: Final = 0x0409
 
 _ERRORS: Final[dict[int, tuple[type[HostError], str]]] = {
     libusb1.LIBUSB_ERROR_PIPE: (Stalled, "the endpoint is halted"),
@@ -80,7 +83,6 @@ class UsbTransport:
         self._backend = backend
         self._bulk_write = backend.bulk_write
         self._bulk_read = backend.bulk_read
-        self._bulk_exchange = getattr(backend, "bulk_exchange", None)
         with ExitStack() as opened, _translated("opening the device"):
             self._handle = backend.open_device(device)
             opened.callback(backend.close_device, self._handle)
@@ -120,19 +122,8 @@ class UsbTransport:
         return memoryview(packets)[:received].tobytes()
 
     def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
-        """See `Transport.exchange`. Our own backend has all requests in flight at once, libusb's has one."""
-        if self._bulk_exchange is None:
-            return one_after_another(self, writes, length, timeout)
-        try:
-            answer: bytes = self._bulk_exchange(
-                self._handle, ENDPOINT_OUT, writes, ENDPOINT_IN, length, _milliseconds(timeout)
-            )
-        except usb.core.USBError as error:
-            failure = translate(error, "exchanging")
-            if isinstance(failure, Stalled):
-                failure.writes_done = error.transfers_done
-            raise failure from error
-        return answer
+        """See `Transport.exchange`: libusb's backend has one request in flight at a time."""
+        return one_after_another(self, writes, length, timeout)
 
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""
@@ -256,11 +247,11 @@ def _string(backend: Any, handle: object, index: int) -> str:  # noqa: ANN401 - 
     descriptor = array("B", bytes(255))
     length = backend.ctrl_transfer(
         handle,
-        _DEVICE_TO_HOST,
-        _GET_DESCRIPTOR,
-        _STRING_DESCRIPTOR << 8 | index,
-        _ENGLISH,
+        DIRECTION_IN,
+        Request.GET_DESCRIPTOR,
+        DescriptorType.STRING << 8 | index,
+        LANGID_ENGLISH_US,
         descriptor,
         _CONTROL_TIMEOUT_MS,
     )
-    return descriptor[2 : min(length, descriptor[0])].tobytes().decode("utf-16-le", errors="replace")
+    return string_text(descriptor[:length].tobytes())

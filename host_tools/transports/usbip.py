@@ -1,17 +1,139 @@
 """Devices that a USB/IP server exports, opened and listed by `HOST[:PORT][/BUSID]`."""
 
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Final
 
-from aisrv.protocol.commands import USB_MANUFACTURER, USB_PRODUCT, USB_PRODUCT_ID, USB_VENDOR_ID
-from aisrv.protocol.usbip import PORT, DeviceRecord
-from host_tools.errors import BadAddressError, DeviceNotFound
-from host_tools.standins.pyusb_backend import Device, get_backend
-from host_tools.transports.transport import DeviceInfo
-from host_tools.transports.usb import Found, UsbTransport, describe
+from aisrv.protocol.commands import (
+    ENDPOINT_IN,
+    ENDPOINT_OUT,
+    PACKET_SIZE,
+    USB_MANUFACTURER,
+    USB_PRODUCT,
+    USB_PRODUCT_ID,
+    USB_VENDOR_ID,
+)
+from aisrv.protocol.usb_descriptors import LANGID_ENGLISH_US, DescriptorType, string_text
+from aisrv.protocol.usbip import PORT, DeviceRecord, UrbStatus
+from host_tools.errors import (
+    BadAddressError,
+    DeviceBusy,
+    DeviceGone,
+    DeviceNotFound,
+    HostError,
+    Stalled,
+    TransferError,
+    TransferTimeout,
+)
+from host_tools.transports.transport import Buffer, DeviceInfo
 from host_tools.usbip import client as usbip_client
+from host_tools.usbip.client import Connection
+from host_tools.usbip.standard_requests import clear_halt, get_descriptor, set_configuration
+
+CONFIGURATION: Final = 1
+
+_DEVICE_DESCRIPTOR: Final = 18
+_LONGEST_STRING: Final = 255
+_GONE: Final = (UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN)
 
 
-def open_usbip(spec: str) -> UsbTransport:
+class UsbipTransport:
+    """The bulk endpoints of one imported device."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Configure an imported device. The connection is the transport's, and closed in any case."""
+        self._connection = connection
+        with ExitStack() as opened, _host_errors("configuring the device"):
+            opened.callback(connection.close)
+            # Even where the value is set already: whatever an earlier program left unfinished is dropped.
+            set_configuration(connection, CONFIGURATION)
+            self._resources = opened.pop_all()
+
+    def write(self, data: Buffer, timeout: float | None) -> None:
+        """See `Transport.write`."""
+        try:
+            self._connection.bulk_out(ENDPOINT_OUT, data, timeout)
+        except usbip_client.TransferTimeoutError as error:
+            after = f" after {error.transferred} of {len(data)} bytes" if error.transferred else ""
+            raise TransferTimeout(f"writing: timed out{after}") from error
+        except usbip_client.UsbipClientError as error:
+            raise host_error(error, "writing") from error
+
+    def read(self, length: int, timeout: float | None) -> bytes:
+        """See `Transport.read`."""
+        if length <= 0 or length % PACKET_SIZE:
+            raise ValueError(f"a read takes a multiple of {PACKET_SIZE} bytes, not {length}")
+        buffer = bytearray(length)
+        try:
+            received = self._connection.bulk_in_into(ENDPOINT_IN, buffer, timeout)
+        except usbip_client.UsbipClientError as error:
+            raise host_error(error, "reading") from error
+        return bytes(memoryview(buffer)[:received])
+
+    def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
+        """See `Transport.exchange`. All requests are in flight at once."""
+        answer = bytearray(length)
+        requests: list[tuple[int, Buffer]] = [(ENDPOINT_OUT, data) for data in writes]
+        if length:
+            requests.append((ENDPOINT_IN, answer))
+        moved: list[int] = []
+        try:
+            for count in self._connection.transfer_together(requests, timeout):
+                moved.append(count)  # noqa: PERF402 - what ended well counts although a later one fails
+        except usbip_client.UsbipClientError as error:
+            failure = host_error(error, "exchanging")
+            if isinstance(failure, Stalled):
+                failure.writes_done = len(moved)
+            raise failure from error
+        return bytes(memoryview(answer)[: moved[-1]]) if length else b""
+
+    def clear_halts(self) -> None:
+        """See `Transport.clear_halts`."""
+        with _host_errors("clearing the halts"):
+            clear_halt(self._connection, ENDPOINT_OUT)
+            clear_halt(self._connection, ENDPOINT_IN)
+
+    def reset(self) -> None:
+        """See `Transport.reset`."""
+        with _host_errors("configuring the device anew"):
+            set_configuration(self._connection, CONFIGURATION)
+
+    def call_on_close(self, function: Callable[[], object]) -> None:
+        """Call a function after the device has been given back."""
+        after = ExitStack()
+        after.callback(function)
+        after.push(self._resources.pop_all())
+        self._resources = after
+
+    def close(self) -> None:
+        """See `Transport.close`."""
+        self._resources.close()
+
+
+def host_error(error: usbip_client.UsbipClientError, what: str) -> HostError:
+    """Return the host library's error for one of the USB/IP client."""
+    if isinstance(error, usbip_client.TransferTimeoutError):
+        after = f" after {error.transferred} bytes" if error.transferred else ""
+        return TransferTimeout(f"{what}: timed out{after}")
+    if isinstance(error, usbip_client.StallError):
+        return Stalled(f"{what}: the endpoint is halted")
+    if isinstance(error, usbip_client.TransferError) and error.status not in _GONE:
+        return TransferError(f"{what}: {error}")
+    if isinstance(error, usbip_client.DeviceBusyError):
+        return DeviceBusy(f"{what}: another program has the device")
+    return DeviceGone(f"{what}: the device is gone ({error})")
+
+
+@contextmanager
+def _host_errors(what: str) -> Iterator[None]:
+    """Raise the USB/IP client's errors as the host library's."""
+    try:
+        yield
+    except usbip_client.UsbipClientError as error:
+        raise host_error(error, what) from error
+
+
+def open_usbip(spec: str) -> UsbipTransport:
     """Open the only AI server of a USB/IP server, or the one with a bus id."""
     address, busid = _split(spec)
     exported = _exported(address)
@@ -23,23 +145,44 @@ def open_usbip(spec: str) -> UsbTransport:
     if len(wanted) > 1:
         names = ", ".join(f"usbip:{address}/{record.busid}" for record in wanted)
         raise DeviceNotFound(f"{address}: the server exports {len(wanted)} AI servers; name one of {names}")
-    return UsbTransport(get_backend(address), Device(wanted[0]))
+    with _host_errors("opening the device"):
+        connection = Connection.open(address, wanted[0].busid)
+    return UsbipTransport(connection)
 
 
 def list_usbip(spec: str) -> list[DeviceInfo]:
-    """The AI servers that a USB/IP server exports; each that no host has is opened to ask for its names."""
+    """List the AI servers that a USB/IP server exports; each that no host has is asked for its names."""
     address, busid = _split(spec)
     return [_describe(address, record) for record in _exported(address) if busid in ("", record.busid)]
 
 
 def _describe(address: str, record: DeviceRecord) -> DeviceInfo:
-    backend, device = get_backend(address), Device(record)
-    found = Found(device, backend.get_device_descriptor(device), record.busid)
-    info = replace(describe(backend, found), address=f"usbip:{address}/{record.busid}")
-    if info.product:
-        return info
-    # Vendor and product number say what it is; the list of a server carries no names.
-    return replace(info, product=USB_PRODUCT, manufacturer=USB_MANUFACTURER)
+    place = f"usbip:{address}/{record.busid}"
+    try:
+        with _host_errors("opening it"):
+            connection = Connection.open(address, record.busid)
+        with connection, _host_errors("asking for its names"):
+            product, manufacturer, serial = _names(connection)
+    except HostError as error:
+        # Vendor and product number say what it is; the list of a server carries no names.
+        return DeviceInfo(place, USB_PRODUCT, USB_MANUFACTURER, note=str(error))
+    return DeviceInfo(place, product or USB_PRODUCT, manufacturer or USB_MANUFACTURER, serial)
+
+
+def _names(connection: Connection) -> tuple[str, str, str]:
+    """Ask a device for product, manufacturer and serial number; empty where it has none."""
+    device = get_descriptor(connection, DescriptorType.DEVICE, 0, _DEVICE_DESCRIPTOR)
+    if len(device) < _DEVICE_DESCRIPTOR:
+        raise TransferError(f"a device descriptor of {len(device)} bytes, not {_DEVICE_DESCRIPTOR}")
+    manufacturer, product, serial = (_string(connection, index) for index in device[14:17])
+    return product, manufacturer, serial
+
+
+def _string(connection: Connection, index: int) -> str:
+    if not index:
+        return ""
+    kind = DescriptorType.STRING
+    return string_text(get_descriptor(connection, kind, index, _LONGEST_STRING, LANGID_ENGLISH_US))
 
 
 def _exported(address: str) -> list[DeviceRecord]:
@@ -52,7 +195,7 @@ def _exported(address: str) -> list[DeviceRecord]:
 
 
 def _split(spec: str) -> tuple[str, str]:
-    """HOST:PORT and bus id; without a port it is the one that USB/IP has by default."""
+    """Return HOST:PORT and bus id; without a port it is the one that USB/IP has by default."""
     address, _, busid = spec.partition("/")
     if address.endswith("]") or ":" not in address:
         address = f"{address}:{PORT}"

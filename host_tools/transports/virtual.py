@@ -17,8 +17,7 @@ from typing import IO, Final, Self
 
 from host_tools.errors import DeviceNotFound
 from host_tools.transports.transport import DeviceInfo
-from host_tools.transports.usb import UsbTransport
-from host_tools.transports.usbip import open_usbip
+from host_tools.transports.usbip import UsbipTransport, open_usbip
 
 READY: Final = "ready at usbip:"
 """What stands before HOST:PORT in the child's ready line: `aisrv: ready at usbip:127.0.0.1:PORT`."""
@@ -126,7 +125,7 @@ def _read_line(pipe: IO[bytes], timeout: float) -> str:
     return line.decode(errors="backslashreplace")
 
 
-def open_virtual(spec: str) -> UsbTransport:
+def open_virtual(spec: str) -> UsbipTransport:
     """Start a device, with the board that `spec` names, and connect; closing the transport ends it."""
     device = VirtualDevice(device_command(spec))
     try:

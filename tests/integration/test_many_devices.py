@@ -151,7 +151,6 @@ def test_address_without_a_bus_id_is_too_little(three: str) -> None:
 
 def test_device_in_use_is_listed_with_the_reason(three: str) -> None:
     with AiServer.open(f"{three}/1-1"):
-        # Another process: within one, all share the connection to a device.
         done = subprocess.run(
             [*HOST, "--device", three, "--json", "list"],
             capture_output=True,

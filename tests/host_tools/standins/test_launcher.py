@@ -203,6 +203,7 @@ def test_failure_of_another_sitecustomize_is_told_and_harmless(foreign_python: P
         "host_tools/usbip/discovery.py",
         "host_tools/usbip/errors.py",
         "host_tools/usbip/pipeline.py",
+        "host_tools/usbip/standard_requests.py",
     ],
 )
 def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:

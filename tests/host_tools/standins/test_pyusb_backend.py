@@ -568,7 +568,7 @@ def test_device_with_broken_descriptors_does_not_hide_the_others() -> None:
 def test_device_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A control transfer without an answer, nor one to its UNLINK, is a device that is gone."""
     monkeypatch.setattr(usbip_pipeline, "ANSWER_GRACE", 0.05)
-    monkeypatch.setattr("host_tools.standins.pyusb_backend.CONTROL_TIMEOUT", 0.05)
+    monkeypatch.setattr("host_tools.usbip.standard_requests.CONTROL_TIMEOUT", 0.05)
     done = threading.Event()
 
     def silent(peer: Peer) -> None:

@@ -81,13 +81,13 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
         import trio
 
         from aisrv.attach.inprocess import TransferFailed
-        from host_tools.errors import Stalled, TransferError, TransferTimeout
+        from host_tools.errors import TransferStall, TransferError, TransferTimeout
         from phy.usb.urb import TransferStatus
 
         if isinstance(error, trio.TooSlowError):
             raise TransferTimeout("the device did not answer in time") from error
         if isinstance(error, TransferFailed):
-            failure = Stalled if error.status is TransferStatus.STALL else TransferError
+            failure = TransferStall if error.status is TransferStatus.STALL else TransferError
             raise failure(str(error)) from error
 
 

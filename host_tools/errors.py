@@ -36,7 +36,7 @@ class TransferError(HostError):
     """A USB transfer failed, or brought bytes that the protocol does not allow."""
 
 
-class Stalled(TransferError):
+class TransferStall(TransferError):
     """The endpoint is halted. The client turns this into a `CommandError`."""
 
     writes_done = 0

@@ -24,7 +24,7 @@ from aisrv.protocol.commands import (
 from host_tools.errors import (
     CommandError,
     NoEngineError,
-    Stalled,
+    TransferStall,
     TransferError,
     UnsupportedCommand,
     command_error,
@@ -127,7 +127,7 @@ class Exchange:
         self._in_step = False
         try:
             answer = self.transport.exchange(writes, length, self.timeout)
-        except Stalled as stall:
+        except TransferStall as stall:
             raise self._explain(*self._blame(steps, stall.writes_done)) from None
         finally:
             self._unconfirmed = None
@@ -155,7 +155,7 @@ class Exchange:
                 if progress:
                     progress(min(start + CHUNK, len(data)), len(data))
             word = self.transport.exchange(step.writes[2:], self._status_length, self.timeout)
-        except Stalled:
+        except TransferStall:
             raise self._explain(step.command, step.tensor) from None
         self._in_step = True
         if self.dialect is Dialect.DESIGN:
@@ -226,7 +226,7 @@ class Exchange:
             if self.dialect is Dialect.DESIGN and any(self.transport.read(PACKET_SIZE, self.timeout)):
                 return None
             return self._receive_all()
-        except Stalled:
+        except TransferStall:
             self.transport.clear_halts()
             return None
 

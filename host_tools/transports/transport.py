@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
-from host_tools.errors import Stalled
+from host_tools.errors import TransferStall
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
@@ -12,7 +12,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 class Transport(Protocol):
     """The two bulk endpoints of one device. Times are in seconds; None waits for ever.
 
-    Every method may raise `DeviceGone`, `TransferTimeout` or `TransferError`; a halted endpoint is `Stalled`.
+    Every method may raise `DeviceGone`, `TransferTimeout` or `TransferError`; a halted endpoint is `TransferStall`.
     """
 
     def write(self, data: Buffer, timeout: float | None) -> None:
@@ -33,7 +33,7 @@ class Transport(Protocol):
         """Do several writes, then a read unless `length` is 0, and return what was read.
 
         The same as one call after another, and `one_after_another` is that; a transport that can have all of
-        them in flight at once saves a round trip for each. `Stalled` tells how many writes were done.
+        them in flight at once saves a round trip for each. `TransferStall` tells how many writes were done.
         """
 
     def clear_halts(self) -> None:
@@ -56,7 +56,7 @@ def one_after_another(
             transport.write(data, timeout)
             done += 1
         return transport.read(length, timeout) if length else b""
-    except Stalled as stall:
+    except TransferStall as stall:
         stall.writes_done = done
         raise
 

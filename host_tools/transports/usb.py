@@ -34,7 +34,7 @@ from host_tools.errors import (
     DeviceGone,
     DeviceNotFound,
     HostError,
-    Stalled,
+    TransferStall,
     TransferError,
     TransferTimeout,
 )
@@ -46,7 +46,7 @@ INTERFACE: Final = 0
 _CONTROL_TIMEOUT_MS: Final = 1000
 
 _ERRORS: Final[dict[int, tuple[type[HostError], str]]] = {
-    libusb1.LIBUSB_ERROR_PIPE: (Stalled, "the endpoint is halted"),
+    libusb1.LIBUSB_ERROR_PIPE: (TransferStall, "the endpoint is halted"),
     libusb1.LIBUSB_ERROR_NO_DEVICE: (DeviceGone, "the device is gone"),
     libusb1.LIBUSB_ERROR_BUSY: (DeviceBusy, "another program has the device"),
     libusb1.LIBUSB_ERROR_ACCESS: (

@@ -21,7 +21,7 @@ from host_tools.errors import (
     DeviceGone,
     DeviceNotFound,
     HostError,
-    Stalled,
+    TransferStall,
     TransferError,
     TransferTimeout,
 )
@@ -82,7 +82,7 @@ class UsbipTransport:
                 moved.append(count)  # noqa: PERF402 - what ended well counts although a later one fails
         except usbip_client.UsbipClientError as error:
             failure = host_error(error, "exchanging")
-            if isinstance(failure, Stalled):
+            if isinstance(failure, TransferStall):
                 failure.writes_done = len(moved)
             raise failure from error
         return bytes(memoryview(answer)[: moved[-1]]) if length else b""
@@ -116,7 +116,7 @@ def host_error(error: usbip_client.UsbipClientError, what: str) -> HostError:
         after = f" after {error.transferred} bytes" if error.transferred else ""
         return TransferTimeout(f"{what}: timed out{after}")
     if isinstance(error, usbip_client.StallError):
-        return Stalled(f"{what}: the endpoint is halted")
+        return TransferStall(f"{what}: the endpoint is halted")
     if isinstance(error, usbip_client.TransferError) and error.status not in _GONE:
         return TransferError(f"{what}: {error}")
     if isinstance(error, usbip_client.DeviceBusyError):

@@ -19,7 +19,7 @@ from host_tools.errors import (
     DeviceBusy,
     DeviceGone,
     DeviceNotFound,
-    Stalled,
+    TransferStall,
     TransferError,
     TransferTimeout,
 )
@@ -247,7 +247,7 @@ def test_a_timeout_of_none_waits_for_ever(backend: Backend, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("code", "kind"),
     [
-        (libusb1.LIBUSB_ERROR_PIPE, Stalled),
+        (libusb1.LIBUSB_ERROR_PIPE, TransferStall),
         (libusb1.LIBUSB_ERROR_NO_DEVICE, DeviceGone),
         (libusb1.LIBUSB_ERROR_BUSY, DeviceBusy),
         (libusb1.LIBUSB_ERROR_ACCESS, DeviceAccessDenied),

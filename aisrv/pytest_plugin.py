@@ -81,14 +81,15 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
         import trio
 
         from aisrv.attach.inprocess import TransferFailed
-        from host_tools.errors import TransferStall, TransferError, TransferTimeout
+        from host_tools.errors import TransferError, TransferStall, TransferTimeout
         from phy.usb.urb import TransferStatus
 
         if isinstance(error, trio.TooSlowError):
             raise TransferTimeout("the device did not answer in time") from error
         if isinstance(error, TransferFailed):
-            failure = TransferStall if error.status is TransferStatus.STALL else TransferError
-            raise failure(str(error)) from error
+            if error.status is TransferStatus.STALL:
+                raise TransferStall("in process") from error
+            raise TransferError(str(error)) from error
 
 
 @pytest.fixture

@@ -37,10 +37,14 @@ class TransferError(HostError):
 
 
 class TransferStall(TransferError):
-    """The endpoint is halted. The client turns this into a `CommandError`."""
+    """A transfer ended with a stall: its endpoint is halted. The client turns this into a `CommandError`."""
 
     writes_done = 0
     """In a `Transport.exchange`, how many of its writes the device had taken before."""
+
+    def __init__(self, activity: str) -> None:
+        """Name the activity that the stall ended, such as "reading"."""
+        super().__init__(f"{activity}: the transfer ended with a stall")
 
 
 class TransferTimeout(HostError):

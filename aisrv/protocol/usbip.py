@@ -68,7 +68,7 @@ class UrbStatus(enum.IntEnum):
     INVALID = -22
     """-EINVAL: a request that makes no sense, such as one that is too large."""
     STALL = -32
-    """-EPIPE: the endpoint is halted, or refused the control request."""
+    """-EPIPE: the transfer ended with a stall, as the endpoint is halted or refused the control request."""
     OVERFLOW = -75
     """-EOVERFLOW: the device sent more than the request had room for."""
     UNLINKED = -104

@@ -24,8 +24,8 @@ from aisrv.protocol.commands import (
 from host_tools.errors import (
     CommandError,
     NoEngineError,
-    TransferStall,
     TransferError,
+    TransferStall,
     UnsupportedCommand,
     command_error,
 )

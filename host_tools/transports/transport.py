@@ -12,7 +12,8 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 class Transport(Protocol):
     """The two bulk endpoints of one device. Times are in seconds; None waits for ever.
 
-    Every method may raise `DeviceGone`, `TransferTimeout` or `TransferError`; a halted endpoint is `TransferStall`.
+    Every method may raise `DeviceGone`, `TransferTimeout` or `TransferError`, which at a halted endpoint is a
+    `TransferStall`.
     """
 
     def write(self, data: Buffer, timeout: float | None) -> None:

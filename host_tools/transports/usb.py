@@ -34,8 +34,8 @@ from host_tools.errors import (
     DeviceGone,
     DeviceNotFound,
     HostError,
-    TransferStall,
     TransferError,
+    TransferStall,
     TransferTimeout,
 )
 from host_tools.transports.transport import Buffer, DeviceInfo, one_after_another
@@ -46,7 +46,6 @@ INTERFACE: Final = 0
 _CONTROL_TIMEOUT_MS: Final = 1000
 
 _ERRORS: Final[dict[int, tuple[type[HostError], str]]] = {
-    libusb1.LIBUSB_ERROR_PIPE: (TransferStall, "the endpoint is halted"),
     libusb1.LIBUSB_ERROR_NO_DEVICE: (DeviceGone, "the device is gone"),
     libusb1.LIBUSB_ERROR_BUSY: (DeviceBusy, "another program has the device"),
     libusb1.LIBUSB_ERROR_ACCESS: (
@@ -71,6 +70,8 @@ def translate(error: usb.core.USBError, what: str) -> HostError:
     """Our error for one of pyusb's, by libusb's code."""
     if isinstance(error, usb.core.USBTimeoutError):
         return TransferTimeout(f"{what}: timed out")
+    if error.backend_error_code == libusb1.LIBUSB_ERROR_PIPE:  # libusb's name for a stall
+        return TransferStall(what)
     kind, reason = _ERRORS.get(error.backend_error_code, (TransferError, str(error)))
     return kind(f"{what}: {reason}")
 

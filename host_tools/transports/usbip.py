@@ -21,8 +21,8 @@ from host_tools.errors import (
     DeviceGone,
     DeviceNotFound,
     HostError,
-    TransferStall,
     TransferError,
+    TransferStall,
     TransferTimeout,
 )
 from host_tools.transports.transport import Buffer, DeviceInfo
@@ -116,7 +116,7 @@ def host_error(error: usbip_client.UsbipClientError, what: str) -> HostError:
         after = f" after {error.transferred} bytes" if error.transferred else ""
         return TransferTimeout(f"{what}: timed out{after}")
     if isinstance(error, usbip_client.StallError):
-        return TransferStall(f"{what}: the endpoint is halted")
+        return TransferStall(what)
     if isinstance(error, usbip_client.TransferError) and error.status not in _GONE:
         return TransferError(f"{what}: {error}")
     if isinstance(error, usbip_client.DeviceBusyError):
@@ -173,7 +173,9 @@ def _names(connection: Connection) -> tuple[str, str, str]:
     """Ask a device for product, manufacturer and serial number; empty where it has none."""
     device = get_descriptor(connection, DescriptorType.DEVICE, 0, _DEVICE_DESCRIPTOR)
     if len(device) < _DEVICE_DESCRIPTOR:
-        raise TransferError(f"a device descriptor of {len(device)} bytes, not {_DEVICE_DESCRIPTOR}")
+        raise TransferError(
+            f"asking for its names: a device descriptor of {len(device)} bytes, not {_DEVICE_DESCRIPTOR}"
+        )
     manufacturer, product, serial = (_string(connection, index) for index in device[14:17])
     return product, manufacturer, serial
 

@@ -32,18 +32,22 @@ class DeviceGoneError(UsbipClientError):
 class TransferError(UsbipClientError):
     """A request ended with a status other than 0; `status` is a negative errno value of Linux."""
 
+    outcome = ""
+    """How the message puts the status, where it has a name of its own."""
+
     def __init__(self, endpoint: int, status: int, transferred: int) -> None:
         name = UrbStatus(status).name if status in UrbStatus._value2member_map_ else "unknown"
-        super().__init__(
-            f"endpoint {endpoint:#04x}: status {status} ({name}) after {transferred} bytes of this request"
-        )
+        outcome = self.outcome or f"status {status} ({name})"
+        super().__init__(f"endpoint {endpoint:#04x}: {outcome} after {transferred} bytes of this request")
         self.endpoint = endpoint
         self.status = status
         self.transferred = transferred
 
 
 class StallError(TransferError):
-    """The endpoint is halted, or refused the control request."""
+    """A transfer ended with a stall: the endpoint is halted, or refused the control request."""
+
+    outcome = "the transfer ended with a stall"
 
 
 class TransferTimeoutError(UsbipClientError):

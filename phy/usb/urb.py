@@ -6,15 +6,25 @@ from collections.abc import Callable
 from typing import Final
 
 from aisrv.protocol.commands import PACKET_SIZE
+from aisrv.protocol.usbip import UrbStatus
 
 
 class TransferStatus(enum.Enum):
-    """How a URB ended."""
+    """How a URB ended, and how messages put that."""
 
-    OKAY = "done"
-    STALL = "the endpoint is halted"
+    OKAY = "the transfer is done"
+    STALL = "the transfer ended with a stall"
     OVERFLOW = "the device's packet was larger than the URB"
     SHUTDOWN = "the endpoint was reset or switched off"
+
+
+LINUX_STATUS: Final = {
+    TransferStatus.OKAY: int(UrbStatus.OKAY),
+    TransferStatus.STALL: int(UrbStatus.STALL),
+    TransferStatus.OVERFLOW: int(UrbStatus.OVERFLOW),
+    TransferStatus.SHUTDOWN: int(UrbStatus.SHUTDOWN),
+}
+"""What Linux reports: the negative errno values in USB/IP, usbfs and usbmon."""
 
 
 class OutUrb:

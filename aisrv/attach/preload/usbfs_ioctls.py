@@ -26,7 +26,7 @@ from aisrv.attach.preload.usbfs import (
 )
 from aisrv.attach.preload.usbfs_node import UsbfsFile
 from aisrv.protocol.usb_descriptors import DIRECTION_IN, Recipient, Request, SetupPacket
-from phy.usb.urb import TransferStatus
+from phy.usb.urb import LINUX_STATUS
 
 CAPABILITIES: Final = Capability.ZERO_PACKET | Capability.NO_PACKET_SIZE_LIM | Capability.BULK_SCATTER_GATHER
 
@@ -197,12 +197,6 @@ HANDLERS: Final[dict[int, Callable[[Call], Awaitable[int]]]] = {
     Ioctl.REAPURBNDELAY: _reap_urb,
 }
 
-_ERRNO: Final = {
-    TransferStatus.STALL: errno.EPIPE,
-    TransferStatus.OVERFLOW: errno.EOVERFLOW,
-    TransferStatus.SHUTDOWN: errno.ESHUTDOWN,
-}
-
 
 async def ioctl(call: Call, code: int) -> int:
     """Carry out an ioctl; returns its result.
@@ -217,4 +211,4 @@ async def ioctl(call: Call, code: int) -> int:
     try:
         return await handler(call)
     except TransferFailed as failure:
-        raise UsbfsError(_ERRNO[failure.status]) from failure
+        raise UsbfsError(-LINUX_STATUS[failure.status]) from failure

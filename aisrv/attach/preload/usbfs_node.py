@@ -23,15 +23,9 @@ from aisrv.attach.preload.usbfs import (
 )
 from aisrv.protocol.usb_descriptors import DIRECTION_IN, SetupPacket
 from phy.usb.bus import ControlUrb, HostPort
-from phy.usb.urb import InUrb, OutUrb, TransferStatus
+from phy.usb.urb import LINUX_STATUS, InUrb, OutUrb, TransferStatus
 
 SETUP_SIZE: Final = 8
-_STATUS: Final = {
-    TransferStatus.OKAY: 0,
-    TransferStatus.STALL: -errno.EPIPE,
-    TransferStatus.OVERFLOW: -errno.EOVERFLOW,
-    TransferStatus.SHUTDOWN: -errno.ESHUTDOWN,
-}
 
 
 @dataclass(slots=True)
@@ -284,7 +278,7 @@ class UsbfsFile:
         """Note the end of a request, unless it was taken back while the device had it in hand."""
         pending = self._pending.get(address)
         if pending is not None and pending.request is request:
-            self._finish(address, _STATUS[status], actual, data)
+            self._finish(address, LINUX_STATUS[status], actual, data)
 
     def _finish(self, address: int, status: int, actual: int, data: bytes = b"") -> None:
         urb = self._pending.pop(address).urb

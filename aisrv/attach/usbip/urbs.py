@@ -21,7 +21,7 @@ from aisrv.protocol.usbip import (
     UrbStatus,
 )
 from phy.usb.bus import ControlUrb, HostPort
-from phy.usb.urb import InUrb, OutUrb, TransferStatus
+from phy.usb.urb import LINUX_STATUS, InUrb, OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
@@ -36,12 +36,6 @@ PENDING_LIMIT: Final = 8192
 
 _LAST_ENDPOINT: Final = 15
 _OKAY: Final = TransferStatus.OKAY
-_STATUS: Final = {
-    TransferStatus.OKAY: int(UrbStatus.OKAY),
-    TransferStatus.STALL: int(UrbStatus.STALL),
-    TransferStatus.OVERFLOW: int(UrbStatus.OVERFLOW),
-    TransferStatus.SHUTDOWN: int(UrbStatus.SHUTDOWN),
-}
 
 _REPLY: Final = struct.Struct(">II12xii4xI12x")
 """The fields of a RET_SUBMIT that are not 0: message, seqnum, status, actual length, packets."""
@@ -143,9 +137,9 @@ class PendingUrbs:
             del self._pending[seqnum]
             if inwards:
                 answer = answer[:length]
-                self._reply(seqnum, _STATUS[status], len(answer), answer)
+                self._reply(seqnum, LINUX_STATUS[status], len(answer), answer)
             else:
-                self._reply(seqnum, _STATUS[status], length if status is _OKAY else 0)
+                self._reply(seqnum, LINUX_STATUS[status], length if status is _OKAY else 0)
 
         urb = ControlUrb(setup, data or b"", complete)
         self._pending[seqnum] = urb
@@ -164,12 +158,12 @@ class PendingUrbs:
     def _end_out(self, seqnum: int, length: int, status: TransferStatus, taken: int) -> None:
         if self._pending.pop(seqnum, None) is not None:
             self.untaken -= length
-            self._reply(seqnum, 0 if status is _OKAY else _STATUS[status], taken)
+            self._reply(seqnum, 0 if status is _OKAY else LINUX_STATUS[status], taken)
 
     def _end_in(self, seqnum: int, length: int, status: TransferStatus, data: bytes) -> None:
         if self._pending.pop(seqnum, None) is not None:
             self._room -= length
-            self._reply(seqnum, 0 if status is _OKAY else _STATUS[status], len(data), data)
+            self._reply(seqnum, 0 if status is _OKAY else LINUX_STATUS[status], len(data), data)
 
     def _reply(self, seqnum: int, status: int, actual: int = 0, data: bytes = b"") -> None:
         self._put(_REPLY.pack(_RET_SUBMIT, seqnum, status, actual, NO_ISO_PACKETS))

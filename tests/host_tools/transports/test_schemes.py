@@ -19,8 +19,8 @@ from host_tools.errors import (
     DeviceBusy,
     DeviceGone,
     DeviceNotFound,
-    TransferStall,
     TransferError,
+    TransferStall,
     TransferTimeout,
 )
 from host_tools.transports import usb as usb_transport

@@ -369,7 +369,7 @@ async def test_get_from_an_engine_that_is_not_there(dialect: str, engine: int) -
             assert await rig.host.read(512) == bytes((BAD_CMD, 0, 0, 0))
             assert not rig.bus.out_endpoint.halted
         else:
-            with pytest.raises(TransferFailed, match=r"^the endpoint is halted"):
+            with pytest.raises(TransferFailed, match=r"^the transfer ended with a stall"):
                 await rig.host.read(512)
             for endpoint in (OUT, IN):
                 await rig.host.clear_halt(endpoint)

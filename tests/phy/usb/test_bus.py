@@ -165,9 +165,9 @@ async def test_read_returns_the_data(bus: UsbBus, host: InProcessHost) -> None:
 async def test_failed_transfer_says_how_and_how_far(bus: UsbBus, host: InProcessHost) -> None:
     bus.out_endpoint.halt()
     bus.in_endpoint.halt()
-    with pytest.raises(TransferFailed, match=r"^the endpoint is halted after 0$") as write:
+    with pytest.raises(TransferFailed, match=r"^the transfer ended with a stall after 0$") as write:
         await host.write(b"abc")
-    with pytest.raises(TransferFailed, match=r"^the endpoint is halted after b''$") as read:
+    with pytest.raises(TransferFailed, match=r"^the transfer ended with a stall after b''$") as read:
         await host.read(512)
     assert (write.value.status, write.value.transferred) == (TransferStatus.STALL, 0)
     assert (read.value.status, read.value.transferred) == (TransferStatus.STALL, b"")

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 LIGHT = ("aisrv", "aisrv.cli.main", "aisrv.pytest_plugin", "host_tools.cli", "flash_server.cli")
-HEAVY = ("numpy", "tflite_runtime", "ai_edge_litert", "PIL", "rich", "sklearn", "usb", "trio")
+HEAVY = ("msgspec", "numpy", "tflite_runtime", "ai_edge_litert", "PIL", "rich", "sklearn", "usb", "trio")
 
 
 @pytest.mark.parametrize("module", LIGHT)

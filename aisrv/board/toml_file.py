@@ -1,14 +1,13 @@
 """Boards in TOML files: a table for each part, see docs/guides/boards.md.
 
 A file says what is on the board; what a table leaves out has its default. Whatever is wrong is reported with
-the file, the line and the setting: `board.toml:12: engines[1].arena: ...`.
+the file, the line and the key: `board.toml:12: engines[1].arena: ...`.
 """
 
-import re
-import tomllib
-from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from aisrv.board import (
     BOOT_MEMORIES,
@@ -23,222 +22,205 @@ from aisrv.board import (
     SpiSpec,
     UsbProtocol,
     plan_of,
-    toml_lines,
 )
-from aisrv.board.toml_settings import (
-    Keys,
-    Read,
-    Setting,
-    Source,
-    choice_of,
-    read_boolean,
-    read_elements,
-    read_integer,
-    read_kib,
-    read_megahertz,
-    read_number,
-    read_path,
-    read_size,
-    read_table,
-    read_text,
-    read_texts,
-    shown,
-    unknown,
-)
+from aisrv.settings.errors import SettingsError
+from aisrv.settings.size import Size
+from aisrv.settings.tables import Integer, Number, Table, convert
+from aisrv.settings.toml_file import TomlFile, parse_toml, read_toml
 from flash_server.chip.part import PARTS, Erase, FlashPart, part_named
 from flash_server.client.cache import CacheGeometry
 from flash_server.errors import FlashError
-
-LARGEST_FILE: Final = 64 * KIB
-"""Bytes; a board takes a few hundred."""
-
-_POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
-
-
-def read_bounded(path: Path, largest: int) -> bytes:
-    """Read a file of at most `largest` bytes. Raises BoardFileError where it cannot be had or is larger."""
-    try:
-        with path.open("rb") as file:
-            data = file.read(largest + 1)
-    except OSError as error:
-        raise BoardFileError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise BoardFileError(f"{str(path)!r}: {error}") from None
-    if len(data) > largest:
-        raise BoardFileError(f"{path}: more than {largest} bytes describe no board")
-    return data
 
 
 def read_board(path: Path) -> Board:
     """Read a board from a TOML file; paths in it are relative to its directory. Raises BoardFileError."""
     try:
-        text = read_bounded(path, LARGEST_FILE).decode()
-    except UnicodeDecodeError as error:
-        raise BoardFileError(f"{path}: no UTF-8 at byte {error.start}") from None
-    return parse_board(text, str(path), path.parent)
+        return _board(read_toml(path))
+    except SettingsError as error:
+        raise BoardFileError(str(error), *error.path) from None
 
 
 def parse_board(text: str, name: str = "board.toml", directory: Path = Path()) -> Board:
     """Read a board from TOML text; `name` is what messages call it. Raises BoardFileError."""
-    text = text.replace("\r\n", "\n")
     try:
-        values = tomllib.loads(text)
-        source = Source(name, directory, toml_lines.lines_of(text))
-    except RecursionError:
-        raise BoardFileError(f"{name}: nested too deep") from None
-    except ValueError as error:
-        raise BoardFileError(_syntax_error(name, text, str(error))) from None
-    changes: dict[str, Any] = {"spi": None}
-    for table, read in _TABLES.items():
-        if table in values:
-            changes |= read(Setting(source, (table,), values.pop(table)))
-    for key in values:
-        raise Setting(source, (key,), None).wrong(unknown(key, _TABLES))
+        return _board(parse_toml(text, name, directory))
+    except SettingsError as error:
+        raise BoardFileError(str(error), *error.path) from None
+
+
+# The tables of a file. Fields are called as in the specs; `rename` gives the keys that differ.
+
+
+class _Cache(Table, rename={"line_bytes": "line"}):
+    size: Size | None = None
+    ways: Integer | None = None
+    line_bytes: Size | None = None
+
+
+class _Engine(
+    Table,
+    rename={"arena_bytes": "arena", "external_bytes": "external", "chain_to": "chain"},
+):
+    tile: Integer | None = None
+    kind: str | None = None
+    arena_bytes: Size | None = None
+    external_bytes: Size | None = None
+    threads: Integer | None = None
+    chain_to: Integer | None = None
+    flash: Integer | None = None
+    boot: Literal["arena", "ext"] | None = None
+    cache: _Cache | None = None
+    sensor: bool | None = None
+    leds: tuple[str, ...] | None = None
+
+
+class _Node(Table, rename={"core_clock_mhz": "clock"}):
+    tiles: Integer | None = None
+    core_clock_mhz: Integer | None = None
+    memory: Size | None = None
+
+
+class _Usb(Table, rename={"usb_tile": "tile", "usb_port": "port"}):
+    usb_tile: Integer | None = None
+    serial: str | None = None
+    protocol: UsbProtocol | None = None
+    usb_port: Integer | None = None
+
+
+class _Spi(Table):
+    tile: Integer | None = None
+    engine: Integer | None = None
+    port: Integer | None = None
+
+
+class _Erase(Table):
+    opcode: Integer
+    size: Size
+    seconds: Number
+
+
+class _Part(
+    Table,
+    rename={
+        "page_program_seconds": "page_program",
+        "chip_erase_seconds": "chip_erase",
+        "write_status_seconds": "write_status",
+    },
+):
+    name: str
+    size: Size
+    jedec_id: Integer
+    page_size: Size | None = None
+    erases: tuple[_Erase, ...] | None = None
+    clock: Integer | None = None
+    """MHz."""
+    page_program_seconds: Number | None = None
+    chip_erase_seconds: Number | None = None
+    write_status_seconds: Number | None = None
+
+
+_PartName = Annotated[str, Meta(description=f"a part ({', '.join(PARTS)})")]
+
+
+class _Flash(Table, rename={"path": "file", "boot_bytes": "boot_size"}):
+    part: _PartName | _Part | None = None
+    tile: Integer | None = None
+    path: Path | None = None
+    boot_bytes: Size | None = None
+    port: Integer | None = None
+
+
+class _Sensor(Table):
+    tile: Integer
+    source: str
+    encoding: str | None = None
+    width: Integer | None = None
+    height: Integer | None = None
+    rate: Number | None = None
+    registers: str | None = None
+
+
+class _Port(Table):
+    tile: Integer
+    location: str
+    name: str
+
+
+class _File(Table):
+    description: str | None = None
+    node: _Node | None = None
+    usb: _Usb | None = None
+    spi: _Spi | None = None
+    engines: tuple[_Engine, ...] | None = None
+    flash: tuple[_Flash, ...] | None = None
+    sensor: _Sensor | None = None
+    ports: tuple[_Port, ...] | None = None
+
+
+def _board(file: TomlFile) -> Board:
+    tables = convert(file, _File)
+    changes: dict[str, Any] = {"spi": None if tables.spi is None else SpiSpec(**tables.spi.given())}
+    if tables.description is not None:
+        changes["description"] = tables.description
+    if tables.node is not None:
+        changes |= _node(file, tables.node)
+    if tables.usb is not None:
+        changes |= tables.usb.given()
+    if tables.engines is not None:
+        changes["engines"] = tuple(
+            _engine(file, number, table) for number, table in enumerate(tables.engines)
+        )
+    if tables.flash is not None:
+        changes["flashes"] = tuple(_flash(file, number, table) for number, table in enumerate(tables.flash))
+    if tables.sensor is not None:
+        changes["sensor"] = SensorSpec(**tables.sensor.given(), folder=file.directory)
+    if tables.ports is not None:
+        changes["ports"] = tuple(PortSpec(**table.given()) for table in tables.ports)
     try:
         board = Board(**changes)
         plan_of(board).check()
     except BoardError as error:
-        raise source.wrong(str(error), error.setting) from None
+        raise file.error(str(error), error.setting) from None
     return board
 
 
-def _syntax_error(name: str, text: str, message: str) -> str:
-    match = _POSITION.search(message)
-    if match is None:
-        return f"{name}: {message}"
-    line = match[1] or text.count("\n") + 1
-    return f"{name}:{line}: {message[: match.start()]}"
+def _node(file: TomlFile, table: _Node) -> dict[str, Any]:
+    fields = table.given()
+    memory = fields.pop("memory", None)
+    if memory is not None:
+        if memory % KIB:
+            raise file.error(f"{memory} bytes are not whole KiB", ("node", "memory"))
+        fields["internal_kib"] = memory // KIB
+    return fields
 
 
-# The tables of a board.
-
-_ENGINE: Final[Keys] = {
-    "tile": ("tile", read_integer),
-    "kind": ("kind", read_text),
-    "arena": ("arena_bytes", read_size),
-    "external": ("external_bytes", read_size),
-    "threads": ("threads", read_integer),
-    "chain": ("chain_to", read_integer),
-    "flash": ("flash", read_integer),
-    "boot": ("boot", choice_of(BOOT_MEMORIES)),
-    "cache": ("cache", lambda setting: _cache(setting)),
-    "sensor": ("sensor", read_boolean),
-    "leds": ("leds", read_texts),
-}
-_CACHE: Final[Keys] = {
-    "size": ("size", read_size),
-    "ways": ("ways", read_integer),
-    "line": ("line_bytes", read_size),
-}
-_NODE: Final[Keys] = {
-    "tiles": ("tiles", read_integer),
-    "clock": ("core_clock_mhz", read_integer),
-    "memory": ("internal_kib", read_kib),
-}
-_USB: Final[Keys] = {
-    "tile": ("usb_tile", read_integer),
-    "serial": ("serial", read_text),
-    "protocol": ("protocol", choice_of({protocol.value: protocol for protocol in UsbProtocol})),
-    "port": ("usb_port", read_integer),
-}
-_SPI: Final[Keys] = {
-    "tile": ("tile", read_integer),
-    "engine": ("engine", read_integer),
-    "port": ("port", read_integer),
-}
-_FLASH: Final[Keys] = {
-    "part": ("part", lambda setting: _part(setting)),
-    "tile": ("tile", read_integer),
-    "file": ("path", read_path),
-    "boot_size": ("boot_bytes", read_size),
-    "port": ("port", read_integer),
-}
-_PART: Final[Keys] = {
-    "name": ("name", read_text),
-    "size": ("size", read_size),
-    "jedec_id": ("jedec_id", read_integer),
-    "page_size": ("page_size", read_size),
-    "erases": ("erases", lambda setting: read_elements(setting, _erase, "an array of tables stands")),
-    "clock": ("largest_clock_hz", read_megahertz),
-    "page_program": ("page_program_seconds", read_number),
-    "chip_erase": ("chip_erase_seconds", read_number),
-    "write_status": ("write_status_seconds", read_number),
-}
-_ERASE: Final[Keys] = {
-    "opcode": ("opcode", read_integer),
-    "size": ("size", read_size),
-    "seconds": ("seconds", read_number),
-}
-_SENSOR: Final[Keys] = {
-    "tile": ("tile", read_integer),
-    "source": ("source", read_text),
-    "encoding": ("encoding", read_text),
-    "width": ("width", read_integer),
-    "height": ("height", read_integer),
-    "rate": ("rate", read_number),
-    "registers": ("registers", read_text),
-}
-_PORT: Final[Keys] = {
-    "tile": ("tile", read_integer),
-    "location": ("location", read_text),
-    "name": ("name", read_text),
-}
+def _engine(file: TomlFile, number: int, table: _Engine) -> EngineSpec:
+    fields = table.given()
+    if table.boot is not None:
+        fields["boot"] = BOOT_MEMORIES[table.boot]
+    if table.cache is not None:
+        try:
+            fields["cache"] = CacheGeometry(**table.cache.given())
+        except FlashError as error:
+            raise file.error(str(error), ("engines", number, "cache")) from None
+    return EngineSpec(**fields)
 
 
-def _engine(setting: Setting) -> EngineSpec:
-    return EngineSpec(**read_table(setting, _ENGINE))
+def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:
+    fields = table.given()
+    if table.part is not None:
+        try:
+            fields["part"] = part_named(table.part) if isinstance(table.part, str) else _part(table.part)
+        except FlashError as error:
+            raise file.error(str(error), ("flash", number, "part")) from None
+    return FlashSpec(**fields)
 
 
-def _flash(setting: Setting) -> FlashSpec:
-    return FlashSpec(**read_table(setting, _FLASH))
-
-
-def _port(setting: Setting) -> PortSpec:
-    return PortSpec(**read_table(setting, _PORT, ("tile", "location", "name")))
-
-
-def _erase(setting: Setting) -> Erase:
-    return Erase(**read_table(setting, _ERASE, tuple(_ERASE)))
-
-
-def _cache(setting: Setting) -> CacheGeometry:
-    try:
-        return CacheGeometry(**read_table(setting, _CACHE))
-    except FlashError as error:
-        raise setting.wrong(str(error)) from None
-
-
-def _part(setting: Setting) -> FlashPart:
-    try:
-        if isinstance(setting.value, str):
-            return part_named(setting.value)
-        if isinstance(setting.value, dict):
-            return FlashPart(**read_table(setting, _PART, ("name", "size", "jedec_id")))
-    except FlashError as error:
-        raise setting.wrong(str(error)) from None
-    raise setting.wrong(f"{shown(setting.value)} where a part stands: {', '.join(PARTS)}, or a table")
-
-
-def _spi(setting: Setting) -> SpiSpec:
-    return SpiSpec(**read_table(setting, _SPI))
-
-
-def _sensor(setting: Setting) -> SensorSpec:
-    return SensorSpec(**read_table(setting, _SENSOR, ("tile", "source")), folder=setting.source.directory)
-
-
-def _array(setting: Setting, read: Read) -> tuple[Any, ...]:
-    return read_elements(setting, read, f"[[{setting.path[0]}]] stands, a table for each")
-
-
-_TABLES: Final[Mapping[str, Callable[[Setting], dict[str, Any]]]] = {
-    "description": lambda setting: {"description": read_text(setting)},
-    "node": lambda setting: read_table(setting, _NODE),
-    "usb": lambda setting: read_table(setting, _USB),
-    "spi": lambda setting: {"spi": _spi(setting)},
-    "engines": lambda setting: {"engines": _array(setting, _engine)},
-    "flash": lambda setting: {"flashes": _array(setting, _flash)},
-    "sensor": lambda setting: {"sensor": _sensor(setting)},
-    "ports": lambda setting: {"ports": _array(setting, _port)},
-}
-"""What each table at the top gives to the board."""
+def _part(table: _Part) -> FlashPart:
+    """Build a part of the user's own. Raises FlashError."""
+    fields = table.given()
+    if table.erases is not None:
+        fields["erases"] = tuple(Erase(**erase.given()) for erase in table.erases)
+    if table.clock is not None:
+        fields["largest_clock_hz"] = fields.pop("clock") * 1_000_000
+    return FlashPart(**fields)

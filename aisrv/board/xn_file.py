@@ -24,8 +24,9 @@ from aisrv.board import (
     SpiSpec,
     plan_of,
 )
-from aisrv.board.toml_file import read_bounded
 from aisrv.board.xn_elements import Element, XmlError, parse_elements
+from aisrv.settings.errors import SettingsError
+from aisrv.settings.toml_file import read_bounded
 from flash_server.chip.part import MX25R6435F, PARTS, SECTOR_ERASE, Erase, FlashPart
 from flash_server.errors import FlashError
 
@@ -43,7 +44,11 @@ _FACTORS: Final = {"": 1, "k": 1_000, "m": 1_000_000}
 
 def read_xn(path: Path) -> Board:
     """Read a board from an `.xn` file. Raises BoardFileError, which names the file and the line."""
-    return parse_xn(read_bounded(path, LARGEST_FILE), str(path))
+    try:
+        data = read_bounded(path, LARGEST_FILE)
+    except SettingsError as error:
+        raise BoardFileError(str(error)) from None
+    return parse_xn(data, str(path))
 
 
 def parse_xn(data: bytes, name: str = "board.xn") -> Board:

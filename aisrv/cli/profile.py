@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aisrv.cli.options.board import Size
 from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.size import SIZE
 
 if TYPE_CHECKING:
     from aisrv.analysis.profile import ModelProfile, Settings, Suite
@@ -48,9 +48,9 @@ class DeviceSettings:
         type=_POSITIVE,
         help="Rate of the flash in MB/s; fast flash has 50. [default: 12.5]",
     )
-    arena: int | None = option("--arena", type=Size(), help="Tensor arena of the engine. [default: 448K]")
+    arena: int | None = option("--arena", type=SIZE, help="Tensor arena of the engine. [default: 448K]")
     external: int | None = option(
-        "--external", type=Size(), help="External memory of the engine. [default: 16M]"
+        "--external", type=SIZE, help="External memory of the engine. [default: 16M]"
     )
 
     def settings(self) -> "Settings":

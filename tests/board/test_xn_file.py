@@ -247,7 +247,7 @@ def test_files(tmp_path: Path) -> None:
     large.write_bytes(bytes(LARGEST_FILE + 1))
     assert find_board(str(path)) == read_xn(path) == parse_xn(BOARD.encode())
     for wrong, message in (
-        (large, f"{large}: more than 262144 bytes describe no board"),
+        (large, f"{large}: larger than 262144 bytes"),
         (tmp_path / "no.xn", f"{tmp_path / 'no.xn'}: No such file or directory"),
     ):
         with pytest.raises(BoardFileError) as error:

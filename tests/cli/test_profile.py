@@ -173,7 +173,7 @@ def test_file_of_configurations_that_is_wrong(tmp_path: Path, text: bytes, messa
         ["MODEL", "--clock", "nan"],
         ["MODEL", "--flash-rate", "-1"],
         ["MODEL", "--kernels", "fast"],
-        ["MODEL", "--arena", "1G"],
+        ["MODEL", "--arena", "1T"],
         ["MODEL", "--run", "0"],
         ["MODEL", "--json", "--csv"],
     ],

@@ -18,24 +18,9 @@ from aisrv.board import (
     plan_of,
 )
 from aisrv.board.catalog import BOARDS, find_board
-from aisrv.board.toml_settings import parse_size
 from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.size import SIZE
 from flash_server.chip.part import MX25R6435F, PARTS
-
-
-class Size(click.ParamType[int]):
-    """A number of bytes, with K or M for KiB or MiB."""
-
-    name = "size"
-
-    def convert(self, value: str | int, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the number."""
-        if isinstance(value, int):
-            return value
-        try:
-            return parse_size(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +49,9 @@ class BoardOptions:
     usb_tile: int | None = option(
         "--usb-tile", type=click.IntRange(0, 1), help="Tile of the USB layer. [default: 1]"
     )
-    arena: int | None = option("--arena", type=Size(), help="Tensor arena of each engine, such as 448K.")
+    arena: int | None = option("--arena", type=SIZE, help="Tensor arena of each engine, such as 448K.")
     external: int | None = option(
-        "--external", type=Size(), help="External memory of each engine, such as 16M."
+        "--external", type=SIZE, help="External memory of each engine, such as 16M."
     )
     threads: int | None = option(
         "--threads", type=click.IntRange(1, 5), help="Interpreter threads of the modeled device."
@@ -89,7 +74,7 @@ class BoardOptions:
         help="Flash chip.",
     )
     boot_size: int | None = option(
-        "--boot-size", type=Size(), help="Boot partition of the flash chip. [default: 1M]"
+        "--boot-size", type=SIZE, help="Boot partition of the flash chip. [default: 1M]"
     )
     boot_from_flash: str | None = option(
         "--boot-from-flash",

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.board.toml_lines import Path, lines_of, nearest_line
+from aisrv.settings.errors import KeyPath
+from aisrv.settings.toml_lines import depth_of, lines_of, nearest_line
 
 TEXT = """# a comment with [brackets] = "and quotes
 title = "a # is no comment here, [nor] a table" # but here
@@ -49,7 +50,7 @@ size.width = 3
         ("a = []\nb = {}\n[c]", ("c",), 3),
     ],
 )
-def test_line_of_a_path(text: str, path: Path, line: int) -> None:
+def test_line_of_a_path(text: str, path: KeyPath, line: int) -> None:
     tomllib.loads(text)
     assert lines_of(text)[path] == line
 
@@ -64,7 +65,7 @@ def test_line_of_a_path(text: str, path: Path, line: int) -> None:
         ((), 1),
     ],
 )
-def test_what_is_not_there_is_sought_around(path: Path, line: int) -> None:
+def test_what_is_not_there_is_sought_around(path: KeyPath, line: int) -> None:
     assert nearest_line(lines_of("[[engines]]\n[[engines]]\narena = 1\n"), path) == line
 
 
@@ -90,7 +91,7 @@ PIECES = (
 )
 
 
-def paths_of(value: Any, path: Path = ()) -> set[Path]:
+def paths_of(value: Any, path: KeyPath = ()) -> set[KeyPath]:
     """Every path in what a text says."""
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     return {path}.union(*(paths_of(each, (*path, key)) for key, each in inner))
@@ -133,3 +134,30 @@ def test_keys_after_any_values_stand_where_they_were_put(entries: list[tuple[int
     lines = lines_of(text)
     assert {path: lines[path] for path in expected} == expected
     assert {(), *lines} == paths_of(tomllib.loads(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "depth"),
+    [
+        ("", 0),
+        ("a = 1", 0),
+        ("a.b = 1.5", 1),
+        ("[a.b.c]", 2),
+        ("'a.b' . \"c.d\" . e = 1", 2),
+        ("[[a]]\n[[b]]", 2),
+        ("a = [[], [{b = [1]}]]", 4),
+        ("a = '[[[[' # [[[[", 0),
+        ('a = """\n[[[\n...\n"""', 0),
+        ("a = '''\n[[[''''\nb = [1]", 1),
+        ('a = """[[[', 0),
+        ('a = "[[[\nb = [1]', 1),
+    ],
+)
+def test_depth_of_a_text(text: str, depth: int) -> None:
+    assert depth_of(text) == depth
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(PIECES), max_size=60).map("".join))
+def test_any_text_has_a_depth(text: str) -> None:
+    assert 0 <= depth_of(text) <= len(text)

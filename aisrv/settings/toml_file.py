@@ -1,0 +1,105 @@
+"""TOML files of settings: read within bounds, each key with its line.
+
+A file is untrusted: a large one, one that is nested deep, and what is no regular file are refused at once.
+"""
+
+import os
+import re
+import stat
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from aisrv.settings import toml_lines
+from aisrv.settings.errors import KeyPath, SettingsError
+from aisrv.settings.size import KIB
+
+LARGEST_FILE: Final = 64 * KIB
+"""Bytes of a file of settings; most take a few hundred."""
+
+_POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
+
+
+@dataclass(frozen=True, slots=True)
+class TomlFile:
+    """A TOML text as values, with the line of each."""
+
+    name: str
+    """What messages call it."""
+    directory: Path
+    """Relative paths in it count from here."""
+    values: Mapping[str, Any]
+    lines: Mapping[KeyPath, int]
+
+    def error(self, message: str, path: KeyPath = ()) -> SettingsError:
+        """Return the error for a key: `board.toml:12: engines[1].arena: message`."""
+        if not path:
+            return SettingsError(f"{self.name}: {message}")
+        key = "".join(map(_step, path))[1:]
+        line = toml_lines.nearest_line(self.lines, path)
+        return SettingsError(f"{self.name}:{line}: {key}: {message}", *path)
+
+
+def read_toml(path: Path) -> TomlFile:
+    """Read a TOML file of at most LARGEST_FILE bytes. Raises SettingsError."""
+    try:
+        text = read_bounded(path, LARGEST_FILE).decode()
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path}: not UTF-8 at byte {error.start}") from None
+    return parse_toml(text, str(path), path.parent)
+
+
+def parse_toml(text: str, name: str, directory: Path = Path()) -> TomlFile:
+    """Parse TOML text; `name` is what messages call it. Raises SettingsError, which names the line."""
+    text = text.replace("\r\n", "\n")
+    if toml_lines.depth_of(text) > toml_lines.DEEPEST:
+        raise SettingsError(f"{name}: nested deeper than {toml_lines.DEEPEST} levels")
+    try:
+        return TomlFile(name, directory, tomllib.loads(text), toml_lines.lines_of(text))
+    except ValueError as error:
+        raise SettingsError(_syntax_error(name, text, str(error))) from None
+
+
+def read_bounded(path: Path, largest: int) -> bytes:
+    """Read a regular file of at most `largest` bytes, without waiting. Raises SettingsError."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
+            mode = os.fstat(file.fileno()).st_mode
+            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+                raise SettingsError(f"{path}: not a regular file")
+            data = file.read(largest + 1)
+    except OSError as error:
+        raise SettingsError(f"{path}: {error.strerror}") from None
+    except SettingsError:
+        raise
+    except ValueError as error:
+        raise SettingsError(f"{str(path)!r}: {error}") from None
+    if len(data) > largest:
+        raise SettingsError(f"{path}: larger than {largest} bytes")
+    return data
+
+
+def shown(value: object) -> str:
+    """Show a value in a message."""
+    try:
+        text = repr(value)
+    except ValueError:  # an integer of more digits than Python writes
+        return "such a number"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _step(key: str | int) -> str:
+    if isinstance(key, int):
+        return f"[{key}]"
+    return f".{key}" if _BARE_KEY.fullmatch(key) else f".{shown(key)}"
+
+
+def _syntax_error(name: str, text: str, message: str) -> str:
+    match = _POSITION.search(message)
+    if match is None:
+        return f"{name}: {message}"
+    line = match[1] or text.count("\n") + 1
+    return f"{name}:{line}: {message[: match.start()]}"

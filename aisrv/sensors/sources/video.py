@@ -27,7 +27,7 @@ def _opencv(name: str) -> Any:  # noqa: ANN401 - OpenCV has no types
     try:
         return importlib.import_module("cv2")
     except ImportError:
-        raise SourceError(f"{name}: video needs OpenCV: pip install 'aisrv[video]'") from None
+        raise SourceError(f"{name}: video needs OpenCV: pip install 'aisrv[camera]'") from None
 
 
 def _size_of(capture: Any, name: str, size: "Size | None", encoding: Encoding) -> "Size":  # noqa: ANN401

@@ -28,7 +28,7 @@ Picture = npt.NDArray[np.uint8]
 RGB = Encoding.RGB
 
 opencv = pytest.mark.skipif(
-    importlib.util.find_spec("cv2") is None, reason="video needs OpenCV: pip install 'aisrv[video]'"
+    importlib.util.find_spec("cv2") is None, reason="video needs OpenCV: pip install 'aisrv[camera]'"
 )
 
 

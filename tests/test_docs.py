@@ -1,0 +1,67 @@
+"""Links to the docs from outside of them; `make docs` checks those between pages."""
+
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.paths import ROOT
+
+SOURCES = ("aisrv", "benchmarks", "examples", "flash_server", "host_tools", "phy", "tests")
+LINKING = ("README.md", "examples/README.md")
+GROUPS = ("aisrv.kernel_backends",)  # entry points, not modules
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors that the headings of a page have, on the site and on GitHub."""
+    headings = HEADING.findall(FENCED.sub("", page.read_text(encoding="utf-8")))
+    return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("name", LINKING)
+def test_links_lead_to_files_and_headings(name: str) -> None:
+    links = re.findall(r"\]\(([^)#:]+)(?:#([^)]+))?\)", (ROOT / name).read_text(encoding="utf-8"))
+    assert links
+    for path, anchor in links:
+        target = (ROOT / name).parent / path
+        assert target.exists(), path
+        assert not anchor or anchor in anchors(target), f"{path}#{anchor}"
+
+
+def test_pages_named_in_the_sources_exist() -> None:
+    named = {
+        name
+        for folder in SOURCES
+        for file in (ROOT / folder).rglob("*.py")
+        for name in re.findall(r"docs/[a-z/-]+\.(?:md|svg)", file.read_text(encoding="utf-8"))
+    }
+    assert "docs/guides/boards.md" in named
+    assert [name for name in sorted(named) if not (ROOT / name).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_files_and_modules_on_pages_exist(page: Path) -> None:
+    quoted = re.findall(
+        r"`((?:aisrv|phy|flash_server|host_tools|tests|benchmarks)[./][\w./]+)`", page.read_text()
+    )
+    assert [name for name in quoted if name not in GROUPS and not exists(name)] == []
+
+
+def exists(name: str) -> bool:
+    """Whether a name is a path of the checkout, a module, or an attribute of a module."""
+    if (ROOT / name).exists():
+        return True
+    if "/" in name:
+        return False
+    try:
+        if importlib.util.find_spec(name) is not None:
+            return True
+    except ModuleNotFoundError:  # the part before the last dot is a module, no package
+        pass
+    module, _, attribute = name.rpartition(".")
+    return hasattr(importlib.import_module(module), attribute)

@@ -4,7 +4,7 @@
         miso = link.message([LinkTransfer(b"\\x01\\0\\0\\0\\0\\0\\0")])
 
 Synchronous, standard library only. The server is not trusted: what it claims is bounded. Other people's
-programs load this module through `host_tools/injection`: it stays readable to Python 3.8.
+programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
 
 from __future__ import annotations

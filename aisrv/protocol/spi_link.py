@@ -3,7 +3,7 @@
 Values only, no I/O; a protocol of our own, described in docs/guides/spi-programs.md. Every frame is a head of
 8 bytes (kind u8, three zero bytes, length of the body u32), then the body; every integer is big-endian. The
 client begins with HELLO and gets SLAVES; it opens one of them, and then each MESSAGE is answered by one DONE.
-Other people's programs load this module through `host_tools/injection`: it stays readable to Python 3.8.
+Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
 
 from __future__ import annotations

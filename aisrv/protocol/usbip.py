@@ -2,30 +2,29 @@
 
 Values only, no I/O. Layouts follow the Linux kernel's "USB/IP protocol" document (version 1.1.1);
 every integer is big-endian, except the eight bytes of a control transfer's SETUP packet.
-Other people's programs load this module through `host_tools/injection`: it stays readable to Python 3.8.
+Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
 
 from __future__ import annotations
 
 import enum
-import struct
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import Annotated, ClassVar, Final
 
-if TYPE_CHECKING:
-    from typing import Self
+from aisrv.packet import I32, U8, U16, U32, Packet, Pad1, Pad4, Pad8, Pad12, Pad24, Wire
 
 PORT: Final = 3240
 VERSION: Final = 0x0111
 SPEED_HIGH: Final = 3
-HEADER_SIZE: Final = 48
-"""Bytes of every message after an import: SUBMIT, UNLINK and their replies."""
-
 MAX_TRANSFER: Final = 16 * 1024 * 1024
 """Largest transfer a server accepts, in bytes: the limit that Linux's usbfs has."""
 
 URB_ZERO_PACKET: Final = 0x40
 """Transfer flag of an OUT request: end with a packet of no bytes where the length is a multiple of 512."""
+
+
+NO_ISO_PACKETS: Final = 0xFFFFFFFF
+"""Number of packets of a transfer that is not isochronous."""
 
 
 class UsbipError(ValueError):
@@ -77,31 +76,8 @@ class UrbStatus(enum.IntEnum):
     """-ESHUTDOWN: the endpoint or device was switched off."""
 
 
-_OPERATION: Final = struct.Struct(">HHI")
-_DEVICE: Final = struct.Struct(">256s32sIIIHHHBBBBBB")
 BUSID_SIZE: Final = 32
-OPERATION_SIZE: Final = _OPERATION.size
-DEVICE_SIZE: Final = _DEVICE.size
-
-
-@dataclass(frozen=True)
-class OperationHeader:
-    """The 8 bytes before every request and reply of the first phase."""
-
-    code: int
-    status: int = 0
-    version: int = VERSION
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read 8 bytes; fewer are a UsbipError."""
-        if len(data) < OPERATION_SIZE:
-            raise UsbipError(f"a USB/IP operation has {OPERATION_SIZE} bytes, not {len(data)}")
-        version, code, status = _OPERATION.unpack_from(data)
-        return cls(code, status, version)
-
-    def __bytes__(self) -> bytes:
-        return _OPERATION.pack(self.version, self.code, self.status)
+_PATH_SIZE: Final = 256
 
 
 def pack_busid(busid: str) -> bytes:
@@ -119,166 +95,119 @@ def unpack_busid(data: bytes) -> str:
     return bytes(data).split(b"\0", 1)[0].decode(errors="backslashreplace")
 
 
-@dataclass(frozen=True)
-class DeviceRecord:
+def _pack_path(path: str) -> bytes:
+    return path.encode()[: _PATH_SIZE - 1]
+
+
+Busid = Annotated[str, Wire(f"{BUSID_SIZE}s", unpack_busid, pack_busid)]
+Path = Annotated[str, Wire(f"{_PATH_SIZE}s", unpack_busid, _pack_path)]
+Setup = Annotated[bytes, Wire("8s")]
+
+
+class UsbipPacket(Packet, order=">", error=UsbipError):
+    """Base of what crosses a USB/IP connection."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OperationHeader(UsbipPacket, name="a USB/IP operation"):
+    """The 8 bytes before every request and reply of the first phase."""
+
+    version: U16 = field(default=VERSION, kw_only=True)
+    code: U16
+    status: U32 = 0
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceRecord(UsbipPacket, name="a USB/IP device record"):
     """One exported device: 312 bytes, followed in a device list by 4 bytes per interface."""
 
-    busid: str
-    path: str = ""
-    bus_number: int = 1
-    device_number: int = 1
-    speed: int = SPEED_HIGH
-    vendor: int = 0
-    product: int = 0
-    bcd_device: int = 0
-    device_class: int = 0
-    device_subclass: int = 0
-    device_protocol: int = 0
-    configuration_value: int = 0
-    configuration_count: int = 1
-    interface_count: int = 1
+    path: Path = field(default="", kw_only=True)
+    busid: Busid
+    bus_number: U32 = 1
+    device_number: U32 = 1
+    speed: U32 = SPEED_HIGH
+    vendor: U16 = 0
+    product: U16 = 0
+    bcd_device: U16 = 0
+    device_class: U8 = 0
+    device_subclass: U8 = 0
+    device_protocol: U8 = 0
+    configuration_value: U8 = 0
+    configuration_count: U8 = 1
+    interface_count: U8 = 1
 
     @property
     def devid(self) -> int:
         """The number that SUBMIT and UNLINK carry: bus number over device number."""
         return self.bus_number << 16 | self.device_number
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read 312 bytes; fewer are a UsbipError."""
-        if len(data) < DEVICE_SIZE:
-            raise UsbipError(f"a USB/IP device record has {DEVICE_SIZE} bytes, not {len(data)}")
-        path, busid, *numbers = _DEVICE.unpack_from(data)
-        return cls(unpack_busid(busid), unpack_busid(path), *numbers)
 
-    def __bytes__(self) -> bytes:
-        return _DEVICE.pack(
-            self.path.encode()[:255],
-            pack_busid(self.busid),
-            self.bus_number,
-            self.device_number,
-            self.speed,
-            self.vendor,
-            self.product,
-            self.bcd_device,
-            self.device_class,
-            self.device_subclass,
-            self.device_protocol,
-            self.configuration_value,
-            self.configuration_count,
-            self.interface_count,
-        )
+@dataclass(frozen=True, slots=True)
+class InterfaceRecord(UsbipPacket, name="a USB/IP interface record"):
+    """One interface of a device in a device list."""
+
+    interface_class: U8
+    interface_subclass: U8
+    interface_protocol: U8
+    padding: ClassVar[Pad1]
 
 
-SUBMIT_HEADER: Final = struct.Struct(">5I I i 3I 8s")
-"""seqnum etc. of a SUBMIT: message, seqnum, devid, direction, endpoint, flags, length, then
-start frame, packets, interval and the SETUP packet."""
-
-REPLY_HEADER: Final = struct.Struct(">5I i i 3I 8x")
-"""Of a RET_SUBMIT: message, seqnum, devid, direction, endpoint, status, actual length, then
-start frame, packets and error count."""
-
-_UNLINK = struct.Struct(">5I I 24x")
-_RET_UNLINK = struct.Struct(">5I i 24x")
-NO_ISO_PACKETS: Final = 0xFFFFFFFF
-
-
-@dataclass(frozen=True)
-class Submit:
+@dataclass(frozen=True, slots=True)
+class Submit(UsbipPacket, name="a USB/IP message"):
     """A transfer request; OUT data of `length` bytes follows it on the wire."""
 
-    seqnum: int
-    devid: int
-    direction: int
-    endpoint: int
-    length: int
-    flags: int = 0
-    setup: bytes = bytes(8)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read 48 bytes; fewer, or another message, are a UsbipError."""
-        _check_header(data, Message.CMD_SUBMIT)
-        _, seqnum, devid, direction, endpoint, flags, length, _, _, _, setup = SUBMIT_HEADER.unpack_from(data)
-        return cls(seqnum, devid, direction, endpoint, length, flags, setup)
-
-    def __bytes__(self) -> bytes:
-        return SUBMIT_HEADER.pack(
-            Message.CMD_SUBMIT,
-            self.seqnum,
-            self.devid,
-            self.direction,
-            self.endpoint,
-            self.flags,
-            self.length,
-            0,
-            NO_ISO_PACKETS,
-            0,
-            self.setup,
-        )
+    message: ClassVar[U32] = Message.CMD_SUBMIT
+    seqnum: U32
+    devid: U32
+    direction: U32
+    endpoint: U32
+    flags: U32 = field(default=0, kw_only=True)
+    length: U32
+    start_frame: ClassVar[Pad4]
+    iso_packets: U32 = field(default=NO_ISO_PACKETS, kw_only=True, compare=False, repr=False)
+    interval: ClassVar[Pad4]
+    setup: Setup = bytes(8)
 
 
-@dataclass(frozen=True)
-class SubmitReply:
+@dataclass(frozen=True, slots=True)
+class SubmitReply(UsbipPacket, name="a USB/IP message"):
     """The end of a transfer; IN data of `actual_length` bytes follows it on the wire."""
 
-    seqnum: int
-    status: int
-    actual_length: int
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read 48 bytes; fewer, or another message, are a UsbipError."""
-        _check_header(data, Message.RET_SUBMIT)
-        fields = REPLY_HEADER.unpack_from(data)
-        return cls(fields[1], fields[5], fields[6])
-
-    def __bytes__(self) -> bytes:
-        return REPLY_HEADER.pack(
-            Message.RET_SUBMIT, self.seqnum, 0, 0, 0, self.status, self.actual_length, 0, NO_ISO_PACKETS, 0
-        )
+    message: ClassVar[U32] = Message.RET_SUBMIT
+    seqnum: U32
+    transfer: ClassVar[Pad12]
+    """devid, direction and endpoint, which a reply leaves out."""
+    status: I32
+    actual_length: I32
+    start_frame: ClassVar[Pad4]
+    iso_packets: U32 = field(default=NO_ISO_PACKETS, kw_only=True, compare=False, repr=False)
+    error_count_and_padding: ClassVar[Pad12]
 
 
-@dataclass(frozen=True)
-class Unlink:
+@dataclass(frozen=True, slots=True)
+class Unlink(UsbipPacket, name="a USB/IP message"):
     """Take back the request whose seqnum is `target`."""
 
-    seqnum: int
-    devid: int
-    target: int
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read 48 bytes; fewer, or another message, are a UsbipError."""
-        _check_header(data, Message.CMD_UNLINK)
-        _, seqnum, devid, _, _, target = _UNLINK.unpack_from(data)
-        return cls(seqnum, devid, target)
-
-    def __bytes__(self) -> bytes:
-        return _UNLINK.pack(Message.CMD_UNLINK, self.seqnum, self.devid, 0, 0, self.target)
+    message: ClassVar[U32] = Message.CMD_UNLINK
+    seqnum: U32
+    devid: U32
+    direction_and_endpoint: ClassVar[Pad8]
+    target: U32
+    padding: ClassVar[Pad24]
 
 
-@dataclass(frozen=True)
-class UnlinkReply:
+@dataclass(frozen=True, slots=True)
+class UnlinkReply(UsbipPacket, name="a USB/IP message"):
     """UNLINKED where the request was still pending, OKAY where it had already been answered."""
 
-    seqnum: int
-    status: int
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read 48 bytes; fewer, or another message, are a UsbipError."""
-        _check_header(data, Message.RET_UNLINK)
-        _, seqnum, _, _, _, status = _RET_UNLINK.unpack_from(data)
-        return cls(seqnum, status)
-
-    def __bytes__(self) -> bytes:
-        return _RET_UNLINK.pack(Message.RET_UNLINK, self.seqnum, 0, 0, 0, self.status)
+    message: ClassVar[U32] = Message.RET_UNLINK
+    seqnum: U32
+    transfer: ClassVar[Pad12]
+    status: I32
+    padding: ClassVar[Pad24]
 
 
-def _check_header(data: bytes, expected: Message) -> None:
-    if len(data) < HEADER_SIZE:
-        raise UsbipError(f"a USB/IP message has {HEADER_SIZE} bytes, not {len(data)}")
-    code = int.from_bytes(data[:4], "big")
-    if code != expected:
-        raise UsbipError(f"expected {expected.name} ({expected.value}), got message {code}")
+HEADER_SIZE: Final = Submit.SIZE
+"""Bytes of every message after an import: SUBMIT, UNLINK and their replies."""

@@ -2,8 +2,8 @@
 
     exit_code = await run_program(["python", "their_program.py"], environment("localhost:3240"))
 
-This serves programs in Python 3.8 or later that use pyusb or spidev, in whatever virtual environment, as long
-as Python reads PYTHONPATH: not with `python -I` or `-E`. What the program starts in turn is served as well.
+This serves programs in Python 3.10 or later that use pyusb or spidev, in whatever virtual environment, as
+long as Python reads PYTHONPATH: not with `python -I` or `-E`. What the program starts in turn is served, too.
 """
 
 import logging

@@ -405,7 +405,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             return connection.control_out(setup, view, timeout / 1000 or None)
 
 
-@functools.lru_cache(maxsize=None)  # noqa: UP033 - Python 3.8 has no functools.cache
+@functools.cache
 def get_backend(address: str) -> UsbipBackend:
     """The backend for the server at HOST:PORT; one per process, because a device is imported once."""
     return UsbipBackend(address)

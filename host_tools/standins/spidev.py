@@ -5,7 +5,7 @@ Arguments, results and errors are those of the package's release 3.8, and of the
 controller that has SPI modes 0 to 3, words of 8 bits and clocks up to the slave's. As with the package, each
 call clocks whole transactions: no method leaves chip select low. Described in docs/guides/spi-programs.md.
 
-Other people's programs load this module through `host_tools/injection`: it stays readable to Python 3.8.
+Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
 
 from __future__ import annotations

@@ -8,16 +8,14 @@ seconds.
 from __future__ import annotations
 
 import socket
-import struct
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aisrv.protocol.usbip import (
-    DEVICE_SIZE,
-    OPERATION_SIZE,
     VERSION,
     DeviceRecord,
+    InterfaceRecord,
     Operation,
     OperationHeader,
     pack_busid,
@@ -46,10 +44,10 @@ _STATUS_NO_DEVICE: Final = 4
 
 @dataclass(frozen=True)
 class ExportedDevice:
-    """One entry of a device list; an interface is its class, subclass and protocol."""
+    """One entry of a device list."""
 
     record: DeviceRecord
-    interfaces: tuple[tuple[int, int, int], ...]
+    interfaces: tuple[InterfaceRecord, ...]
 
 
 def parse_address(address: str) -> tuple[str, int]:
@@ -76,9 +74,11 @@ def list_devices(address: str, timeout: float = ANSWER_GRACE) -> list[ExportedDe
             raise ServerError(f"{address}: the server claims {count} devices; {MAX_DEVICES} is the most")
         devices = []
         for _ in range(count):
-            record = DeviceRecord.from_bytes(dialogue.read(DEVICE_SIZE))
-            triples = dialogue.read(4 * record.interface_count)
-            interfaces = tuple((c, s, p) for c, s, p, _ in struct.iter_unpack("4B", triples))
+            record = DeviceRecord.from_bytes(dialogue.read(DeviceRecord.SIZE))
+            interfaces = tuple(
+                InterfaceRecord.from_bytes(dialogue.read(InterfaceRecord.SIZE))
+                for _ in range(record.interface_count)
+            )
             devices.append(ExportedDevice(record, interfaces))
         return devices
 
@@ -98,7 +98,7 @@ def import_device(
         if status:
             dialogue.socket.close()
             raise _refusal(address, busid, status, deadline)
-        record = DeviceRecord.from_bytes(dialogue.read(DEVICE_SIZE))
+        record = DeviceRecord.from_bytes(dialogue.read(DeviceRecord.SIZE))
         if record.busid != busid:
             raise ServerError(f"{address}: asked for device {busid!r}, was given {record.busid!r}")
     except BaseException:
@@ -138,7 +138,7 @@ class _Dialogue:
             self.socket.sendall(bytes(OperationHeader(code)) + payload)
         except OSError as error:
             raise ServerError(f"{self._address}: the connection broke ({error})") from error
-        reply = OperationHeader.from_bytes(self.read(OPERATION_SIZE))
+        reply = OperationHeader.from_bytes(self.read(OperationHeader.SIZE))
         if (reply.version, reply.code) != (VERSION, reply_code):
             raise ServerError(
                 f"{self._address}: expected reply {reply_code:#06x} of USB/IP version {VERSION:#06x}, "

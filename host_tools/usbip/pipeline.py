@@ -14,12 +14,20 @@ import contextlib
 import math
 import select
 import socket
-import struct
 import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, NO_ISO_PACKETS, Message, Unlink, UrbStatus
+from aisrv.protocol.usbip import (
+    HEADER_SIZE,
+    MAX_TRANSFER,
+    NO_ISO_PACKETS,
+    Message,
+    Submit,
+    SubmitReply,
+    Unlink,
+    UrbStatus,
+)
 from host_tools.usbip.errors import DeviceGoneError, TransferTimeoutError
 
 if TYPE_CHECKING:
@@ -43,14 +51,14 @@ _CMD_SUBMIT: Final = int(Message.CMD_SUBMIT)
 _RET_SUBMIT: Final = int(Message.RET_SUBMIT)
 _RET_UNLINK: Final = int(Message.RET_UNLINK)
 
-_START: Final = struct.Struct(">II")
-"""The first fields of a SUBMIT, message and seqnum: the only ones that differ between like requests."""
+_START: Final = Submit.span_of("message", "seqnum")
+"""The first fields of a SUBMIT, the only ones that differ between like requests."""
 
-_TAIL: Final = struct.Struct(">3I I i 3I 8s")
-"""The rest of a SUBMIT: devid, direction, endpoint, flags, length, start frame, packets, interval, SETUP."""
+_TAIL: Final = Submit.span_of("devid", "setup")
+"""The rest of a SUBMIT."""
 
-_REPLY: Final = struct.Struct(">II12xii")
-"""The fields of a RET_SUBMIT or RET_UNLINK that matter: message, seqnum, status, actual length."""
+_REPLY: Final = SubmitReply.struct_of("message", "seqnum", "status", "actual_length")
+"""The fields that matter; a RET_UNLINK has its status in the same place."""
 
 
 class _NonsenseError(Exception):
@@ -267,7 +275,7 @@ class Pipeline:
         if len(setup) != len(_NO_SETUP):
             raise ValueError(f"a SETUP packet has {len(_NO_SETUP)} bytes, not {len(setup)}")
         direction = 1 if endpoint & 0x80 else 0
-        return _TAIL.pack(self._devid, direction, endpoint & 0x0F, flags, length, 0, NO_ISO_PACKETS, 0, setup)
+        return _TAIL.pack(self._devid, direction, endpoint & 0x0F, flags, length, NO_ISO_PACKETS, setup)
 
     def _lock_for_sending(self, endpoint: int, deadline: float | None) -> None:
         remaining = remaining_until(deadline)

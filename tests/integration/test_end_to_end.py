@@ -230,8 +230,8 @@ def test_a_host_killed_in_the_middle_of_a_model_leaves_a_working_device(address:
     host, port = address.removeprefix("usbip:").split(":")
     with socket.create_connection((host, int(port)), TIMEOUT) as half:
         half.sendall(bytes(usbip.OperationHeader(usbip.Operation.REQ_IMPORT)) + usbip.pack_busid("1-1"))
-        record = half.recv(usbip.OPERATION_SIZE + usbip.DEVICE_SIZE, socket.MSG_WAITALL)
-        devid = usbip.DeviceRecord.from_bytes(record[usbip.OPERATION_SIZE :]).devid
+        record = half.recv(usbip.OperationHeader.SIZE + usbip.DeviceRecord.SIZE, socket.MSG_WAITALL)
+        devid = usbip.DeviceRecord.from_bytes(record[usbip.OperationHeader.SIZE :]).devid
         configure = usbip.Submit(1, devid, 0, 0, 0, setup=bytes.fromhex("0009010000000000"))
         command = usbip.Submit(2, devid, 0, 1, 3)
         data = usbip.Submit(3, devid, 0, 1, 1 << 20)

@@ -8,9 +8,6 @@ from hypothesis import strategies as st
 from usbip import protocol
 
 from aisrv.protocol.usbip import (
-    DEVICE_SIZE,
-    HEADER_SIZE,
-    OPERATION_SIZE,
     DeviceRecord,
     Operation,
     OperationHeader,
@@ -65,7 +62,7 @@ busids = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size
 
 
 def test_captured_in_request() -> None:
-    assert Submit.from_bytes(CAPTURED_SUBMIT_IN) == Submit(0xD05, 0x1000F, 1, 1, 64, 0x200)
+    assert Submit.from_bytes(CAPTURED_SUBMIT_IN) == Submit(0xD05, 0x1000F, 1, 1, 64, flags=0x200)
 
 
 def test_captured_out_request() -> None:
@@ -77,7 +74,7 @@ def test_captured_reply() -> None:
 
 
 def test_submit_differs_from_the_capture_in_iso_fields_alone() -> None:
-    ours = bytes(Submit(0xD05, 0x1000F, 1, 1, 64, 0x200))
+    ours = bytes(Submit(0xD05, 0x1000F, 1, 1, 64, flags=0x200))
     assert ours[:28] == CAPTURED_SUBMIT_IN[:28]
     assert ours[28:40] == bytes.fromhex("00000000 ffffffff 00000000")
     assert ours[40:] == bytes(8)
@@ -110,7 +107,8 @@ def test_operation_bytes() -> None:
 
 
 def test_sizes() -> None:
-    assert (OPERATION_SIZE, DEVICE_SIZE, HEADER_SIZE) == (8, 312, 48)
+    kinds = (OperationHeader, DeviceRecord, Submit, SubmitReply, Unlink, UnlinkReply)
+    assert [kind.SIZE for kind in kinds] == [8, 312, 48, 48, 48, 48]
 
 
 def test_record_layout() -> None:
@@ -139,7 +137,7 @@ def test_devid_is_bus_over_device() -> None:
 
 
 def test_long_path_is_cut_and_stays_terminated() -> None:
-    assert DeviceRecord.from_bytes(bytes(DeviceRecord("1-1", "x" * 300))).path == "x" * 255
+    assert DeviceRecord.from_bytes(bytes(DeviceRecord("1-1", path="x" * 300))).path == "x" * 255
 
 
 @pytest.mark.parametrize("length", [0, 1, 31])
@@ -193,8 +191,8 @@ def test_truncated_record(size: int) -> None:
         st.integers(0, 1),
         u32,
         st.integers(0, 1 << 24),
-        u32,
-        st.binary(min_size=8, max_size=8),
+        setup=st.binary(min_size=8, max_size=8),
+        flags=u32,
     )
 )
 def test_submit_round_trip(value: Submit) -> None:
@@ -214,6 +212,6 @@ def test_reply_and_unlink_round_trip(value: SubmitReply | UnlinkReply | Unlink) 
 
 
 @settings(derandomize=True, max_examples=50)
-@given(st.builds(DeviceRecord, busids, busids, u32, u32, u32, u16, u16, u16, u8, u8, u8, u8, u8, u8))
+@given(st.builds(DeviceRecord, busids, u32, u32, u32, u16, u16, u16, u8, u8, u8, u8, u8, u8, path=busids))
 def test_record_round_trip(value: DeviceRecord) -> None:
     assert DeviceRecord.from_bytes(bytes(value)) == value

@@ -24,7 +24,7 @@ from aisrv.protocol.usbip import (
     pack_busid,
 )
 
-RECORD = DeviceRecord("1-1", "/sys/devices/virtual/1-1", 1, 2, vendor=0x20B1, product=0xA15E)
+RECORD = DeviceRecord("1-1", 1, 2, path="/sys/devices/virtual/1-1", vendor=0x20B1, product=0xA15E)
 DEADLINE = 10.0
 """Seconds after which a test that hangs fails."""
 

@@ -2,7 +2,6 @@
 
 import mmap
 import socket
-import struct
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
@@ -10,7 +9,7 @@ import trio
 
 from aisrv.attach.usbip.sender import Sender
 from aisrv.attach.usbip.urbs import PendingUrbs
-from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, Message, UsbipError
+from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, Message, Submit, UsbipError
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
@@ -27,7 +26,9 @@ UNSENT_LIMIT: Final = MAX_TRANSFER
 HALF_MESSAGE_SECONDS: Final = 30.0
 """Time that a peer has to go on with a message it has begun."""
 
-_HEADER: Final = struct.Struct(">7I12x8s")
+_HEADER: Final = Submit.struct_of(
+    "message", "seqnum", "devid", "direction", "endpoint", "flags", "length", "setup"
+)
 """The fields of a SUBMIT that count here; in an UNLINK, the target stands in the place of the flags."""
 
 # Plain integers: an enum's attribute access shows in the time of a small request.

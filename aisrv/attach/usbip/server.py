@@ -16,7 +16,7 @@ import trio
 from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
 from aisrv.attach.usbip.connection import Connection
 from aisrv.protocol import usbip
-from aisrv.protocol.usbip import DeviceRecord, Operation, OperationHeader, UsbipError
+from aisrv.protocol.usbip import DeviceRecord, InterfaceRecord, Operation, OperationHeader, UsbipError
 from phy.usb.bus import HostPort
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Export:
     record: DeviceRecord
     bus: HostPort
     interfaces: bytes
-    """Class, subclass and protocol of each interface, padded to 4 bytes."""
+    """An `InterfaceRecord` for each."""
     imported_by: str | None = field(default=None)
 
 
@@ -58,7 +58,7 @@ def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> E
         interface_count=len(configuration.interfaces),
     )
     interfaces = b"".join(
-        bytes((each.interface_class, each.interface_subclass, each.interface_protocol, 0))
+        bytes(InterfaceRecord(each.interface_class, each.interface_subclass, each.interface_protocol))
         for each in configuration.interfaces
     )
     return Export(record, bus, interfaces)
@@ -98,7 +98,7 @@ class UsbipServer(TcpServer):
         """Answer device lists until the peer imports a device; None when it leaves or is refused."""
         while True:
             with trio.move_on_after(GREETING_SECONDS) as patience:
-                header = await _receive(stream, usbip.OPERATION_SIZE)
+                header = await _receive(stream, OperationHeader.SIZE)
                 if header is None:
                     return None
                 operation = OperationHeader.from_bytes(header)

@@ -6,7 +6,6 @@ is bounded, in bytes and in URBs.
 """
 
 import logging
-import struct
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -17,6 +16,7 @@ from aisrv.protocol.usbip import (
     NO_ISO_PACKETS,
     URB_ZERO_PACKET,
     Message,
+    SubmitReply,
     UnlinkReply,
     UrbStatus,
 )
@@ -37,8 +37,7 @@ PENDING_LIMIT: Final = 8192
 _LAST_ENDPOINT: Final = 15
 _OKAY: Final = TransferStatus.OKAY
 
-_REPLY: Final = struct.Struct(">II12xii4xI12x")
-"""The fields of a RET_SUBMIT that are not 0: message, seqnum, status, actual length, packets."""
+_REPLY: Final = SubmitReply.struct_of("message", "seqnum", "status", "actual_length", "iso_packets")
 
 _RET_SUBMIT: Final = int(Message.RET_SUBMIT)
 

@@ -34,7 +34,7 @@ _VARIABLE = "AISRV_USBIP"
 _SPI_TARGET = "spidev"
 _SPI_VARIABLE = "AISRV_SPI"
 _PRELOAD_LIBRARY = "libumockdev-preload"
-_OLDEST_PYTHON = (3, 8)
+_OLDEST_PYTHON = (3, 10)
 _HERE = os.path.dirname(os.path.abspath(__file__))  # noqa: PTH100, PTH120 - pathlib would slow every start
 _ROOT = os.path.dirname(os.path.dirname(os.path.dirname(_HERE)))  # noqa: PTH120
 
@@ -134,7 +134,7 @@ def preferring(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_served() -> bool:
-    """Whether this Python can load our modules; says so where it cannot."""
+    """Whether this Python can load our modules; says so where it cannot, so this file suits older ones."""
     served = sys.version_info >= _OLDEST_PYTHON
     if not served:
         sys.stderr.write("aisrv: the virtual device needs Python {}.{} or later\n".format(*_OLDEST_PYTHON))

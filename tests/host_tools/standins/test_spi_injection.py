@@ -141,13 +141,19 @@ def test_program_without_spidev_pays_nothing(bare_python: Path, address: str, tm
 
 
 @pytest.mark.parametrize(
-    "module", ["aisrv/protocol/spi_link.py", "host_tools/spi_link.py", "host_tools/standins/spidev.py"]
+    "module",
+    [
+        "aisrv/packet.py",
+        "aisrv/protocol/spi_link.py",
+        "host_tools/spi_link.py",
+        "host_tools/standins/spidev.py",
+    ],
 )
 def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
-    """The syntax of Python 3.8, and imports of nothing but the standard library and each other."""
-    tree = ast.parse((ROOT / module).read_text(), feature_version=(3, 8))
+    """The syntax of Python 3.10, and imports of nothing but the standard library and each other."""
+    tree = ast.parse((ROOT / module).read_text(), feature_version=(3, 10))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    ours = {"aisrv.protocol.spi_link", "host_tools.spi_link"}
+    ours = {"aisrv.packet", "aisrv.protocol.spi_link", "host_tools.spi_link"}
     assert {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names} <= ours
     assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)

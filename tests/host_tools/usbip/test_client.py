@@ -11,6 +11,7 @@ import pytest
 from aisrv.protocol.usbip import (
     MAX_TRANSFER,
     DeviceRecord,
+    InterfaceRecord,
     Operation,
     OperationHeader,
     Submit,
@@ -85,7 +86,7 @@ def test_list_names_every_device() -> None:
         ("1-1", 0x20B1, 0xA15E),
         ("1-2", 0x20B1, 0xA15E),
     ]
-    assert devices[0].interfaces == ((0xFF, 0xFF, 0xFF),)
+    assert devices[0].interfaces == (InterfaceRecord(0xFF, 0xFF, 0xFF),)
 
 
 def test_empty_list() -> None:

@@ -1,0 +1,249 @@
+"""Packets: values of a fixed layout, whose fields are declared once.
+
+    class UsbPacket(Packet, order="<", error=DescriptorError): ...
+
+    @dataclass(frozen=True, slots=True)
+    class SetupPacket(UsbPacket, name="a SETUP packet"):
+        request_type: U8
+        request: U8
+        value: U16
+        index: U16
+        length: U16
+
+The annotations that are wire types, such as `U16`, make the layout, in the order in which they stand. A class
+variable with a wire type is a constant: it is written with its value, and read bytes must have that value.
+One of type `Pad...` is padding: written as zeros, not looked at. A last field of type `Rest` takes the bytes
+after the layout. Fields of any other type must come last, have a default, and do not cross the wire.
+
+Byte order and exception are those of the base class of a layer. Other people's programs load this module
+through `host_tools/standins/injection`: it suits Python 3.10.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import Field
+from enum import Enum
+from inspect import get_annotations
+from operator import attrgetter
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from typing import Self
+
+    Buffer = bytes | bytearray | memoryview
+
+
+class Wire(NamedTuple):
+    """How a field crosses the wire: its format as the `struct` module has it, and what it means.
+
+    `decode` makes the field's value of what `struct` reads, or raises ValueError; `encode` is its inverse.
+    """
+
+    format: str
+    decode: Callable[[Any], Any] | None = None
+    encode: Callable[[Any], Any] | None = None
+
+
+_REST = Wire("0s")
+
+U8 = Annotated[int, Wire("B")]
+U16 = Annotated[int, Wire("H")]
+U32 = Annotated[int, Wire("I")]
+U64 = Annotated[int, Wire("Q")]
+I32 = Annotated[int, Wire("i")]
+I64 = Annotated[int, Wire("q")]
+ULong = Annotated[int, Wire("L")]
+"""The C type `unsigned long`, for packets in the machine's own layout (order "@")."""
+Pointer = Annotated[int, Wire("P")]
+"""An address, for packets in the machine's own layout (order "@")."""
+Pad1 = Annotated[None, Wire("x")]
+Pad3 = Annotated[None, Wire("3x")]
+Pad4 = Annotated[None, Wire("4x")]
+Pad8 = Annotated[None, Wire("8x")]
+Pad12 = Annotated[None, Wire("12x")]
+Pad16 = Annotated[None, Wire("16x")]
+Pad24 = Annotated[None, Wire("24x")]
+Rest = Annotated[bytes, _REST]
+
+
+class Packet:
+    """Base of the frozen dataclasses that cross a wire; see above for how their fields are declared."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def __init__(self, *values: object, **fields: object) -> None: ...  # dataclasses have their own
+
+    SIZE: ClassVar[int]
+    """Bytes of the layout, without those of a last field of type `Rest`."""
+
+    _order: ClassVar[str] = "<"
+    _error: ClassVar[type[Exception]] = ValueError
+    _name: ClassVar[str] = "a packet"
+    _wires: ClassVar[dict[str, Wire]]
+    _rest: ClassVar[str | None]
+    _constants: ClassVar[dict[str, Any]]
+    _constant_values: ClassVar[tuple[Any, ...]]
+    _read_constants: ClassVar[Callable[[Buffer, int], tuple[Any, ...]]]
+    _read_fields: ClassVar[Callable[[Buffer, int], tuple[Any, ...]]]
+    _decoders: ClassVar[tuple[Callable[[Any], Any] | None, ...]]
+    _keywords: ClassVar[tuple[str, ...]]
+    _values: ClassVar[staticmethod[[Any], tuple[Any, ...]]]
+    _encoders: ClassVar[tuple[Callable[[Any], Any] | None, ...]]
+    _write: ClassVar[Callable[..., bytes]]
+
+    def __init_subclass__(
+        cls, *, order: str | None = None, error: type[Exception] | None = None, name: str | None = None
+    ) -> None:
+        """Compile the layout. `order` is struct's, `name` what messages call the packet, article included."""
+        # A dataclass with slots is made twice, the second time without arguments, but with these attributes.
+        super().__init_subclass__()
+        cls._order = order or cls._order
+        cls._error = error or cls._error
+        cls._name = name or cls._name
+        cls._wires, cls._constants, cls._rest = {}, {}, None
+        fields: list[str] = []
+        for field, wire, is_constant in _wire_annotations(cls):
+            if wire is _REST:
+                cls._rest = field
+                continue
+            cls._wires[field] = wire
+            if wire.format.endswith("x"):
+                continue
+            if is_constant:
+                cls._constants[field] = getattr(cls, field)
+            else:
+                fields.append(field)
+        written = [field for field in cls._wires if field in cls._constants or field in fields]
+        layout = cls.struct_of(*written)
+        cls.SIZE = layout.size
+        cls._write = layout.pack
+        cls._values = _getter(written)
+        cls._encoders = _or_none([cls._wires[field].encode for field in written])
+        cls._read_fields = cls.struct_of(*fields).unpack_from
+        cls._decoders = _or_none([cls._wires[field].decode for field in fields])
+        names = [*fields, cls._rest] if cls._rest else fields
+        cls._keywords = tuple(names) if any(_is_keyword_only(cls, field) for field in fields) else ()
+        cls._read_constants = cls.struct_of(*cls._constants).unpack_from
+        cls._constant_values = tuple(cls._constants.values())
+
+    @classmethod
+    def from_bytes(cls, data: Buffer) -> Self:
+        """Read a packet that is all of `data`; the layer's error for another size or what makes no sense."""
+        if len(data) != cls.SIZE and not (cls._rest and len(data) > cls.SIZE):
+            more = " or more" if cls._rest else ""
+            raise cls._error(f"{cls._name} has {cls.SIZE} bytes{more}, not {len(data)}")
+        return cls._read(data, 0)
+
+    @classmethod
+    def unpack_from(cls, data: Buffer, offset: int = 0) -> Self:
+        """Read the packet at `offset` of a larger buffer; the layer's error where it ends too early."""
+        if len(data) - offset < cls.SIZE:
+            raise cls._error(f"{cls._name} has {cls.SIZE} bytes, not {max(len(data) - offset, 0)}")
+        return cls._read(data, offset)
+
+    @classmethod
+    def _read(cls, data: Buffer, offset: int) -> Self:
+        if cls._constants and cls._read_constants(data, offset) != cls._constant_values:
+            raise cls._wrong_constant(data, offset)
+        values = cls._read_fields(data, offset)
+        try:
+            if cls._decoders:
+                values = _converted(cls._decoders, values)
+            if cls._rest:
+                values += (bytes(data[offset + cls.SIZE :]),)
+            if cls._keywords:
+                return cls(**dict(zip(cls._keywords, values, strict=True)))
+            return cls(*values)
+        except ValueError as error:
+            if type(error) is cls._error:
+                raise
+            raise cls._error(str(error)) from None
+
+    def __bytes__(self) -> bytes:
+        try:
+            values = self._values(self)
+            if self._encoders:
+                values = _converted(self._encoders, values)
+            data = self._write(*values)
+        except struct.error as error:
+            raise self._error(f"{self} does not fit the {self.SIZE} bytes of {self._name}: {error}") from None
+        return data + getattr(self, self._rest) if self._rest else data
+
+    @classmethod
+    def struct_of(cls, *fields: str) -> struct.Struct:
+        """The layout with these fields alone, the others as padding.
+
+        For code that handles so many packets that an object for each would take too long.
+        """
+        parts = [cls._order]
+        for field, start, end in cls._places():
+            parts.append(cls._wires[field].format if field in fields else f"{end - start}x")
+        return struct.Struct("".join(parts))
+
+    @classmethod
+    def span_of(cls, first: str, last: str) -> struct.Struct:
+        """The fields from `first` to `last` alone, without what lies before and after them."""
+        names = list(cls._wires)
+        span = names[names.index(first) : names.index(last) + 1]
+        return struct.Struct(cls._order + "".join(cls._wires[field].format for field in span))
+
+    @classmethod
+    def _places(cls) -> Iterator[tuple[str, int, int]]:
+        """Each field with the end of the previous one and its own, in bytes; the gap is for alignment."""
+        start, layout = 0, cls._order
+        for field, wire in cls._wires.items():
+            layout += wire.format
+            end = struct.calcsize(layout)
+            yield field, start, end
+            start = end
+
+    @classmethod
+    def _wrong_constant(cls, data: Buffer, offset: int) -> Exception:
+        found = cls._read_constants(data, offset)
+        for (field, wanted), got in zip(cls._constants.items(), found, strict=True):
+            if got != wanted:
+                what = field.replace("_", " ")
+                return cls._error(f"expected {cls._name} with {what} {_shown(wanted)}, got {what} {got!r}")
+        raise AssertionError("no constant is wrong")
+
+
+def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
+    """The fields of a class that cross the wire, with whether they are constants."""
+    for part in reversed(cls.__mro__):
+        if part is Packet or not issubclass(part, Packet):
+            continue
+        for field, annotation in get_annotations(part, eval_str=True).items():
+            origin: Any = get_origin(annotation)
+            is_constant = origin is ClassVar
+            inner = get_args(annotation)[0] if is_constant and get_args(annotation) else annotation
+            for wire in getattr(inner, "__metadata__", ()):
+                if isinstance(wire, Wire):
+                    yield field, wire, is_constant
+
+
+def _is_keyword_only(cls: type, field: str) -> bool:
+    declared = cls.__dict__.get("__dataclass_fields__", cls.__dict__).get(field)
+    return isinstance(declared, Field) and declared.kw_only is True
+
+
+def _getter(names: list[str]) -> staticmethod[[Any], tuple[Any, ...]]:
+    if len(names) > 1:
+        return staticmethod(attrgetter(*names))
+    return staticmethod(lambda packet: tuple(getattr(packet, name) for name in names))
+
+
+def _or_none(codecs: list[Any]) -> tuple[Any, ...]:
+    """The codecs of the fields; none at all where no field has one."""
+    return tuple(codecs) if any(codecs) else ()
+
+
+def _converted(codecs: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(codec(value) if codec else value for codec, value in zip(codecs, values, strict=True))
+
+
+def _shown(value: object) -> str:
+    return f"{value.name} ({value.value})" if isinstance(value, Enum) else repr(value)

@@ -31,17 +31,21 @@ class ControlUrb:
         self.data: Final = data
         self._complete = complete
 
+    def finish(self, status: TransferStatus, data: bytes = b"") -> None:
+        """End the transfer; data past the host's wLength is cut, as the host would not fetch it."""
+        self._complete(status, data[: self.setup.length])
+
     def answer(self, data: bytes = b"") -> None:
-        """End the transfer; data past the host's wLength are cut, as the host would not fetch them."""
-        self._complete(TransferStatus.OKAY, data[: self.setup.length])
+        """End the transfer successfully, with the data of its IN stage."""
+        self.finish(TransferStatus.OKAY, data)
 
     def stall(self) -> None:
         """Refuse the request."""
-        self._complete(TransferStatus.STALL, b"")
+        self.finish(TransferStatus.STALL)
 
     def abort(self) -> None:
         """End the transfer because the bus was reset or the device unplugged."""
-        self._complete(TransferStatus.SHUTDOWN, b"")
+        self.finish(TransferStatus.SHUTDOWN)
 
 
 class HostPort(Protocol):

@@ -1,4 +1,4 @@
-"""Captures: a port that stands before a device and records what the host asked and how it ended.
+"""Captures: a port that wraps a device and records what the host asked for and how it ended.
 
 The record is what usbmon would write on a Linux host: an event where a request is submitted, one where it
 ends. Control transfers of the host's own system, such as SET_ADDRESS, never reach a device over USB/IP.
@@ -7,15 +7,15 @@ ends. Control transfers of the host's own system, such as SET_ADDRESS, never rea
 import logging
 import time
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from aisrv.protocol.usb_descriptors import Descriptors
+from aisrv.protocol.usb_descriptors import DIRECTION_IN
+from aisrv.protocol.usbip import UrbStatus
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.pcapng import EnhancedPacket, InterfaceDescription, SectionHeader
-from phy.usb.taps.relay_port import Request, Result, arrived, end, submit, successor
+from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb
 from phy.usb.taps.usbmon import (
     HEADER_SIZE,
     IN_PROGRESS,
@@ -24,25 +24,18 @@ from phy.usb.taps.usbmon import (
     TransferType,
     UsbmonEvent,
 )
-from phy.usb.urb import InUrb, OutUrb, TransferStatus
+from phy.usb.urb import LINUX_STATUS, OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
 PAYLOAD_LIMIT: Final = 64 * 1024
-"""Bytes of a request's data that are kept, unless told; the true length is recorded in any case."""
+"""Bytes of a URB's data that are kept by default; the true length is recorded in any case."""
 
 PAYLOAD_MAXIMUM: Final = 256 * 1024 - HEADER_SIZE
 """Wireshark takes a larger packet for damage of the file."""
 
-UNLINKED: Final = -104
 NO_ENDPOINT: Final = -2
-ERRNO: Final = {
-    TransferStatus.OKAY: 0,
-    TransferStatus.STALL: -32,
-    TransferStatus.OVERFLOW: -75,
-    TransferStatus.SHUTDOWN: -108,
-}
-"""Status of an event as Linux has it: ECONNRESET, ENOENT; EPIPE, EOVERFLOW, ESHUTDOWN."""
+"""-ENOENT: what Linux reports of a URB to an endpoint that there is not."""
 
 
 class CaptureFile:
@@ -125,163 +118,101 @@ class Interface:
         self.device: Final = device
 
 
-class _Urb:
-    """A request that has not ended: what its events have in common, and the data of the first."""
+class _CapturedRelay(Relay):
+    """A relay with what its events have in common, and the data of the first."""
 
-    __slots__ = (
-        "endpoint",
-        "kept",
-        "length",
-        "number",
-        "setup",
-        "submitted",
-        "successor",
-        "transfer",
-        "zero",
-    )
+    __slots__ = ("endpoint", "kept", "length", "number", "setup", "submitted", "transfer", "wanted", "zero")
 
-    def __init__(self, number: int, endpoint: int, request: Request) -> None:
+    def __init__(self, address: int, urb: Urb, number: int, payload_limit: int) -> None:
+        super().__init__(address, urb)
         self.number = number
-        self.transfer = TransferType.CONTROL if isinstance(request, ControlUrb) else TransferType.BULK
-        self.endpoint = endpoint
+        self.endpoint = address
         self.setup: bytes | None = None
         self.zero = False
         self.kept = b""
+        self.wanted = 0
+        """Bytes of OUT data that are kept for the first event."""
         self.submitted = False
-        self.successor = request
-        if isinstance(request, ControlUrb):
-            setup = request.setup
+        """Whether the first event was recorded."""
+        if isinstance(urb, ControlUrb):
+            self.transfer = TransferType.CONTROL
+            self.setup = bytes(urb.setup)
             # Linux takes a transfer without a data stage for OUT, whatever its SETUP packet says.
-            inwards = setup.to_host and setup.length > 0
-            self.endpoint = 0x80 if inwards else 0x00
-            self.length = setup.length if inwards else len(request.data)
-            self.setup = bytes(setup)
+            inwards = urb.setup.to_host and urb.setup.length > 0
+            self.endpoint = DIRECTION_IN if inwards else 0
+            self.length = urb.setup.length if inwards else len(urb.data)
+            self.kept = urb.data[:payload_limit]
+            self.wanted = len(self.kept)
         else:
-            self.length = request.length
-            self.zero = isinstance(request, OutUrb) and request.zero_packet
+            self.transfer = TransferType.BULK
+            self.length = urb.length
+            if isinstance(urb, OutUrb):
+                self.zero = urb.zero_packet
+                self.wanted = min(payload_limit, urb.length)
 
 
-class CapturedPort(HostPort):
-    """Records the requests of a host; the device behind `inner` and the host notice nothing."""
+class CapturedPort(RelayPort[_CapturedRelay]):
+    """Records the transfers of a host.
+
+    The SUBMIT event is written when the part of the OUT data that is kept has arrived.
+    """
 
     def __init__(self, inner: HostPort, sink: Interface) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._sink = sink
-        self._urbs: dict[Request, _Urb] = {}
 
-    @property
-    def descriptors(self) -> Descriptors:
-        """What the device is."""
-        return self._inner.descriptors
+    def _relay(self, address: int, urb: Urb) -> _CapturedRelay:
+        file = self._sink.file
+        return _CapturedRelay(address, urb, file.next_urb(), file.payload_limit)
 
-    def submit_out(self, address: int, request: OutUrb) -> bool:
-        """Record and pass on; False where there is no such endpoint."""
-        return self._submit(address, request)
+    def _observe_data(self, relay: _CapturedRelay, parts: list[bytes]) -> None:
+        if not relay.submitted:
+            for part in parts:
+                relay.kept += part[: relay.wanted - len(relay.kept)]
+            if len(relay.kept) == relay.wanted:
+                self._record_submit(relay)
 
-    def submit_in(self, address: int, request: InUrb) -> bool:
-        """Record and pass on; False where there is no such endpoint."""
-        return self._submit(address, request)
+    def _observe_end(self, relay: _CapturedRelay, status: TransferStatus, result: Result) -> None:
+        length, data = (result, b"") if isinstance(result, int) else (len(result), result)
+        if isinstance(relay.urb, ControlUrb) and not relay.endpoint & DIRECTION_IN:
+            length, data = relay.length if status is TransferStatus.OKAY else 0, b""
+        self._record_end(relay, LINUX_STATUS[status], length, data)
 
-    def submit_control(self, request: ControlUrb) -> None:
-        """Record and pass on."""
-        self._submit(0, request)
+    def _observe_unlink(self, relay: _CapturedRelay) -> None:
+        taken = relay.urb.taken if isinstance(relay.urb, OutUrb) else 0
+        self._record_end(relay, UrbStatus.UNLINKED, taken, b"")
 
-    def data_arrived(self, request: OutUrb) -> None:
-        """Pass on what has come; the SUBMIT event is written when the part of it that is kept is complete."""
-        urb = self._urbs.get(request)
-        if urb is not None and isinstance(urb.successor, OutUrb):
-            self._move(urb, request, urb.successor)
-            self._inner.data_arrived(urb.successor)
+    def _observe_refusal(self, relay: _CapturedRelay) -> None:
+        if not relay.submitted:
+            self._record_submit(relay)
+        self._record(relay, EventType.ERROR, NO_ENDPOINT, 0, b"")
 
-    def unlink(self, request: Request) -> bool:
-        """Take a request back; False where it is done, or is being answered."""
-        urb = self._urbs.get(request)
-        if urb is None or not self._inner.unlink(urb.successor):
-            return False
-        del self._urbs[request]
-        taken = 0
-        if isinstance(urb.successor, OutUrb):
-            assert isinstance(request, OutUrb)  # noqa: S101 - for the type checker
-            taken = request.taken = urb.successor.taken  # of the device, not of this port
-        self._record_end(urb, UNLINKED, taken, b"")
-        return True
+    def _record_submit(self, relay: _CapturedRelay) -> None:
+        relay.submitted = True
+        self._record(relay, EventType.SUBMIT, IN_PROGRESS, relay.length, relay.kept)
+        relay.kept = b""
 
-    def reset(self) -> None:
-        """Reset the bus; the requests that ends are recorded as they end."""
-        self._inner.reset()
+    def _record_end(self, relay: _CapturedRelay, status: int, length: int, data: bytes) -> None:
+        if not relay.submitted:  # it ended before its data had come
+            self._record_submit(relay)
+        self._record(relay, EventType.COMPLETE, status, length, data[: self._sink.file.payload_limit])
 
-    async def wait_unplugged(self) -> None:
-        """Wait until the device has left the bus."""
-        await self._inner.wait_unplugged()
-
-    def _submit(self, address: int, request: Request) -> bool:
-        urb = _Urb(self._sink.file.next_urb(), address, request)
-        urb.successor = successor(request, partial(self._end, request))
-        self._urbs[request] = urb
-        if isinstance(request, ControlUrb):
-            urb.kept = request.data[: self._sink.file.payload_limit]
-            self._record_submit(urb)
-        elif isinstance(urb.successor, OutUrb):
-            assert isinstance(request, OutUrb)  # noqa: S101 - for the type checker
-            self._move(urb, request, urb.successor)
-        else:
-            self._record_submit(urb)
-        if submit(self._inner, address, urb.successor):
-            return True
-        del self._urbs[request]
-        if not urb.submitted:
-            self._record_submit(urb)
-        self._record(urb, EventType.ERROR, NO_ENDPOINT, 0, b"")
-        return False
-
-    def _move(self, urb: _Urb, request: OutUrb, to: OutUrb) -> None:
-        wanted = min(self._sink.file.payload_limit, urb.length)
-        for part in arrived(request):
-            if not urb.submitted:
-                urb.kept += part[: wanted - len(urb.kept)]
-            to.feed(part)
-        if not urb.submitted and len(urb.kept) == wanted:
-            self._record_submit(urb)
-
-    def _end(self, request: Request, status: TransferStatus, result: Result) -> None:
-        urb = self._urbs.pop(request, None)
-        if urb is not None:
-            if isinstance(result, int):
-                length, data = result, b""
-            else:
-                length, data = len(result), result
-            if isinstance(request, ControlUrb) and not urb.endpoint & 0x80:
-                length = urb.length if status is TransferStatus.OKAY else 0
-                data = b""
-            self._record_end(urb, ERRNO[status], length, data)
-        end(request, status, result)
-
-    def _record_submit(self, urb: _Urb) -> None:
-        urb.submitted = True
-        self._record(urb, EventType.SUBMIT, IN_PROGRESS, urb.length, urb.kept)
-        urb.kept = b""
-
-    def _record_end(self, urb: _Urb, status: int, length: int, data: bytes) -> None:
-        if not urb.submitted:  # it ended before its data had come
-            self._record_submit(urb)
-        self._record(urb, EventType.COMPLETE, status, length, data[: self._sink.file.payload_limit])
-
-    def _record(self, urb: _Urb, event: EventType, status: int, length: int, data: bytes) -> None:
+    def _record(self, relay: _CapturedRelay, event: EventType, status: int, length: int, data: bytes) -> None:
         sink = self._sink
         sink.file.write(
             sink.number,
             UsbmonEvent(
-                urb=urb.number,
+                urb=relay.number,
                 event=event,
-                transfer=urb.transfer,
-                endpoint=urb.endpoint,
+                transfer=relay.transfer,
+                endpoint=relay.endpoint,
                 device=sink.device,
                 bus=sink.bus,
                 timestamp=sink.file.now(),
                 status=status,
                 length=length,
                 data=data,
-                setup=urb.setup if event is EventType.SUBMIT else None,
-                zero_packet=urb.zero,
+                setup=relay.setup if event is EventType.SUBMIT else None,
+                zero_packet=relay.zero,
             ),
         )

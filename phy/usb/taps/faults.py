@@ -1,4 +1,4 @@
-"""Faults on demand: a port that stands before a device and spoils the transfers that a plan names.
+"""Faults on demand: a port that wraps a device and injects faults into the transfers that a plan names.
 
 A transfer with a fault has its endpoint for itself: those before it have ended when it begins, those behind
 it wait for its end. Times are of Trio's clock.
@@ -8,96 +8,83 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import trio
 
-from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Descriptors, Recipient, SetupPacket
-from aisrv.protocol.usb_descriptors import Request as StandardRequest
+from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, Request, SetupPacket
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.fault_plan import Fault, FaultPlan, Kind
-from phy.usb.taps.relay_port import Request, Result, arrived, end, nothing_of, submit, successor
-from phy.usb.urb import InUrb, OutUrb, TransferStatus
+from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb, end_without_data, take_arrived
+from phy.usb.urb import OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
 
-class _Transfer:
-    """A request of the host, and what the device has in its place."""
-
-    __slots__ = ("endpoint", "fault", "number", "request", "sent", "timer")
-
-    def __init__(self, endpoint: int, request: Request, fault: Fault | None, number: int) -> None:
-        self.endpoint: Final = endpoint
-        self.request: Final = request
-        self.fault: Final = fault
-        self.number: Final = number
-        self.sent: Request | None = None
-        self.timer: trio.CancelScope | None = None
-
-
-class _Lane:
+class _Queue:
     """The transfers of one endpoint: those that run, and those that wait behind a fault."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.running: dict[Request, _Transfer] = {}
+        self.running: set[_Transfer] = set()
         self.waiting: deque[_Transfer] = deque()
-        self.spoiled = False
+        self.faulty = False
         """Whether the one that runs has a fault."""
         self.advancing = False
 
 
-class FaultyPort(HostPort):
-    """Passes a host's requests to `inner`, but for those that have a fault; `nursery` keeps the times."""
+class _Transfer(Relay):
+    """A transfer with its place in the queue of its endpoint, and its fault."""
+
+    __slots__ = ("fault", "number", "queue", "timer")
+
+    def __init__(self, address: int, urb: Urb, queue: _Queue, fault: Fault | None) -> None:
+        super().__init__(address, urb)
+        self.queue: Final = queue
+        self.number: Final = queue.count
+        self.fault: Final = fault
+        self.timer: trio.CancelScope | None = None
+
+    @property
+    def dropped(self) -> bool:
+        """Whether its data is to be lost."""
+        return self.fault is not None and self.fault.kind is Kind.DROP
+
+    @property
+    def kept(self) -> int | None:
+        """Bytes that a truncated transfer keeps; None for all of them."""
+        return None if self.fault is None else self.fault.length
+
+
+class FaultyPort(RelayPort[_Transfer]):
+    """Passes on the transfers of a host, but for those that have a fault; `nursery` keeps the times."""
 
     def __init__(self, inner: HostPort, plan: FaultPlan, nursery: trio.Nursery, name: str = "device") -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._plan = plan
         self._nursery = nursery
         self._name = name
-        self._lanes: dict[int, _Lane] = {endpoint: _Lane() for endpoint in (0, *sorted(plan.endpoints))}
+        self._queues: dict[int, _Queue] = {endpoint: _Queue() for endpoint in (0, *sorted(plan.endpoints))}
         self._unplugged = trio.Event()
-
-    @property
-    def descriptors(self) -> Descriptors:
-        """What the device is."""
-        return self._inner.descriptors
 
     # The host's side.
 
-    def submit_out(self, address: int, request: OutUrb) -> bool:
-        """Start a transfer; False where there is no such endpoint."""
-        return self._submit(address, request)
+    def data_arrived(self, urb: OutUrb) -> None:
+        """Pass on what has arrived, unless the transfer waits or its data is to be lost."""
+        transfer = self._relays.get(urb)
+        if transfer is not None and transfer.dropped:
+            self._discard(transfer)
+        else:
+            super().data_arrived(urb)
 
-    def submit_in(self, address: int, request: InUrb) -> bool:
-        """Start a transfer; False where there is no such endpoint."""
-        return self._submit(address, request)
-
-    def submit_control(self, request: ControlUrb) -> None:
-        """Start a control transfer."""
-        self._submit(0, request)
-
-    def data_arrived(self, request: OutUrb) -> None:
-        """Pass on what has come, unless the transfer waits or its data are to be lost."""
-        lane, transfer = self._find(request)
-        if lane is not None and transfer is not None and request in lane.running:
-            self._move(lane, transfer)
-
-    def unlink(self, request: Request) -> bool:
-        """Take a request back; False where it is done, or is being answered."""
-        lane, transfer = self._find(request)
-        if lane is None or transfer is None:
+    def unlink(self, urb: Urb) -> bool:
+        """Take a URB back; False where it is done, or is being answered."""
+        transfer = self._relays.get(urb)
+        if transfer is None:
+            return self._take_waiting(urb)
+        if not super().unlink(urb):
             return False
-        if request not in lane.running:
-            lane.waiting.remove(transfer)
-            return True
-        if transfer.sent is not None and not self._inner.unlink(transfer.sent):
-            return False
-        if isinstance(request, OutUrb):
-            request.taken = transfer.sent.taken if isinstance(transfer.sent, OutUrb) else 0
-        self._take_out(lane, transfer)
-        self._advance(lane)
+        self._advance(transfer.queue)
         return True
 
     def reset(self) -> None:
@@ -112,181 +99,180 @@ class FaultyPort(HostPort):
 
     # Transfers.
 
-    def _submit(self, address: int, request: Request) -> bool:
+    def _relay(self, address: int, urb: Urb) -> _Transfer:
+        queue = self._queues.setdefault(address, _Queue())
+        queue.count += 1
+        return _Transfer(address, urb, queue, self._plan.next(address))
+
+    def _submit(self, address: int, urb: Urb) -> bool:
         if self._unplugged.is_set():
-            end(request, TransferStatus.SHUTDOWN, nothing_of(request))
+            end_without_data(urb, TransferStatus.SHUTDOWN)
             return True
-        lane = self._lanes.setdefault(address, _Lane())
-        lane.count += 1
-        transfer = _Transfer(address, request, self._plan.next(address), lane.count)
-        if transfer.fault is None and not lane.waiting and not lane.spoiled:
-            return self._start(lane, transfer)
-        lane.waiting.append(transfer)
-        self._advance(lane)
+        transfer = self._relay(address, urb)
+        queue = transfer.queue
+        if transfer.fault is None and not queue.waiting and not queue.faulty:
+            return self._start(transfer)
+        queue.waiting.append(transfer)
+        self._advance(queue)
         return True
 
-    def _advance(self, lane: _Lane) -> None:
+    def _advance(self, queue: _Queue) -> None:
         """Begin the transfers that need not wait."""
-        if lane.advancing:
+        if queue.advancing:
             return  # many that end at once would otherwise nest as deep
-        lane.advancing = True
-        while lane.waiting and not lane.spoiled:
-            transfer = lane.waiting[0]
-            if transfer.fault is not None and lane.running:
+        queue.advancing = True
+        while queue.waiting and not queue.faulty:
+            transfer = queue.waiting[0]
+            if transfer.fault is not None and queue.running:
                 break
-            lane.waiting.popleft()
+            queue.waiting.popleft()
             if transfer.fault is not None:
-                self._spoil(lane, transfer, transfer.fault)
-            elif not self._start(lane, transfer):
-                end(transfer.request, TransferStatus.SHUTDOWN, nothing_of(transfer.request))
-        lane.advancing = False
+                self._inject(transfer, transfer.fault)
+            elif not self._start(transfer):
+                end_without_data(transfer.urb, TransferStatus.SHUTDOWN)
+        queue.advancing = False
 
-    def _start(self, lane: _Lane, transfer: _Transfer) -> bool:
-        """Give a transfer to the device; False where it has no such endpoint."""
-        lane.running[transfer.request] = transfer
-        length = _length_of(transfer)
-        sent = _shortened(transfer.request, length, partial(self._sent_ended, lane, transfer))
-        transfer.sent = sent
-        if isinstance(sent, OutUrb):
-            assert isinstance(transfer.request, OutUrb)  # noqa: S101 - for the type checker
-            _feed(sent, transfer.request)
-        if submit(self._inner, transfer.endpoint, sent):
-            return True
-        self._take_out(lane, transfer)
-        return False
+    def _start(self, relay: _Transfer) -> bool:
+        relay.queue.running.add(relay)
+        return super()._start(relay)
 
-    def _start_late(self, lane: _Lane, transfer: _Transfer) -> None:
-        if not self._start(lane, transfer):
-            end(transfer.request, TransferStatus.SHUTDOWN, nothing_of(transfer.request))
-            self._advance(lane)
+    def _start_late(self, transfer: _Transfer) -> None:
+        if not self._start(transfer):
+            end_without_data(transfer.urb, TransferStatus.SHUTDOWN)
+            self._advance(transfer.queue)
 
-    def _move(self, lane: _Lane, transfer: _Transfer) -> None:
-        """Pass on the OUT data that have come."""
-        request, sent = transfer.request, transfer.sent
-        assert isinstance(request, OutUrb)  # noqa: S101 - for the type checker
-        if isinstance(sent, OutUrb):
-            if not sent.done:
-                _feed(sent, request)
-                self._inner.data_arrived(sent)
-        elif transfer.fault is not None and transfer.fault.kind is Kind.DROP:
-            arrived(request)
-            if request.taken == request.length:
-                self._finish(lane, transfer, TransferStatus.OKAY, request.length)
+    def _substitute(self, relay: _Transfer, complete: Callable[[TransferStatus, Any], None]) -> Urb:
+        """Create a shorter URB for a transfer whose data to the device is truncated."""
+        urb, kept = relay.urb, relay.kept
+        if kept is not None:
+            if isinstance(urb, OutUrb) and kept < urb.length:
+                return OutUrb(kept, complete)
+            if isinstance(urb, ControlUrb):
+                return ControlUrb(urb.setup, urb.data[:kept], complete)
+        return super()._substitute(relay, complete)
 
-    def _sent_ended(self, lane: _Lane, transfer: _Transfer, status: TransferStatus, result: Result) -> None:
-        """Take the device's answer."""
-        if lane.running.get(transfer.request) is not transfer:
-            return  # it went on as the device disconnected
-        transfer.sent = None
-        fault = transfer.fault
-        if fault is not None and fault.kind is Kind.DELAY:
-            late = partial(self._finish, lane, transfer, status, result)
-            self._after(fault.seconds or 0, transfer, late)
+    def _pass_data(self, relay: _Transfer, sent: Urb) -> None:
+        """Pass on the data that has arrived; what a shorter URB has no room for is lost."""
+        if relay.kept is None or not isinstance(relay.urb, OutUrb) or not isinstance(sent, OutUrb):
+            super()._pass_data(relay, sent)
             return
-        if fault is not None and status is TransferStatus.OKAY and isinstance(result, bytes):
-            if fault.kind is Kind.DROP:
-                result = b""
-            elif fault.kind is Kind.TRUNCATE:
-                result = result[: fault.length]
-        self._finish(lane, transfer, status, result)
+        before = relay.urb.taken
+        for part in take_arrived(relay.urb):
+            kept = part[: max(0, sent.length - before)]
+            if kept:
+                sent.feed(kept)
+            before += len(part)
 
-    def _finish(self, lane: _Lane, transfer: _Transfer, status: TransferStatus, result: Result) -> None:
-        self._take_out(lane, transfer)
-        end(transfer.request, status, result)
-        self._advance(lane)
+    def _end(self, relay: _Transfer, status: TransferStatus, result: Result) -> None:
+        if self._relays.get(relay.urb) is not relay:
+            return  # it went on as the device disconnected
+        relay.sent = None
+        fault = relay.fault
+        if fault is not None and fault.kind is Kind.DELAY:
+            self._after(fault, relay, partial(self._finish, relay, status, result))
+            return
+        if status is TransferStatus.OKAY and isinstance(result, bytes):
+            result = b"" if relay.dropped else result[: relay.kept]
+        self._finish(relay, status, result)
 
-    def _take_out(self, lane: _Lane, transfer: _Transfer) -> None:
-        del lane.running[transfer.request]
-        if transfer.fault is not None:
-            lane.spoiled = False
-        if transfer.timer is not None:
-            transfer.timer.cancel()
+    def _finish(self, transfer: _Transfer, status: TransferStatus, result: Result) -> None:
+        super()._end(transfer, status, result)
+        self._advance(transfer.queue)
 
-    def _find(self, request: Request) -> tuple[_Lane | None, _Transfer | None]:
-        for lane in self._lanes.values():
-            transfer = lane.running.get(request)
-            if transfer is not None:
-                return lane, transfer
-            for transfer in lane.waiting:
-                if transfer.request is request:
-                    return lane, transfer
-        return None, None
+    def _forget(self, relay: _Transfer) -> None:
+        super()._forget(relay)
+        relay.queue.running.discard(relay)
+        if relay.fault is not None:
+            relay.queue.faulty = False
+        if relay.timer is not None:
+            relay.timer.cancel()
+
+    def _take_waiting(self, urb: Urb) -> bool:
+        for queue in self._queues.values():
+            for transfer in queue.waiting:
+                if transfer.urb is urb:
+                    queue.waiting.remove(transfer)
+                    return True
+        return False
 
     # Faults.
 
-    def _spoil(self, lane: _Lane, transfer: _Transfer, fault: Fault) -> None:
+    def _inject(self, transfer: _Transfer, fault: Fault) -> None:
         """Begin a transfer with a fault."""
         logger.warning(
-            "%s: transfer %d of endpoint %#04x: %s", self._name, transfer.number, transfer.endpoint, fault
+            "%s: transfer %d of endpoint %#04x: %s", self._name, transfer.number, transfer.address, fault
         )
-        lane.spoiled = True
-        lane.running[transfer.request] = transfer
-        _SPOIL[fault.kind](self, lane, transfer, fault)
+        transfer.queue.faulty = True
+        transfer.queue.running.add(transfer)
+        self._relays[transfer.urb] = transfer
+        _INJECT[fault.kind](self, transfer, fault)
 
-    def _stall(self, lane: _Lane, transfer: _Transfer, _fault: Fault) -> None:
-        if not transfer.endpoint:  # endpoint 0 has no halt: the next SETUP packet ends its STALL
-            self._finish(lane, transfer, TransferStatus.STALL, b"")
+    def _stall(self, transfer: _Transfer, _fault: Fault) -> None:
+        if not transfer.address:  # endpoint 0 has no halt: the next SETUP packet ends its stall
+            self._finish(transfer, TransferStatus.STALL, b"")
             return
 
         def halted(_status: TransferStatus, _data: bytes) -> None:
             # The device itself answers STALL from now on, to this transfer and to those behind it.
-            if lane.running.get(transfer.request) is transfer:
-                self._start_late(lane, transfer)
+            if self._relays.get(transfer.urb) is transfer:
+                self._start_late(transfer)
 
-        setup = SetupPacket(
-            Recipient.ENDPOINT, StandardRequest.SET_FEATURE, ENDPOINT_HALT, transfer.endpoint, 0
-        )
+        setup = SetupPacket(Recipient.ENDPOINT, Request.SET_FEATURE, ENDPOINT_HALT, transfer.address, 0)
         self._inner.submit_control(ControlUrb(setup, b"", halted))
 
-    def _nak(self, lane: _Lane, transfer: _Transfer, fault: Fault) -> None:
-        self._after(fault.seconds or 0, transfer, partial(self._start_late, lane, transfer))
+    def _nak(self, transfer: _Transfer, fault: Fault) -> None:
+        self._after(fault, transfer, partial(self._start_late, transfer))
 
-    def _drop(self, lane: _Lane, transfer: _Transfer, _fault: Fault) -> None:
-        request = transfer.request
-        if isinstance(request, OutUrb):
-            self._move(lane, transfer)
-        elif isinstance(request, ControlUrb) and not request.setup.to_host:
-            self._finish(lane, transfer, TransferStatus.OKAY, b"")
+    def _drop(self, transfer: _Transfer, _fault: Fault) -> None:
+        urb = transfer.urb
+        if isinstance(urb, OutUrb):
+            self._discard(transfer)
+        elif isinstance(urb, ControlUrb) and not urb.setup.to_host:
+            self._finish(transfer, TransferStatus.OKAY, b"")
         else:
-            self._start_late(lane, transfer)
+            self._start_late(transfer)
 
-    def _pass_on(self, lane: _Lane, transfer: _Transfer, _fault: Fault) -> None:
-        self._start_late(lane, transfer)
+    def _discard(self, transfer: _Transfer) -> None:
+        """Take the OUT data that has arrived; the transfer ends with the last of it."""
+        urb = transfer.urb
+        assert isinstance(urb, OutUrb)  # noqa: S101 - for the type checker
+        take_arrived(urb)
+        if urb.taken == urb.length:
+            self._finish(transfer, TransferStatus.OKAY, urb.length)
 
-    def _disconnect(self, _lane: _Lane, _transfer: _Transfer, _fault: Fault) -> None:
+    def _pass_on(self, transfer: _Transfer, _fault: Fault) -> None:
+        self._start_late(transfer)
+
+    def _disconnect(self, _transfer: _Transfer, _fault: Fault) -> None:
         self._unplugged.set()
         self._abandon()
 
     def _abandon(self) -> None:
-        """End all transfers, and tell the device that its host is gone."""
-        ended: list[Request] = []
-        for lane in self._lanes.values():
-            ended += lane.running
-            ended += (each.request for each in lane.waiting)
-            for transfer in lane.running.values():
-                if transfer.timer is not None:
-                    transfer.timer.cancel()
-            lane.running = {}
-            lane.waiting.clear()
-            lane.spoiled = False
+        """End all transfers, and reset the device as if its host were gone."""
+        ended = [*self._relays.values(), *(each for queue in self._queues.values() for each in queue.waiting)]
+        for transfer in list(self._relays.values()):
+            self._forget(transfer)
+        for queue in self._queues.values():
+            queue.waiting.clear()
         self._inner.reset()
-        for request in ended:
-            end(request, TransferStatus.SHUTDOWN, nothing_of(request))
+        for transfer in ended:
+            end_without_data(transfer.urb, TransferStatus.SHUTDOWN)
 
-    def _after(self, seconds: float, transfer: _Transfer, then: Callable[[], None]) -> None:
+    def _after(self, fault: Fault, transfer: _Transfer, then: Callable[[], None]) -> None:
+        """Continue a transfer after the time of its fault."""
         transfer.timer = timer = trio.CancelScope()
 
         async def wait() -> None:
             with timer:
-                await trio.sleep(seconds)
+                await trio.sleep(fault.seconds or 0)
             if not timer.cancelled_caught:
                 transfer.timer = None
                 then()
 
-        self._nursery.start_soon(wait, name=f"fault {transfer.fault}")
+        self._nursery.start_soon(wait, name=f"fault {fault}")
 
 
-_SPOIL: Final[dict[Kind, Callable[[FaultyPort, _Lane, _Transfer, Fault], None]]] = {
+_INJECT: Final[dict[Kind, Callable[[FaultyPort, _Transfer, Fault], None]]] = {
     Kind.STALL: FaultyPort._stall,
     Kind.NAK: FaultyPort._nak,
     Kind.DROP: FaultyPort._drop,
@@ -294,31 +280,3 @@ _SPOIL: Final[dict[Kind, Callable[[FaultyPort, _Lane, _Transfer, Fault], None]]]
     Kind.TRUNCATE: FaultyPort._pass_on,
     Kind.DISCONNECT: FaultyPort._disconnect,
 }
-
-
-def _length_of(transfer: _Transfer) -> int | None:
-    """Bytes that a truncated transfer keeps; None for all of them."""
-    return None if transfer.fault is None else transfer.fault.length
-
-
-def _shortened(
-    request: Request, length: int | None, complete: Callable[[TransferStatus, Result], None]
-) -> Request:
-    """Return a request in place of the host's, of at most `length` bytes where those go to the device."""
-    if length is None:
-        return successor(request, complete)
-    if isinstance(request, OutUrb) and length < request.length:
-        return OutUrb(length, complete)
-    if isinstance(request, ControlUrb):
-        return ControlUrb(request.setup, request.data[:length], complete)
-    return successor(request, complete)
-
-
-def _feed(to: OutUrb, request: OutUrb) -> None:
-    """Pass on the data that have come; what the shorter request has no room for is lost."""
-    before = request.taken
-    for part in arrived(request):
-        kept = part[: max(0, to.length - before)]
-        if kept:
-            to.feed(kept)
-        before += len(part)

@@ -1,68 +1,184 @@
-"""Requests that a port standing before a device gives to it in place of the host's.
+"""A port that passes a host's URBs on to a device; extensions observe or change them.
 
-The host's request stays with the port that got it; the device gets a successor. Data move on as they come,
-and the end of the successor becomes the end of the host's request.
+The host's URB stays with the port, and the device gets another one in its place. OUT data moves on as it
+arrives, and the end of the device's URB becomes the end of the host's.
 """
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
+from aisrv.protocol.usb_descriptors import Descriptors
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
-Request = OutUrb | InUrb | ControlUrb
+Urb = OutUrb | InUrb | ControlUrb
 
 Result = int | bytes
-"""What a request ends with: the bytes taken of an OUT request, the data of the others."""
-
-Complete = Callable[[TransferStatus, Any], None]
+"""What a URB ends with: the bytes taken of an OUT URB, the data of the others."""
 
 
-def successor(request: Request, complete: Complete) -> Request:
-    """Return a request like this one, whose end calls `complete`; an OUT request's data are not moved yet."""
-    if isinstance(request, OutUrb):
-        return OutUrb(request.length, complete, zero_packet=request.zero_packet)
-    if isinstance(request, InUrb):
-        return InUrb(request.length, complete)
-    return ControlUrb(request.setup, request.data, complete)
+class Relay:
+    """A URB of the host, and the URB that the device has in its place."""
+
+    __slots__ = ("address", "sent", "urb")
+
+    def __init__(self, address: int, urb: Urb) -> None:
+        self.address = address
+        """The endpoint's; 0 for a control transfer."""
+        self.urb = urb
+        self.sent: Urb | None = None
+        """What the device has; None before it has it and after it has answered."""
 
 
-def arrived(request: OutUrb) -> list[bytes]:
-    """Take what has come of an OUT request's data: whole packets, and the last one when it is there."""
+R = TypeVar("R", bound=Relay)
+
+
+class RelayPort(HostPort, Generic[R]):
+    """Passes the URBs of a host on to the device behind `inner`; neither notices anything.
+
+    An extension creates the relays and overrides the `_observe` methods, which do nothing here.
+    """
+
+    def __init__(self, inner: HostPort) -> None:
+        self._inner = inner
+        self._relays: dict[Urb, R] = {}
+
+    @property
+    def descriptors(self) -> Descriptors:
+        """What the device is."""
+        return self._inner.descriptors
+
+    def submit_out(self, address: int, urb: OutUrb) -> bool:
+        """See `HostPort.submit_out`."""
+        return self._submit(address, urb)
+
+    def submit_in(self, address: int, urb: InUrb) -> bool:
+        """See `HostPort.submit_in`."""
+        return self._submit(address, urb)
+
+    def submit_control(self, urb: ControlUrb) -> None:
+        """See `HostPort.submit_control`."""
+        self._submit(0, urb)
+
+    def data_arrived(self, urb: OutUrb) -> None:
+        """See `HostPort.data_arrived`."""
+        relay = self._relays.get(urb)
+        if relay is not None and isinstance(relay.sent, OutUrb):
+            self._pass_data(relay, relay.sent)
+            self._inner.data_arrived(relay.sent)
+
+    def unlink(self, urb: Urb) -> bool:
+        """See `HostPort.unlink`."""
+        relay = self._relays.get(urb)
+        if relay is None or (relay.sent is not None and not self._inner.unlink(relay.sent)):
+            return False
+        self._forget(relay)
+        if isinstance(urb, OutUrb):
+            urb.taken = relay.sent.taken if isinstance(relay.sent, OutUrb) else 0  # by the device
+        self._observe_unlink(relay)
+        return True
+
+    def reset(self) -> None:
+        """See `HostPort.reset`."""
+        self._inner.reset()
+
+    async def wait_unplugged(self) -> None:
+        """See `HostPort.wait_unplugged`."""
+        await self._inner.wait_unplugged()
+
+    # For extensions.
+
+    @abstractmethod
+    def _relay(self, address: int, urb: Urb) -> R:
+        """Create the relay of a URB."""
+
+    def _observe_data(self, relay: R, parts: list[bytes]) -> None:
+        """See OUT data before it is passed on; at the start of any transfer, `parts` may be empty."""
+
+    def _observe_end(self, relay: R, status: TransferStatus, result: Result) -> None:
+        """See how the device ended a transfer, before the host does."""
+
+    def _observe_unlink(self, relay: R) -> None:
+        """See that the host has taken a URB back; `taken` of an OUT URB is what the device took before."""
+
+    def _observe_refusal(self, relay: R) -> None:
+        """See that the device has no such endpoint."""
+
+    def _submit(self, address: int, urb: Urb) -> bool:
+        return self._start(self._relay(address, urb))
+
+    def _start(self, relay: R) -> bool:
+        """Submit a URB to the device in place of the host's; False where there is no such endpoint."""
+        self._relays[relay.urb] = relay
+        relay.sent = sent = self._substitute(relay, partial(self._end, relay))
+        self._pass_data(relay, sent)
+        if _submit_to(self._inner, relay.address, sent):
+            return True
+        self._forget(relay)
+        self._observe_refusal(relay)
+        return False
+
+    def _substitute(self, relay: R, complete: Callable[[TransferStatus, Any], None]) -> Urb:
+        """Create what the device gets: a URB like the host's that ends with `complete`, without its data."""
+        urb = relay.urb
+        if isinstance(urb, OutUrb):
+            return OutUrb(urb.length, complete, zero_packet=urb.zero_packet)
+        if isinstance(urb, InUrb):
+            return InUrb(urb.length, complete)
+        return ControlUrb(urb.setup, urb.data, complete)
+
+    def _pass_data(self, relay: R, sent: Urb) -> None:
+        """Feed the OUT data that has arrived to the device's URB."""
+        parts = take_arrived(relay.urb)
+        self._observe_data(relay, parts)
+        if isinstance(sent, OutUrb):
+            for part in parts:
+                sent.feed(part)
+
+    def _end(self, relay: R, status: TransferStatus, result: Result) -> None:
+        """End the host's URB as the device has ended its own."""
+        self._forget(relay)
+        self._observe_end(relay, status, result)
+        end(relay.urb, status, result)
+
+    def _forget(self, relay: R) -> None:
+        del self._relays[relay.urb]
+
+
+def take_arrived(urb: Urb) -> list[bytes]:
+    """Take what has arrived of a URB's OUT data: whole packets, and the last one when it is complete."""
     parts: list[bytes] = []
-    request.take(request.length, parts)
+    if isinstance(urb, OutUrb):
+        urb.take(urb.length, parts)
     return parts
 
 
-def submit(port: HostPort, address: int, request: Request) -> bool:
-    """Give a request of any kind to a port; False where there is no such endpoint."""
-    if isinstance(request, OutUrb):
-        return port.submit_out(address, request)
-    if isinstance(request, InUrb):
-        return port.submit_in(address, request)
-    port.submit_control(request)
-    return True
-
-
-def nothing_of(request: Request) -> Result:
-    """Return the result of a request in which nothing went across."""
-    return 0 if isinstance(request, OutUrb) else b""
-
-
-def end(request: Request, status: TransferStatus, result: Result) -> None:
-    """End the host's request."""
-    if isinstance(request, OutUrb):
+def end(urb: Urb, status: TransferStatus, result: Result) -> None:
+    """End a host's URB."""
+    if isinstance(urb, OutUrb):
         assert isinstance(result, int)  # noqa: S101 - for the type checker
-        request.taken = result
-        request.finish(status)
+        urb.taken = result
+        urb.finish(status)
         return
     assert isinstance(result, bytes)  # noqa: S101 - for the type checker
-    if isinstance(request, InUrb):
-        request.put(result)
-        request.finish(status)
-    elif status is TransferStatus.OKAY:
-        request.answer(result)
-    elif status is TransferStatus.STALL:
-        request.stall()
+    if isinstance(urb, InUrb):
+        urb.put(result)
+        urb.finish(status)
     else:
-        request.abort()
+        urb.finish(status, result)
+
+
+def end_without_data(urb: Urb, status: TransferStatus) -> None:
+    """End a host's URB of which no data was transferred."""
+    end(urb, status, 0 if isinstance(urb, OutUrb) else b"")
+
+
+def _submit_to(port: HostPort, address: int, urb: Urb) -> bool:
+    if isinstance(urb, OutUrb):
+        return port.submit_out(address, urb)
+    if isinstance(urb, InUrb):
+        return port.submit_in(address, urb)
+    port.submit_control(urb)
+    return True

@@ -467,4 +467,4 @@ async def test_nothing_is_kept_of_requests_that_ended(path: Path) -> None:
             await host.write(b"hello")
             await host.read(512)
         assert isinstance(port, CapturedPort)
-        assert port._urbs == {}
+        assert port._relays == {}

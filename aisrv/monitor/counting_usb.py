@@ -19,12 +19,10 @@ _TO_DEVICE: Final = 0x00
 class _CountedRelay(Relay):
     """A relay that keeps the last bytes of an OUT URB's data, where they may be a command."""
 
-    __slots__ = ("tail", "tail_size")
+    __slots__ = ("tail",)
 
     def __init__(self, address: int, urb: Urb) -> None:
         super().__init__(address, urb)
-        last = urb.length % PACKET_SIZE if isinstance(urb, OutUrb) else 0
-        self.tail_size = last if last <= LONGEST_COMMAND else 0
         self.tail = b""
 
 
@@ -46,9 +44,11 @@ class CountedUsbPort(RelayPort[_CountedRelay]):
         return _CountedRelay(address, urb)
 
     def _observe_data(self, relay: _CountedRelay, parts: list[bytes]) -> None:
-        if relay.tail_size:
+        assert isinstance(relay.urb, OutUrb)  # noqa: S101 - for the type checker
+        last = relay.urb.length % PACKET_SIZE
+        if 0 < last <= LONGEST_COMMAND:
             for part in parts:
-                relay.tail = (relay.tail + part)[-relay.tail_size :]
+                relay.tail = (relay.tail + part)[-last:]
 
     def _observe_end(self, relay: _CountedRelay, status: TransferStatus, result: Result) -> None:
         urb, okay = relay.urb, status is TransferStatus.OKAY

@@ -165,6 +165,9 @@ class CapturedPort(RelayPort[_CapturedRelay]):
         file = self._sink.file
         return _CapturedRelay(address, urb, file.next_urb(), file.payload_limit)
 
+    def _observe_start(self, relay: _CapturedRelay) -> None:
+        self._record_submit(relay)
+
     def _observe_data(self, relay: _CapturedRelay, parts: list[bytes]) -> None:
         if not relay.submitted:
             for part in parts:

@@ -15,18 +15,18 @@ import trio
 from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, Request, SetupPacket
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.fault_plan import Fault, FaultPlan, Kind
-from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb, end_without_data, take_arrived
+from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb, end, end_without_data, take_arrived
 from phy.usb.urb import OutUrb, TransferStatus
 
 logger = logging.getLogger(__name__)
 
 
 class _Queue:
-    """The transfers of one endpoint: those that run, and those that wait behind a fault."""
+    """The transfers of one endpoint that wait behind a fault."""
 
     def __init__(self) -> None:
         self.count = 0
-        self.running: set[_Transfer] = set()
+        """Transfers so far, those that are done included."""
         self.waiting: deque[_Transfer] = deque()
         self.faulty = False
         """Whether the one that runs has a fault."""
@@ -123,7 +123,7 @@ class FaultyPort(RelayPort[_Transfer]):
         queue.advancing = True
         while queue.waiting and not queue.faulty:
             transfer = queue.waiting[0]
-            if transfer.fault is not None and queue.running:
+            if transfer.fault is not None and self._is_busy(queue):
                 break
             queue.waiting.popleft()
             if transfer.fault is not None:
@@ -132,9 +132,9 @@ class FaultyPort(RelayPort[_Transfer]):
                 end_without_data(transfer.urb, TransferStatus.SHUTDOWN)
         queue.advancing = False
 
-    def _start(self, relay: _Transfer) -> bool:
-        relay.queue.running.add(relay)
-        return super()._start(relay)
+    def _is_busy(self, queue: _Queue) -> bool:
+        """Whether a transfer of the endpoint runs."""
+        return any(transfer.queue is queue for transfer in self._relays.values())
 
     def _start_late(self, transfer: _Transfer) -> None:
         if not self._start(transfer):
@@ -151,9 +151,9 @@ class FaultyPort(RelayPort[_Transfer]):
                 return ControlUrb(urb.setup, urb.data[:kept], complete)
         return super()._substitute(relay, complete)
 
-    def _pass_data(self, relay: _Transfer, sent: Urb) -> None:
+    def _pass_data(self, relay: _Transfer, sent: OutUrb) -> None:
         """Pass on the data that has arrived; what a shorter URB has no room for is lost."""
-        if relay.kept is None or not isinstance(relay.urb, OutUrb) or not isinstance(sent, OutUrb):
+        if relay.kept is None or not isinstance(relay.urb, OutUrb):
             super()._pass_data(relay, sent)
             return
         before = relay.urb.taken
@@ -171,17 +171,17 @@ class FaultyPort(RelayPort[_Transfer]):
         if fault is not None and fault.kind is Kind.DELAY:
             self._after(fault, relay, partial(self._finish, relay, status, result))
             return
-        if status is TransferStatus.OKAY and isinstance(result, bytes):
+        if fault is not None and status is TransferStatus.OKAY and isinstance(result, bytes):
             result = b"" if relay.dropped else result[: relay.kept]
         self._finish(relay, status, result)
 
     def _finish(self, transfer: _Transfer, status: TransferStatus, result: Result) -> None:
-        super()._end(transfer, status, result)
+        self._forget(transfer)
+        end(transfer.urb, status, result)
         self._advance(transfer.queue)
 
     def _forget(self, relay: _Transfer) -> None:
         super()._forget(relay)
-        relay.queue.running.discard(relay)
         if relay.fault is not None:
             relay.queue.faulty = False
         if relay.timer is not None:
@@ -203,7 +203,6 @@ class FaultyPort(RelayPort[_Transfer]):
             "%s: transfer %d of endpoint %#04x: %s", self._name, transfer.number, transfer.address, fault
         )
         transfer.queue.faulty = True
-        transfer.queue.running.add(transfer)
         self._relays[transfer.urb] = transfer
         _INJECT[fault.kind](self, transfer, fault)
 

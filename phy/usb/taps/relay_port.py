@@ -94,8 +94,11 @@ class RelayPort(HostPort, Generic[R]):
     def _relay(self, address: int, urb: Urb) -> R:
         """Create the relay of a URB."""
 
+    def _observe_start(self, relay: R) -> None:
+        """See an IN URB or a control transfer before the device gets it."""
+
     def _observe_data(self, relay: R, parts: list[bytes]) -> None:
-        """See OUT data before it is passed on; at the start of any transfer, `parts` may be empty."""
+        """See data of an OUT URB before it is passed on; at its start there may be none."""
 
     def _observe_end(self, relay: R, status: TransferStatus, result: Result) -> None:
         """See how the device ended a transfer, before the host does."""
@@ -113,8 +116,17 @@ class RelayPort(HostPort, Generic[R]):
         """Submit a URB to the device in place of the host's; False where there is no such endpoint."""
         self._relays[relay.urb] = relay
         relay.sent = sent = self._substitute(relay, partial(self._end, relay))
-        self._pass_data(relay, sent)
-        if _submit_to(self._inner, relay.address, sent):
+        if isinstance(sent, OutUrb):
+            self._pass_data(relay, sent)
+            known = self._inner.submit_out(relay.address, sent)
+        else:
+            self._observe_start(relay)
+            if isinstance(sent, InUrb):
+                known = self._inner.submit_in(relay.address, sent)
+            else:
+                self._inner.submit_control(sent)
+                return True
+        if known:
             return True
         self._forget(relay)
         self._observe_refusal(relay)
@@ -129,17 +141,17 @@ class RelayPort(HostPort, Generic[R]):
             return InUrb(urb.length, complete)
         return ControlUrb(urb.setup, urb.data, complete)
 
-    def _pass_data(self, relay: R, sent: Urb) -> None:
+    def _pass_data(self, relay: R, sent: OutUrb) -> None:
         """Feed the OUT data that has arrived to the device's URB."""
         parts = take_arrived(relay.urb)
         self._observe_data(relay, parts)
-        if isinstance(sent, OutUrb):
-            for part in parts:
-                sent.feed(part)
+        for part in parts:
+            sent.feed(part)
 
     def _end(self, relay: R, status: TransferStatus, result: Result) -> None:
         """End the host's URB as the device has ended its own."""
         self._forget(relay)
+        relay.sent = None  # or the relay and its URB would hold each other
         self._observe_end(relay, status, result)
         end(relay.urb, status, result)
 
@@ -173,12 +185,3 @@ def end(urb: Urb, status: TransferStatus, result: Result) -> None:
 def end_without_data(urb: Urb, status: TransferStatus) -> None:
     """End a host's URB of which no data was transferred."""
     end(urb, status, 0 if isinstance(urb, OutUrb) else b"")
-
-
-def _submit_to(port: HostPort, address: int, urb: Urb) -> bool:
-    if isinstance(urb, OutUrb):
-        return port.submit_out(address, urb)
-    if isinstance(urb, InUrb):
-        return port.submit_in(address, urb)
-    port.submit_control(urb)
-    return True

@@ -14,7 +14,7 @@ Progress = Callable[[int, int], None]
 
 
 def ignore(_done: int, _total: int) -> None:
-    """Tell nobody how far it is."""
+    """Report no progress."""
 
 
 class InputError(FlashError):

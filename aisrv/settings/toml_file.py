@@ -19,6 +19,9 @@ from aisrv.settings.size import KIB
 LARGEST_FILE: Final = 64 * KIB
 """Bytes of a file of settings; most take a few hundred."""
 
+LARGEST_NUMBER: Final = 1 << 40
+"""Of the numbers and sizes in one."""
+
 _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
@@ -48,7 +51,7 @@ def read_toml(path: Path) -> TomlFile:
     try:
         text = read_bounded(path, LARGEST_FILE).decode()
     except UnicodeDecodeError as error:
-        raise SettingsError(f"{path}: not UTF-8 at byte {error.start}") from None
+        raise SettingsError(f"{path}: not a TOML file: no UTF-8 at byte {error.start}") from None
     return parse_toml(text, str(path), path.parent)
 
 

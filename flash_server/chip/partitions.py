@@ -179,4 +179,4 @@ async def model_bytes(data: Partition, image: DataImage, engine: int) -> Segment
     if segment is None:
         return None
     stored = await data.read(segment.start, LENGTH_BYTES)
-    return model_segment(engine, segment, int.from_bytes(image.detected.straight(stored), "little"))
+    return model_segment(engine, segment, int.from_bytes(image.detected.normal(stored), "little"))

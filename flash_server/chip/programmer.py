@@ -8,7 +8,7 @@ Blocking. Commands of the chip: Macronix MX25R6435F data sheet, section "Command
 
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from types import TracebackType
 from typing import Final, Self
@@ -25,12 +25,10 @@ from flash_server.chip.serprog import (
 )
 from flash_server.chip.sfdp import part_described
 from flash_server.errors import ProgrammerError, ProtectedError
+from flash_server.files import Progress, ignore
 
 SECONDS: Final = 10.0
 """For connecting, and for each answer."""
-
-Progress = Callable[[int, int], None]
-"""Told bytes done, and bytes of all, after each piece."""
 
 _READ, _READ_IDENTIFICATION, _READ_SFDP, _READ_STATUS = 0x03, 0x9F, 0x5A, 0x05
 _WRITE_ENABLE, _PROGRAM = 0x06, 0x02
@@ -42,10 +40,6 @@ _SLOWEST: Final = 10
 _SFDP_SIZE: Final = 256
 _READ_PIECE: Final = 65536
 _HEADER_SIZE: Final = 4  # opcode and address
-
-
-def _no_progress(_done: int, _total: int) -> None:
-    """Tell nobody."""
 
 
 class Programmer:
@@ -106,7 +100,7 @@ class Programmer:
             return known
         return part_described(identification, self._spi(_addressed(_READ_SFDP, 0) + b"\0", _SFDP_SIZE))
 
-    def read(self, address: int, size: int, progress: Progress = _no_progress) -> bytes:
+    def read(self, address: int, size: int, progress: Progress = ignore) -> bytes:
         """Read bytes."""
         self._part.check_range(address, size)
         piece = min(_READ_PIECE, self._largest_read)
@@ -116,7 +110,7 @@ class Programmer:
             progress(len(data), size)
         return bytes(data)
 
-    def write(self, address: int, data: bytes, progress: Progress = _no_progress) -> None:
+    def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
         """Make the chip hold `data`, and verify it. What is beside them in their sectors stays.
 
         Only sectors that differ are touched, and only those erased whose bits have to be set. Raises
@@ -136,7 +130,7 @@ class Programmer:
             progress(high - address, len(data))
         self.verify(address, data)
 
-    def erase(self, address: int, size: int, progress: Progress = _no_progress) -> None:
+    def erase(self, address: int, size: int, progress: Progress = ignore) -> None:
         """Set all bits of whole sectors. Raises PartError where the bounds are within sectors."""
         part = self._part
         part.check_range(address, size)
@@ -147,7 +141,7 @@ class Programmer:
             self._erase(sector, address + done)
             progress(done + sector.size, size)
 
-    def verify(self, address: int, data: bytes, progress: Progress = _no_progress) -> None:
+    def verify(self, address: int, data: bytes, progress: Progress = ignore) -> None:
         """Compare the chip with `data`. Raises ProgrammerError, which names the first byte that differs."""
         found = self.read(address, len(data), progress)
         if found != data:

@@ -8,9 +8,10 @@ from typing import Final, Protocol
 import click
 
 from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.progress import progress_bar
+from aisrv.terminal.size import SIZE
 from flash_server.chip.part import FlashPart, part_named
-from flash_server.commands.drawing import progress_bar
-from flash_server.commands.settings import FILE, NEW_FILE, SIZE, Settings, examples, pass_settings
+from flash_server.commands.settings import FILE, NEW_FILE, Settings, examples, pass_settings
 from flash_server.errors import FlashError
 from flash_server.files import Progress, ignore, map_file, write_file
 from flash_server.image.image_file import Image

@@ -1,17 +1,14 @@
-"""What the command shows: the table and the drawn map of an image, differences, progress.
+"""What the command shows: the table and the drawn map of an image, differences.
 
 Everything is for people and goes through rich, which is imported at first use. Programs read `--json`.
 """
 
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from flash_server.files import Progress, ignore
 from flash_server.image import ImageMap, Part
 from flash_server.image.image_file import Image
+from flash_server.image.nibbles import order_name
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,8 +24,6 @@ MAP_ROWS: Final = 8
 
 _PLAIN_WIDTH: Final = 120
 _COLORS: Final = ("cyan", "magenta", "yellow", "green", "blue", "red")
-_SHOW_PROGRESS: Final = 1 << 20
-_REFRESH_SECONDS: Final = 0.1
 
 Cell = tuple[str, int | None]
 """A letter, and the engine that it belongs to."""
@@ -41,7 +36,7 @@ def describe(image: Image) -> dict[str, object]:
         "file": str(image.path),
         "size": found.size,
         "generation": found.detected.generation.value,
-        "nibbles": "swapped" if found.detected.swapped else "straight",
+        "nibbles": order_name(swapped=found.detected.swapped),
         "headers_end": found.headers_end,
         "engines": [
             {part.label: _describe_part(image, engine, part) for part in Part}
@@ -143,32 +138,6 @@ def _show_map(image: Image, console: "Console") -> None:
         f"\n{HEADERS} headers, M model, P parameters, O operators, X execute in place, {FREE} FF; "
         f"a cell is {size / (rows * MAP_WIDTH):.0f} bytes"
     )
-
-
-@contextmanager
-def progress_bar(description: str, total: int) -> Iterator[Progress]:
-    """A bar on stderr while bytes move; none where stderr is no terminal, or there is little to move."""
-    if not sys.stderr.isatty() or total < _SHOW_PROGRESS:
-        yield ignore
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bars
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    shown = 0.0
-    with Bars(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
-        task = bars.add_task(description, total=total)
-
-        def advance(done: int, _: int) -> None:
-            nonlocal shown
-            now = time.monotonic()
-            bars.update(task, completed=done)
-            if now - shown >= _REFRESH_SECONDS:
-                shown = now
-                bars.refresh()
-
-        yield advance
 
 
 def summary(found: ImageMap) -> str:

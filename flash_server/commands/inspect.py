@@ -5,7 +5,8 @@ from pathlib import Path
 
 import click
 
-from flash_server.commands.drawing import describe, progress_bar, show_image, summary
+from aisrv.terminal.progress import progress_bar
+from flash_server.commands.drawing import describe, show_image, summary
 from flash_server.commands.settings import (
     DIFFERENT,
     FILE,

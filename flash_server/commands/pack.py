@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from aisrv.terminal.option_group import option, option_group
-from flash_server.commands.drawing import describe, progress_bar, summary
+from aisrv.terminal.progress import progress_bar
+from aisrv.terminal.size import SIZE
+from flash_server.commands.drawing import describe, summary
 from flash_server.commands.settings import (
     FILE,
     NEW_FILE,
-    SIZE,
+    NIBBLES,
     ReadingOptions,
     Settings,
     engine_option,
@@ -24,8 +26,8 @@ from flash_server.errors import LayoutError
 from flash_server.files import InputError, map_file, write_file
 from flash_server.image import Part
 from flash_server.image.image_file import EngineFiles, Image
-from flash_server.image.pack_config import GENERATIONS, MISSING, NIBBLES, read_config
-from flash_server.image.pack_options import PackOptions
+from flash_server.image.nibbles import ORDERS
+from flash_server.image.pack_config import GENERATIONS, MISSING, PackOptions, read_config
 from flash_server.image.packager import pack as pack_files
 from flash_server.image.packager import unpack as unpack_image
 
@@ -40,8 +42,8 @@ class PackSettings:
     )
     nibbles: str | None = option(
         "--nibbles",
-        type=click.Choice(list(NIBBLES)),
-        help="How bytes are stored. [default: swapped for fast, otherwise straight]",
+        type=NIBBLES,
+        help="How bytes are stored. [default: swapped for fast, otherwise normal]",
     )
     size: int | None = option(
         "--size", type=SIZE, metavar="SIZE", help="The data partition's size, as 4194304, 4096K or 4M."
@@ -61,7 +63,7 @@ class PackSettings:
         """Return the settings of a file with those of the options, which win."""
         given = {
             "generation": GENERATIONS[self.generation] if self.generation else None,
-            "swapped": NIBBLES[self.nibbles] if self.nibbles else None,
+            "swapped": ORDERS[self.nibbles] if self.nibbles else None,
             "size": self.size,
             "alignment": self.align,
             "fill": self.fill,
@@ -76,7 +78,7 @@ class PackSettings:
     epilog=examples(
         "aisrv-flash pack --engine model=person.tflite,parameters=person.params --output flash.bin",
         "aisrv-flash pack --engine model=a.tflite --engine model=b.tflite --size 4M --fill --output f.bin",
-        "aisrv-flash pack --config board.toml --generation 1.2 --nibbles straight --output flash.bin",
+        "aisrv-flash pack --config board.toml --generation 1.2 --nibbles normal --output flash.bin",
     ),
 )
 @engine_option

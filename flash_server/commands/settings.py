@@ -10,11 +10,10 @@ from typing import Final
 import click
 
 from aisrv.terminal.option_group import option, option_group
-from flash_server.files import InputError
 from flash_server.image import Part
 from flash_server.image.headers import MAX_ENGINES
 from flash_server.image.image_file import EngineFiles, Image
-from flash_server.image.pack_config import NIBBLES, parse_size
+from flash_server.image.nibbles import OLDER_ORDERS, ORDERS
 
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
@@ -40,22 +39,18 @@ class Settings:
 pass_settings = click.make_pass_decorator(Settings)
 
 
-class SizeType(click.ParamType[int]):
-    """Bytes: 4096, 0x1000, 4K, 4M."""
+class NibblesType(click.Choice[str]):
+    """The order in which an image is stored, by name."""
 
-    name = "size"
+    def __init__(self) -> None:
+        super().__init__(list(ORDERS))
 
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read the text of an option; a number, from a default, is one already."""
-        if isinstance(value, int):
-            return value
-        try:
-            return parse_size(str(value))
-        except InputError as error:
-            self.fail(str(error), param, ctx)
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Read a name, or an older one."""
+        return super().convert(OLDER_ORDERS.get(str(value), str(value)), param, ctx)
 
 
-SIZE: Final = SizeType()
+NIBBLES: Final = NibblesType()
 
 _LABELS: Final = "|".join(part.label for part in Part)
 
@@ -103,13 +98,11 @@ class ReadingOptions:
         metavar="N",
         help="How many engines the image has. [default: as many headers as fit before the first part]",
     )
-    nibbles: str | None = option(
-        "--nibbles", type=click.Choice(list(NIBBLES)), help="How bytes are stored. [default: found out]"
-    )
+    nibbles: str | None = option("--nibbles", type=NIBBLES, help="How bytes are stored. [default: found out]")
 
     def open(self, path: Path) -> Image:
         """Open an image."""
-        return Image.open(path, self.engine_count, NIBBLES[self.nibbles] if self.nibbles else None)
+        return Image.open(path, self.engine_count, ORDERS[self.nibbles] if self.nibbles else None)
 
 
 reading_options = option_group("reading", ReadingOptions)

@@ -37,7 +37,7 @@ _FILL: Final = b"\xff" * CHUNK
 
 @dataclass(frozen=True, slots=True)
 class EngineImage:
-    """What the flash holds for one engine, in straight order; None = absent."""
+    """What the flash holds for one engine, in normal order; None = absent."""
 
     model: Bytes | None = None
     parameters: Bytes | None = None
@@ -134,7 +134,7 @@ class DataPartition:
 
     def _chunks(self, headers: tuple[Header, ...], end: int, size: int) -> Iterator[bytes]:
         start = self.generation.preamble + b"".join(map(bytes, headers))
-        yield self.stored.straight(start)
+        yield self.stored.normal(start)
         address = len(start)
         for image, header in zip(self.engines, headers, strict=True):
             for part in Part:
@@ -143,7 +143,7 @@ class DataPartition:
                     continue
                 yield from padding(header[part] - address)
                 if part is Part.MODEL:
-                    yield self.stored.straight(len(data).to_bytes(LENGTH_BYTES, "little"))
+                    yield self.stored.normal(len(data).to_bytes(LENGTH_BYTES, "little"))
                 yield from chunks(data, swapped=self.stored.swapped)
                 address = header[part] + part_bytes(part, data)
         yield from padding(size - end)

@@ -7,7 +7,7 @@ from pathlib import Path
 from flash_server.files import Progress, ignore
 from flash_server.image import Part
 from flash_server.image.image_file import EngineFiles, Image, erased_tail, read_part
-from flash_server.image.nibbles import CHUNK, swap
+from flash_server.image.nibbles import CHUNK, order_name, swap
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ def diff(a: Image, b: Image) -> list[Difference]:
     if a.map.detected.generation is not b.map.detected.generation:
         found.append(_pair("generation", a.map.detected.generation.value, b.map.detected.generation.value))
     if a.map.detected.swapped != b.map.detected.swapped:
-        names = {True: "swapped", False: "straight"}
-        found.append(_pair("nibbles", names[a.map.detected.swapped], names[b.map.detected.swapped]))
+        one_order, other_order = (order_name(swapped=image.map.detected.swapped) for image in (a, b))
+        found.append(_pair("nibbles", one_order, other_order))
     if len(a.map.headers) != len(b.map.headers):
         found.append(_pair("engines", len(a.map.headers), len(b.map.headers)))
     for engine in range(min(len(a.map.headers), len(b.map.headers))):

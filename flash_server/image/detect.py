@@ -9,7 +9,7 @@ sense in one of the orders, with the number of engines inferred as `headers` say
    that breaks it is bad; one without parts counts as neither. There are good engines, and no fewer than bad
    ones.
 2. Where both orders pass, the one with fewer bad engines is taken; then the one in which more models' lengths
-   were read and fit; then the one whose first part begins right behind the headers; then straight.
+   were read and fit; then the one whose first part begins right behind the headers; then normal nibbles.
 
 Offsets need not ascend, and need not be aligned: the design lets parts lie in any order, and the packers
 align nothing.
@@ -30,6 +30,7 @@ from flash_server.image.headers import (
     parse_headers,
     segment_limits,
 )
+from flash_server.image.nibbles import order_name
 
 LARGEST: Final = 1 << 28
 """Bytes of a data partition whose size is not known: QSPI NOR parts end at 256 MiB."""
@@ -59,7 +60,7 @@ def detect(
     orders = _BOTH if swapped is None else (swapped,)
     for order in orders:
         detected = Detected(Generation.FAST, order)
-        start = detected.straight(prefix[: len(CALIBRATION) + len(VERSION)])
+        start = detected.normal(prefix[: len(CALIBRATION) + len(VERSION)])
         calibration, version = start[: len(CALIBRATION)], start[len(CALIBRATION) :]
         if version == VERSION and calibration == CALIBRATION:
             return detected
@@ -85,7 +86,7 @@ def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...
             headers = parse_headers(prefix, detected)
             rank = _judge(headers, detected, size, read).rank
         except LayoutError as error:
-            refused.append(f"{'swapped' if swapped else 'straight'}: {error}")
+            refused.append(f"{order_name(swapped=swapped)}: {error}")
         else:
             passed.append((rank, detected))
     if passed:
@@ -101,11 +102,11 @@ class _Verdict:
     bad: int
     confirmed: int
     tight: bool
-    straight: bool
+    normal: bool
 
     @property
     def rank(self) -> tuple[int, ...]:
-        return (-self.bad, self.confirmed, self.tight, self.straight)
+        return (-self.bad, self.confirmed, self.tight, self.normal)
 
 
 def _judge(headers: Sequence[Header], detected: Detected, size: int, read: Read) -> _Verdict:
@@ -116,7 +117,7 @@ def _judge(headers: Sequence[Header], detected: Detected, size: int, read: Read)
         try:
             segments = segment_limits(headers, engine, detected.generation, size)
             if segments.model:
-                word = detected.straight(read(segments.model.start, LENGTH_BYTES))
+                word = detected.normal(read(segments.model.start, LENGTH_BYTES))
                 if len(word) == LENGTH_BYTES:
                     model_segment(engine, segments.model, int.from_bytes(word, "little"))
                     confirmed += 1
@@ -137,7 +138,7 @@ def _reader(prefix: bytes) -> Read:
 
 def _unknown_version(prefix: bytes) -> str:
     """A version that is none of ours, as "1.3"; empty where the first word is no version word."""
-    words = [Detected(Generation.DESIGN, swapped).straight(prefix[: len(VERSION)]) for swapped in _BOTH]
+    words = [Detected(Generation.DESIGN, swapped).normal(prefix[: len(VERSION)]) for swapped in _BOTH]
     # In the wrong order small numbers are large ones.
     word = min(words)
     marked = len(word) == len(VERSION) and all(word[i] ^ word[i + 2] == 0xFF for i in range(2))

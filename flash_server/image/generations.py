@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from flash_server.image.nibbles import swap
+from flash_server.image.nibbles import order_name, swap
 
 VERSION: Final = bytes([1, 2, 0xFE, 0xFD])
 """The version word: major, minor, and both inverted."""
 
 CALIBRATION: Final = bytes.fromhex("ff000f0f0f0f0f0fff00ff00ff00ff0031f7ce0831f7ce089c639c639c639c63")
-"""The pattern by which a fast reader finds the moment to sample, straight order."""
+"""The pattern by which a fast reader finds the moment to sample, normal order."""
 
 
 class Generation(Enum):
@@ -26,7 +26,7 @@ class Generation(Enum):
 
     @property
     def preamble(self) -> bytes:
-        """The bytes before the first header, straight order."""
+        """The bytes before the first header, normal order."""
         return _PREAMBLES[self]
 
     @property
@@ -49,9 +49,9 @@ class Detected:
     generation: Generation
     swapped: bool
 
-    def straight(self, stored: bytes | memoryview) -> bytes:
-        """Stored bytes in straight order. Swapping is its own inverse: it stores, too."""
+    def normal(self, stored: bytes | memoryview) -> bytes:
+        """Stored bytes in normal order. Swapping is its own inverse: it stores, too."""
         return swap(stored) if self.swapped else bytes(stored)
 
     def __str__(self) -> str:
-        return f"{self.generation.value}, nibbles {'swapped' if self.swapped else 'straight'}"
+        return f"{self.generation.value}, nibbles {order_name(swapped=self.swapped)}"

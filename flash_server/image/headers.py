@@ -67,7 +67,7 @@ class Header:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Header":
-        """Decode 16 bytes in straight order; LayoutError where there are not 16."""
+        """Decode 16 bytes in normal order; LayoutError where there are not 16."""
         if len(data) != HEADER_BYTES:
             raise LayoutError(f"a header is {HEADER_BYTES} bytes, not {len(data)}")
         return cls(*_HEADER.unpack(data))
@@ -130,7 +130,7 @@ def parse_headers(prefix: bytes, detected: Detected, engines: int | None = None)
     headers do, where there is no preamble of the generation, or where nothing tells the number of engines.
     """
     preamble = detected.generation.preamble
-    if detected.straight(prefix[: len(preamble)]) != preamble:
+    if detected.normal(prefix[: len(preamble)]) != preamble:
         raise LayoutError(f"the data partition does not begin like one of generation {detected}")
     if engines is not None:
         check_engines(engines)
@@ -139,7 +139,7 @@ def parse_headers(prefix: bytes, detected: Detected, engines: int | None = None)
             raise LayoutError(
                 f"the headers of {engines} engines end at {end:#x}, the data already at {len(prefix):#x}"
             )
-        body = detected.straight(prefix[len(preamble) : end])
+        body = detected.normal(prefix[len(preamble) : end])
         return tuple(Header(*values) for values in _HEADER.iter_unpack(body))
     found: list[Header] = []
     bound = 1 << 32
@@ -172,7 +172,7 @@ def _walk(prefix: bytes, detected: Detected) -> Iterator[tuple[int, Header]]:
     """All that could be headers, each with its address; nothing tells yet where they end."""
     start = header_size(detected.generation, 0)
     whole = min((len(prefix) - start) // HEADER_BYTES, MAX_ENGINES)
-    body = detected.straight(prefix[start : start + whole * HEADER_BYTES])
+    body = detected.normal(prefix[start : start + whole * HEADER_BYTES])
     for index, values in enumerate(_HEADER.iter_unpack(body)):
         yield start + index * HEADER_BYTES, Header(*values)
 

@@ -62,8 +62,8 @@ class Image:
         segment = self.map.parts[engine][part]
         return None if segment is None else self.data[segment.start : segment.end]
 
-    def straight(self, engine: int, part: Part, size: int | None = None) -> Iterator[bytes]:
-        """A part's bytes in straight order, piece by piece; only the first `size` where that is given."""
+    def normal(self, engine: int, part: Part, size: int | None = None) -> Iterator[bytes]:
+        """A part's bytes in normal order, piece by piece; only the first `size` where that is given."""
         return chunks((self.stored(engine, part) or b"")[:size], swapped=self.map.detected.swapped)
 
     def used(self, engine: int, part: Part) -> int:

@@ -11,8 +11,19 @@ from typing import Final
 SWAP: Final = bytes((byte & 0x0F) << 4 | byte >> 4 for byte in range(256))
 """For `bytes.translate`: every byte with its nibbles swapped."""
 
+ORDERS: Final = {"swapped": True, "normal": False}
+"""Names of the orders in which bytes are stored; True where their nibbles are swapped."""
+
+OLDER_ORDERS: Final = {"straight": "normal"}
+"""Names that are still read."""
+
 CHUNK: Final = 1 << 16
 """Bytes moved at once: more would not stay in the cache, nor in memory that is used again."""
+
+
+def order_name(*, swapped: bool) -> str:
+    """Return the name of an order."""
+    return "swapped" if swapped else "normal"
 
 
 def swap(data: bytes | memoryview) -> bytes:

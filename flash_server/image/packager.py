@@ -9,8 +9,7 @@ from pathlib import Path
 from flash_server.files import InputError, Progress, ignore, write_file
 from flash_server.image import DataPartition, EngineImage, Part
 from flash_server.image.image_file import EngineFiles, Image, read_part
-from flash_server.image.pack_config import describe
-from flash_server.image.pack_options import PackOptions
+from flash_server.image.pack_config import PackOptions, describe
 
 
 def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPartition:
@@ -65,7 +64,7 @@ def unpack(image: Image, directory: Path, *, trim: bool = False, progress: Progr
             size = image.used(engine, part) if trim else len(stored)
             files[part.label] = Path(f"engine{engine}.{part.label}")
             written.append(directory / files[part.label])
-            write_file(written[-1], image.straight(engine, part, size), size)
+            write_file(written[-1], image.normal(engine, part, size), size)
             done += len(stored)
             progress(done, total)
         names.append(EngineFiles(**files))

@@ -65,7 +65,7 @@ def map_image(
     for engine, limits in enumerate(segments):
         model = limits.model
         if model:
-            word = detected.straight(read(model.start, LENGTH_BYTES))
+            word = detected.normal(read(model.start, LENGTH_BYTES))
             if len(word) != LENGTH_BYTES:
                 raise LayoutError(f"{where(engine, Part.MODEL, model.start)}: its length cannot be read")
             model = model_segment(engine, model, int.from_bytes(word, "little"))
@@ -76,9 +76,9 @@ def map_image(
 def parse(
     data: bytes | memoryview, engines: int | None = None, detected: Detected | None = None
 ) -> DataPartition:
-    """The value of a stored image, as `map_image` finds it, in straight order and with alignment 1.
+    """The value of a stored image, as `map_image` finds it, in normal order and with alignment 1.
 
-    The parts of an image stored straight are views of `data`, those of a swapped one are new bytes.
+    The parts of an image stored in normal order are views of `data`, those of a swapped one are new bytes.
     """
     view = memoryview(data)
     found = map_image(lambda offset, size: bytes(view[offset : offset + size]), len(view), engines, detected)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.progress import progress_bar
 from host_tools.commands.model_file import InputOptions, input_options, input_specs, model_option, output_spec
 from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
 from host_tools.errors import TensorError
@@ -133,9 +134,7 @@ def infer(
 
 def _load(server: "AiServer", data: bytes, *, ext: bool = False) -> float:
     """Load a model with a progress bar; return the seconds it took."""
-    from host_tools.commands import report
-
-    with report.transfer_progress("Loading", len(data)) as progress:
+    with progress_bar("Loading", len(data)) as progress:
         started = time.perf_counter()
         server.load_model(data, "ext" if ext else "arena", progress)
         return time.perf_counter() - started

@@ -1,16 +1,14 @@
-"""What the command shows: tables with bars, pairs of name and value, and progress of long transfers.
+"""What the command shows: tables with bars, and pairs of name and value.
 
 Everything is for people and goes through rich, which is imported at first use. Programs read `--json`.
 """
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from aisrv.protocol.commands import TICKS_PER_SECOND
-from host_tools.exchange.usb import Progress
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -93,22 +91,6 @@ def show_timings(ticks: Sequence[int], names: Sequence[str] = ()) -> None:
 def microseconds(ticks: int) -> float:
     """Ticks of the reference clock in microseconds."""
     return ticks * 1e6 / TICKS_PER_SECOND
-
-
-@contextmanager
-def transfer_progress(description: str, total: int) -> Iterator[Progress | None]:
-    """A bar on stderr while bytes move; None where stderr is no terminal, or the transfer is short."""
-    if not sys.stderr.isatty() or total < 1 << 20:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, TextColumn, TransferSpeedColumn
-    from rich.progress import Progress as Bars
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TransferSpeedColumn())
-    with Bars(*columns, console=Console(stderr=True), transient=True, auto_refresh=False) as bars:
-        task = bars.add_task(description, total=total)
-        yield lambda done, _: bars.update(task, completed=done, refresh=True)
 
 
 def _console() -> "Console":

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from aisrv.terminal.progress import progress_bar
 from host_tools.commands.model_file import InputOptions, input_options, input_spec, model_option, output_spec
 from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
 
@@ -67,13 +68,11 @@ def write(
     reading: InputOptions,
 ) -> None:
     """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
-    from host_tools.commands import report
-
     spec = input_spec(model_file, reading.shape, tensor)
     with settings.connect() as server:
         length = None if spec else server.input_length(tensor)
         data = reading.read(file, spec, length)
-        with report.transfer_progress("Writing", len(data)) as progress:
+        with progress_bar("Writing", len(data)) as progress:
             server.write_input(data, tensor, progress)
     settings.answer(
         {"tensor": tensor, "bytes": len(data)},

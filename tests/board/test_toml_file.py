@@ -351,7 +351,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     for path, message in (
         (missing, f"{missing}: No such file or directory"),
         (tmp_path, f"{tmp_path}: Is a directory"),
-        (latin, f"{latin}: not UTF-8 at byte 4"),
+        (latin, f"{latin}: not a TOML file: no UTF-8 at byte 4"),
         (large, f"{large}: larger than 65536 bytes"),
         (Path("a\0.toml"), "'a\\x00.toml': embedded null byte"),
     ):

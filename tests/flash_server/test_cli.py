@@ -1,8 +1,6 @@
 """The command `aisrv-flash`: what it prints, what it writes, and its exit codes."""
 
 import json
-import os
-import pty
 import subprocess
 import sys
 import threading
@@ -19,7 +17,7 @@ from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F, MX25R6435F
 from flash_server.chip.storage import MemoryStorage
 from flash_server.cli import main
-from flash_server.commands.drawing import FREE, map_cells, progress_bar
+from flash_server.commands.drawing import FREE, map_cells
 from flash_server.image import DataPartition, EngineImage, Generation
 
 MODEL = bytes(range(256)) * 20
@@ -58,7 +56,7 @@ def failed(code: int, *arguments: object) -> str:
 
 
 @pytest.mark.parametrize("generation", list(Generation))
-@pytest.mark.parametrize(("nibbles", "swapped"), [("swapped", True), ("straight", False)])
+@pytest.mark.parametrize(("nibbles", "swapped"), [("swapped", True), ("normal", False)])
 def test_pack(generation: Generation, nibbles: str, swapped: bool) -> None:
     out = done(
         "pack", "--engine", "model=model,parameters=parameters", "--engine", "xip=model", "--missing", "zero",
@@ -67,6 +65,12 @@ def test_pack(generation: Generation, nibbles: str, swapped: bool) -> None:
     wanted = DataPartition((EngineImage(MODEL, PARAMETERS), EngineImage(xip=MODEL)), generation, swapped, 16)
     assert Path("f").read_bytes() == wanted.build()
     assert out == f"f: {generation.value}, nibbles {nibbles}, 2 engines, {wanted.image_size} bytes\n"
+
+
+def test_an_older_name_of_normal_nibbles() -> None:
+    out = done("pack", "--engine", "model=model", "--nibbles", "straight", "--output", "f")
+    assert "nibbles normal" in out
+    assert '"nibbles": "normal"' in done("--json", "inspect", "f", "--nibbles", "straight")
 
 
 def test_pack_fills() -> None:
@@ -130,7 +134,7 @@ def test_pack_names_a_missing_file() -> None:
         (["--engine", "model=model", "--generation", "3"], "'3' is not one of"),
         (["--engine", ""], "no engine has a file"),
         (["--config", "none"], "does not exist"),
-        (["--config", "model"], "is no TOML file"),
+        (["--config", "model"], "model: not a TOML file"),
     ],
 )
 def test_wrong_usage(options: list[str], message: str) -> None:
@@ -148,7 +152,7 @@ def test_ambiguous_image_is_warned_about() -> None:
         "--output", "f",
     )  # fmt: skip
     assert result.exit_code == 0
-    assert "warning: f looks like design, nibbles straight, not design, nibbles swapped" in result.stderr
+    assert "warning: f looks like design, nibbles normal, not design, nibbles swapped" in result.stderr
     assert json.loads(done("--json", "inspect", "--nibbles", "swapped", "f"))["nibbles"] == "swapped"
 
 
@@ -415,18 +419,3 @@ def test_loading_the_command_loads_nothing_heavy() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
     )
     assert not {"numpy", "rich", "trio", "flatbuffers"} & set(run.stdout.split())
-
-
-def test_progress_only_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    with progress_bar("packing", 64 << 20) as progress:
-        progress(1, 64 << 20)
-    leader, follower = pty.openpty()
-    with os.fdopen(follower, "w") as terminal:
-        monkeypatch.setattr(sys, "stderr", terminal)
-        with progress_bar("packing", 64 << 20) as progress:
-            progress(64 << 20, 64 << 20)
-        terminal.flush()
-        shown = b""
-        while b"packing" not in shown:  # it comes in pieces
-            shown += os.read(leader, 65536)
-    os.close(leader)

@@ -54,7 +54,7 @@ def test_design_order_is_found_for_any_number_of_engines(count: int, swapped: bo
 
 
 def test_order_can_be_said() -> None:
-    # 0x100 straight is 0x1000 swapped: parameters alone tell nothing.
+    # 0x100 in normal order is 0x1000 swapped: parameters alone tell nothing.
     image = bytes(Header(parameters=0x100)) + b"\xff" * 0x2000
     assert detect(image) == Detected(DESIGN, False)
     assert detect(image, swapped=True) == Detected(DESIGN, True)
@@ -144,7 +144,7 @@ def test_one_bad_engine_does_not_hide_a_design_image() -> None:
 
 def test_text_is_no_image() -> None:
     with pytest.raises(
-        LayoutError, match=r"no version word, .* \(straight: engine 0: .*; swapped: engine 0: .*\)"
+        LayoutError, match=r"no version word, .* \(normal: engine 0: .*; swapped: engine 0: .*\)"
     ):
         detect(b"This is a text and not an image of a flash. " * 100)
 

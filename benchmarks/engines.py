@@ -22,6 +22,7 @@ from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.inference.process.worker_pool import open_spares
+from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.rows import Row
 from tests.support import networks
 
@@ -43,7 +44,7 @@ async def _seconds(action: Callable[[], Awaitable[object]]) -> float:
     return time.perf_counter() - start
 
 
-async def _loads(kind: str, model: bytes) -> list[Row]:
+async def _loads(kind: EngineKind, model: bytes) -> list[Row]:
     cold, spare = [], []
     for _ in range(LOADS):
         runner = IsolatedInterpreter(_ignore, kind)
@@ -62,7 +63,7 @@ async def _loads(kind: str, model: bytes) -> list[Row]:
     ]
 
 
-async def _switches(kind: str) -> list[Row]:
+async def _switches(kind: EngineKind) -> list[Row]:
     """An engine with a model gets another one."""
     seconds = []
     with open_spares(kind) as spares:
@@ -77,7 +78,7 @@ async def _switches(kind: str) -> list[Row]:
     return [Row(f"{kind}: switch from model to model, with a spare", statistics.median(seconds) * 1e3, "ms")]
 
 
-async def _runs(kind: str, name: str, model: bytes, times: int) -> list[Row]:
+async def _runs(kind: EngineKind, name: str, model: bytes, times: int) -> list[Row]:
     isolated, direct = IsolatedInterpreter(_ignore, kind), InlineInterpreter(kind)
     await isolated.load(model, ARENA)
     await direct.load(model, ARENA)
@@ -101,7 +102,7 @@ def _resident(pid: int | None) -> float:
     return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
 
 
-async def _kind(kind: str) -> list[Row]:
+async def _kind(kind: EngineKind) -> list[Row]:
     try:
         rows = await _loads(kind, digits.model_bytes())
     except ModelError as error:
@@ -114,7 +115,7 @@ async def _kind(kind: str) -> list[Row]:
 
 def run() -> list[Row]:
     """Measure; about 15 s for each kind."""
-    return [row for kind in INTERPRETERS for row in trio.run(_kind, kind)]
+    return [row for name in INTERPRETERS for row in trio.run(_kind, EngineKind(name))]
 
 
 if __name__ == "__main__":

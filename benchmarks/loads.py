@@ -17,16 +17,17 @@ from aisrv import digits
 from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import Limits
 from aisrv.inference.process.worker_pool import open_spares
+from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.rows import Row
 from tests.support import networks
 from tests.support.endless import endless_network
 
 LOADS: Final = 1000
-KINDS: Final = ("tflite", "tflm")
+KINDS: Final = (EngineKind("tflite"), EngineKind("tflm"))
 LIMITS: Final = Limits(invoke_seconds=0.05)
 
 
-def _models() -> Iterator[tuple[str, bytes]]:
+def _models() -> Iterator[tuple[EngineKind, bytes]]:
     """Of each round, one model runs, one is cut, one has no kernel, one never ends, one lacks arena."""
     models = (
         digits.model_bytes(),

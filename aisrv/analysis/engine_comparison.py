@@ -20,6 +20,7 @@ from aisrv.kernels.graph.plan import plan_apart
 from aisrv.kernels.graph.tensors import DTYPES
 from aisrv.model import Model, Operator
 from aisrv.model.reader import read_model
+from aisrv.protocol.engine_kind import KERNELS, EngineKind
 
 Tensors = Mapping[int, bytes]
 """Bytes of tensors by their index in the model."""
@@ -97,14 +98,13 @@ _OTHERS: Final[Mapping[str, Callable[[bytes, Sequence[bytes]], Tensors]]] = {
 }
 
 
-def run_engine(engine: str, data: bytes, inputs: Sequence[bytes]) -> Tensors:
-    """Run an engine by its kind: `kernels`, `kernels:NAME`, `tflm`, `tflite`; KernelError, ModelFileError."""
-    kind, _, backend = engine.partition(":")
-    if kind == "kernels":
-        return run_kernels(data, inputs, backend or "numpy")
-    run = _OTHERS.get(engine)
+def run_engine(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
+    """Run an engine of the kind `kernels`, `tflm` or `tflite` once; KernelError, ModelFileError."""
+    if kind.name == KERNELS:
+        return run_kernels(data, inputs, kind.backend or "numpy")
+    run = _OTHERS.get(kind.name)
     if run is None:
-        raise EngineError(f"no engine {engine!r}: there are kernels, kernels:NAME, {', '.join(_OTHERS)}")
+        raise EngineError(f"no engine {str(kind)!r}: there are kernels, kernels:NAME, {', '.join(_OTHERS)}")
     return run(data, inputs)
 
 

@@ -8,7 +8,6 @@ from aisrv.board.specs import (
     BOOT_COMMANDS,
     DEFAULT_SPI,
     ENCODINGS,
-    ENGINE_KINDS,
     KIB,
     LARGEST_EXTERNAL,
     LARGEST_FLASH,
@@ -140,12 +139,6 @@ class Board:
         if not 1 <= engine.threads <= 5:
             raise BoardError(
                 f"engine {number}: {engine.threads} threads, the interpreter has 1 to 5", *table, "threads"
-            )
-        if engine.kind not in ENGINE_KINDS and ":" not in engine.kind:
-            raise BoardError(
-                f"engine {number}: no kind {engine.kind!r}, there are {', '.join(ENGINE_KINDS)} "
-                'and "module:class"',
-                *(*table, "kind"),
             )
         self._check_engine_flash(number, engine)
         if engine.sensor and self.sensor is None:

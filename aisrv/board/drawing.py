@@ -85,7 +85,7 @@ def _engines(board: Board) -> Iterator[tuple[str, ...]]:
         yield (
             str(number),
             f"tile {engine.tile}",
-            engine.kind,
+            str(engine.kind),
             f"arena {show_size(engine.arena_bytes)}",
             ", ".join(details),
         )

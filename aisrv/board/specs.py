@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from aisrv.protocol.commands import Command
+from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 from flash_server.chip.part import MX25R6435F, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 
@@ -29,9 +30,6 @@ BOOT_MEMORIES: Final[Mapping[str, Command]] = {
 }
 """The commands that load a model from flash, by the memory that it goes to."""
 BOOT_COMMANDS: Final = (None, *BOOT_MEMORIES.values())
-DEFAULT_KIND: Final = "tflite"
-ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", "kernels", "none")
-"""Kinds of engine by name; more are "kernels:NAME" of a backend, and "module:class" of an interpreter."""
 REGISTER_MODELS: Final = ("generic", "gc2145")
 """Register models of sensors by name, as in `aisrv.sensors.registers`."""
 ENCODINGS: Final = ("bayer", "yuv", "rgb", "samples")
@@ -79,8 +77,8 @@ class EngineSpec:
     """Command that loads a model from flash at start; None leaves the engine without one."""
     cache: CacheGeometry = XCORE_AI_CACHE
     """Cache of the window on its flash image, see `Device.open_window`."""
-    kind: str = DEFAULT_KIND
-    """What runs its models: one of ENGINE_KINDS, "kernels:NAME", or "module:class" of an interpreter."""
+    kind: EngineKind = DEFAULT_KIND
+    """What runs its models."""
     sensor: bool | None = None
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
     leds: tuple[str, ...] = ()

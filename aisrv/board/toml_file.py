@@ -23,6 +23,7 @@ from aisrv.board import (
     UsbProtocol,
     plan_of,
 )
+from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from aisrv.settings.errors import SettingsError
 from aisrv.settings.size import Size
 from aisrv.settings.tables import Integer, Number, Table, convert
@@ -196,6 +197,11 @@ def _node(file: TomlFile, table: _Node) -> dict[str, Any]:
 
 def _engine(file: TomlFile, number: int, table: _Engine) -> EngineSpec:
     fields = table.given()
+    if table.kind is not None:
+        try:
+            fields["kind"] = EngineKind.parse(table.kind)
+        except EngineKindError as error:
+            raise file.error(f"engine {number}: {error}", ("engines", number, "kind")) from None
     if table.boot is not None:
         fields["boot"] = BOOT_MEMORIES[table.boot]
     if table.cache is not None:

@@ -25,8 +25,9 @@ _BOOT_NAMES: Final = {command: memory for memory, command in BOOT_MEMORIES.items
 def board_values(board: Board) -> dict[str, Any]:
     """Return a board as JSON has it: its fields, and under "demand" what each tile gives it."""
     values = dataclasses.asdict(board)
-    for engine in values["engines"]:
-        engine["boot"] = _BOOT_NAMES.get(engine["boot"])
+    for engine, spec in zip(values["engines"], board.engines, strict=True):
+        engine["kind"] = str(spec.kind)
+        engine["boot"] = _BOOT_NAMES.get(spec.boot) if spec.boot is not None else None
     return {**values, "demand": _plan_values(board, plan_of(board))}
 
 

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aisrv.cli.options.engine_kind import ENGINE_KIND
+from aisrv.protocol.engine_kind import EngineKind
+
 if TYPE_CHECKING:
     from aisrv.analysis.engine_comparison import Comparison
     from aisrv.model import Model
@@ -15,7 +18,7 @@ DIFFERENT = 1
 
 
 def diff_model(
-    data: bytes, inputs: "list[bytes] | None", engines: tuple[str, str], seed: int = 0
+    data: bytes, inputs: "list[bytes] | None", engines: tuple[EngineKind, EngineKind], seed: int = 0
 ) -> "tuple[Model, tuple[Comparison, ...]]":
     """Run a model once in both engines, on random inputs if there are none; KernelError, ModelFileError."""
     from aisrv.analysis.engine_comparison import EngineError, compare, run_engine
@@ -32,15 +35,16 @@ def diff_model(
     return model, compare(model, one, other)
 
 
-def report(comparisons: "tuple[Comparison, ...]", engines: tuple[str, str]) -> str:
+def report(comparisons: "tuple[Comparison, ...]", engines: tuple[EngineKind, EngineKind]) -> str:
     """Tell the result in a line or two for each tensor that differs, the first difference above all."""
     compared = [each for each in comparisons if each.difference is not None]
     apart = [each for each in compared if each.difference is not None and each.difference.differing]
     skipped = len(comparisons) - len(compared)
     tail = f"; {skipped} cannot be read in both" if skipped else ""
+    names = " and ".join(map(str, engines))
     if not apart:
-        return f"{' and '.join(engines)} are equal in all {len(compared)} tensors{tail}"
-    lines = [f"{' and '.join(engines)} differ in {len(apart)} of {len(compared)} tensors{tail}"]
+        return f"{names} are equal in all {len(compared)} tensors{tail}"
+    lines = [f"{names} differ in {len(apart)} of {len(compared)} tensors{tail}"]
     lines += [("first: " if number == 0 else "       ") + _line(each) for number, each in enumerate(apart)]
     return "\n".join(lines)
 
@@ -68,11 +72,14 @@ def _line(each: "Comparison") -> str:
 @click.option(
     "--engines",
     nargs=2,
+    type=ENGINE_KIND,
     default=("kernels", "tflm"),
     show_default=True,
     help="kernels, kernels:NAME, tflm or tflite.",
 )
-def diff_engines(model: Path, inputs: tuple[Path, ...], seed: int, engines: tuple[str, str]) -> None:
+def diff_engines(
+    model: Path, inputs: tuple[Path, ...], seed: int, engines: tuple[EngineKind, EngineKind]
+) -> None:
     """Run MODEL once in two engines and compare everything that its operators write.
 
     Ends with exit code 1 where they differ, and names the first operator that does, and by how much. The

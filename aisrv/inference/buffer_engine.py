@@ -9,14 +9,12 @@ from typing import Final, NoReturn
 
 from aisrv.inference.engine import InferenceEngine, LogSink, Runners
 from aisrv.inference.errors import ModelError
-from aisrv.inference.interpreter import interpreter_spec
 from aisrv.inference.memory import ModelMemory
 from aisrv.inference.parameters import ParameterSource
 from aisrv.inference.process.inline import inline
 from aisrv.inference.timings import DeviceModel
+from aisrv.protocol.engine_kind import NO_MODEL, EngineKind
 
-NO_MODEL: Final = "none"
-"""The kind of the engine without a model; all others are those of `interpreter_spec`."""
 BUFFER_BYTES: Final = 1024
 
 
@@ -82,7 +80,7 @@ class BufferEngine(InferenceEngine):
 
 
 def create_engine(
-    kind: str,
+    kind: EngineKind,
     runners: Runners,
     *,
     arena_bytes: int,
@@ -91,13 +89,12 @@ def create_engine(
     parameters: ParameterSource | None = None,
     log: LogSink = lambda _text: None,
 ) -> InferenceEngine:
-    """Create an engine of a kind, without a model; ValueError for an unknown kind.
+    """Create an engine of a kind, without a model.
 
     Its models run where `runners` has them run. The rest is as for InferenceEngine.
     """
-    if kind == NO_MODEL:
+    if kind.name == NO_MODEL:
         return BufferEngine(arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
-    interpreter_spec(kind)  # not only when the first model is loaded
     return InferenceEngine(
         partial(runners, kind=kind),
         arena_bytes=arena_bytes,

@@ -32,6 +32,7 @@ from aisrv.inference.parameters import (
 from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
 from aisrv.model import Model, ModelFileError, Tensor
 from aisrv.model.reader import read_model
+from aisrv.protocol.engine_kind import EngineKind
 
 
 class Runner(Protocol):
@@ -70,8 +71,8 @@ RunnerFactory = Callable[[LogSink], Runner]
 class Runners(Protocol):
     """Makes runners of every kind: `isolated`, `inline`, or `Spares.isolated`."""
 
-    def __call__(self, log: LogSink, /, *, kind: str = ...) -> Runner:
-        """Make a runner that is not loaded; ValueError for an unknown kind."""
+    def __call__(self, log: LogSink, /, *, kind: EngineKind = ...) -> Runner:
+        """Create a runner that is not loaded; EngineKindError for a kind without an interpreter."""
 
 
 @dataclass(frozen=True, slots=True)

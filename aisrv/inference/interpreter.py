@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, Self, cast
 
 from aisrv.inference.errors import InferenceError
+from aisrv.protocol.engine_kind import NO_MODEL, EngineKind, EngineKindError
 
 ALIGNMENT: Final = 64
 """Bytes to which the start of a tensor is rounded up in memory that holds several."""
@@ -58,8 +59,8 @@ def _aligned(size: int) -> int:
 class Interpreter(Protocol):
     """One model in one interpreter. Calls are synchronous; any of them may raise whatever the binding does.
 
-    An interpreter is made with no arguments, loads once, and is then invoked any number of times: all
-    inputs are set before each `invoke`, and all tensors are read after it.
+    An interpreter is created with the options of its kind by name, loads once, and is then invoked any number
+    of times: all inputs are set before each `invoke`, and all tensors are read after it.
     """
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
@@ -78,8 +79,6 @@ class Interpreter(Protocol):
         """Copy the bytes of one output out."""
 
 
-DEFAULT_KIND: Final = "tflite"
-
 INTERPRETERS: Final = {
     "tflite": "aisrv.inference.interpreters.tflite:TfliteInterpreter",
     "litert": "aisrv.inference.interpreters.tflite:LitertInterpreter",
@@ -88,9 +87,6 @@ INTERPRETERS: Final = {
     "kernels": "aisrv.inference.interpreters.kernels:KernelsInterpreter",
 }
 """Where the interpreters are, by kind: "module:class", imported by the process that runs one."""
-
-_WITH_CHOICE: Final = "kernels"
-"""The kind that may be followed by a choice of its own, as "kernels:NAME"."""
 
 
 class MissingPackageError(ImportError):
@@ -101,29 +97,19 @@ class MissingPackageError(ImportError):
         super().__init__(f'{package} is not installed: pip install "aisrv[{extra}]"')
 
 
-def interpreter_spec(kind: str) -> str:
-    """Give the "module:class" of a kind, which may be one itself; ValueError for an unknown kind.
+def check_runs_models(kind: EngineKind) -> None:
+    """Raise EngineKindError for the kind that runs no model."""
+    if kind.name == NO_MODEL:
+        raise EngineKindError(f"an engine of kind {kind.name!r} has no interpreter")
 
-    What follows in a kind like "kernels:NAME" follows here too: "module:class:NAME".
+
+def create_interpreter(kind: EngineKind) -> Interpreter:
+    """Import and create the interpreter of a kind, with its options.
+
+    Raises ImportError or AttributeError if there is none.
     """
-    name, separator, choice = kind.partition(":")
-    if name == _WITH_CHOICE and separator:
-        return f"{INTERPRETERS[name]}:{choice}"
-    spec = INTERPRETERS.get(kind, kind)
-    if ":" not in spec:
-        raise ValueError(f'no interpreter "{kind}": there are {", ".join(INTERPRETERS)} and "module:class"')
-    return spec
-
-
-def create_interpreter(spec: str) -> Interpreter:
-    """Import and make the interpreter at "module:class"; ImportError or AttributeError if there is none.
-
-    It is given what follows in "module:class:choice".
-    """
-    module, _, rest = spec.partition(":")
-    name, _, choice = rest.partition(":")
-    make = getattr(import_module(module), name)
-    return cast("Interpreter", make(choice) if choice else make())
+    module, _, name = INTERPRETERS.get(kind.name, kind.name).partition(":")
+    return cast("Interpreter", getattr(import_module(module), name)(**kind.options))
 
 
 def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:

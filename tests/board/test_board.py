@@ -7,7 +7,6 @@ import pytest
 from aisrv.board import (
     DEFAULT_SPI,
     ENCODINGS,
-    ENGINE_KINDS,
     Board,
     BoardError,
     EngineSpec,
@@ -17,9 +16,9 @@ from aisrv.board import (
     SpiSpec,
 )
 from aisrv.board.catalog import BOARDS, find_board
-from aisrv.inference.buffer_engine import NO_MODEL
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.protocol.commands import Command
+from aisrv.protocol.engine_kind import ENGINE_KINDS, NO_MODEL, EngineKind
 from aisrv.sensors.image.frame import Encoding
 from aisrv.xcore.memory import SRAM_BYTES
 
@@ -150,7 +149,7 @@ def engines(*specs: dict[str, Any]) -> dict[str, Any]:
         {"sensor": SensorSpec(tile=1, source="a:b:c", encoding="samples", width=65535, height=65535)},
         {"usb_port": 0, "spi": SpiSpec(port=65535), "flashes": (FlashSpec(port=1),)},
         {"ports": (PortSpec(1, "XS1_PORT_4C", "PORT_LEDS"),)},
-        engines({"kind": "none"}, {"kind": "package.module:Class"}),
+        engines({"kind": EngineKind("none")}, {"kind": EngineKind("package.module:Class")}),
         engines({"leds": ("red", "gr\u00fcn", "blue", "\u2600")}),
         engines({"arena_bytes": 512 * KIB}),
         engines({"arena_bytes": 512 * KIB}, {"arena_bytes": 512 * KIB, "tile": 1}),
@@ -206,13 +205,6 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             "the sensor serves no engine: let one have sensor = true",
         ),
         (engines({}, {"sensor": True}), "engine 1 acquires from a sensor, the board has none"),
-        (
-            engines({"kind": "tensorflow"}),
-            (
-                "engine 0: no kind 'tensorflow', there are tflite, litert, tflm, xcore, kernels, none "
-                'and "module:class"'
-            ),
-        ),
         (engines({"leds": ("a",) * 5}), "engine 0: 5 LEDs, an engine has 4"),
         (engines({"leds": ("a", "")}), "the LED '' cannot be shown"),
         (engines({"leds": ("\x1b[2J",)}), "the LED '\\x1b[2J' cannot be shown"),

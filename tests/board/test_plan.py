@@ -26,6 +26,7 @@ from aisrv.board.catalog import BOARDS
 from aisrv.device.device import open_device
 from aisrv.device.tasks import TASKS
 from aisrv.inference.process.inline import inline
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore import tile
 
 Taken = list[tuple[int, int]]
@@ -75,7 +76,7 @@ BOARDS_TO_OPEN = {
         ),
         sensor=SensorSpec(tile=1, source="pattern:bars"),
     ),
-    "no interpreter": Board(engines=(EngineSpec(kind="none"),)),
+    "no interpreter": Board(engines=(EngineSpec(kind=EngineKind("none")),)),
 }
 
 

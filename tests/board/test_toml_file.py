@@ -22,6 +22,7 @@ from aisrv.board import (
 from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import parse_board, read_board
 from aisrv.protocol.commands import Command
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.settings.toml_file import LARGEST_FILE
 from flash_server.chip.part import MX25R3235F, Erase, FlashPart
 from flash_server.client.cache import CacheGeometry
@@ -120,7 +121,7 @@ def test_everything_that_a_file_can_say() -> None:
         engines=(
             EngineSpec(
                 tile=0,
-                kind="tflm",
+                kind=EngineKind("tflm"),
                 arena_bytes=102400,
                 external_bytes=0,
                 threads=5,
@@ -133,7 +134,7 @@ def test_everything_that_a_file_can_say() -> None:
             ),
             EngineSpec(
                 tile=1,
-                kind="package.module:Class",
+                kind=EngineKind("package.module:Class"),
                 arena_bytes=4096,
                 external_bytes=1048576,
                 boot=Command.SET_MODEL_ARENA_FLASH,
@@ -204,6 +205,13 @@ def test_an_absolute_path_stays() -> None:
         ("[[engines]]\ntile = 1.0", "2: engines[0].tile: must be a whole number, not 1.0"),
         ("[[engines]]\ntile = '0'", "2: engines[0].tile: must be a whole number, not '0'"),
         ("[[engines]]\nsensor = 1", "2: engines[0].sensor: must be true or false, not 1"),
+        (
+            '[[engines]]\ntile = 0\nkind = "tensorflow"',
+            (
+                "3: engines[0].kind: engine 0: no kind 'tensorflow', there are tflite, litert, tflm, xcore, "
+                'kernels, none and "module:class"'
+            ),
+        ),
         ("[[engines]]\nkind = 1", "2: engines[0].kind: must be a text in quotes, not 1"),
         (
             "[[engines]]\narena = 1.5",
@@ -415,6 +423,6 @@ DOCS = ROOT / "docs/guides/boards.md"
 def test_the_examples_of_the_docs_are_boards() -> None:
     first, part = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     board = parse_board(first)
-    assert [engine.kind for engine in board.engines] == ["tflite", "tflm"]
+    assert [str(engine.kind) for engine in board.engines] == ["tflite", "tflm"]
     assert (board.serial, board.engines[1].leds) == ("LAB-7", ("cat", "dog"))
     assert parse_board("[[flash]]\n" + part).flashes[0].part.name == "W25Q64JV"

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
-from aisrv.board import ENGINE_KINDS
-from aisrv.inference.buffer_engine import BUFFER_BYTES, NO_MODEL, BufferEngine, create_engine
+from aisrv.inference.buffer_engine import BUFFER_BYTES, BufferEngine, create_engine
 from aisrv.inference.engine import InferenceEngine, Runner
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.inline import InlineInterpreter, inline
+from aisrv.protocol.engine_kind import DEFAULT_KIND, ENGINE_KINDS, NO_MODEL, EngineKind, EngineKindError
 from tests.support import networks
 
 
@@ -78,31 +78,28 @@ def test_boards_know_every_kind() -> None:
     assert (*INTERPRETERS, NO_MODEL) == ENGINE_KINDS
 
 
-@pytest.mark.parametrize("kind", ["", "TFLM", "tflm ", "module.class"])
-def test_a_kind_that_there_is_not(kind: str) -> None:
-    with pytest.raises(
-        ValueError, match=f'no interpreter "{kind}": there are tflite, litert, tflm, xcore, kernels and'
-    ):
-        create_engine(kind, inline, arena_bytes=0, external_bytes=0)
+def test_the_kind_without_a_model_has_no_interpreter() -> None:
+    with pytest.raises(EngineKindError, match=r"^an engine of kind 'none' has no interpreter$"):
+        InlineInterpreter(EngineKind(NO_MODEL))
 
 
 def test_none_is_the_buffer() -> None:
-    engine = create_engine("none", inline, arena_bytes=1, external_bytes=2)
+    engine = create_engine(EngineKind("none"), inline, arena_bytes=1, external_bytes=2)
     assert type(engine) is BufferEngine
     assert (engine.arena_bytes, engine.external_bytes) == (1, 2)
 
 
-@pytest.mark.parametrize("kind", [*INTERPRETERS, "some.module:Class"])
-async def test_every_other_kind_is_asked_of_the_runners(kind: str) -> None:
-    asked: list[str] = []
+@pytest.mark.parametrize("name", [*INTERPRETERS, "some.module:Class"])
+async def test_every_other_kind_is_asked_of_the_runners(name: str) -> None:
+    asked: list[EngineKind] = []
 
-    def runners(_log: Callable[[str], None], /, *, kind: str = "tflite") -> Runner:
+    def runners(_log: Callable[[str], None], /, *, kind: EngineKind = DEFAULT_KIND) -> Runner:
         asked.append(kind)
-        return InlineInterpreter("tflite")
+        return InlineInterpreter()
 
-    engine = create_engine(kind, runners, arena_bytes=1 << 16, external_bytes=1 << 16)
+    engine = create_engine(EngineKind(name), runners, arena_bytes=1 << 16, external_bytes=1 << 16)
     assert type(engine) is InferenceEngine
     assert not engine.is_ready
     await engine.load_model(networks.two_input_add_network(), ModelMemory.EXT)
     assert engine.is_ready
-    assert asked == [kind]
+    assert asked == [EngineKind(name)]

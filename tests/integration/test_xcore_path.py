@@ -19,6 +19,7 @@ from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore.tokens import Run
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.verb import SteppedResource
@@ -34,12 +35,13 @@ IMAGES = digits.test_images()
 ARENA_FLASH, EXT_FLASH = Command.SET_MODEL_ARENA_FLASH, Command.SET_MODEL_EXT_FLASH
 
 Chip = Callable[..., FlashSpec]
+XCORE = EngineKind("xcore")
 Scores = npt.NDArray[np.int8]
 
 
-def xcore(log: Callable[[str], None], *, kind: str = "xcore") -> IsolatedInterpreter:
+def xcore(log: Callable[[str], None], *, kind: EngineKind = XCORE) -> IsolatedInterpreter:
     """Run every engine's models in XMOS's library, whatever its board says."""
-    return isolated(log, kind="xcore")
+    return isolated(log, kind=XCORE)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -127,7 +129,7 @@ async def test_mlperf_tiny_models_keep_their_classes(
 async def test_the_device_gives_the_bytes_of_the_library_called_directly(
     converted: Converted, chip: Chip
 ) -> None:
-    direct = isolated(lambda _text: None, kind="xcore")
+    direct = isolated(lambda _text: None, kind=XCORE)
     await direct.load(converted.model, 448 * 1024)
     direct.input(1)[:] = converted.parameters
     flash = chip(EngineImage(converted.model, converted.parameters))

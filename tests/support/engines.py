@@ -11,6 +11,7 @@ import pytest
 from aisrv.inference.engine import Runners
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, LogSink
+from aisrv.protocol.engine_kind import EngineKind
 
 
 def _find_xmos_tools() -> None:
@@ -47,8 +48,8 @@ def needs(kind: str, *values: object) -> Any:
 def isolated_as(kind: str, limits: Limits | None = None) -> Runners:
     """Runners of one kind, each in a process of its own, whatever kind the board asks for."""
 
-    def run(log: LogSink, **_board: str) -> IsolatedInterpreter:
-        return IsolatedInterpreter(log, kind, limits)
+    def run(log: LogSink, **_board: EngineKind) -> IsolatedInterpreter:
+        return IsolatedInterpreter(log, EngineKind(kind), limits)
 
     return run
 
@@ -56,7 +57,7 @@ def isolated_as(kind: str, limits: Limits | None = None) -> Runners:
 def inline_as(kind: str) -> Runners:
     """Runners of one kind in this process, whatever kind the board asks for."""
 
-    def run(log: LogSink, **_board: str) -> InlineInterpreter:
-        return InlineInterpreter(kind)
+    def run(log: LogSink, **_board: EngineKind) -> InlineInterpreter:
+        return InlineInterpreter(EngineKind(kind))
 
     return run

@@ -16,8 +16,9 @@ from pathlib import Path
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
 from aisrv.model.errors import LoadResult
+from aisrv.protocol.engine_kind import EngineKind
 
-KIND = "tests.support.puppet:Puppet"
+KIND = EngineKind("tests.support.puppet:Puppet")
 NAME_BYTES = 16
 LAYOUT = TensorLayout((NAME_BYTES,), (1,))
 FLOOD = 1 << 20

@@ -10,7 +10,6 @@ from aisrv.board import (
     BOOT_MEMORIES,
     DEFAULT_BOOT,
     DEFAULT_SPI,
-    ENGINE_KINDS,
     Board,
     BoardError,
     EngineSpec,
@@ -18,6 +17,8 @@ from aisrv.board import (
     plan_of,
 )
 from aisrv.board.catalog import BOARDS, find_board
+from aisrv.cli.options.engine_kind import ENGINE_KIND
+from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.size import SIZE
 from flash_server.chip.part import MX25R6435F, PARTS
@@ -37,8 +38,9 @@ class BoardOptions:
     engines: int | None = option(
         "--engines", type=click.IntRange(1, 255), help="Number of engines, one tile after the other."
     )
-    engine_kind: str | None = option(
+    engine_kind: EngineKind | None = option(
         "--engine",
+        type=ENGINE_KIND,
         metavar="KIND",
         help=(
             f"Interpreter of each engine: {', '.join(ENGINE_KINDS)}, kernels:BACKEND, or module:class. "

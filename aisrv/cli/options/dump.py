@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 import click
 
 from aisrv.board import Board
-
-_KIND: Final = "kernels"
+from aisrv.protocol.engine_kind import KERNELS, EngineKind
 
 dump_option = click.option(
     "--dump-tensors",
@@ -20,7 +18,7 @@ dump_option = click.option(
 
 
 def dump_tensors(boards: Sequence[Board], folder: Path) -> list[Board]:
-    """The boards, with engines that write into a folder, each of several into one of its own below it.
+    """Return the boards with engines that write into a folder, each of several into one of its own below it.
 
     These are named `DEVICE.ENGINE`. click.UsageError for an engine of another kind.
     """
@@ -44,8 +42,7 @@ def _place(folder: Path, device: int, engine: int, several: bool) -> Path:
     return folder.absolute() / f"{device}.{engine}" if several else folder.absolute()
 
 
-def _dumping(kind: str, number: int, folder: Path) -> str:
-    name, _, backend = kind.partition(":")
-    if name != _KIND:
-        raise click.UsageError(f"engine {number} is of kind {kind!r}: only kernels can write tensors")
-    return f"{_KIND}:{backend}:{folder}"
+def _dumping(kind: EngineKind, number: int, folder: Path) -> EngineKind:
+    if kind.name != KERNELS:
+        raise click.UsageError(f"engine {number} is of kind {str(kind)!r}: only kernels can write tensors")
+    return replace(kind, tensor_folder=folder)

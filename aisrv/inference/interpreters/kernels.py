@@ -1,8 +1,7 @@
-"""The engine of our own kernels as an interpreter: kind `kernels`, or `kernels:NAME` for a backend by name.
+"""The engine of our own kernels as an interpreter, on one of their backends.
 
-`kernels:NAME:FOLDER` also writes every tensor of every run into a folder. The arena is TFLM's to the byte:
-like on a device, a run overwrites its inputs where the plan reuses their memory ("Inference engines", section
-Bindings).
+The arena is TFLM's to the byte: like on a device, a run overwrites its inputs where the plan reuses their
+memory ("Inference engines", section Bindings).
 """
 
 from pathlib import Path
@@ -23,11 +22,13 @@ DEFAULT_BACKEND: Final = "numpy"
 class KernelsInterpreter:
     """One model as a graph of kernels. Whatever the model, its errors are ModelError and InvokeError."""
 
-    def __init__(self, choice: str = "") -> None:
-        """Make one that is not loaded; `choice` is "NAME" or "NAME:FOLDER" of the kind."""
-        name, _, folder = choice.partition(":")
-        self._backend_name = name or DEFAULT_BACKEND
-        self._folder = folder
+    def __init__(self, backend: str | None = None, tensor_folder: Path | None = None) -> None:
+        """Create one that is not loaded, on a backend by its name.
+
+        It writes every tensor of each run into `tensor_folder`, where there is one.
+        """
+        self._backend_name = backend or DEFAULT_BACKEND
+        self._folder = tensor_folder
         self._graph: Graph | None = None
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
@@ -38,11 +39,11 @@ class KernelsInterpreter:
             raise ModelError(str(error), LoadResult.TENSORS_DO_NOT_FIT) from error
         except KernelError as error:
             raise ModelError(str(error)) from error
-        if self._folder:
+        if self._folder is not None:
             from aisrv.kernels.graph.observers import TensorFiles, observed
 
             try:
-                graph = observed(graph, TensorFiles(Path(self._folder)))
+                graph = observed(graph, TensorFiles(self._folder))
             except OSError as error:
                 raise ModelError(f"the folder for tensors: {error}") from error
         self._graph = graph

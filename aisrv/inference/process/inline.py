@@ -10,15 +10,15 @@ import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
-    DEFAULT_KIND,
     Interpreter,
     TensorLayout,
+    check_runs_models,
     create_interpreter,
     describe,
-    interpreter_spec,
     run_once,
 )
 from aisrv.model.errors import LoadResult
+from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 
 
 class InlineInterpreter:
@@ -27,9 +27,10 @@ class InlineInterpreter:
     The checkpoint comes first: a call that is cancelled has done nothing.
     """
 
-    def __init__(self, kind: str = DEFAULT_KIND) -> None:
-        """Make one that is not loaded; ValueError for an unknown kind."""
-        self._spec = interpreter_spec(kind)
+    def __init__(self, kind: EngineKind = DEFAULT_KIND) -> None:
+        """Create one that is not loaded; EngineKindError for a kind without an interpreter."""
+        check_runs_models(kind)
+        self._kind = kind
         self._interpreter: Interpreter | None = None
         self._model = b""
         self._arena_bytes = 0
@@ -55,7 +56,7 @@ class InlineInterpreter:
         await trio.lowlevel.checkpoint()
         self._release()
         try:
-            interpreter = create_interpreter(self._spec)
+            interpreter = create_interpreter(self._kind)
             self._layout = interpreter.load(model, arena_bytes)
         except Exception as error:
             result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
@@ -79,7 +80,7 @@ class InlineInterpreter:
         """Load the model into a new interpreter, whose variables have their first values."""
         await trio.lowlevel.checkpoint()
         if self._interpreter is not None:
-            self._interpreter = create_interpreter(self._spec)
+            self._interpreter = create_interpreter(self._kind)
             self._interpreter.load(self._model, self._arena_bytes)
 
     async def close(self) -> None:
@@ -94,6 +95,6 @@ class InlineInterpreter:
         self._inputs, self._outputs = [], []
 
 
-def inline(_log: Callable[[str], None], *, kind: str = DEFAULT_KIND) -> InlineInterpreter:
+def inline(_log: Callable[[str], None], *, kind: EngineKind = DEFAULT_KIND) -> InlineInterpreter:
     """Make a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
     return InlineInterpreter(kind)

@@ -16,7 +16,7 @@ from typing import Final
 import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import DEFAULT_KIND, TensorLayout, interpreter_spec
+from aisrv.inference.interpreter import TensorLayout, check_runs_models
 from aisrv.inference.interpreters.tflm_shortage import load_error
 from aisrv.inference.process.worker import FAILED, INVOKE, MAP, LoadRequest
 from aisrv.inference.process.worker_process import (
@@ -28,6 +28,7 @@ from aisrv.inference.process.worker_process import (
     new_worker,
 )
 from aisrv.model.errors import LoadResult
+from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 
 LogSink = Callable[[str], None]
 """Takes text for a debug log: one line or several."""
@@ -56,13 +57,17 @@ class IsolatedInterpreter:
     def __init__(
         self,
         log: LogSink,
-        kind: str = DEFAULT_KIND,
+        kind: EngineKind = DEFAULT_KIND,
         limits: Limits | None = None,
         workers: WorkerSource = new_worker,
     ) -> None:
-        """Make one that is not loaded; `log` gets what the worker prints. ValueError for an unknown kind."""
+        """Create one that is not loaded; `log` gets what the worker prints.
+
+        Raises EngineKindError for a kind without an interpreter.
+        """
+        check_runs_models(kind)
         self._limits = limits or Limits()
-        self._kind = WorkerKind(interpreter_spec(kind), self._limits.memory_bytes)
+        self._kind = WorkerKind(kind, self._limits.memory_bytes)
         self._workers = workers
         self._log = log
         self._files: _SharedFiles | None = None
@@ -212,7 +217,9 @@ class IsolatedInterpreter:
         self._inputs, self._outputs = [], []
 
 
-def isolated(log: LogSink, *, kind: str = DEFAULT_KIND, limits: Limits | None = None) -> IsolatedInterpreter:
+def isolated(
+    log: LogSink, *, kind: EngineKind = DEFAULT_KIND, limits: Limits | None = None
+) -> IsolatedInterpreter:
     """Make a runner for `InferenceEngine` that gives each model a process of its own."""
     return IsolatedInterpreter(log, kind, limits)
 

@@ -27,6 +27,7 @@ from typing import Final, NamedTuple, Self
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import Interpreter, TensorLayout, create_interpreter, describe, run_once
 from aisrv.model.errors import LoadResult
+from aisrv.protocol.engine_kind import EngineKind
 
 LOAD: Final = b"l"
 MAP: Final = b"m"
@@ -50,14 +51,14 @@ class Startup(NamedTuple):
     control: int
     parent_pid: int
     memory_bytes: int
-    interpreter: str
+    interpreter: EngineKind
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Self:
         """Read what `arguments` gives."""
         *numbers, interpreter = arguments
         control, parent_pid, memory_bytes = map(int, numbers)
-        return cls(control, parent_pid, memory_bytes, interpreter)
+        return cls(control, parent_pid, memory_bytes, EngineKind.parse(interpreter))
 
     @property
     def arguments(self) -> list[str]:
@@ -117,11 +118,11 @@ def _limit(kind: int, value: int) -> None:
     resource.setrlimit(kind, (value, value))
 
 
-def serve(control: socket.socket, spec: str) -> None:
+def serve(control: socket.socket, kind: EngineKind) -> None:
     """Load the model that the parent sends, then answer requests until the socket ends."""
     interpreter: Interpreter | None = None
     try:
-        interpreter = create_interpreter(spec)
+        interpreter = create_interpreter(kind)
     except Exception as error:
         reply = failure(error)
     _limit(resource.RLIMIT_FSIZE, OUTPUT_LIMIT)  # not before: importing may write compiled modules

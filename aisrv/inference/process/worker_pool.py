@@ -12,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from aisrv.inference.interpreter import DEFAULT_KIND, interpreter_spec
+from aisrv.inference.interpreter import check_runs_models
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, LogSink
 from aisrv.inference.process.worker_process import WorkerKind, WorkerProcess
+from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 
 
 class Spares:
@@ -31,13 +32,14 @@ class Spares:
         """Process ids of those that wait."""
         return [worker.pid for worker in self._waiting.values()]
 
-    def isolated(self, log: LogSink, /, *, kind: str = DEFAULT_KIND) -> IsolatedInterpreter:
-        """Make a runner for `InferenceEngine` whose process is taken from here; ValueError as there."""
+    def isolated(self, log: LogSink, /, *, kind: EngineKind = DEFAULT_KIND) -> IsolatedInterpreter:
+        """Make a runner for `InferenceEngine` whose process is taken from here; EngineKindError as there."""
         return IsolatedInterpreter(log, kind, self._limits, self.take)
 
-    def prepare(self, kind: str) -> None:
-        """Start a process of a kind ahead of the first model; ValueError for an unknown kind."""
-        self._refill(WorkerKind(interpreter_spec(kind), self._limits.memory_bytes))
+    def prepare(self, kind: EngineKind) -> None:
+        """Start a process of a kind ahead of the first model; EngineKindError as `isolated`."""
+        check_runs_models(kind)
+        self._refill(WorkerKind(kind, self._limits.memory_bytes))
 
     @contextmanager
     def take(self, kind: WorkerKind) -> Iterator[WorkerProcess]:
@@ -66,7 +68,7 @@ class Spares:
 
 
 @contextmanager
-def open_spares(*kinds: str, limits: Limits | None = None) -> Iterator[Spares]:
+def open_spares(*kinds: EngineKind, limits: Limits | None = None) -> Iterator[Spares]:
     """Keep spare processes for as long as the block lasts; those of `kinds` start at once."""
     spares = Spares(limits)
     try:

@@ -18,6 +18,7 @@ import trio
 
 import aisrv
 from aisrv.inference.process.worker import MESSAGE_LIMIT, OUTPUT_LIMIT, LoadRequest, Startup
+from aisrv.protocol.engine_kind import EngineKind
 
 _BOOT: Final = (
     "import sys; count = int(sys.argv[1]) + 2; sys.path[:] = sys.argv[count:]; "
@@ -32,8 +33,7 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 class WorkerKind(NamedTuple):
     """What tells processes apart that have no model yet: the interpreter, and the address space in bytes."""
 
-    interpreter: str
-    """ "module:class"."""
+    interpreter: EngineKind
     memory_bytes: int
 
 

@@ -19,7 +19,7 @@ from aisrv.cli.main import main
 from aisrv.cli.options.dump import dump_tensors
 from aisrv.device.device import open_device
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import create_interpreter, interpreter_spec
+from aisrv.inference.interpreter import create_interpreter
 from aisrv.inference.interpreters.kernels import KernelsInterpreter
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
@@ -31,6 +31,7 @@ from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.engine_kind import EngineKind
 from tests.support import mlperf_tiny, networks
 from tests.support.models import single, tensor
 
@@ -60,22 +61,16 @@ def image(number: int = 0) -> bytes:
 # Kinds.
 
 
-def test_kind_gives_the_interpreter_and_what_is_chosen() -> None:
-    ours = "aisrv.inference.interpreters.kernels:KernelsInterpreter"
-    assert interpreter_spec("kernels") == ours
-    assert interpreter_spec("kernels:reference") == f"{ours}:reference"
-    assert interpreter_spec(f"{ours}:reference") == f"{ours}:reference"
-    assert isinstance(create_interpreter(f"{ours}:reference"), KernelsInterpreter)
-
-
-def test_boards_take_the_kind_and_backends_by_name() -> None:
-    for kind in ("kernels", "kernels:reference", "kernels:mine"):
-        assert Board(engines=(EngineSpec(kind=kind),)).engines[0].kind == kind
+def test_the_options_of_a_kind_are_the_interpreters() -> None:
+    interpreter = create_interpreter(EngineKind("kernels", "nosuch"))
+    assert isinstance(interpreter, KernelsInterpreter)
+    with pytest.raises(ModelError, match="there is no kernel backend 'nosuch'"):
+        interpreter.load(digits.model_bytes(), ARENA)
 
 
 @pytest.mark.parametrize("kind", ["kernels", "kernels:reference", "kernels:numpy"])
 async def test_runner_in_this_process_equals_the_reference(kind: str) -> None:
-    runner = InlineInterpreter(kind)
+    runner = InlineInterpreter(EngineKind.parse(kind))
     await runner.load(digits.model_bytes(), ARENA)
     for number in range(3):
         runner.input(0)[:] = image(number)
@@ -84,7 +79,7 @@ async def test_runner_in_this_process_equals_the_reference(kind: str) -> None:
 
 
 async def test_runner_in_a_worker_equals_the_reference() -> None:
-    runner = IsolatedInterpreter(lambda _text: None, "kernels")
+    runner = IsolatedInterpreter(lambda _text: None, EngineKind("kernels"))
     await runner.load(digits.model_bytes(), ARENA)
     runner.input(0)[:] = image()
     await runner.invoke()
@@ -93,7 +88,7 @@ async def test_runner_in_a_worker_equals_the_reference() -> None:
 
 
 async def test_device_classifies_with_kernels() -> None:
-    board = Board(engines=(EngineSpec(kind="kernels"),))
+    board = Board(engines=(EngineSpec(kind=EngineKind("kernels")),))
     async with open_device(board) as device:
         engine = device.local[0]
         assert await set_command(engine, Command.SET_MODEL_ARENA, 0, digits.model_bytes()) is Status.OKAY
@@ -136,7 +131,7 @@ async def test_model_that_does_not_load(
     kind: str, model: Callable[[], bytes], arena: int, message: str, result: LoadResult
 ) -> None:
     with pytest.raises(ModelError) as error:
-        await InlineInterpreter(kind).load(model(), arena)
+        await InlineInterpreter(EngineKind.parse(kind)).load(model(), arena)
     assert str(error.value).startswith(message)
     assert error.value.load_result is result
 
@@ -201,12 +196,12 @@ def test_every_tensor_of_streaming_models_equals_that_of_tflm_from_run_to_run(pa
 
 
 def test_dumping_boards_name_a_folder_for_each_engine(tmp_path: Path) -> None:
-    one = Board(engines=(EngineSpec(kind="kernels:reference"),))
-    assert [board.engines[0].kind for board in dump_tensors([one], tmp_path)] == [
+    one = Board(engines=(EngineSpec(kind=EngineKind("kernels", "reference")),))
+    assert [str(board.engines[0].kind) for board in dump_tensors([one], tmp_path)] == [
         f"kernels:reference:{tmp_path}"
     ]
-    two = dump_tensors([one, Board(engines=(EngineSpec(kind="kernels"),))], tmp_path)
-    assert [board.engines[0].kind for board in two] == [
+    two = dump_tensors([one, Board(engines=(EngineSpec(kind=EngineKind("kernels")),))], tmp_path)
+    assert [str(board.engines[0].kind) for board in two] == [
         f"kernels:reference:{tmp_path}/0.0",
         f"kernels::{tmp_path}/1.0",
     ]
@@ -221,7 +216,7 @@ def test_only_kernels_dump(tmp_path: Path) -> None:
 
 async def test_device_writes_tensors_from_its_worker(tmp_path: Path) -> None:
     folder = tmp_path / "tensors"
-    (board,) = dump_tensors([Board(engines=(EngineSpec(kind="kernels"),))], folder)
+    (board,) = dump_tensors([Board(engines=(EngineSpec(kind=EngineKind("kernels")),))], folder)
     runner = IsolatedInterpreter(lambda _text: None, board.engines[0].kind)
     await runner.load(digits.model_bytes(), ARENA)
     runner.input(0)[:] = image()
@@ -234,7 +229,9 @@ async def test_device_writes_tensors_from_its_worker(tmp_path: Path) -> None:
 async def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ModelError, match=r"the folder for tensors: .*Not a directory"):
-        await InlineInterpreter(f"kernels::{tmp_path}/file/below").load(digits.model_bytes(), ARENA)
+        await InlineInterpreter(EngineKind("kernels", tensor_folder=tmp_path / "file" / "below")).load(
+            digits.model_bytes(), ARENA
+        )
 
 
 # Comparing engines.
@@ -280,7 +277,7 @@ def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.
         output[4] += 3 if output[4] < 0 else -3
 
     engines(monkeypatch, add_three)
-    pair = ("kernels:wrong", "tflm")
+    pair = EngineKind("kernels", "wrong"), EngineKind("tflm")
     _, comparisons = diff_model(digits.model_bytes(), [image()], pair)
     lines = report(comparisons, pair).splitlines()
     logits = read_model(digits.model_bytes()).operators[4].outputs[0]
@@ -291,7 +288,7 @@ def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.
 @pytest.mark.parametrize("other", ["tflm", "tflite", "kernels:reference"])
 def test_engines_that_are_equal(other: str) -> None:
     need(other)
-    pair = ("kernels", other)
+    pair = EngineKind("kernels"), EngineKind.parse(other)
     _, comparisons = diff_model(digits.model_bytes(), None, pair, seed=3)
     assert report(comparisons, pair) == f"kernels and {other} are equal in all 6 tensors"
 
@@ -299,7 +296,7 @@ def test_engines_that_are_equal(other: str) -> None:
 def test_inputs_of_add_cannot_be_read_in_tflite() -> None:
     need("tflite")
     model = mlperf_tiny.model_bytes("pretrainedResnet_quant")
-    _, comparisons = diff_model(model, None, ("kernels", "tflite"))
+    _, comparisons = diff_model(model, None, (EngineKind("kernels"), EngineKind("tflite")))
     adds = [operator for operator in read_model(model).operators if operator.name == "ADD"]
     skipped = {each.tensor for each in comparisons if each.difference is None}
     assert skipped == {index for operator in adds for index in operator.inputs}
@@ -318,7 +315,7 @@ def test_engine_that_does_not_run_it(engine: str, message: str) -> None:
     need(engine)
     model = single(BuiltinOperator.COS, [tensor("in", (4,))], [tensor("out", (4,))])
     with pytest.raises(EngineError) as error:
-        run_engine(engine, model, [bytes(4)])
+        run_engine(EngineKind(engine), model, [bytes(4)])
     assert str(error.value).startswith(message)
 
 

@@ -10,6 +10,7 @@ import pytest
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.inference.process.worker_pool import open_spares
+from aisrv.protocol.engine_kind import EngineKind
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs/guides/engines.md"
@@ -27,7 +28,7 @@ async def test_inline(monkeypatch: pytest.MonkeyPatch) -> None:
     module = ModuleType("own_engine")
     exec(code(), module.__dict__)
     monkeypatch.setitem(sys.modules, "own_engine", module)
-    runner = InlineInterpreter("own_engine:Doubler")
+    runner = InlineInterpreter(EngineKind("own_engine:Doubler"))
     await runner.load(b"3", ARENA)
     runner.input(0)[:] = bytes([1, 2, 200])
     await runner.invoke()
@@ -38,7 +39,7 @@ async def test_inline(monkeypatch: pytest.MonkeyPatch) -> None:
 async def test_isolated_and_by_a_spare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_engine.py").write_text(code())
     monkeypatch.syspath_prepend(tmp_path)
-    kind = "own_engine:Doubler"
+    kind = EngineKind("own_engine:Doubler")
     with open_spares(kind) as spares:
         runners = (
             IsolatedInterpreter(lambda _text: None, kind),

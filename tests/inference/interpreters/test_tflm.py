@@ -27,6 +27,7 @@ from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
 from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.protocol.engine_kind import EngineKind
 from tests.support import networks
 
 KIB = 1024
@@ -37,7 +38,7 @@ TEMP_MEMORY = "Failed to allocate temp memory. Requested: 132, available 72, mis
 
 
 def isolated_tflm(log: Callable[[str], None] = lambda _text: None) -> IsolatedInterpreter:
-    return IsolatedInterpreter(log, "tflm")
+    return IsolatedInterpreter(log, EngineKind("tflm"))
 
 
 @asynccontextmanager
@@ -87,13 +88,13 @@ async def test_digits_equal_tensorflow_lite() -> None:
 async def test_50_mmac_equal_tensorflow_lite() -> None:
     model = networks.mmac_network()
     image = random.Random(1).randbytes(networks.MMAC_INPUT_BYTES)
-    runner = InlineInterpreter("tflm")
+    runner = InlineInterpreter(EngineKind("tflm"))
     await runner.load(model, ARENA)
     assert await run(runner, image) == networks.run(model, image)
 
 
 async def test_40_inputs_and_40_outputs_keep_their_order() -> None:
-    runner = InlineInterpreter("tflm")
+    runner = InlineInterpreter(EngineKind("tflm"))
     await runner.load(networks.adding_network(40, 40, 3), ARENA)
     outputs = await run(runner, *(bytes([number, 0, 1]) for number in range(40)))
     assert outputs == [bytes([number + (number + 1) % 40, 0, 2]) for number in range(40)]
@@ -106,7 +107,7 @@ async def test_a_streaming_model_keeps_its_resource_variables_until_a_reset() ->
     assert "VAR_HANDLE" in {operator.name for operator in parsed.operators}
     (size,) = (tensor.nbytes for tensor in parsed.input_tensors)
     steps = [b"\x80" * size] * 8  # silence
-    tflite = InlineInterpreter("tflite")
+    tflite = InlineInterpreter()
     await tflite.load(model, ARENA)
     expected = [await run(tflite, step) for step in steps]
     assert len(set(map(tuple, expected))) > 3

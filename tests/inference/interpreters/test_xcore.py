@@ -26,6 +26,7 @@ from aisrv.inference.process.isolation import isolated
 from aisrv.model.reader import read_model
 from aisrv.model.writer import Model as Network
 from aisrv.model.writer import Operator, Quantization, Tensor
+from aisrv.protocol.engine_kind import EngineKind
 from tests.support import mlperf_tiny, networks, xcore_tools
 from tests.support.xcore_tools import Converted
 
@@ -62,7 +63,7 @@ class Memory:
 async def open_engine(
     parameters: ParameterSource | None = None, arena_bytes: int = ARENA
 ) -> AsyncIterator[InferenceEngine]:
-    runner = partial(isolated, kind="xcore")
+    runner = partial(isolated, kind=EngineKind("xcore"))
     engine = InferenceEngine(runner, arena_bytes=arena_bytes, external_bytes=1 << 24, parameters=parameters)
     try:
         yield engine

@@ -11,6 +11,7 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InvokeError
 from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.isolation import Limits, isolated
+from aisrv.protocol.engine_kind import EngineKind
 from tests.support.endless import LIMIT, endless_network
 
 SECONDS = 0.3
@@ -19,7 +20,7 @@ SECONDS = 0.3
 @pytest.mark.parametrize("kind", ["tflite", "tflm"])
 async def test_an_endless_loop_is_stopped_and_the_model_stays(kind: str) -> None:
     engine = InferenceEngine(
-        lambda log: isolated(log, kind=kind, limits=Limits(invoke_seconds=SECONDS)),
+        lambda log: isolated(log, kind=EngineKind(kind), limits=Limits(invoke_seconds=SECONDS)),
         arena_bytes=1 << 18,
         external_bytes=1 << 18,
     )

@@ -18,6 +18,7 @@ from aisrv.inference.interpreter import TensorLayout
 from aisrv.inference.process import isolation
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.model.errors import LoadResult
+from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from tests.support import puppet
 from tests.support.paths import ROOT
 
@@ -27,7 +28,7 @@ ARENA = 1 << 16
 class Isolated:
     """A puppet in a worker, and what it printed."""
 
-    def __init__(self, limits: Limits | None, kind: str) -> None:
+    def __init__(self, limits: Limits | None, kind: EngineKind) -> None:
         self.printed: list[str] = []
         self.interpreter = IsolatedInterpreter(self.printed.append, kind, limits)
 
@@ -47,7 +48,9 @@ class Isolated:
 
 
 @asynccontextmanager
-async def open_puppet(limits: Limits | None = None, kind: str = puppet.KIND) -> AsyncIterator[Isolated]:
+async def open_puppet(
+    limits: Limits | None = None, kind: EngineKind = puppet.KIND
+) -> AsyncIterator[Isolated]:
     isolated = Isolated(limits, kind)
     try:
         yield isolated
@@ -193,9 +196,9 @@ async def test_loads_of_all_kinds_leak_nothing() -> None:
         assert (descriptors(), children()) == before
 
 
-def test_an_unknown_kind_is_a_value_error() -> None:
-    with pytest.raises(ValueError, match='no interpreter "tflight": there are tflite, litert, tflm, xcore'):
-        IsolatedInterpreter(print, "tflight")
+def test_the_kind_without_a_model_has_no_interpreter() -> None:
+    with pytest.raises(EngineKindError, match=r"^an engine of kind 'none' has no interpreter$"):
+        IsolatedInterpreter(print, EngineKind("none"))
 
 
 @pytest.mark.parametrize(
@@ -206,7 +209,7 @@ def test_an_unknown_kind_is_a_value_error() -> None:
     ],
 )
 async def test_an_interpreter_that_cannot_be_imported_is_a_model_error(kind: str, message: str) -> None:
-    async with open_puppet(None, kind) as isolated:
+    async with open_puppet(None, EngineKind(kind)) as isolated:
         with pytest.raises(ModelError) as caught:
             await isolated.load()
         assert str(caught.value).startswith(f"loading the model: {message}")
@@ -509,9 +512,10 @@ PARENT = f"""
 import trio
 from trio.testing import wait_all_tasks_blocked
 from aisrv.inference.process.isolation import IsolatedInterpreter
+from aisrv.protocol.engine_kind import EngineKind
 
 async def main():
-    interpreter = IsolatedInterpreter(print, {puppet.KIND!r})
+    interpreter = IsolatedInterpreter(print, EngineKind({str(puppet.KIND)!r}))
     async with trio.open_nursery() as nursery:
         nursery.start_soon(interpreter.load, b"hang", 0)
         await wait_all_tasks_blocked()

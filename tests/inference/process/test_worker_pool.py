@@ -14,6 +14,7 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.inference.process.worker_pool import Spares, open_spares
+from aisrv.protocol.engine_kind import EngineKind
 from tests.support import networks, puppet
 
 ARENA = 1 << 16
@@ -78,7 +79,7 @@ async def test_there_is_one_spare_of_a_kind() -> None:
 
 
 async def test_kinds_do_not_mix() -> None:
-    with open_spares(puppet.KIND, "tflite") as spares:
+    with open_spares(puppet.KIND, EngineKind("tflite")) as spares:
         waiting = spares.pids
         interpreter = spares.isolated(lambda _text: None)
         await interpreter.load(digits.model_bytes(), ARENA)
@@ -88,7 +89,7 @@ async def test_kinds_do_not_mix() -> None:
 
 
 async def test_spares_end_with_the_block() -> None:
-    with open_spares(puppet.KIND, "no.such:Thing") as spares:
+    with open_spares(puppet.KIND, EngineKind("no.such:Thing")) as spares:
         waiting = spares.pids
         assert [is_alive(pid) for pid in waiting] == [True, True]
     assert [is_alive(pid) for pid in waiting] == [False, False]
@@ -148,8 +149,8 @@ async def test_a_cancelled_load_uses_the_spare_up() -> None:
 
 
 async def test_an_interpreter_that_cannot_be_imported_is_told_at_the_load() -> None:
-    with open_spares("no.such.module:Thing") as spares:
-        interpreter = spares.isolated(lambda _text: None, kind="no.such.module:Thing")
+    with open_spares(EngineKind("no.such.module:Thing")) as spares:
+        interpreter = spares.isolated(lambda _text: None, kind=EngineKind("no.such.module:Thing"))
         with pytest.raises(ModelError, match="ModuleNotFoundError: No module named 'no'"):
             await interpreter.load(b"", ARENA)
 
@@ -166,7 +167,7 @@ async def test_limits_hold_for_spares() -> None:
 
 async def test_an_engine_switches_models_by_spares() -> None:
     image = digits.test_images()[0].image
-    with open_spares("tflite") as spares:
+    with open_spares(EngineKind("tflite")) as spares:
         engine = InferenceEngine(spares.isolated, arena_bytes=1 << 18, external_bytes=1 << 18)
         for model in (digits.model_bytes(), digits.two_output_model_bytes(), digits.model_bytes()):
             await engine.load_model(model, ModelMemory.EXT)

@@ -1,0 +1,77 @@
+"""What runs an engine's models, as a value: the kind of interpreter apart from its options.
+
+Users write it as text, on the command line and in board files, and so does a device on the command line of a
+worker process:
+
+    tflite                        a kind by its name
+    kernels                       our own kernels, on the default backend
+    kernels:BACKEND               on a backend by its name
+    kernels:BACKEND:FOLDER        and every tensor of each run is written into a folder; BACKEND may be empty
+    module:class                  a class of the user's own
+"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+KERNELS: Final = "kernels"
+"""The kind with options."""
+NO_MODEL: Final = "none"
+"""The kind that runs no model."""
+ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", KERNELS, NO_MODEL)
+"""Kinds by name; others are "module:class"."""
+
+
+class EngineKindError(ValueError):
+    """A kind of engine that there is not, or options that it does not take."""
+
+
+@dataclass(frozen=True, slots=True)
+class EngineKind:
+    """A kind of interpreter, and its options; EngineKindError where they do not go together."""
+
+    name: str = "tflite"
+    """One of ENGINE_KINDS, or "module:class"."""
+    backend: str | None = None
+    """Backend of `kernels` by name; None is the default one."""
+    tensor_folder: Path | None = None
+    """Folder that `kernels` writes every tensor of each run into."""
+
+    def __post_init__(self) -> None:
+        """Check the fields."""
+        if self.name not in ENGINE_KINDS:
+            module, _, class_name = self.name.partition(":")
+            if module in ENGINE_KINDS:
+                raise EngineKindError(f"{self.name!r}: {module} takes no options")
+            if not module or not class_name or ":" in class_name:
+                raise EngineKindError(
+                    f'no kind {self.name!r}, there are {", ".join(ENGINE_KINDS)} and "module:class"'
+                )
+        if self.name != KERNELS and self.options:
+            raise EngineKindError(f"{self.name!r} has no backend and writes no tensors: only {KERNELS} does")
+        if self.backend is not None and (not self.backend or ":" in self.backend):
+            raise EngineKindError(f"{self.backend!r} is no name of a backend")
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read the text form."""
+        name, _, options = text.partition(":")
+        if name != KERNELS:
+            return cls(text)
+        backend, _, folder = options.partition(":")
+        return cls(KERNELS, backend or None, Path(folder) if folder else None)
+
+    @property
+    def options(self) -> dict[str, str | Path]:
+        """The options that are given, by name."""
+        options = {"backend": self.backend, "tensor_folder": self.tensor_folder}
+        return {name: value for name, value in options.items() if value is not None}
+
+    def __str__(self) -> str:
+        """Return the text form."""
+        if self.tensor_folder is not None:
+            return f"{self.name}:{self.backend or ''}:{self.tensor_folder}"
+        return self.name if self.backend is None else f"{self.name}:{self.backend}"
+
+
+DEFAULT_KIND: Final = EngineKind()

@@ -1,0 +1,78 @@
+"""Kinds of engine and their text form."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aisrv.protocol.engine_kind import DEFAULT_KIND, ENGINE_KINDS, EngineKind, EngineKindError
+
+NAMES = st.text("abc._-0", min_size=1)
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("tflite", EngineKind()),
+        ("none", EngineKind("none")),
+        ("kernels", EngineKind("kernels")),
+        ("kernels:", EngineKind("kernels")),
+        ("kernels:reference", EngineKind("kernels", "reference")),
+        ("kernels:reference:", EngineKind("kernels", "reference")),
+        ("kernels:numpy:/tmp/a:b", EngineKind("kernels", "numpy", Path("/tmp/a:b"))),
+        ("kernels::out", EngineKind("kernels", None, Path("out"))),
+        ("package.module:Class", EngineKind("package.module:Class")),
+    ],
+)
+def test_text_is_read(text: str, kind: EngineKind) -> None:
+    assert EngineKind.parse(text) == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "no kind '', there are tflite, litert, tflm, xcore, kernels, none and \"module:class\""),
+        ("TFLM", "no kind 'TFLM', there are"),
+        ("tflm ", "no kind 'tflm ', there are"),
+        ("module.class", "no kind 'module.class', there are"),
+        (":Class", "no kind ':Class', there are"),
+        ("module:", "no kind 'module:', there are"),
+        ("module:Class:more", "no kind 'module:Class:more', there are"),
+        ("tflm:numpy", "'tflm:numpy': tflm takes no options"),
+    ],
+)
+def test_a_kind_that_there_is_not(text: str, message: str) -> None:
+    with pytest.raises(EngineKindError) as error:
+        EngineKind.parse(text)
+    assert str(error.value).startswith(message)
+
+
+@pytest.mark.parametrize("name", [name for name in ENGINE_KINDS if name != "kernels"])
+def test_only_kernels_have_options(name: str) -> None:
+    for backend, folder in ((None, Path("out")), ("numpy", None)):
+        with pytest.raises(EngineKindError, match=f"'{name}' has no backend and writes no tensors"):
+            EngineKind(name, backend, folder)
+
+
+@pytest.mark.parametrize("backend", ["", "a:b", ":"])
+def test_what_is_no_name_of_a_backend(backend: str) -> None:
+    with pytest.raises(EngineKindError, match=r"is no name of a backend$"):
+        EngineKind("kernels", backend)
+
+
+@given(st.none() | NAMES, st.none() | st.text("ab/:.", min_size=1).map(Path))
+def test_the_text_form_of_kernels_reads_back(backend: str | None, folder: Path | None) -> None:
+    kind = EngineKind("kernels", backend, folder)
+    assert EngineKind.parse(str(kind)) == kind
+
+
+@given(NAMES, NAMES)
+def test_the_text_form_of_a_class_reads_back(module: str, class_name: str) -> None:
+    assert str(EngineKind.parse(f"{module}:{class_name}")) == f"{module}:{class_name}"
+
+
+def test_the_default_is_by_name_alone() -> None:
+    assert str(DEFAULT_KIND) == "tflite"
+    assert DEFAULT_KIND.options == {}
+    assert EngineKind("kernels", tensor_folder=Path("a")).options == {"tensor_folder": Path("a")}

@@ -13,7 +13,9 @@ BENCHMARKS = (
     "flash",
     "engines",
     "sensors",
+    "opencv",
     "kernels",
+    "requantize",
 )
 
 

@@ -29,7 +29,7 @@ STREAM_SECONDS: Final = 2
 COMMANDS: Final = 200
 
 
-def _seconds(*actions: Callable[[], object]) -> list[float]:
+def fastest(*actions: Callable[[], object]) -> list[float]:
     """Seconds of the fastest of many runs of each, in turns: a slow moment of the machine meets all alike."""
     for action in actions:
         action()
@@ -99,7 +99,7 @@ def _image_path() -> list[Row]:
             for frame in frames.values()
         ]
         actions.append(lambda region=region: _by_pillow(frames[Encoding.RGB], region))  # type: ignore[misc]
-        *ours, pillow = _seconds(*actions)
+        *ours, pillow = fastest(*actions)
         size = f"640x480 to {target[0]}x{target[1]}"
         for encoding, seconds in zip(frames, ours, strict=True):
             rows.append(Row(f"image path, {encoding.value} {size}", 1 / seconds, "frames/s"))

@@ -116,6 +116,8 @@ class Terminal:
         self.socket, theirs = socket.socketpair()
         self.socket.settimeout(20)
         environment = os.environ | {"TERM": "xterm", "PYTHONIOENCODING": "utf-8"}
+        for variable in ("COLUMNS", "LINES"):  # they override its size, and pytest-xdist's workers have them
+            environment.pop(variable, None)
         self.process = subprocess.Popen(
             [sys.executable, "-c", PROGRAM],
             stdin=theirs.fileno(),

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import trio
 
 from phy.spi.bus import SpiPort, Transfer
+from phy.spi.spi_relay_port import SpiRelayPort
 
 logger = logging.getLogger(__name__)
 
@@ -87,51 +88,34 @@ def check(
     return found
 
 
-class CheckedPort(SpiPort):
+class CheckedPort(SpiRelayPort):
     """Writes a line to the log for a message that breaks rules; nothing else changes.
 
     The line names each breach once. A message with the same breaches as the last one reported is passed over.
     """
 
     def __init__(self, inner: SpiPort, *, rules: TimingRules = RULES, name: str = "spi") -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._rules = rules
         self._name = name
-        self._turn = trio.Lock()  # masters' messages go on in the order in which they are checked
         self._selected = False
         self._reported: Found = ()
 
-    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
-        """Check and clock a message; see `SpiPort.message`."""
-        await self._take_turn()
-        try:
-            found = check(transfers, selected=self._selected, rules=self._rules)
-            miso = await self._clock(transfers, found)
-        finally:
-            self._turn.release()
+    async def _relay_message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+        found = check(transfers, selected=self._selected, rules=self._rules)
+        miso = await self._clock(transfers, found)
         if any(found):
             self._report(tuple(dict.fromkeys(breach for each in found for breach in each)))
         if transfers:
             self._selected = not transfers[-1].deselect
         return miso
 
-    async def release(self) -> None:
-        """Let chip select go high; see `SpiPort.release`."""
-        await self._take_turn()
-        try:
-            await self._inner.release()
-        finally:
-            self._turn.release()
+    async def _relay_release(self) -> None:
+        await super()._relay_release()
         self._selected = False
 
-    async def _take_turn(self) -> None:
-        try:
-            self._turn.acquire_nowait()  # no checkpoint: the port behind has one
-        except trio.WouldBlock:
-            await self._turn.acquire()
-
     async def _clock(self, transfers: Sequence[Transfer], found: Sequence[Found]) -> list[bytes]:
-        del found  # nothing is spoilt here
+        del found  # a breach is only reported here
         return await self._inner.message(transfers)
 
     def _report(self, breaches: Found) -> None:
@@ -220,9 +204,8 @@ class StrictPort(CheckedPort):
         self._open: _Part | None = None  # the transaction that the last message left open
         self._acted = False  # on a transaction before
 
-    async def release(self) -> None:
-        """Let chip select go high; see `SpiPort.release`."""
-        await super().release()
+    async def _relay_release(self) -> None:
+        await super()._relay_release()
         self._acted |= self._open is not None
         self._open = None
 

@@ -17,6 +17,7 @@ from vcd import VCDWriter
 
 from phy.spi.bus import SpiPort, Timing, Transfer
 from phy.spi.signals.timing import RULES, SECOND
+from phy.spi.spi_relay_port import SpiRelayPort
 
 logger = logging.getLogger(__name__)
 
@@ -146,34 +147,29 @@ def _stated(nanoseconds: int | None, least: int) -> int:
     return least if nanoseconds is None else nanoseconds
 
 
-class VcdPort(SpiPort):
+class VcdPort(SpiRelayPort):
     """Records the messages of a master, who waits while they are drawn; the slave notices nothing."""
 
     def __init__(self, inner: SpiPort, file: VcdFile) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._file = file
-        self._turn = trio.Lock()  # messages are drawn in the order in which they are clocked
         self._start: float | None = None
 
-    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
-        """Clock and record a message; see `SpiPort.message`."""
-        async with self._turn:
-            asked = self._clock_now()
-            answers = await self._inner.message(transfers)
-            self._file.wait_until(asked)
-            for transfer, miso in zip(transfers, answers, strict=True):
-                await self._record(transfer, miso)
-            self._file.flush()
-            return answers
+    async def _relay_message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+        asked = self._clock_now()
+        answers = await super()._relay_message(transfers)
+        self._file.wait_until(asked)
+        for transfer, miso in zip(transfers, answers, strict=True):
+            await self._record(transfer, miso)
+        self._file.flush()
+        return answers
 
-    async def release(self) -> None:
-        """Let chip select go high; see `SpiPort.release`."""
-        async with self._turn:
-            await self._inner.release()
-            if self._file.selected:
-                self._file.wait_until(self._clock_now())
-                self._file.deselect(Timing())
-                self._file.flush()
+    async def _relay_release(self) -> None:
+        await super()._relay_release()
+        if self._file.selected:
+            self._file.wait_until(self._clock_now())
+            self._file.deselect(Timing())
+            self._file.flush()
 
     async def _record(self, transfer: Transfer, miso: bytes) -> None:
         if not self._file.selected:

@@ -1,0 +1,48 @@
+"""A port that passes a master's messages on to an SPI slave; extensions observe or change them."""
+
+from collections.abc import Sequence
+
+import trio
+
+from phy.spi.bus import SpiPort, Transfer
+
+
+class SpiRelayPort(SpiPort):
+    """Passes messages on to the slave behind `inner`, one at a time, in the order in which they come.
+
+    An extension overrides `_relay_message` and `_relay_release`, which run one at a time.
+    """
+
+    def __init__(self, inner: SpiPort) -> None:
+        self._inner = inner
+        self._turn = trio.Lock()
+
+    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+        """See `SpiPort.message`."""
+        await self._take_turn()
+        try:
+            return await self._relay_message(transfers)
+        finally:
+            self._turn.release()
+
+    async def release(self) -> None:
+        """See `SpiPort.release`."""
+        await self._take_turn()
+        try:
+            await self._relay_release()
+        finally:
+            self._turn.release()
+
+    async def _relay_message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+        """Have the slave answer a message; return what the master gets."""
+        return await self._inner.message(transfers)
+
+    async def _relay_release(self) -> None:
+        """Let chip select go high."""
+        await self._inner.release()
+
+    async def _take_turn(self) -> None:
+        try:
+            self._turn.acquire_nowait()  # no checkpoint: the port behind has one
+        except trio.WouldBlock:
+            await self._turn.acquire()

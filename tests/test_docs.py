@@ -52,6 +52,19 @@ def test_files_and_modules_on_pages_exist(page: Path) -> None:
     assert [name for name in quoted if name not in GROUPS and not exists(name)] == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT / "docs")))
+def test_imports_on_pages_work(page: Path) -> None:
+    imports = re.findall(
+        r"^ *from ((?:aisrv|phy|flash_server|host_tools)[\w.]*) import ([\w, ]+)$",
+        page.read_text(),
+        re.MULTILINE,
+    )
+    names = [
+        f"{module}.{name.strip()}" for module, found in imports for name in found.split(",") if name.strip()
+    ]
+    assert [name for name in names if not exists(name)] == []
+
+
 def exists(name: str) -> bool:
     """Whether a name is a path of the checkout, a module, or an attribute of a module."""
     if (ROOT / name).exists():

@@ -6,7 +6,18 @@ import sys
 import pytest
 
 LIGHT = ("aisrv", "aisrv.cli.main", "aisrv.pytest_plugin", "host_tools.cli", "flash_server.cli")
-HEAVY = ("msgspec", "numpy", "tflite_runtime", "ai_edge_litert", "PIL", "rich", "sklearn", "usb", "trio")
+HEAVY = (
+    "ai_edge_litert",
+    "jinja2",
+    "msgspec",
+    "numpy",
+    "PIL",
+    "rich",
+    "sklearn",
+    "tflite_runtime",
+    "trio",
+    "usb",
+)
 
 
 @pytest.mark.parametrize("module", LIGHT)

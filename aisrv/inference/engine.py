@@ -31,7 +31,6 @@ from aisrv.inference.parameters import (
 )
 from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
 from aisrv.model import Model, ModelFileError, Tensor
-from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import EngineKind
 
 
@@ -249,6 +248,8 @@ async def _close(runner: Runner) -> None:
 
 
 def _parse(model: bytes) -> Model:
+    from aisrv.model.reader import read_model  # with numpy, which a device without a model does not need
+
     try:
         return read_model(model)
     except ModelFileError as error:

@@ -8,7 +8,6 @@ has kernels for the operators.
 """
 
 from aisrv.model.errors import MAX_TABLES, MAX_TENSORS, LoadResult, ModelFileError, SchemaVersionError
-from aisrv.model.operator_names import BUILTIN_OPERATORS
 from aisrv.model.values import (
     Activation,
     Metadata,
@@ -17,12 +16,12 @@ from aisrv.model.values import (
     Options,
     Padding,
     Quantization,
+    Subgraph,
     Tensor,
     TensorType,
 )
 
 __all__ = [
-    "BUILTIN_OPERATORS",
     "MAX_TABLES",
     "MAX_TENSORS",
     "Activation",
@@ -35,6 +34,7 @@ __all__ = [
     "Padding",
     "Quantization",
     "SchemaVersionError",
+    "Subgraph",
     "Tensor",
     "TensorType",
 ]

@@ -1,25 +1,27 @@
-"""The flatbuffer below a model file: tables, fields and vectors, with every offset checked.
+"""The flatbuffer below a model file: the tables of the `tflite` package, with every offset checked.
 
-Source: https://flatbuffers.dev/internals. All offsets count from the field that holds them.
+The package knows the schema: which fields a table has, where, and of what type. It leaves following offsets
+to `flatbuffers.table.Table`, which trusts them. `_CheckedTable` takes its place in each object of the
+package, so that nothing outside the file is read. Source: https://flatbuffers.dev/internals; all offsets
+count from the field that holds them.
 """
 
+# ruff: noqa: ANN401, N802 - the packages have no types, and methods that take the place of theirs have their names
+
 import struct
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+import tflite
+from flatbuffers import number_types
+from flatbuffers import table as flatbuffer_table
 
 from aisrv.model.errors import MAX_TABLES, ModelFileError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-I8: Final = struct.Struct("<b")
-U8: Final = struct.Struct("<B")
 U16: Final = struct.Struct("<H")
 I32: Final = struct.Struct("<i")
 U32: Final = struct.Struct("<I")
-I64: Final = struct.Struct("<q")
-U64: Final = struct.Struct("<Q")
-F32: Final = struct.Struct("<f")
-
 
 ROOT: Final = "the model"
 """Name of the root table in messages."""
@@ -36,6 +38,13 @@ class File:
         # Vectors may be shared, but a file that makes us read it over and over is no model.
         self.vector_bytes_left = 4 * len(data)
 
+    @property
+    def root(self) -> "Table":
+        """The table at the start."""
+        model = tflite.Model()
+        model.Init(self.data, self.integer(U32, 0, f"the offset of {ROOT}"))
+        return Table(self, model, ROOT)
+
     def integer(self, kind: struct.Struct, position: int, where: str) -> int:
         """Read one number; `where` names it in messages."""
         self.check(position, kind.size, where)
@@ -48,100 +57,193 @@ class File:
                 f"{where} takes {size} bytes at {position}: outside the file, which has {len(self.data)}"
             )
 
+    def count_copy(self, nbytes: int, where: str) -> None:
+        """Count bytes that are about to be copied; ModelFileError for far more than the file has."""
+        self.vector_bytes_left -= nbytes
+        if self.vector_bytes_left < 0:
+            raise ModelFileError(f"{where}: the file refers to the same bytes over and over")
 
-class Table:
-    """A table of the file: fields by their number in the schema. An absent field has its default."""
 
-    __slots__ = ("file", "length", "position", "vtable", "vtable_length", "where")
+class _CheckedTable(flatbuffer_table.Table):  # type: ignore[misc]  # the package has no types
+    """What objects of the `tflite` package read their fields with: the same methods, inside the file only."""
 
-    def __init__(self, file: File, reference: int, where: str) -> None:
-        """Follow the offset at byte `reference`."""
+    __slots__ = ("file", "length", "name", "size", "vector_start", "vtable", "vtable_length", "where")
+
+    def __init__(self, file: File, position: int, where: str) -> None:
         file.tables_left -= 1
         if file.tables_left < 0:
             raise ModelFileError(f"{where}: the file has more than {MAX_TABLES} tables")
-        self.file = file
-        self.where = where
-        self.position = reference + file.integer(U32, reference, f"the offset of {where}")
-        self.vtable = self.position - file.integer(I32, self.position, where)
+        super().__init__(file.data, position)
+        self.file, self.size, self.where, self.name = file, len(file.data), where, ""
+        self.vtable = position - file.integer(I32, position, where)
         self.vtable_length = file.integer(U16, self.vtable, f"the field list of {where}")
         self.length = file.integer(U16, self.vtable + 2, f"the field list of {where}")
         file.check(self.vtable, self.vtable_length, f"the field list of {where}")
-        file.check(self.position, self.length, where)
+        file.check(position, self.length, where)
 
-    def _at(self, slot: int) -> int | None:
-        """Position of a field, None where it is absent."""
-        entry = 4 + 2 * slot
+    @property
+    def field(self) -> str:
+        """The field that is being read, for messages."""
+        return f"{self.where}: {_spoken(self.name)}"
+
+    def Offset(self, entry: int) -> int:
         if entry + 2 > self.vtable_length:
-            return None
-        offset = int(U16.unpack_from(self.file.data, self.vtable + entry)[0])
+            return 0
+        (offset,) = U16.unpack_from(self.Bytes, self.vtable + entry)
         if offset >= self.length:
-            raise ModelFileError(f"{self.where}: field {slot} lies {offset} bytes into {self.length}")
-        return self.position + offset if offset else None
+            raise ModelFileError(f"{self.field} lies {offset} bytes into {self.length}")
+        return int(offset)
 
-    def integer(self, slot: int, kind: struct.Struct, default: int = 0) -> int:
-        """Read a number."""
-        position = self._at(slot)
-        return (
-            default if position is None else self.file.integer(kind, position, f"{self.where}: field {slot}")
-        )
+    def Get(self, flags: Any, position: int) -> Any:
+        if position + flags.bytewidth > self.size:
+            self.file.check(position, flags.bytewidth, self.field)
+        return flags.py_type(flags.packer_type.unpack_from(self.Bytes, position)[0])
 
-    def real(self, slot: int, default: float = 0.0) -> float:
-        """Read a float32."""
-        position = self._at(slot)
-        if position is None:
-            return default
-        self.file.check(position, 4, f"{self.where}: field {slot}")
-        return float(F32.unpack_from(self.file.data, position)[0])
+    def Indirect(self, position: int) -> int:
+        return position + self._u32(position)
 
-    def table(self, slot: int, what: str) -> "Table | None":
-        """Follow an offset to another table; None where the field is absent."""
-        position = self._at(slot)
-        return None if position is None else Table(self.file, position, f"{self.where}: {what}")
+    def Vector(self, offset: int) -> int:
+        position: int = self.Pos + offset
+        return position + self._u32(position) + U32.size
 
-    def vector(self, slot: int, size: int, what: str) -> tuple[int, int] | None:
-        """Position of the first element and number of elements of `size` bytes; None where absent."""
-        position = self._at(slot)
-        if position is None:
-            return None
-        where = f"{self.where}: {what}"
-        start = position + self.file.integer(U32, position, where)
-        count = self.file.integer(U32, start, where)
-        self.file.check(start + 4, count * size, where)
-        return start + 4, count
+    def VectorLen(self, offset: int) -> int:
+        self.vector_start = start = self.Vector(offset)
+        count: int = self._u32(start - U32.size)
+        return count
 
-    def read(self, slot: int, size: int, what: str) -> bytes:
-        """Bytes of a vector of elements of `size` bytes; empty where absent."""
-        vector = self.vector(slot, size, what)
-        if vector is None:
-            return b""
-        start, count = vector
-        self.file.vector_bytes_left -= count * size
-        if self.file.vector_bytes_left < 0:
-            raise ModelFileError(f"{self.where}: {what}: the file refers to the same bytes over and over")
-        return self.file.data[start : start + count * size]
+    def GetVectorAsNumpy(self, flags: Any, offset: int) -> memoryview:
+        """Give the elements as a view of the file; nothing here needs them as an array."""
+        nbytes = self.VectorLen(offset) * flags.bytewidth
+        start = self.vector_start
+        if start + nbytes > self.size:
+            self.file.check(start, nbytes, self.field)
+        return memoryview(self.Bytes)[start : start + nbytes].cast(flags.packer_type.format[-1])
 
-    def integers(self, slot: int, kind: struct.Struct, what: str) -> tuple[int, ...]:
+    def String(self, position: int) -> bytes:
+        start = position + self._u32(position) + U32.size
+        size = self._u32(start - U32.size)
+        if start + size > self.size:
+            self.file.check(start, size, self.field)
+        self.file.count_copy(size, self.where)
+        return self.file.data[start : start + size]
+
+    def Union(self, table: Any, offset: int) -> None:
+        table.Bytes, table.Pos = self.Bytes, self.Indirect(self.Pos + offset)
+
+    def _u32(self, position: int) -> int:
+        if position + U32.size > self.size:
+            self.file.check(position, U32.size, self.field)
+        return int(U32.unpack_from(self.Bytes, position)[0])
+
+
+class Table:
+    """A table of the file: fields by the names that the `tflite` package has for them.
+
+    An absent field has the schema's default. Whatever lies outside the file is a ModelFileError.
+    """
+
+    __slots__ = ("_checked", "_fields", "file", "where")
+
+    def __init__(self, file: File, fields: Any, where: str) -> None:
+        """Check an object of the package; `where` names it in messages."""
+        self.file, self.where, self._fields = file, where, fields
+        self._checked = fields._tab = _CheckedTable(file, fields._tab.Pos, where)
+
+    def number(self, name: str) -> int:
+        """Read an integer or a flag."""
+        return int(self._read(name, name))
+
+    def integer_at(self, slot: int) -> int:
+        """Read an int32 by its number in the schema."""
+        return int(self._checked.GetSlot(4 + 2 * slot, 0, number_types.Int32Flags))
+
+    def view(self, name: str) -> memoryview:
+        """View the elements of a vector of numbers; empty where absent."""
+        elements = self._read(f"{name}AsNumpy", name)
+        return elements if isinstance(elements, memoryview) else memoryview(b"")
+
+    def numbers(self, name: str) -> tuple[Any, ...]:
         """Read a vector of numbers; empty where absent."""
-        data = self.read(slot, kind.size, what)
-        return struct.unpack(f"<{len(data) // kind.size}{kind.format[-1]}", data)
+        elements = self.view(name)
+        self.file.count_copy(elements.nbytes, self.where)
+        return tuple(elements.tolist())
 
-    def reals(self, slot: int, what: str) -> tuple[float, ...]:
-        """Read a vector of float32; empty where absent."""
-        data = self.read(slot, 4, what)
-        return struct.unpack(f"<{len(data) // 4}f", data)
-
-    def text(self, slot: int, what: str) -> str:
+    def text(self, name: str) -> str:
         """Read a string; empty where absent."""
-        data = self.read(slot, 1, what)
+        return self._decode(self._read(name, name) or b"")
+
+    def table(self, name: str) -> "Table | None":
+        """Follow an offset to another table; None where the field is absent."""
+        fields = self._read(name, name)
+        return None if fields is None else Table(self.file, fields, f"{self.where}: {_spoken(name)}")
+
+    def union(self, name: str, kind: str) -> "Table | None":
+        """Follow an offset to a table of one of several kinds; None where the field is absent."""
+        place = self._read(name, name)
+        if place is None:
+            return None
+        fields = getattr(tflite, kind)()
+        fields.Init(self.file.data, place.Pos)
+        return Table(self.file, fields, f"{self.where}: {_spoken(name)}")
+
+    def vector(self, name: str) -> tuple[int, int]:
+        """Position of the first element of a vector of tables, and their number; zeros where absent."""
+        count = self._read(f"{name}Length", name)
+        if not count:
+            return 0, 0
+        self.file.check(self._checked.vector_start, count * U32.size, self._checked.field)
+        return self._checked.vector_start, count
+
+    def tables(self, name: str, where: str) -> Iterator["Table"]:
+        """The tables of a vector, each named by `where` and its index."""
+        _, count = self.vector(name)
+        for index in range(count):
+            yield Table(self.file, getattr(self._fields, name)(index), f"{where} {index}")
+
+    def all_fields(self) -> dict[str, Any]:
+        """Read all numbers, strings and vectors of numbers, by their names in the schema."""
+        found: dict[str, Any] = {}
+        for accessor, name, is_vector in _fields_of(self._fields.__class__):
+            value = self.numbers(accessor) if is_vector else self._read(accessor, accessor)
+            if isinstance(value, bytes):
+                value = self._decode(value)
+            if value is None:  # strings have no other default
+                value = ""
+            if isinstance(value, (int, float, str, tuple)):
+                found[name] = value
+        return found
+
+    def _read(self, accessor: str, name: str) -> Any:
+        self._checked.name = name
+        return getattr(self._fields, accessor)()
+
+    def _decode(self, data: bytes) -> str:
         try:
             return data.decode()
         except UnicodeDecodeError as error:
             raise ModelFileError(
-                f"{self.where}: {what} is not UTF-8: {error.reason} at {error.start}"
+                f"{self._checked.field} is not UTF-8: {error.reason} at {error.start}"
             ) from None
 
-    def tables(self, slot: int, what: str) -> "Iterator[Table]":
-        """The tables of a vector of offsets, each named by `what` and its index."""
-        start, count = self.vector(slot, 4, f"{what}s") or (0, 0)
-        for index in range(count):
-            yield Table(self.file, start + 4 * index, f"{what} {index}")
+
+_NO_FIELDS: Final = ("AsNumpy", "Length", "IsNone", "BufferHasIdentifier", "Init")
+
+
+@cache
+def _fields_of(table: type) -> tuple[tuple[str, str, bool], ...]:
+    """Accessors of a class of the package, the schema's names of the fields, and which are vectors."""
+    names = vars(table)
+    return tuple(
+        (name, _spoken(name).replace(" ", "_"), f"{name}AsNumpy" in names)
+        for name in names
+        if name[0].isupper()
+        and not name.endswith(_NO_FIELDS)
+        and not name.startswith("GetRootAs")
+        and (f"{name}AsNumpy" in names or f"{name}Length" not in names)
+    )
+
+
+@cache
+def _spoken(name: str) -> str:
+    """A name of the package as words: "StrideW" is "stride w"."""
+    return "".join(f" {each.lower()}" if each.isupper() else each for each in name).lstrip()

@@ -1,8 +1,9 @@
 """A model as a value: its tensors and operators."""
 
 import enum
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
 
 
 class TensorType(enum.IntEnum):
@@ -87,7 +88,7 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of the main subgraph. An empty shape is a scalar; `nbytes` is the size of its data."""
+    """A tensor of a subgraph. An empty shape is a scalar; `nbytes` is the size of its data."""
 
     index: int
     name: str
@@ -99,30 +100,85 @@ class Tensor:
     is_variable: bool
     """Whether it keeps its value from one invocation to the next."""
     nbytes: int
+    data: bytes | memoryview | None = field(default=None, repr=False)
+    """The `nbytes` bytes of a constant; None for what the file does not hold, or holds in a sparse form."""
+
+
+OptionValue: TypeAlias = "int | float | str | tuple[int, ...]"
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The options of an operator that shape its work; what its schema table lacks has the default here.
+    """The options of a builtin operator, by the schema's names of the fields ("stride_w", "filter_height").
 
-    The kernel of a convolution is the shape of its weights; `kernel_w` and `kernel_h` are a pool's window.
+    What is not there has the default that the properties give. The kernel of a convolution is the shape of
+    its weights; `kernel_w` and `kernel_h` are a pool's window.
     """
 
-    padding: Padding = Padding.SAME
-    stride_w: int = 1
-    stride_h: int = 1
-    dilation_w: int = 1
-    dilation_h: int = 1
-    kernel_w: int = 1
-    kernel_h: int = 1
-    depth_multiplier: int = 0
-    activation: Activation = Activation.NONE
-    beta: float = 1.0
+    fields: Mapping[str, OptionValue] = field(default_factory=dict)
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An integer, enumeration or flag; ValueError for what is none."""
+        return int(self.fields.get(name, default))  # type: ignore[arg-type]  # not tuples
+
+    def real(self, name: str, default: float = 0.0) -> float:
+        """A real number; ValueError for what is none."""
+        return float(self.fields.get(name, default))  # type: ignore[arg-type]  # not tuples
+
+    @property
+    def padding(self) -> Padding:
+        """How windows treat the border."""
+        return Padding(self.integer("padding"))
+
+    @property
+    def activation(self) -> Activation:
+        """The fused activation."""
+        return Activation(self.integer("fused_activation_function"))
+
+    @property
+    def stride_w(self) -> int:
+        """Elements from one window to the next in a row."""
+        return self.integer("stride_w", 1)
+
+    @property
+    def stride_h(self) -> int:
+        """Rows from one window to the next."""
+        return self.integer("stride_h", 1)
+
+    @property
+    def dilation_w(self) -> int:
+        """Elements from one tap to the next in a row."""
+        return self.integer("dilation_w_factor", 1)
+
+    @property
+    def dilation_h(self) -> int:
+        """Rows from one tap to the next."""
+        return self.integer("dilation_h_factor", 1)
+
+    @property
+    def kernel_w(self) -> int:
+        """Elements of a pool's window in a row."""
+        return self.integer("filter_width", 1)
+
+    @property
+    def kernel_h(self) -> int:
+        """Rows of a pool's window."""
+        return self.integer("filter_height", 1)
+
+    @property
+    def depth_multiplier(self) -> int:
+        """Output channels for each input channel; 0 where shapes tell."""
+        return self.integer("depth_multiplier")
+
+    @property
+    def beta(self) -> float:
+        """The factor in the exponent of a softmax."""
+        return self.real("beta", 1.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """An operator of the main subgraph; tensors are indices, an input that is left out is -1.
+    """An operator of a subgraph; tensors are indices, an input that is left out is -1.
 
     `name` is the builtin's ("CONV_2D"), or a custom operator's own.
     """
@@ -146,6 +202,16 @@ class Metadata:
 
 
 @dataclass(frozen=True, slots=True)
+class Subgraph:
+    """A subgraph besides the main one, which operators of control flow run; operators in execution order."""
+
+    tensors: tuple[Tensor, ...]
+    operators: tuple[Operator, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Model:
     """A model: the tensors and operators of its main subgraph (the first), operators in execution order."""
 
@@ -156,6 +222,8 @@ class Model:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     metadata: tuple[Metadata, ...] = ()
+    other_subgraphs: tuple[Subgraph, ...] = ()
+    """Subgraphs 1, 2, …"""
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:

@@ -17,11 +17,10 @@ import numpy as np
 
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
 from aisrv.inference.interpreters.tflm_inputs import locate_inputs
-from aisrv.model.flatbuffer import ROOT, U8, File, Table
+from aisrv.model import Model
+from aisrv.model.reader import read_model
 
 _BINDING: Final = "tflite_micro.python.tflite_micro._runtime"
-_VAR_HANDLE_OPTIONS: Final = 111
-"""Number of VarHandleOptions in the schema's union of operators' options."""
 
 
 def import_binding() -> ModuleType:
@@ -62,20 +61,22 @@ class TflmInterpreter:
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
         """Load a model file into an arena; RuntimeError without the reason, which the library prints."""
-        graph = _Graph(model)
+        parsed = read_model(model)
         self._interpreter = _runtime.InterpreterWrapper(
             model,
             [],
             arena_bytes,
-            graph.resource_variables,
+            _resource_variables(parsed),
             _runtime.PythonInterpreterConfig.kAllocationRecording,
             0,
         )
         self._inputs = [
-            _Tensor.of(self._interpreter.GetInputTensorDetails(number)) for number in range(graph.inputs)
+            _Tensor.of(self._interpreter.GetInputTensorDetails(number))
+            for number in range(len(parsed.inputs))
         ]
         self._outputs = [
-            _Tensor.of(self._interpreter.GetOutputTensorDetails(number)) for number in range(graph.outputs)
+            _Tensor.of(self._interpreter.GetOutputTensorDetails(number))
+            for number in range(len(parsed.outputs))
         ]
         layout = TensorLayout(
             tuple(tensor.nbytes for tensor in self._inputs), tuple(tensor.nbytes for tensor in self._outputs)
@@ -108,19 +109,14 @@ class TflmInterpreter:
         np.frombuffer(into, tensor.dtype).reshape(tensor.shape)[...] = value
 
 
-class _Graph:
-    """What the binding does not tell, or wants to be told: counts of the main subgraph and of the file."""
-
-    def __init__(self, model: bytes) -> None:
-        """Read a model file; ModelFileError. The numbers are those of fields in the schema."""
-        subgraphs = list(Table(File(model), 0, ROOT).tables(2, "subgraph"))
-        _, self.inputs = subgraphs[0].vector(1, 4, "inputs") or (0, 0)
-        _, self.outputs = subgraphs[0].vector(2, 4, "outputs") or (0, 0)
-        names = {
-            options.text(1, "shared name")
-            for subgraph in subgraphs
-            for operator in subgraph.tables(3, "operator")
-            if operator.integer(3, U8) == _VAR_HANDLE_OPTIONS
-            and (options := operator.table(4, "options")) is not None
+def _resource_variables(model: Model) -> int:
+    """Count the variables that operators of any subgraph name."""
+    subgraphs = (model.operators, *(subgraph.operators for subgraph in model.other_subgraphs))
+    return len(
+        {
+            operator.options.fields.get("shared_name")
+            for operators in subgraphs
+            for operator in operators
+            if operator.name == "VAR_HANDLE"
         }
-        self.resource_variables = len(names)
+    )

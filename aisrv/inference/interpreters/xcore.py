@@ -16,7 +16,6 @@ from aisrv.inference.interpreters.xcore_config import ALIGNMENT, with_config
 from aisrv.inference.parameters import LOADS, parameter_bytes, parameter_loads
 from aisrv.model import Model
 from aisrv.model.errors import LoadResult
-from aisrv.model.flatbuffer import ROOT, File, Table
 from aisrv.model.reader import read_model
 
 PACKAGE: Final = "xmos_ai_tools"
@@ -55,7 +54,7 @@ class XcoreInterpreter:
         """
         parsed = read_model(model)
         _check_kernels(parsed)
-        _check_subgraphs(model)
+        _check_subgraphs(parsed)
         parameters = parameter_bytes(parameter_loads(parsed))
         data = with_config(model, parsed, self._package)
         self._model = _aligned(data)
@@ -166,13 +165,13 @@ def _check_kernels(model: Model) -> None:
                 )
 
 
-def _check_subgraphs(model: bytes) -> None:
+def _check_subgraphs(model: Model) -> None:
     """Refuse loads of parameters that are not in operator order: those of branches and loops."""
-    root = Table(File(model), 0, ROOT)
-    _, subgraphs = root.vector(2, 4, "subgraphs") or (0, 0)
-    loads = LOADS & {code.text(1, "name") for code in root.tables(1, "operator code")}
-    if subgraphs > 1 and loads:
+    others = model.other_subgraphs
+    operators = [*model.operators, *(each for subgraph in others for each in subgraph.operators)]
+    loads = LOADS & {operator.name for operator in operators}
+    if others and loads:
         raise ModelError(
-            f"the model has {subgraphs} subgraphs and {', '.join(sorted(loads))}: "
+            f"the model has {len(others) + 1} subgraphs and {', '.join(sorted(loads))}: "
             "which parameters a run loads is not known beforehand"
         )

@@ -13,7 +13,7 @@ from typing import Final
 
 from aisrv.inference.errors import ModelError
 from aisrv.model import Model
-from aisrv.model.flatbuffer import I32, ROOT, U16, U32, U64, File, Table
+from aisrv.model.flatbuffer import I32, U16, U32, File, Table
 from aisrv.model.reader import FILE_IDENTIFIER
 
 NAME: Final = "xcoreSharedConfig"
@@ -76,21 +76,21 @@ def _version(header: Path) -> list[int]:
 
 
 def _add_config(data: bytes, config: bytes) -> bytes:
-    root = Table(File(data), 0, ROOT)
-    buffers = _elements(root, 4, "buffers")
-    for number, buffer in enumerate(root.tables(4, "buffer")):
-        if buffer.integer(1, U64) > 1:
+    root = File(data).root
+    buffers = _elements(root, "Buffers")
+    for number, buffer in enumerate(root.tables("Buffers", "buffer")):
+        if buffer.number("Offset") > 1:
             raise ModelError(f"buffer {number} lies behind the model, which the library does not support")
 
     front = _Front(data)
     front.add(b"\0\0\0\0" + FILE_IDENTIFIER)
     model = front.add_table(_ROOT_FIELDS, 24)
     front.point(0, model)
-    front.write(model + 4, U32.pack(root.integer(0, U32)))
-    front.refer(model + 8, _target(root, 1, "operator codes"))
-    front.refer(model + 12, _target(root, 2, "subgraphs"))
+    front.write(model + 4, U32.pack(root.number("Version")))
+    front.refer(model + 8, _target(root, "OperatorCodes", "operator codes"))
+    front.refer(model + 12, _target(root, "Subgraphs", "subgraphs"))
     new_buffer = front.add_vector(model + 16, buffers)
-    new_metadata = front.add_vector(model + 20, _elements(root, 6, "metadata"))
+    new_metadata = front.add_vector(model + 20, _elements(root, "Metadata"))
 
     metadata = front.add_table(_METADATA_FIELDS, 12)
     front.point(new_metadata, metadata)
@@ -105,18 +105,18 @@ def _add_config(data: bytes, config: bytes) -> bytes:
     return front.join()
 
 
-def _target(root: Table, slot: int, what: str) -> int:
+def _target(root: Table, name: str, what: str) -> int:
     """Position of a vector in the old file: that of its length."""
-    vector = root.vector(slot, 4, what)
-    if vector is None:
+    start, count = root.vector(name)
+    if not count:
         raise ModelError(f"the model has no {what}")
-    return vector[0] - 4
+    return start - U32.size
 
 
-def _elements(root: Table, slot: int, what: str) -> list[int]:
+def _elements(root: Table, name: str) -> list[int]:
     """Positions of the tables in a vector of the old file."""
-    start, count = root.vector(slot, 4, what) or (0, 0)
-    return [at + root.file.integer(U32, at, what) for at in range(start, start + 4 * count, 4)]
+    start, count = root.vector(name)
+    return [at + root.file.integer(U32, at, root.where) for at in range(start, start + 4 * count, 4)]
 
 
 class _Front:

@@ -9,11 +9,12 @@ too.
 from collections.abc import Callable
 from typing import Final
 
+from tflite import BuiltinOperator
+
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
 from aisrv.kernels.graph.graph import Graph, GraphOperator
-from aisrv.kernels.graph.model_file import ModelFile
 from aisrv.kernels.graph.node import Node
 from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.kernels.graph.plan import plan_graph
@@ -22,6 +23,7 @@ from aisrv.kernels.graph.variables import Variables
 from aisrv.kernels.params import NO_SCRATCH
 from aisrv.model import Model, ModelFileError, Operator
 from aisrv.model.arena_plan import ArenaPlan
+from aisrv.model.reader import read_model
 
 LARGEST_ARENA: Final = 256 * 1024 * 1024
 """Bytes of tensors where the caller names no other bound."""
@@ -43,27 +45,26 @@ def load_graph(
     operator that there is no code for.
     """
     try:
-        file = ModelFile(data)
+        model = read_model(data)
     except ModelFileError as error:
         raise GraphError(str(error)) from error
-    model = file.model
-    _check_operators(file)
+    _check_operators(model)
     _check_order(model)
     plan = planner(model, backend)
     variables = sum(tensor.nbytes for tensor in model.tensors if tensor.is_variable)
     if plan.head + variables > arena_bytes:
         raise ArenaTooSmall(plan.head + variables, arena_bytes)
     try:
-        memory = Memory(file, plan)
+        memory = Memory(model, plan)
         resources = Variables(arena_bytes - plan.head - variables)
-        operators = [_prepare(file, operator, backend, memory, resources) for operator in model.operators]
+        operators = [_prepare(model, operator, backend, memory, resources) for operator in model.operators]
     except MemoryError as error:
         raise GraphError(f"the host has not enough memory for the model: {error}") from None
     return Graph(model, plan, memory.tensors, operators)
 
 
-def _check_operators(file: ModelFile) -> None:
-    for operator in file.model.operators:
+def _check_operators(model: Model) -> None:
+    for operator in model.operators:
         if operator.is_custom:
             raise UnsupportedOperator(
                 f"operator {operator.index} is custom, {operator.name!r} (32), and has no kernel here"
@@ -71,7 +72,7 @@ def _check_operators(file: ModelFile) -> None:
         if operator.name not in OPERATORS:
             raise UnsupportedOperator(
                 f"operator {operator.index} is {operator.name} (builtin operator "
-                f"{file.operator_number(operator.index)}), and has no kernel here"
+                f"{getattr(BuiltinOperator, operator.name)}), and has no kernel here"
             )
 
 
@@ -99,7 +100,7 @@ def _check_order(model: Model) -> None:
 
 
 def _prepare(
-    file: ModelFile,
+    model: Model,
     operator: Operator,
     backend: KernelBackend,
     memory: Memory,
@@ -108,7 +109,7 @@ def _prepare(
     tensors = memory.tensors
     node = Node(
         operator=operator,
-        file=file,
+        model=model,
         inputs=tuple(tensors[index] if index >= 0 else None for index in operator.inputs),
         outputs=tuple(tensors[index] for index in operator.outputs),
         backend=backend,

@@ -4,12 +4,10 @@ from dataclasses import dataclass
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.model_file import ModelFile
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.graph.variables import Variables
 from aisrv.kernels.params import NO_SCRATCH, Buffer, FusedActivation, Shape4
-from aisrv.model import Operator, TensorType
-from aisrv.model.flatbuffer import Table
+from aisrv.model import Model, Operator, Options, TensorType
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +19,7 @@ class Node:
     """
 
     operator: Operator
-    file: ModelFile
+    model: Model
     inputs: tuple[GraphTensor | None, ...]
     """None for an optional input that is left out."""
     outputs: tuple[GraphTensor, ...]
@@ -69,14 +67,15 @@ class Node:
         values: list[int] = tensor.array.ravel().tolist()
         return values
 
-    def options(self, kind: int) -> Table | None:
-        """The operator's options by the number of their table in BuiltinOptions; None for defaults."""
-        return self.file.options(self.operator.index, kind)
+    @property
+    def options(self) -> Options:
+        """The operator's options."""
+        return self.operator.options
 
     @property
     def activation(self) -> FusedActivation:
         """The fused activation."""
-        return FusedActivation(self.operator.options.activation.value)
+        return FusedActivation(self.options.activation.value)
 
 
 def _checked(tensor: GraphTensor, role: str, types: tuple[TensorType, ...]) -> GraphTensor:

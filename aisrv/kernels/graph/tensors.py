@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.model_file import ModelFile
 from aisrv.kernels.params import Buffer, QuantParam
-from aisrv.model import Tensor, TensorType
+from aisrv.model import Model, Tensor, TensorType
 from aisrv.model.arena_plan import ArenaPlan
 
 DTYPES: Final = {
@@ -73,9 +72,8 @@ class GraphTensor:
 class Memory:
     """The memory of a graph: each tensor's bytes by its index, and scratch by its operator's."""
 
-    def __init__(self, file: ModelFile, plan: ArenaPlan) -> None:
+    def __init__(self, model: Model, plan: ArenaPlan) -> None:
         """Allocate the arena (zeros) and variables; MemoryError where the host has not that much."""
-        model = file.model
         self.arena: Final = _allocate(plan.head)
         buffers = {
             each.tensor: self.arena[each.offset : each.offset + each.size] for each in plan.allocations
@@ -86,14 +84,14 @@ class Memory:
             for each in plan.allocations
             if each.tensor >= len(model.tensors)
         }
-        self.tensors: Final = tuple(
-            GraphTensor(tensor, _buffer(file, tensor, buffers)) for tensor in model.tensors
-        )
+        self.tensors: Final = tuple(GraphTensor(tensor, _buffer(tensor, buffers)) for tensor in model.tensors)
 
 
-def _buffer(file: ModelFile, tensor: Tensor, buffers: dict[int, Buffer]) -> Buffer:
+def _buffer(tensor: Tensor, buffers: dict[int, Buffer]) -> Buffer:
     if tensor.is_constant:
-        return file.constant(tensor).cast("b")
+        if tensor.data is None:
+            raise GraphError(f"tensor {tensor.index} is sparse: only dense constants can be read")
+        return memoryview(tensor.data).cast("b")
     if tensor.is_variable:
         variable = _allocate(tensor.nbytes)
         if tensor.type is TensorType.INT8 and tensor.quantization is not None:

@@ -225,7 +225,7 @@ def test_parameters_from_flash_take_the_time_of_the_flash() -> None:
 
 # By hand.
 
-VALID = Options(padding=Padding.VALID)
+VALID = Options({"padding": Padding.VALID})
 
 
 def pad_ticks(rows: int, nbytes: int) -> float:
@@ -256,8 +256,10 @@ def test_padding_goes_by_stride_and_dilation() -> None:
             model_of("DEPTHWISE_CONV_2D", *shapes, output=output, constants=1, options=options)
         ).ticks
 
-    assert ticks(3, Options(stride_h=2, stride_w=2)) == round(9 * 193 + pad_ticks(6, 7 * 7 * 16))
-    assert ticks(6, Options(dilation_h=2, dilation_w=2)) == round(36 * 193 + pad_ticks(6, 10 * 10 * 16))
+    assert ticks(3, Options({"stride_h": 2, "stride_w": 2})) == round(9 * 193 + pad_ticks(6, 7 * 7 * 16))
+    assert ticks(6, Options({"dilation_h_factor": 2, "dilation_w_factor": 2})) == round(
+        36 * 193 + pad_ticks(6, 10 * 10 * 16)
+    )
 
 
 def test_depthwise_convolution() -> None:
@@ -301,13 +303,13 @@ def test_long_slice_is_an_estimate() -> None:
 )
 def test_pool_of_a_whole_image(name: str, basis: Basis) -> None:
     """Published of the average: 2,550 ticks."""
-    options = Options(kernel_w=3, kernel_h=3)
+    options = Options({"filter_width": 3, "filter_height": 3})
     time = time_of(model_of(name, (1, 3, 3, 256), output=(1, 1, 1, 256), options=options))
     assert (time.ticks, time.basis) == (2550, basis)
 
 
 def test_pool_of_windows_is_estimated_as_a_depthwise_convolution() -> None:
-    options = Options(kernel_w=2, kernel_h=2)
+    options = Options({"filter_width": 2, "filter_height": 2})
     time = time_of(model_of("MAX_POOL_2D", (1, 8, 8, 16), output=(1, 4, 4, 16), options=options))
     assert (time.ticks, time.basis) == (round(16 * 193 * 2 / 3), Basis.ESTIMATE)
 

@@ -33,7 +33,6 @@ from aisrv.kernels.params import (
     SoftmaxParams,
 )
 from aisrv.model import TensorType
-from aisrv.model.flatbuffer import I8 as _BYTE
 
 _INT8 = TensorType.INT8
 _FULLY_CONNECTED_OPTIONS = 8
@@ -110,8 +109,7 @@ def fully_connected(node: Node) -> Kernel:
     """Prepare FULLY_CONNECTED: rows of the input are as long as those of the weights, whatever its shape."""
     node.expect(3, optional=1)
     source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
-    table = node.options(_FULLY_CONNECTED_OPTIONS)
-    if table is not None and table.integer(1, _BYTE):
+    if node.options.integer("weights_format"):
         raise GraphError("weights are shuffled: only the default format can be read")
     if len(weights.shape) != 2:
         raise GraphError(f"weights have shape {list(weights.shape)}, must have two dimensions")

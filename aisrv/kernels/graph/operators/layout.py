@@ -1,7 +1,5 @@
 """Operators that move elements and change none: copies, padding, transposing, joining, resizing."""
 
-from typing import Final
-
 import numpy as np
 
 from aisrv.kernels.backend import Kernel
@@ -9,10 +7,6 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.node import Node, same_quantization, same_type, shape4
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Activation, TensorType
-from aisrv.model.flatbuffer import I32, U8
-
-_CONCATENATION_OPTIONS: Final = 10
-_RESIZE_NEAREST_NEIGHBOR_OPTIONS: Final = 74
 
 
 def copy(node: Node) -> Kernel:
@@ -80,8 +74,8 @@ def concatenation(node: Node) -> Kernel:
         raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
     if node.operator.options.activation is not Activation.NONE:
         raise GraphError("a fused activation, which no converter writes")
-    table, output = node.options(_CONCATENATION_OPTIONS), node.output()
-    axis = dimension(table.integer(0, I32) if table else 0, output)
+    output = node.output()
+    axis = dimension(node.options.integer("axis"), output)
     whole, start = output.array, 0
     parts = []
     for number in range(len(node.inputs)):
@@ -115,8 +109,7 @@ def resize_nearest_neighbor(node: Node) -> Kernel:
     if len(size) != 2:
         raise GraphError(f"the new size is {size}, expected height and width")
     _expect_shape(output, (batch, *size, channels))
-    table = node.options(_RESIZE_NEAREST_NEIGHBOR_OPTIONS)
-    align, half = (table.integer(0, U8), table.integer(1, U8)) if table else (0, 0)
+    align, half = node.options.integer("align_corners"), node.options.integer("half_pixel_centers")
     rows = _nearest(height, size[0], align_corners=bool(align), half_pixel_centers=bool(half))
     columns = _nearest(width, size[1], align_corners=bool(align), half_pixel_centers=bool(half))
     read, write = source.array, output.array

@@ -27,7 +27,6 @@ from aisrv.kernels.params import QuantParam
 from aisrv.kernels.softmax import reciprocal, saturate32
 from aisrv.model import TensorType
 
-_LEAKY_RELU_OPTIONS: Final = 75
 _INT16_MAX: Final = (1 << 15) - 1
 _INT16_MIN: Final = -(1 << 15)
 
@@ -118,8 +117,7 @@ def _exponential(argument: int) -> int:
 def leaky_relu(node: Node) -> Kernel:
     """Prepare LEAKY_RELU: one multiplier for what is positive, one for what is not."""
     source, output, quant, output_quant = _unary(node)
-    table = node.options(_LEAKY_RELU_OPTIONS)
-    alpha = table.real(0) if table else 0.0
+    alpha = node.options.real("alpha")
     if not math.isfinite(alpha):
         raise GraphError(f"alpha is {alpha}")
     identity = _signed_multiplier(float32(quant.scale / output_quant.scale))

@@ -1,15 +1,13 @@
 """Operators on resource variables: handles, reading, assigning, and first values."""
 
-from typing import Final
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.node import Node
 from aisrv.kernels.graph.tensors import GraphTensor
-from aisrv.model import TensorType
-from aisrv.model.flatbuffer import I32
-
-_CALL_ONCE_OPTIONS: Final = 103
+from aisrv.model import Model, Operator, TensorType
 
 
 def var_handle(node: Node) -> Kernel:
@@ -19,7 +17,7 @@ def var_handle(node: Node) -> Kernel:
     output = node.outputs[0]
     if output.tensor.type is not TensorType.RESOURCE:
         raise GraphError(f"{output} is {output.tensor.type.name}, must be RESOURCE")
-    node.variables.name(output.tensor.index, node.file.variable_name(node.operator.index))
+    node.variables.name(output.tensor.index, _variable_name(node.operator))
     return _nothing
 
 
@@ -52,12 +50,11 @@ def assign_variable(node: Node) -> Kernel:
 def call_once(node: Node) -> Kernel:
     """Prepare CALL_ONCE: in the first run only, variables get the constants that a subgraph assigns."""
     node.expect(0, 0)
-    table = node.options(_CALL_ONCE_OPTIONS)
-    if table is None:
+    if not node.options.fields:
         raise GraphError("does not say which subgraph to call")
     pending = [
         (node.variables.named(variable, len(value), 0), value.cast("b"))
-        for variable, value in node.file.assignments(table.integer(0, I32))
+        for variable, value in _assignments(node.model, node.options.integer("init_subgraph_index"))
     ]
 
     def kernel() -> None:
@@ -66,6 +63,42 @@ def call_once(node: Node) -> Kernel:
             variable[:] = value
 
     return kernel
+
+
+class _Assignment(NamedTuple):
+    variable: str
+    value: memoryview
+
+
+def _assignments(model: Model, number: int) -> Iterator[_Assignment]:
+    """What a subgraph assigns to variables; GraphError where it does anything else."""
+    subgraphs = model.other_subgraphs
+    if not 0 < number <= len(subgraphs):
+        raise GraphError(f"there is no subgraph {number} to call: the file has {len(subgraphs) + 1}")
+    tensors = subgraphs[number - 1].tensors
+    handles: dict[int, str] = {}
+    for operator in subgraphs[number - 1].operators:
+        where = f"subgraph {number}: operator {operator.index}"
+        inputs, outputs = operator.inputs, operator.outputs
+        if operator.name == "VAR_HANDLE" and len(outputs) == 1:
+            handles[outputs[0]] = _variable_name(operator, where)
+        elif operator.name == "ASSIGN_VARIABLE" and len(inputs) == 2 and inputs[0] in handles:
+            data = tensors[inputs[1]].data if inputs[1] >= 0 else None
+            if not data:
+                raise GraphError(f"{where} assigns tensor {inputs[1]}, which is no dense constant")
+            yield _Assignment(handles[inputs[0]], memoryview(data))
+        else:
+            raise GraphError(
+                f"{where} is {operator.name}: a subgraph that is called once may only assign constants"
+            )
+
+
+def _variable_name(operator: Operator, where: str = "") -> str:
+    """Container and name of the variable that an operator VAR_HANDLE makes known."""
+    fields = operator.options.fields
+    if not fields:
+        raise GraphError(f"{where or f'operator {operator.index}'} (VAR_HANDLE) does not name its variable")
+    return f"{fields['container']}/{fields['shared_name']}"
 
 
 def _handle(node: Node) -> int:

@@ -8,9 +8,15 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.node import Node, same_type
 from aisrv.kernels.graph.operators.layout import dimension
 from aisrv.kernels.graph.tensors import GraphTensor
-from aisrv.model.flatbuffer import I32
 
-_STRIDED_SLICE_OPTIONS: Final = 32
+_MASKS: Final = (
+    "begin_mask",
+    "end_mask",
+    "ellipsis_mask",
+    "new_axis_mask",
+    "shrink_axis_mask",
+    "offset",
+)
 
 
 def strided_slice(node: Node) -> Kernel:
@@ -24,8 +30,7 @@ def strided_slice(node: Node) -> Kernel:
         raise GraphError(
             f"has {len(begins)} begins, {len(ends)} ends and {len(strides)} strides for {rank} dimensions"
         )
-    table = node.options(_STRIDED_SLICE_OPTIONS)
-    masks = [table.integer(slot, I32) if table else 0 for slot in range(6)]
+    masks = [node.options.integer(name) for name in _MASKS]
     begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_mask, offset = masks
     if ellipsis_mask or new_axis_mask or offset:
         raise GraphError("ellipses, new axes and ends as offsets are not supported")

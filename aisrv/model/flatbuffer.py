@@ -100,7 +100,10 @@ class _CheckedTable(flatbuffer_table.Table):  # type: ignore[misc]  # the packag
         return flags.py_type(flags.packer_type.unpack_from(self.Bytes, position)[0])
 
     def Indirect(self, position: int) -> int:
-        return position + self._u32(position)
+        target = position + self._u32(position)
+        if target + I32.size > self.size:  # where the table begins
+            self.file.check(target, I32.size, self.field)
+        return target
 
     def Vector(self, offset: int) -> int:
         position: int = self.Pos + offset

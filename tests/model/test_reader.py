@@ -471,6 +471,12 @@ def test_offset_past_the_end() -> None:
         read_model(patched(SMALL, field(root_of(SMALL), 2), "<I", 2**31))
 
 
+def test_table_past_the_largest_position() -> None:
+    position = vector(main_of(SMALL), 0) + 4
+    with pytest.raises(ModelFileError, match=r"^subgraph 0: tensors takes 4 bytes at 42949"):
+        read_model(patched(SMALL, position, "<I", 2**32 - 1))
+
+
 def test_field_list_before_the_file() -> None:
     position = int(root_of(SMALL)._tab.Pos)
     with pytest.raises(ModelFileError, match=r"^the field list of the model takes 2 bytes at -"):

@@ -22,6 +22,8 @@ from aisrv.model.errors import MAX_TABLES, ModelFileError
 U16: Final = struct.Struct("<H")
 I32: Final = struct.Struct("<i")
 U32: Final = struct.Struct("<I")
+_VTABLE: Final = struct.Struct("<2H")
+"""The start of a field list: its own length, and that of the table."""
 
 ROOT: Final = "the model"
 """Name of the root table in messages."""
@@ -30,10 +32,11 @@ ROOT: Final = "the model"
 class File:
     """The bytes of a file, and how much more of them may be read."""
 
-    __slots__ = ("data", "tables_left", "vector_bytes_left")
+    __slots__ = ("data", "tables_left", "vector_bytes_left", "view")
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+        self.view = memoryview(data)
         self.tables_left = MAX_TABLES
         # Vectors may be shared, but a file that makes us read it over and over is no model.
         self.vector_bytes_left = 4 * len(data)
@@ -73,13 +76,21 @@ class _CheckedTable(flatbuffer_table.Table):  # type: ignore[misc]  # the packag
         file.tables_left -= 1
         if file.tables_left < 0:
             raise ModelFileError(f"{where}: the file has more than {MAX_TABLES} tables")
-        super().__init__(file.data, position)
+        data = file.data
+        self.Bytes, self.Pos = data, position  # type: ignore[misc]  # slots of the class above
         self.file, self.size, self.where, self.name = file, len(file.data), where, ""
-        self.vtable = position - file.integer(I32, position, where)
-        self.vtable_length = file.integer(U16, self.vtable, f"the field list of {where}")
-        self.length = file.integer(U16, self.vtable + 2, f"the field list of {where}")
-        file.check(self.vtable, self.vtable_length, f"the field list of {where}")
-        file.check(position, self.length, where)
+        # Texts are made for errors only: this runs for each table of the file.
+        if position + I32.size > self.size:
+            file.check(position, I32.size, where)
+        (distance,) = I32.unpack_from(data, position)
+        vtable = self.vtable = position - distance
+        if vtable < 0 or vtable + _VTABLE.size > self.size:
+            file.check(vtable, _VTABLE.size, f"the field list of {where}")
+        self.vtable_length, self.length = _VTABLE.unpack_from(data, vtable)
+        if vtable + self.vtable_length > self.size:
+            file.check(vtable, self.vtable_length, f"the field list of {where}")
+        if position + self.length > self.size:
+            file.check(position, self.length, where)
 
     @property
     def field(self) -> str:
@@ -107,7 +118,10 @@ class _CheckedTable(flatbuffer_table.Table):  # type: ignore[misc]  # the packag
 
     def Vector(self, offset: int) -> int:
         position: int = self.Pos + offset
-        return position + self._u32(position) + U32.size
+        if position + U32.size > self.size:
+            self.file.check(position, U32.size, self.field)
+        (distance,) = U32.unpack_from(self.Bytes, position)
+        return position + int(distance) + U32.size
 
     def VectorLen(self, offset: int) -> int:
         self.vector_start = start = self.Vector(offset)
@@ -120,7 +134,7 @@ class _CheckedTable(flatbuffer_table.Table):  # type: ignore[misc]  # the packag
         start = self.vector_start
         if start + nbytes > self.size:
             self.file.check(start, nbytes, self.field)
-        return memoryview(self.Bytes)[start : start + nbytes].cast(flags.packer_type.format[-1])
+        return self.file.view[start : start + nbytes].cast(flags.packer_type.format[-1])
 
     def String(self, position: int) -> bytes:
         start = position + self._u32(position) + U32.size
@@ -154,7 +168,8 @@ class Table:
 
     def number(self, name: str) -> int:
         """Read an integer or a flag."""
-        return int(self._read(name, name))
+        self._checked.name = name
+        return int(getattr(self._fields, name)())
 
     def integer_at(self, slot: int) -> int:
         """Read an int32 by its number in the schema."""

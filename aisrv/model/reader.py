@@ -88,7 +88,7 @@ def _buffer(table: Table) -> memoryview:
     if start > 1:  # data behind the flatbuffer, for files above 2 GiB; 0 and 1 stand for none
         size = table.number("Size")
         table.file.check(start, size, f"{table.where}: data")
-        return memoryview(table.file.data)[start : start + size]
+        return table.file.view[start : start + size]
     return table.view("Data")
 
 

@@ -479,7 +479,7 @@ def test_table_past_the_largest_position() -> None:
 
 def test_field_list_before_the_file() -> None:
     position = int(root_of(SMALL)._tab.Pos)
-    with pytest.raises(ModelFileError, match=r"^the field list of the model takes 2 bytes at -"):
+    with pytest.raises(ModelFileError, match=r"^the field list of the model takes 4 bytes at -"):
         read_model(patched(SMALL, position, "<i", 2**31 - 1))
 
 

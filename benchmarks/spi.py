@@ -1,4 +1,4 @@
-"""SPI through its doors, each beside the bare `xfer2` of an echo slave through the same door.
+"""SPI through its attachments, each beside the bare `xfer2` of an echo slave through the same attachment.
 
     python -m benchmarks.spi
 
@@ -135,17 +135,17 @@ async def _measure() -> dict[str, dict[str, float]]:
 def run() -> list[Row]:
     """Measure; about 15 s."""
     rows = []
-    for door, seconds in trio.run(_measure).items():
+    for attachment, seconds in trio.run(_measure).items():
         for label, size in SIZES.items():
             device, echo = seconds[f"device, {label}"], seconds[f"echo, {label}"]
             rows += [
-                Row(f"{door}: transaction of {label}", device * MICROSECOND, "us"),
-                Row(f"{door}: transaction of {label} : echo slave", device / echo, "times"),
-                Row(f"{door}: bytes in transactions of {label}", size / device / 1e6, "MB/s"),
+                Row(f"{attachment}: transaction of {label}", device * MICROSECOND, "us"),
+                Row(f"{attachment}: transaction of {label} : echo slave", device / echo, "times"),
+                Row(f"{attachment}: bytes in transactions of {label}", size / device / 1e6, "MB/s"),
             ]
         rows += [
-            Row(f"{door}: model of 1 MiB", seconds["model"], "s"),
-            Row(f"{door}: model of 1 MiB", BIG / seconds["model"] / 1e6, "MB/s"),
+            Row(f"{attachment}: model of 1 MiB", seconds["model"], "s"),
+            Row(f"{attachment}: model of 1 MiB", BIG / seconds["model"] / 1e6, "MB/s"),
         ]
     return rows
 

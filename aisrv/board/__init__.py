@@ -22,6 +22,7 @@ from aisrv.board.specs import (
     PortSpec,
     SensorSpec,
     SpiSpec,
+    TaskSpec,
     UsbProtocol,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "SpiSpec",
     "Task",
     "TaskKind",
+    "TaskSpec",
     "UsbProtocol",
     "plan_of",
 ]

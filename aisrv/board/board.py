@@ -20,8 +20,10 @@ from aisrv.board.specs import (
     PortSpec,
     SensorSpec,
     SpiSpec,
+    TaskSpec,
     UsbProtocol,
 )
+from aisrv.board.user_tasks import check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
 
 LARGEST_FRAME_SIDE: Final = 0xFFFF
@@ -49,6 +51,8 @@ class Board:
     sensor: SensorSpec | None = None
     ports: tuple[PortSpec, ...] = ()
     """Ports with a use, for those who show them; nothing is driven by them."""
+    tasks: tuple[TaskSpec, ...] = ()
+    """Tasks of the user's own, beside those of the parts above."""
     usb_port: int | None = None
     """TCP port that `aisrv run` serves USB/IP on; None leaves that to the command."""
     description: str = ""
@@ -76,8 +80,11 @@ class Board:
             self._check_tile(f"the port {port.name!r}", port.tile, "ports", number)
             _check_shown("location", port.location, "ports", number, "location")
             _check_shown("name", port.name, "ports", number, "name")
+        for number, task in enumerate(self.tasks):
+            self._check_tile(f"the task {task.name!r}", task.tile, "tasks", number)
         self._check_arenas()
         self._check_chains()
+        check_tasks(self.tasks, len(self.engines), len(self.flashes))
 
     @property
     def flash_kib(self) -> int:

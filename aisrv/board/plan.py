@@ -12,6 +12,7 @@ from typing import Final
 
 from aisrv.board.board import Board
 from aisrv.board.specs import BoardError
+from aisrv.board.user_tasks import PartKind, PartTarget, TaskTarget, parse_target
 
 CORES: Final = 8
 """Logical cores of a tile."""
@@ -34,6 +35,8 @@ class TaskKind(enum.Enum):
     SENSOR = "sensor"
     ACQUIRE = "acquire"
     AIENGINE = "aiengine"
+    USER = "user"
+    """A task of the user's own."""
     PROGRAM = "program"
     """The program that embeds a device: it has channel ends on the tiles, and no core."""
 
@@ -47,7 +50,7 @@ class Task:
     tile: int
     kind: TaskKind
     number: int = 0
-    """Of the engine or the flash chip that it serves."""
+    """Of its engine, its flash chip, or its place among the tasks of the user's own."""
 
     def end(self, name: str) -> "End":
         """Return an end of a channel at this task."""
@@ -86,22 +89,40 @@ class Plan:
         """Return the tasks on the cores of a tile, from core 0."""
         return tuple(task for task in self.tasks if task.tile == tile)
 
+    def ends_of(self, task: Task) -> tuple[End, ...]:
+        """Return the channel ends of a task, in the order of the links."""
+        return tuple(end for link in self.links for end in (link.a, link.b) if end.task == task)
+
     def channel_ends(self, tile: int) -> int:
         """Count the channel ends that a tile needs."""
         return self._ends(tile).total()
 
     def check(self) -> None:
-        """Raise BoardError where a tile has too few cores or channel ends; the message counts them."""
+        """Raise BoardError where a tile has too few cores or channel ends; the message counts them.
+
+        Two tasks of one name are an error too.
+        """
+        names = {TaskKind.PROGRAM.value}
+        for task in self.tasks:
+            if task.name in names:
+                raise BoardError(
+                    f"the board has a task {task.name!r} already: give this one another name",
+                    *("tasks", task.number, "name"),
+                )
+            names.add(task.name)
         for tile in sorted({task.tile for task in self.tasks}):
             tasks = self.cores(tile)
+            users = [task for task in tasks if task.kind is TaskKind.USER]
+            setting = ("tasks", users[-1].number, "tile") if users else ()
             if len(tasks) > CORES:
                 names = _listed([task.name for task in tasks])
-                raise BoardError(f"tile {tile} needs {len(tasks)} cores: {names}; it has {CORES}")
+                raise BoardError(f"tile {tile} needs {len(tasks)} cores: {names}; it has {CORES}", *setting)
             ends = self._ends(tile)
             if ends.total() > CHANNEL_ENDS:
                 counts = _listed([f"{name} {count}" for name, count in ends.items()])
                 raise BoardError(
-                    f"tile {tile} needs {ends.total()} channel ends: {counts}; it has {CHANNEL_ENDS}"
+                    f"tile {tile} needs {ends.total()} channel ends: {counts}; it has {CHANNEL_ENDS}",
+                    *setting,
                 )
 
     def _ends(self, tile: int) -> Counter[str]:
@@ -139,9 +160,12 @@ class _Tasks:
         self._acquisition = (
             [] if board.sensor is None else _on_tile(board.sensor.tile, TaskKind.SENSOR, TaskKind.ACQUIRE)
         )
+        self._user = [
+            Task(spec.name, spec.tile, TaskKind.USER, number) for number, spec in enumerate(board.tasks)
+        ]
 
     def on_cores(self) -> list[Task]:
-        return [*self._usb, *self._spi, *self._flashes, *self._acquisition, *self._engines]
+        return [*self._usb, *self._spi, *self._flashes, *self._acquisition, *self._engines, *self._user]
 
     def links(self) -> Iterator[Link]:
         yield from self._engine_links()
@@ -149,6 +173,9 @@ class _Tasks:
         yield from self._spi_links()
         yield from self._program_links()
         yield from self._sensor_links()
+        for task, spec in zip(self._user, self._board.tasks, strict=True):
+            for name, target in spec.ends.items():
+                yield self._user_link(task.end(name), parse_target(target))
 
     def _engine_links(self) -> Iterator[Link]:
         for engine, spec in zip(self._engines, self._board.engines, strict=True):
@@ -170,7 +197,7 @@ class _Tasks:
         engine = self._engines[self._board.spi.engine]
         yield Link(slave.end("buffer"), buffer.end("slave"), "blocks")
         yield Link(buffer.end("engine"), engine.end("clients"), "commands")
-        yield Link(engine.end("watchers"), buffer.end("changes"), "news of models")
+        yield Link(engine.end("watchers"), buffer.end("changes"), "model notifications")
         if self._flashes:
             yield Link(buffer.end("flash"), self._flashes[0].end("loaders"), "server upgrades")
 
@@ -192,7 +219,18 @@ class _Tasks:
         for number in self._board.acquiring:
             engine = self._engines[number]
             yield Link(engine.end("sensor"), acquire.end("clients"), "acquisitions")
-            yield Link(acquire.end("frames"), engine.end("frames"), "news of frames")
+            yield Link(acquire.end("frames"), engine.end("frames"), "frame notifications")
+
+    def _user_link(self, end: End, target: PartTarget | TaskTarget) -> Link:
+        if isinstance(target, TaskTarget):
+            other = next(task for task in self._user if task.name == target.task)
+            return Link(end, other.end(target.end), end.name)
+        if target.kind is PartKind.FLASH:
+            return Link(end, self._flashes[target.number].end("loaders"), "reads and writes")
+        engine = self._engines[target.number]
+        if target.kind is PartKind.CHANGES:
+            return Link(engine.end("watchers"), end, "model notifications")
+        return Link(end, engine.end("clients"), "commands")
 
 
 def _numbered(kind: TaskKind, tile: int, number: int) -> Task:

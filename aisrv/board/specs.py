@@ -142,3 +142,19 @@ class PortSpec:
     """As XMOS names ports: `XS1_PORT_4C`."""
     name: str
     """What it is for: `PORT_LEDS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskSpec:
+    """A task of the user's own: an async function that runs on a core, with channel ends as arguments."""
+
+    name: str
+    task: str
+    """The function, as "module:function"; the module may be beside the board file."""
+    tile: int = 0
+    ends: Mapping[str, str] = field(default_factory=dict, hash=False)
+    """For each parameter that is a channel end what it is joined to, see `aisrv.board.user_tasks`."""
+    folder: Path | None = field(default=None, compare=False)
+    """Where the module is looked for, besides where Python finds modules."""
+    origin: str = field(default="", compare=False)
+    """Where the function is named, for messages: `board.toml:12: tasks[0].task`."""

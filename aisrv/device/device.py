@@ -9,6 +9,7 @@ import trio
 from aisrv.board import Board, FlashSpec, plan_of
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
+from aisrv.device.user_task import load_user_tasks
 from aisrv.device.wiring import wire
 from aisrv.inference.engine import Runners
 from aisrv.inference.process.isolation import isolated
@@ -78,9 +79,9 @@ async def open_device(
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
-    Raises BoardError where a tile has too few cores or channel ends, StorageError where a chip's file cannot
-    be had, SourceError where the sensor's source cannot. `source` takes the place of the one that the board
-    names for its sensor.
+    Raises BoardError where a tile has too few cores or channel ends, or a task of the user's own is not there;
+    StorageError where a chip's file cannot be had, SourceError where the sensor's source cannot. `source` takes
+    the place of the one that the board names for its sensor.
 
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
@@ -88,12 +89,13 @@ async def open_device(
     board = board or Board()
     plan = plan_of(board)
     plan.check()
+    user_tasks = load_user_tasks(board, plan)
     device: Device | None = None
     try:
         with ExitStack() as files:
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(tiles=board.tiles, core_clock_mhz=board.core_clock_mhz) as node:
-                parts = DeviceParts.of(board, node, runner, storages, source)
+                parts = DeviceParts.of(board, node, runner, storages, user_tasks, source)
                 device = Device(parts, wire(plan, parts))
                 await device.boot()
                 yield device

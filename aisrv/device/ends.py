@@ -25,6 +25,10 @@ class Ends:
         (end,) = self._ends[name]
         return end
 
+    def by_name(self) -> dict[str, ChanEnd]:
+        """Return the ends by name, where no two have the same."""
+        return {name: self.one(name) for name in self._ends}
+
     def one_or_none(self, name: str) -> ChanEnd | None:
         """Return the only end of a name; None where the board does not join it to anything."""
         return self.one(name) if name in self._ends else None

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from aisrv.board import Board, SensorSpec
+from aisrv.device.user_task import UserTask
 from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.state import AIEngine
 from aisrv.inference.engine import Runners
@@ -44,6 +45,8 @@ class DeviceParts:
     """What the two tasks of the sensor share."""
     logs: Sequence[DebugLog]
     """The debug log of each engine."""
+    user_tasks: Sequence[UserTask]
+    """The functions of the user's own tasks, as the board lists these."""
     engines: list[AIEngine] = field(default_factory=list)
     """The engines by number, each from when its task is created."""
 
@@ -54,9 +57,10 @@ class DeviceParts:
         node: Node,
         runner: Runners,
         storages: Sequence[Storage],
+        user_tasks: Sequence[UserTask] = (),
         source: Source | None = None,
     ) -> Self:
-        """Create the parts of a board, with a storage for each flash chip.
+        """Create the parts of a board, with a storage for each flash chip, a function for each task of the user's.
 
         `source` takes the place of the sensor's. Raises SourceError.
         """
@@ -83,6 +87,7 @@ class DeviceParts:
             source=source,
             exposure=None if source is None else Exposure(source),
             logs=[DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))],
+            user_tasks=user_tasks,
         )
 
 

@@ -127,6 +127,11 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     return partial(aiengine, parts.node, engine, ends.all("clients"), ENGINE_SETS[board.protocol])
 
 
+def _user(parts: DeviceParts, task: Task, ends: Ends) -> Run:
+    tile = parts.node.tiles[task.tile]
+    return partial(parts.user_tasks[task.number].run, ends.by_name(), parts.node, tile)
+
+
 TASKS: Final[Mapping[TaskKind, Create | None]] = {
     TaskKind.XUD: None,
     TaskKind.USB_EP0: _usb_ep0,
@@ -137,5 +142,6 @@ TASKS: Final[Mapping[TaskKind, Create | None]] = {
     TaskKind.SENSOR: _sensor,
     TaskKind.ACQUIRE: _acquire,
     TaskKind.AIENGINE: _aiengine,
+    TaskKind.USER: _user,
 }
 """How each kind of task is created; None is hardware support that takes a core and needs no task here."""

@@ -25,7 +25,7 @@ channels
   usb_data (1)    ──  aiengine 0 (0)  commands
   usb_data (1)    ──  aiengine 1 (1)  commands
   spi_slave (1)   ──  spi_buffer (1)  blocks
-  spi_buffer (1)  ──  aiengine 0 (0)  commands, news of models
+  spi_buffer (1)  ──  aiengine 0 (0)  commands, model notifications
   program (0)     ──  aiengine 0 (0)  commands
   program (1)     ──  aiengine 1 (1)  commands
 

@@ -1,0 +1,126 @@
+"""Tasks of the user's own: what their channel ends may be joined to, and what can be wrong with a board's.
+
+An end is joined to "engine 0", as a client of the engine; "engine 0 changes", where the engine notifies of new
+models and outputs; "flash 0", as a client of the flash server that may write; or "TASK.END", an end of another
+task of the user's, which is written at one of the two tasks only.
+"""
+
+import enum
+import keyword
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from aisrv.board.specs import BoardError, TaskSpec
+
+CONTEXT: Final = ("node", "tile")
+"""Parameters that a task's function may have besides its ends: no end has such a name."""
+
+_TASK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,31}", re.ASCII)
+_FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*")
+_PART: Final = re.compile(r"(engine|flash) ([0-9]{1,4})|(engine) ([0-9]{1,4}) (changes)", re.ASCII)
+
+
+class PartKind(enum.Enum):
+    """A part of the board that a task of the user's can be joined to."""
+
+    ENGINE = "engine"
+    CHANGES = "engine changes"
+    FLASH = "flash"
+
+
+@dataclass(frozen=True, slots=True)
+class PartTarget:
+    """A part of the board, by its number among those of its kind."""
+
+    kind: PartKind
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTarget:
+    """An end of another task of the user's."""
+
+    task: str
+    end: str
+
+
+def parse_target(text: str) -> PartTarget | TaskTarget:
+    """Parse what an end is joined to. Raises ValueError."""
+    if (match := _PART.fullmatch(text)) is not None:
+        part, number, *changes = filter(None, match.groups())
+        return PartTarget(PartKind(" ".join((part, *changes))), int(number))
+    task, dot, end = text.partition(".")
+    if dot and _TASK_NAME.fullmatch(task) and end.isidentifier():
+        return TaskTarget(task, end)
+    raise ValueError(
+        'an end is joined to "engine 0", "engine 0 changes", "flash 0" or "TASK.END" of another task, '
+        f"not to {text!r}"
+    )
+
+
+def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
+    """Check the user's tasks of a board with so many engines and flash chips. Raises BoardError."""
+    names: set[str] = set()
+    for number, spec in enumerate(tasks):
+        if not _TASK_NAME.fullmatch(spec.name):
+            raise BoardError(
+                f"a task's name is a letter and up to 31 letters, digits, - and _, not {spec.name!r}",
+                *("tasks", number, "name"),
+            )
+        if spec.name in names:
+            raise BoardError(f"two tasks are called {spec.name!r}", "tasks", number, "name")
+        names.add(spec.name)
+        if not _FUNCTION.fullmatch(spec.task):
+            raise BoardError(
+                f'the task {spec.name!r}: a function is written "module:function", not {spec.task!r}',
+                *("tasks", number, "task"),
+            )
+    counts = {PartKind.ENGINE: engines, PartKind.CHANGES: engines, PartKind.FLASH: flashes}
+    taken: set[TaskTarget] = set()
+    for number, spec in enumerate(tasks):
+        for name, target in _targets(number, spec):
+            setting = ("tasks", number, "ends", name)
+            joined = {TaskTarget(spec.name, name)}
+            if isinstance(target, PartTarget):
+                _check_part(target, counts[target.kind], setting)
+            else:
+                _check_task(target, spec, names, setting)
+                joined.add(target)
+            for end in joined & taken:
+                raise BoardError(f"the end {end.task}.{end.end} is joined twice", *setting)
+            taken |= joined
+
+
+def _targets(number: int, spec: TaskSpec) -> Iterator[tuple[str, PartTarget | TaskTarget]]:
+    for name, text in spec.ends.items():
+        _check_end_name(name, ("tasks", number, "ends", name))
+        try:
+            yield name, parse_target(text)
+        except ValueError as error:
+            raise BoardError(str(error), "tasks", number, "ends", name) from None
+
+
+def _check_end_name(name: str, setting: tuple[str | int, ...]) -> None:
+    if not name.isidentifier() or keyword.iskeyword(name):
+        raise BoardError(f"an end has the name of a parameter, {name!r} is none", *setting)
+    if name in CONTEXT:
+        raise BoardError(
+            f"the parameter {name!r} is the task's own {name}: give the end another name", *setting
+        )
+
+
+def _check_part(target: PartTarget, count: int, setting: tuple[str | int, ...]) -> None:
+    if target.number >= count:
+        part = target.kind.value.split()[0]
+        raise BoardError(f"{part} {target.number} is not there, the board has {count}", *setting)
+
+
+def _check_task(target: TaskTarget, spec: TaskSpec, names: set[str], setting: tuple[str | int, ...]) -> None:
+    if target.task == spec.name:
+        raise BoardError(f"{target.task}.{target.end} is an end of the same task", *setting)
+    if target.task not in names:
+        known = ", ".join(sorted(names - {spec.name})) or "none"
+        raise BoardError(f"there is no task {target.task!r} to be joined to; others are {known}", *setting)
+    _check_end_name(target.end, setting)

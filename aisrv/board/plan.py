@@ -102,14 +102,14 @@ class Plan:
 
         Two tasks of one name are an error too.
         """
-        names = {TaskKind.PROGRAM.value}
+        taken = {TaskKind.PROGRAM.value}
         for task in self.tasks:
-            if task.name in names:
+            if task.name in taken:
                 raise BoardError(
                     f"the board has a task {task.name!r} already: give this one another name",
                     *("tasks", task.number, "name"),
                 )
-            names.add(task.name)
+            taken.add(task.name)
         for tile in sorted({task.tile for task in self.tasks}):
             tasks = self.cores(tile)
             users = [task for task in tasks if task.kind is TaskKind.USER]

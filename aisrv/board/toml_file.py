@@ -20,6 +20,7 @@ from aisrv.board import (
     PortSpec,
     SensorSpec,
     SpiSpec,
+    TaskSpec,
     UsbProtocol,
     plan_of,
 )
@@ -147,6 +148,13 @@ class _Port(Table):
     name: str
 
 
+class _Task(Table):
+    name: str
+    task: str
+    tile: Integer | None = None
+    ends: dict[str, str] | None = None
+
+
 class _File(Table):
     description: str | None = None
     node: _Node | None = None
@@ -156,6 +164,7 @@ class _File(Table):
     flash: tuple[_Flash, ...] | None = None
     sensor: _Sensor | None = None
     ports: tuple[_Port, ...] | None = None
+    tasks: tuple[_Task, ...] | None = None
 
 
 def _board(file: TomlFile) -> Board:
@@ -177,6 +186,8 @@ def _board(file: TomlFile) -> Board:
         changes["sensor"] = SensorSpec(**tables.sensor.given(), folder=file.directory)
     if tables.ports is not None:
         changes["ports"] = tuple(PortSpec(**table.given()) for table in tables.ports)
+    if tables.tasks is not None:
+        changes["tasks"] = tuple(_task(file, number, table) for number, table in enumerate(tables.tasks))
     try:
         board = Board(**changes)
         plan_of(board).check()
@@ -220,6 +231,10 @@ def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:
         except FlashError as error:
             raise file.error(str(error), ("flash", number, "part")) from None
     return FlashSpec(**fields)
+
+
+def _task(file: TomlFile, number: int, table: _Task) -> TaskSpec:
+    return TaskSpec(**table.given(), folder=file.directory, origin=file.place(("tasks", number, "task")))
 
 
 def _part(table: _Part) -> FlashPart:

@@ -1,8 +1,8 @@
 """Tasks of the user's own: what their channel ends may be joined to, and what can be wrong with a board's.
 
-An end is joined to "engine 0", as a client of the engine; "engine 0 changes", where the engine notifies of new
-models and outputs; "flash 0", as a client of the flash server that may write; or "TASK.END", an end of another
-task of the user's, which is written at one of the two tasks only.
+An end is joined to "engine 0", as a client of the engine; "engine 0 changes", where the engine notifies of
+new models and outputs; "flash 0", as a client of the flash server that may write; or "TASK.END", an end of
+another task of the user's, which is written at one of the two tasks only.
 """
 
 import enum
@@ -106,9 +106,7 @@ def _check_end_name(name: str, setting: tuple[str | int, ...]) -> None:
     if not name.isidentifier() or keyword.iskeyword(name):
         raise BoardError(f"an end has the name of a parameter, {name!r} is none", *setting)
     if name in CONTEXT:
-        raise BoardError(
-            f"the parameter {name!r} is the task's own {name}: give the end another name", *setting
-        )
+        raise BoardError(f"{name!r} is for the task's own {name}: give the end another name", *setting)
 
 
 def _check_part(target: PartTarget, count: int, setting: tuple[str | int, ...]) -> None:

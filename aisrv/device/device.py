@@ -79,9 +79,9 @@ async def open_device(
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
-    Raises BoardError where a tile has too few cores or channel ends, or a task of the user's own is not there;
-    StorageError where a chip's file cannot be had, SourceError where the sensor's source cannot. `source` takes
-    the place of the one that the board names for its sensor.
+    Raises BoardError where a tile has too few cores or channel ends, or a task of the user's is not there,
+    StorageError where a chip's file cannot be had, SourceError where the sensor's source cannot. `source`
+    takes the place of the one that the board names for its sensor.
 
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.

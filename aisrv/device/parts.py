@@ -60,7 +60,7 @@ class DeviceParts:
         user_tasks: Sequence[UserTask] = (),
         source: Source | None = None,
     ) -> Self:
-        """Create the parts of a board, with a storage for each flash chip, a function for each task of the user's.
+        """Create the parts of a board, with a storage for each flash chip and the functions of user tasks.
 
         `source` takes the place of the sensor's. Raises SourceError.
         """

@@ -1,4 +1,4 @@
-"""Tasks of the user's own: an async function of a module beside the board's file, or of one that is installed."""
+"""Tasks of the user's own: an async function of a module, beside the board's file or installed."""
 
 import difflib
 import importlib

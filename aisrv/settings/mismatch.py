@@ -1,6 +1,7 @@
 """Why values do not fit the tables of a file: what is allowed, or which key may be meant.
 
 msgspec's messages end with the place of the value: "Expected `int`, got `str` - at `$.engines[1].arena`".
+It is "[...]" in a table whose keys are the user's; the values there are texts.
 """
 
 import difflib
@@ -13,7 +14,7 @@ from msgspec import inspect
 from aisrv.settings.errors import KeyPath
 from aisrv.settings.toml_file import LARGEST_NUMBER, shown
 
-_PLACE: Final = re.compile(r" - at `\$((?:\.\w+|\[\d+\])*)`\Z")
+_PLACE: Final = re.compile(r" - at `\$((?:\.\w+|\[\d+\])*)(?:\[\.\.\.\])?`\Z")
 _STEP: Final = re.compile(r"\.(\w+)|\[(\d+)\]")
 _MISSING: Final = re.compile(r"Object missing required field `(\w+)`")
 _UNKNOWN: Final = "Object contains unknown field"
@@ -37,6 +38,9 @@ def explain(error: str, table: type, value: Any) -> tuple[str, KeyPath]:  # noqa
     message, path = locate(error)
     for step in path:
         kind, value = _inner(kind, step), value[step]
+    if isinstance(value, dict) and any(isinstance(each, inspect.DictType) for each in _members(kind)):
+        key = next(key for key, each in value.items() if not isinstance(each, str))
+        kind, value, path = inspect.StrType(), value[key], (*path, key)
     if missing := _MISSING.fullmatch(message):
         return f"it has no {missing[1]}, which must be given", path
     problem = _mismatch(kind, value)
@@ -123,6 +127,8 @@ def _wanted(kind: inspect.Type, value: object) -> str:
         case inspect.VarTupleType():
             count = "" if kind.max_length is None else f"{kind.min_length or 0} to {kind.max_length} "
             return f"an array of {count}{' or '.join(map(_plural, _members(kind.item_type)))}"
+        case inspect.DictType():
+            return "a table of texts"
         case inspect.StructType():
             return f"a table with {', '.join(_keys(kind))}"
         case _:

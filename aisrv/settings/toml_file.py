@@ -39,11 +39,14 @@ class TomlFile:
 
     def error(self, message: str, path: KeyPath = ()) -> SettingsError:
         """Return the error for a key: `board.toml:12: engines[1].arena: message`."""
+        return SettingsError(f"{self.place(path)}: {message}", *path)
+
+    def place(self, path: KeyPath) -> str:
+        """Return where a key is, as errors begin: `board.toml:12: engines[1].arena`."""
         if not path:
-            return SettingsError(f"{self.name}: {message}")
+            return self.name
         key = "".join(map(_step, path))[1:]
-        line = toml_lines.nearest_line(self.lines, path)
-        return SettingsError(f"{self.name}:{line}: {key}: {message}", *path)
+        return f"{self.name}:{toml_lines.nearest_line(self.lines, path)}: {key}"
 
 
 def read_toml(path: Path) -> TomlFile:

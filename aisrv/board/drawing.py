@@ -20,6 +20,7 @@ def draw_board(board: Board) -> str:
     for title, rows in (
         ("channels", _channels(plan)),
         ("engines", _engines(board)),
+        ("tasks", _tasks(board)),
         ("around", _around(board)),
         ("ports", _ports(board)),
     ):
@@ -93,6 +94,11 @@ def _engines(board: Board) -> Iterator[tuple[str, ...]]:
 
 def _unnamed(names: int) -> str:
     return "" if names == GPIO_COUNT else f" and {GPIO_COUNT - names} unnamed"
+
+
+def _tasks(board: Board) -> Iterator[tuple[str, ...]]:
+    for task in board.tasks:
+        yield task.name, f"tile {task.tile}", task.task
 
 
 def _around(board: Board) -> Iterator[tuple[str, ...]]:

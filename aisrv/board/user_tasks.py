@@ -82,15 +82,16 @@ def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
     for number, spec in enumerate(tasks):
         for name, target in _targets(number, spec):
             setting = ("tasks", number, "ends", name)
-            joined = {TaskTarget(spec.name, name)}
+            joined = [TaskTarget(spec.name, name)]
             if isinstance(target, PartTarget):
                 _check_part(target, counts[target.kind], setting)
             else:
                 _check_task(target, spec, names, setting)
-                joined.add(target)
-            for end in joined & taken:
-                raise BoardError(f"the end {end.task}.{end.end} is joined twice", *setting)
-            taken |= joined
+                joined.append(target)
+            for end in joined:
+                if end in taken:
+                    raise BoardError(f"the end {end.task}.{end.end} is joined twice", *setting)
+                taken.add(end)
 
 
 def _targets(number: int, spec: TaskSpec) -> Iterator[tuple[str, PartTarget | TaskTarget]]:

@@ -10,6 +10,7 @@ import trio
 
 from aisrv.attach.spidev.cuse import CuseError, serve_cuse
 from aisrv.attach.usbip.vhci import Attached, Vhci, VhciError, attached
+from aisrv.board import BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
@@ -104,5 +105,7 @@ def attach(
     try:
         running = DeviceSet(make_boards(board, devices), devices.models, devices.command, usb, spi)
         trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
+    except* BoardError as errors:
+        raise click.UsageError(first_error(errors)) from None
     except* (VhciError, CuseError, ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None

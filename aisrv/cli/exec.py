@@ -11,6 +11,7 @@ import click
 import trio
 
 from aisrv.attach.preload.server import Preload, PreloadError, serve_preload
+from aisrv.board import BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
@@ -100,6 +101,8 @@ def exec_(
         boards = make_boards(board, devices)
         running = DeviceSet(boards, devices.models, devices.command, usb, spi)
         code = trio.run(exec_program, program, running)
+    except* BoardError as errors:
+        raise click.UsageError(first_error(errors)) from None
     except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None
     sys.exit(code)

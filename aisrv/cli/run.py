@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 import trio
 
-from aisrv.board import Board
+from aisrv.board import Board, BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_option, dump_tensors
@@ -135,5 +135,7 @@ def run(
     running = DeviceSet(boards, devices.models, devices.command, usb, spi, status)
     try:
         trio.run(lambda: run_until_signal(running, listening, until_eof=server.until_eof))
+    except* BoardError as errors:
+        raise click.UsageError(first_error(errors)) from None
     except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None

@@ -17,6 +17,7 @@ from aisrv.board import (
     PortSpec,
     SensorSpec,
     SpiSpec,
+    TaskSpec,
     UsbProtocol,
 )
 from aisrv.board.catalog import find_board
@@ -29,6 +30,8 @@ from flash_server.client.cache import CacheGeometry
 from tests.support.paths import ROOT
 
 KIB = 1024
+
+TASK = "[[tasks]]\nname = 'a'\ntask = 'b:c'\n"
 
 EVERYTHING = """
 description = "all that a file can say"
@@ -104,6 +107,20 @@ rate = 29.97
 tile = 0
 location = "XS1_PORT_4C"
 name = "PORT_LEDS"
+
+[[tasks]]
+name = "camera"
+task = "own.tasks:camera"
+tile = 1
+ends = { strips = "director.strips" }
+
+[[tasks]]
+name = "director"
+task = "own.tasks:direct"
+[tasks.ends]
+detector = "engine 0"
+changes = "engine 1 changes"
+memory = "flash 1"
 """
 
 
@@ -161,7 +178,21 @@ def test_everything_that_a_file_can_say() -> None:
         ),
         sensor=SensorSpec(tile=1, source="image:digit.png", encoding="rgb", width=32, height=16, rate=29.97),
         ports=(PortSpec(0, "XS1_PORT_4C", "PORT_LEDS"),),
+        tasks=(
+            TaskSpec("camera", "own.tasks:camera", 1, {"strips": "director.strips"}),
+            TaskSpec(
+                "director",
+                "own.tasks:direct",
+                0,
+                {"detector": "engine 0", "changes": "engine 1 changes", "memory": "flash 1"},
+            ),
+        ),
     )
+
+
+def test_a_task_knows_where_it_is_written_and_the_folder_of_its_file() -> None:
+    (task,) = parse_board('\n[[tasks]]\nname = "a"\ntask = "b:c"', "x.toml", Path("/boards")).tasks
+    assert (task.origin, task.folder) == ("x.toml:4: tasks[0].task", Path("/boards"))
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "engines = [{}]", "[node]\n[usb]", "\r\n[node]\r\n"])
@@ -186,7 +217,7 @@ def test_an_absolute_path_stays() -> None:
             "clock = 1",
             (
                 "1: clock: 'clock' is not known here; known are description, node, usb, spi, engines, "
-                "flash, sensor, ports"
+                "flash, sensor, ports, tasks"
             ),
         ),
         ("\n[node]\ntils = 2", "3: node.tils: 'tils' is not known here; did you mean tiles?"),
@@ -276,6 +307,36 @@ def test_an_absolute_path_stays() -> None:
             "4: sensor.rate: must be a finite number, not inf",
         ),
         ("[[ports]]\ntile = 0", "1: ports[0]: it has no location, which must be given"),
+        ("[[tasks]]\nname = 'a'", "1: tasks[0]: it has no task, which must be given"),
+        ("[[tasks]]\ntask = 'a:b'", "1: tasks[0]: it has no name, which must be given"),
+        (
+            "[tasks]\nname = 'a'",
+            "1: tasks: must be an array of tables, not {'name': 'a'}; write [[tasks]] above each",
+        ),
+        (f"{TASK}end = {{}}", "4: tasks[0].end: 'end' is not known here; did you mean ends?"),
+        (f"{TASK}ends = 'engine 0'", "4: tasks[0].ends: must be a table of texts, not 'engine 0'"),
+        (f"{TASK}[tasks.ends]\na = 'engine 0'\nb = 1", "6: tasks[0].ends.b: must be a text in quotes, not 1"),
+        (
+            f"{TASK}ends = {{ a = {{ b = 'c' }} }}",
+            "4: tasks[0].ends.a: must be a text in quotes, not {'b': 'c'}",
+        ),
+        (
+            f"{TASK}[tasks.ends]\na = 'engine 0'\nb = 'engine 1'",
+            "6: tasks[0].ends.b: engine 1 is not there, the board has 1",
+        ),
+        (
+            f"{TASK}ends = {{ 'a b' = 'engine 0' }}",
+            "4: tasks[0].ends.'a b': an end has the name of a parameter, 'a b' is none",
+        ),
+        (
+            "[[tasks]]\nname = 'XUD'\ntask = 'b:c'",
+            "2: tasks[0].name: the board has a task 'XUD' already: give this one another name",
+        ),
+        (f"{TASK}tile = 2", "4: tasks[0].tile: the task 'a' is on tile 2, the node has 2"),
+        (
+            "".join(f"[[tasks]]\nname = 'a{n}'\ntask = 'b:c'\ntile = 0\n" for n in range(8)),
+            "32: tasks[7].tile: tile 0 needs 9 cores: aiengine 0, a0, a1, a2, a3, a4, a5, a6, a7; it has 8",
+        ),
         (
             "[node]\nclock = 99999999999999",
             "2: node.clock: must be a whole number from -1099511627776 to 1099511627776, not 99999999999999",
@@ -421,8 +482,9 @@ DOCS = ROOT / "docs/guides/boards.md"
 
 
 def test_the_examples_of_the_docs_are_boards() -> None:
-    first, part = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    first, part, tasks = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     board = parse_board(first)
     assert [str(engine.kind) for engine in board.engines] == ["tflite", "tflm"]
     assert (board.serial, board.engines[1].leds) == ("LAB-7", ("cat", "dog"))
+    assert [task.name for task in parse_board(tasks).tasks] == ["director", "buttons"]
     assert parse_board("[[flash]]\n" + part).flashes[0].part.name == "W25Q64JV"

@@ -3,6 +3,7 @@
 import importlib.util
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -13,6 +14,7 @@ from aisrv import digits
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Status
+from host_tools.client import AiServer
 from phy.local import LocalError
 from tests.support import networks
 from tests.support.paths import ROOT
@@ -99,3 +101,69 @@ def test_director_stops_with_the_reason_where_an_engine_refuses(director: Module
         (error,) = error.exceptions
     assert isinstance(error, LocalError)
     assert error.status is Status.ERROR_BAD_CMD
+
+
+# The board file with tasks.
+
+AISRV = [sys.executable, "-P", "-m", "aisrv"]
+BOARD = EXAMPLES / "director.toml"
+READINGS = ["director: '42 7'", "director: '  3 '", "director: '    '", "director: '9018'"]
+
+
+def test_tasks_of_a_board_file_run_beside_a_host(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [*AISRV, "run", "--port", "0", "--until-eof", "--board", BOARD],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+    ) as device:
+        assert device.stdout is not None
+        lines = [device.stdout.readline().rstrip("\n") for _ in range(1 + len(READINGS))]
+        (ready,) = (line for line in lines if line.startswith("aisrv: ready at "))
+        with AiServer.open(ready.removeprefix("aisrv: ready at "), engine=1) as reader:
+            scores = memoryview(reader.run(digits.test_images()[0].image)).cast("b")
+        assert max(range(10), key=scores.__getitem__) == digits.test_images()[0].label
+        rest, errors = device.communicate(timeout=30)
+    assert [line for line in lines if line != ready] == READINGS
+    assert (rest, errors, device.returncode) == ("", "", 0)
+
+
+def test_the_board_file_is_drawn_with_its_tasks() -> None:
+    done = subprocess.run([*AISRV, "boards", BOARD], capture_output=True, text=True, timeout=30, check=True)
+    assert "│ 2 director  " in done.stdout
+    assert "  camera (1)    ──  director (0)    strips" in done.stdout.splitlines()
+    assert "  director  tile 0  director_tasks:direct" in done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("command", [["run", "--port", "0"], ["exec", "--port", "0"]])
+def test_a_board_file_whose_task_is_not_there_is_a_usage_error(tmp_path: Path, command: list[str]) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text('\n[[tasks]]\nname = "a"\ntask = "no_such_module_here:f"\n')
+    after = ["--", "true"] if command[0] == "exec" else []
+    done = subprocess.run(
+        [*AISRV, *command, "--board", path, *after], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.splitlines()[-1] == (
+        f"Error: {path}:4: tasks[0].task: there is no module 'no_such_module_here'; "
+        f"it is looked for in {tmp_path} and among those that are installed"
+    )
+
+
+def test_what_a_task_raises_ends_the_device_with_a_traceback(tmp_path: Path) -> None:
+    path = tmp_path / "own.toml"
+    path.write_text('[[tasks]]\nname = "worker"\ntask = "mistaken:f"\n')
+    (tmp_path / "mistaken.py").write_text("async def f():\n    raise LookupError('mine')\n")
+    done = subprocess.run(
+        [*AISRV, "run", "--port", "0", "--board", path],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert done.returncode == 1
+    assert "LookupError: mine" in done.stderr
+    assert "in the task 'worker' of the board, mistaken:f" in done.stderr

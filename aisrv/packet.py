@@ -64,7 +64,9 @@ Pad4 = Annotated[None, Wire("4x")]
 Pad8 = Annotated[None, Wire("8x")]
 Pad12 = Annotated[None, Wire("12x")]
 Pad16 = Annotated[None, Wire("16x")]
+Pad20 = Annotated[None, Wire("20x")]
 Pad24 = Annotated[None, Wire("24x")]
+Pad40 = Annotated[None, Wire("40x")]
 Rest = Annotated[bytes, _REST]
 
 
@@ -150,9 +152,12 @@ class Packet:
         if cls._constants and cls._read_constants(data, offset) != cls._constant_values:
             raise cls._wrong_constant(data, offset)
         values = cls._read_fields(data, offset)
-        try:
-            if cls._decoders:
+        if cls._decoders:
+            try:
                 values = _converted(cls._decoders, values)
+            except ValueError as error:
+                raise cls._error(f"{cls._name}: {error}") from None
+        try:
             if cls._rest:
                 values += (bytes(data[offset + cls.SIZE :]),)
             if cls._keywords:

@@ -24,11 +24,11 @@ import trio
 
 from aisrv.attach.usbip.server import UsbipServer, export
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE
-from aisrv.protocol.usb_descriptors import Request, aisrv_descriptors
+from aisrv.protocol.usb_descriptors import Request, SetupPacket, aisrv_descriptors
 from aisrv.protocol.usbip import HEADER_SIZE, Submit
 from benchmarks.echo import ANSWER, QUESTION, echo, echo_task, echo_thread, one_core, receive
 from benchmarks.rows import Row
-from host_tools.usbip.client import Connection, setup_packet
+from host_tools.usbip.client import Connection
 from host_tools.usbip.discovery import import_device
 from phy.usb.bus import UsbBus
 from phy.usb.data_task import BURST
@@ -45,7 +45,7 @@ LARGE: Final = 4 * 1024 * 1024
 LARGE_TIMES: Final = 16
 ROUNDS: Final = 20
 ROUND_TRIPS: Final = 100
-_SET_CONFIGURATION: Final = setup_packet(0, Request.SET_CONFIGURATION, 1, 0, 0)
+_SET_CONFIGURATION: Final = bytes(SetupPacket(0, Request.SET_CONFIGURATION, 1, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)

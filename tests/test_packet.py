@@ -130,7 +130,7 @@ def test_wrong_constant(data: bytes, message: str) -> None:
 def test_values_that_are_no_numbers() -> None:
     assert bytes(Painted(Color.RED, "ab")) == b"\x01ab\0\0"
     assert Painted.from_bytes(b"\x02abcd") == Painted(Color.BLUE, "abcd")
-    with pytest.raises(LayerError, match=r"^3 is not a valid Color$"):
+    with pytest.raises(LayerError, match=r"^a painted thing: 3 is not a valid Color$"):
         Painted.from_bytes(b"\x03abcd")
 
 

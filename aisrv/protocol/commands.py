@@ -2,12 +2,20 @@
 
 Values only, no I/O. Codes and layouts follow "XCORE AI server: numbers and wire behavior", sections
 Commands and USB framing; every integer is little-endian.
+Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
+
+from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass
-from typing import Final, Self
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from aisrv.packet import U8, U16, U32, Packet
+
+if TYPE_CHECKING:
+    from typing import Self
 
 SERVER_ID: Final = 0x12345678
 """What GET_ID answers."""
@@ -30,6 +38,12 @@ GPIO_COUNT: Final = 4
 
 class ProtocolError(ValueError):
     """Bytes that are no value of this protocol."""
+
+
+class AisrvPacket(Packet, order="<", error=ProtocolError):
+    """Base of what crosses between a host and the AI server."""
+
+    __slots__ = ()
 
 
 class Command(enum.IntEnum):
@@ -152,46 +166,37 @@ class CommandPacket:
             raise ProtocolError(f"{self} does not fit the {self.dialect.value} framing: {error}") from None
 
 
-_SPEC: Final = struct.Struct("<2B3H3I")
-
-
 @dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(AisrvPacket, name="a spec"):
     """Answer of GET_SPEC: 5 words over USB, a sixth (sensor frame bytes) over SPI."""
 
-    server_kind: int = 0
-    tiles: int = 0
-    internal_kib: int = 0
+    server_kind: U8 = 0
+    tiles: U8 = 0
+    internal_kib: U16 = 0
     """KiB of internal memory per tile."""
-    flash_kib: int = 0
-    external_kib: int = 0
-    input_bytes: int = 0
-    output_bytes: int = 0
-    timing_count: int = 0
+    flash_kib: U16 = 0
+    external_kib: U16 = 0
+    input_bytes: U32 = 0
+    output_bytes: U32 = 0
+    timing_count: U32 = 0
     sensor_bytes: int | None = None
     """Bytes of a sensor frame; None in the five-word form."""
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
         """Read 20 bytes (USB) or 24 (SPI); any other length is a ProtocolError."""
-        if len(data) not in (_SPEC.size, _SPEC.size + 4):
-            raise ProtocolError(f"a spec has {_SPEC.size} or {_SPEC.size + 4} bytes, not {len(data)}")
-        sensor = int.from_bytes(data[_SPEC.size :], "little") if len(data) > _SPEC.size else None
-        kind, tiles, internal, flash, external, inputs, outputs, timings = _SPEC.unpack_from(data)
-        return cls(kind, tiles, internal, flash, external, inputs, outputs, timings, sensor)
+        if len(data) not in (cls.SIZE, cls.SIZE + 4):
+            raise ProtocolError(f"a spec has {cls.SIZE} or {cls.SIZE + 4} bytes, not {len(data)}")
+        spec = cls.unpack_from(data)
+        if len(data) == cls.SIZE:
+            return spec
+        return replace(spec, sensor_bytes=int.from_bytes(data[cls.SIZE :], "little"))
 
     def __bytes__(self) -> bytes:
+        words = Packet.__bytes__(self)
+        if self.sensor_bytes is None:
+            return words
         try:
-            words = _SPEC.pack(
-                self.server_kind,
-                self.tiles,
-                self.internal_kib,
-                self.flash_kib,
-                self.external_kib,
-                self.input_bytes,
-                self.output_bytes,
-                self.timing_count,
-            )
-            return words if self.sensor_bytes is None else words + struct.pack("<I", self.sensor_bytes)
-        except struct.error as error:
-            raise ProtocolError(f"{self} does not fit the spec words: {error}") from None
+            return words + self.sensor_bytes.to_bytes(4, "little")
+        except OverflowError as error:
+            raise ProtocolError(f"{self} does not fit the six words of a spec: {error}") from None

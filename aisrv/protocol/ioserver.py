@@ -6,11 +6,11 @@ a device speaks one protocol or the other. USB identity, endpoints and packet si
 """
 
 import enum
-import struct
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Final
 
-from aisrv.protocol.commands import ProtocolError
+from aisrv.packet import U8
+from aisrv.protocol.commands import AisrvPacket
 
 WORD_BYTES: Final = 4
 """Tensors cross the bus as whole words: an output is padded, an input may be."""
@@ -31,32 +31,16 @@ class IoserverCommand(enum.IntEnum):
     """The host is done with the device."""
 
 
-_FRAMING: Final = struct.Struct("<3B")
-
-
 @dataclass(frozen=True, slots=True)
-class IoserverPacket:
-    """The OUT packet that opens a command: command, model and tensor numbers, a byte each.
+class IoserverPacket(AisrvPacket, name="an ioserver command packet"):
+    """The OUT packet that opens a command: command, model and tensor numbers.
 
     The command stays a plain integer: a host may send a code that nobody knows.
     """
 
-    command: int
-    model: int = 0
-    tensor: int = 0
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read a packet of 3 bytes; any other length is a ProtocolError."""
-        if len(data) != _FRAMING.size:
-            raise ProtocolError(f"an ioserver command packet has {_FRAMING.size} bytes, not {len(data)}")
-        return cls(*_FRAMING.unpack(data))
-
-    def __bytes__(self) -> bytes:
-        try:
-            return _FRAMING.pack(self.command, self.model, self.tensor)
-        except struct.error as error:
-            raise ProtocolError(f"{self} does not fit into three bytes: {error}") from None
+    command: U8
+    model: U8 = 0
+    tensor: U8 = 0
 
 
 def padded_length(length: int) -> int:

@@ -5,15 +5,15 @@
 
 A model comes first in its memory. What it leaves of the arena is the tensor arena: TensorFlow Lite Micro puts
 the tensors' data at its start, its head, and structures of its own at its end, its tail. A value that goes
-over the wire as six little-endian words, see `MemoryMap.from_bytes`; the layout is ours, no firmware has it.
+over the wire as six little-endian words, the answer of GET_MEMORY; the layout is ours, no firmware has it.
 """
 
 import enum
-import struct
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Annotated, Final
 
-from aisrv.protocol.commands import ProtocolError
+from aisrv.packet import U32, Wire
+from aisrv.protocol.commands import AisrvPacket
 
 
 class ModelMemory(enum.Enum):
@@ -32,24 +32,29 @@ class Region:
     size: int
 
 
-_WORDS: Final = struct.Struct("<6I")
 _NUMBERS: Final = {None: 0, ModelMemory.ARENA: 1, ModelMemory.EXT: 2}
 _MEMORIES: Final = {number: memory for memory, number in _NUMBERS.items()}
 
 
+def _memory(number: int) -> ModelMemory | None:
+    if number not in _MEMORIES:
+        raise ValueError(f"it names memory {number}, there are 0 to {len(_MEMORIES) - 1}")
+    return _MEMORIES[number]
+
+
 @dataclass(frozen=True, slots=True)
-class MemoryMap:
+class MemoryMap(AisrvPacket, name="a memory map"):
     """Sizes in bytes of the two memories, and of what a loaded model takes of them; ValueError otherwise.
 
     `model_memory` is None where no model is loaded. The tail is an estimate, see `arena_tail`.
     """
 
-    arena_bytes: int
-    external_bytes: int
-    model_memory: ModelMemory | None = None
-    model_bytes: int = 0
-    head_bytes: int = 0
-    tail_bytes: int = 0
+    arena_bytes: U32
+    external_bytes: U32
+    model_memory: Annotated[ModelMemory | None, Wire("I", _memory, _NUMBERS.__getitem__)] = None
+    model_bytes: U32 = 0
+    head_bytes: U32 = 0
+    tail_bytes: U32 = 0
 
     def __post_init__(self) -> None:
         if self.model_memory is None and (self.model_bytes or self.head_bytes or self.tail_bytes):
@@ -103,27 +108,3 @@ class MemoryMap:
             "tail": self.tail,
         }
         return {name: region for name, region in named.items() if region.memory is memory}
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read the answer of GET_MEMORY, 24 bytes; ProtocolError for anything else.
-
-        Words: size of the arena, of external memory, the model's memory (0 none, 1 ARENA, 2 EXT), size of the
-        model, of the head, of the tail.
-        """
-        if len(data) != _WORDS.size:
-            raise ProtocolError(f"a memory map has {_WORDS.size} bytes, not {len(data)}")
-        arena, external, number, *sizes = _WORDS.unpack(data)
-        if number not in _MEMORIES:
-            raise ProtocolError(f"a memory map names memory {number}, there are 0 to {len(_MEMORIES) - 1}")
-        try:
-            return cls(arena, external, _MEMORIES[number], *sizes)
-        except ValueError as error:
-            raise ProtocolError(str(error)) from None
-
-    def __bytes__(self) -> bytes:
-        sizes = (self.model_bytes, self.head_bytes, self.tail_bytes)
-        try:
-            return _WORDS.pack(self.arena_bytes, self.external_bytes, _NUMBERS[self.model_memory], *sizes)
-        except struct.error as error:
-            raise ProtocolError(f"{self} does not fit the words of a memory map: {error}") from None

@@ -1,14 +1,19 @@
 """USB descriptors as values, and those of the AI server.
 
 Source: Universal Serial Bus Specification 2.0, chapter 9 (sections 9.3 and 9.6); the values of the AI server
-from "XCORE AI server: numbers and wire behavior", section USB identity.
+from "XCORE AI server: numbers and wire behavior", section USB identity. Devices build descriptors from these
+values, hosts parse them into the same; what a device sent may be anything.
+Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
+
+from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass, replace
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from aisrv.packet import U8, U16, Packet, Pad1, Rest
 from aisrv.protocol.commands import (
     ENDPOINT_IN,
     ENDPOINT_OUT,
@@ -18,6 +23,9 @@ from aisrv.protocol.commands import (
     USB_PRODUCT_ID,
     USB_VENDOR_ID,
 )
+
+if TYPE_CHECKING:
+    from typing import Self
 
 CONTROL_PACKET_SIZE: Final = 64
 LANGID_ENGLISH_US: Final = 0x0409
@@ -70,25 +78,25 @@ DIRECTION_IN: Final = 0x80
 """Bit 7 of bmRequestType and of an endpoint's address: from device to host."""
 
 
+class DescriptorError(ValueError):
+    """Bytes that are not the descriptor, or not the SETUP packet, that they should be."""
+
+
+class UsbPacket(Packet, order="<", error=DescriptorError):
+    """Base of what chapter 9 of USB 2.0 lays out."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class SetupPacket:
+class SetupPacket(UsbPacket, name="a SETUP packet"):
     """The eight bytes that open a control transfer, section 9.3."""
 
-    request_type: int
-    request: int
-    value: int
-    index: int
-    length: int
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "SetupPacket":
-        """Read eight bytes; any other length is a ValueError."""
-        if len(data) != 8:
-            raise ValueError(f"a SETUP packet has 8 bytes, not {len(data)}")
-        return cls(*struct.unpack("<BBHHH", data))
-
-    def __bytes__(self) -> bytes:
-        return struct.pack("<BBHHH", self.request_type, self.request, self.value, self.index, self.length)
+    request_type: U8
+    request: U8
+    value: U16
+    index: U16
+    length: U16
 
     @property
     def to_host(self) -> bool:
@@ -96,142 +104,207 @@ class SetupPacket:
         return bool(self.request_type & DIRECTION_IN)
 
 
+class Descriptor(UsbPacket):
+    """Base of the descriptors, which begin with their length and type."""
+
+    __slots__ = ()
+
+    TYPE: ClassVar[DescriptorType]
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read the descriptor at the start of what a device sent; it may say that it is longer than ours.
+
+        DescriptorError where the bytes are too few or of another type.
+        """
+        if len(data) < cls.SIZE or data[0] < cls.SIZE or data[1] != cls.TYPE:
+            raise DescriptorError(
+                f"expected {cls.SIZE} bytes of descriptor type {cls.TYPE:d}, "
+                f"got {bytes(data[:9]).hex(' ') or 'nothing'}"
+            )
+        return cls.unpack_from(data)
+
+
 @dataclass(frozen=True, slots=True)
-class DeviceDescriptor:
+class DeviceDescriptor(Descriptor, name="a device descriptor"):
     """Section 9.6.1: 18 bytes."""
 
-    usb_version: int = 0x0200
-    device_class: int = VENDOR_SPECIFIC
-    device_subclass: int = VENDOR_SPECIFIC
-    device_protocol: int = VENDOR_SPECIFIC
-    max_packet_size: int = CONTROL_PACKET_SIZE
-    vendor: int = USB_VENDOR_ID
-    product: int = USB_PRODUCT_ID
-    bcd_device: int = 0x1000
-    manufacturer_string: int = 1
-    product_string: int = 2
-    serial_string: int = 0
-    configuration_count: int = 1
+    TYPE: ClassVar = DescriptorType.DEVICE
 
-    def __bytes__(self) -> bytes:
-        return struct.pack(
-            "<BBHBBBBHHHBBBB",
-            18,
-            DescriptorType.DEVICE,
-            self.usb_version,
-            self.device_class,
-            self.device_subclass,
-            self.device_protocol,
-            self.max_packet_size,
-            self.vendor,
-            self.product,
-            self.bcd_device,
-            self.manufacturer_string,
-            self.product_string,
-            self.serial_string,
-            self.configuration_count,
-        )
+    length: U8 = field(default=18, kw_only=True)
+    descriptor_type: U8 = field(default=DescriptorType.DEVICE, kw_only=True)
+    usb_version: U16 = 0x0200
+    device_class: U8 = VENDOR_SPECIFIC
+    device_subclass: U8 = VENDOR_SPECIFIC
+    device_protocol: U8 = VENDOR_SPECIFIC
+    max_packet_size: U8 = CONTROL_PACKET_SIZE
+    vendor: U16 = USB_VENDOR_ID
+    product: U16 = USB_PRODUCT_ID
+    bcd_device: U16 = 0x1000
+    manufacturer_string: U8 = 1
+    product_string: U8 = 2
+    serial_string: U8 = 0
+    configuration_count: U8 = 1
 
-    def qualifier(self) -> bytes:
-        """The ten bytes of a DEVICE_QUALIFIER, section 9.6.2."""
-        return struct.pack(
-            "<BBHBBBBBB",
-            10,
-            DescriptorType.DEVICE_QUALIFIER,
+    def qualifier(self) -> DeviceQualifier:
+        """The DEVICE_QUALIFIER, section 9.6.2: the device at the other speed, where it is the same."""
+        return DeviceQualifier(
             self.usb_version,
             self.device_class,
             self.device_subclass,
             self.device_protocol,
             self.max_packet_size,
             self.configuration_count,
-            0,
         )
 
 
 @dataclass(frozen=True, slots=True)
-class EndpointDescriptor:
+class DeviceQualifier(Descriptor, name="a device qualifier"):
+    """Section 9.6.2: 10 bytes."""
+
+    TYPE: ClassVar = DescriptorType.DEVICE_QUALIFIER
+
+    length: U8 = field(default=10, kw_only=True)
+    descriptor_type: U8 = field(default=DescriptorType.DEVICE_QUALIFIER, kw_only=True)
+    usb_version: U16
+    device_class: U8
+    device_subclass: U8
+    device_protocol: U8
+    max_packet_size: U8
+    configuration_count: U8
+    reserved: ClassVar[Pad1]
+
+
+@dataclass(frozen=True, slots=True)
+class EndpointDescriptor(Descriptor, name="an endpoint descriptor"):
     """Section 9.6.6: 7 bytes."""
 
-    address: int
-    attributes: int = TRANSFER_BULK
-    max_packet_size: int = PACKET_SIZE
-    interval: int = 1
+    TYPE: ClassVar = DescriptorType.ENDPOINT
 
-    def __bytes__(self) -> bytes:
-        return struct.pack(
-            "<BBBBHB",
-            7,
-            DescriptorType.ENDPOINT,
-            self.address,
-            self.attributes,
-            self.max_packet_size,
-            self.interval,
-        )
+    length: U8 = field(default=7, kw_only=True)
+    descriptor_type: U8 = field(default=DescriptorType.ENDPOINT, kw_only=True)
+    address: U8
+    attributes: U8 = TRANSFER_BULK
+    max_packet_size: U16 = PACKET_SIZE
+    interval: U8 = 1
+    more: Rest = b""
+    """What a longer descriptor has besides: bRefresh and bSynchAddress of an audio device's."""
+    extra: bytes = b""
+    """Descriptors of other types that follow it."""
+
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read the descriptor at the start of what a device sent, as long as it says it is."""
+        return super(EndpointDescriptor, cls).parse(data[: data[0]] if data else data)
 
 
 @dataclass(frozen=True, slots=True)
-class InterfaceDescriptor:
-    """Section 9.6.5: 9 bytes, followed by the endpoints."""
+class InterfaceDescriptor(Descriptor, name="an interface descriptor"):
+    """Section 9.6.5: 9 bytes, followed by the endpoints; one of the alternate settings of an interface."""
 
-    number: int = 0
-    alternate: int = 0
-    interface_class: int = VENDOR_SPECIFIC
-    interface_subclass: int = VENDOR_SPECIFIC
-    interface_protocol: int = VENDOR_SPECIFIC
-    string: int = 3
+    TYPE: ClassVar = DescriptorType.INTERFACE
+
+    length: U8 = field(default=9, kw_only=True)
+    descriptor_type: U8 = field(default=DescriptorType.INTERFACE, kw_only=True)
+    number: U8 = 0
+    alternate: U8 = 0
+    endpoint_count: U8 = field(default=0, kw_only=True, compare=False, repr=False)
+    """As read; what is written counts `endpoints`."""
+    interface_class: U8 = VENDOR_SPECIFIC
+    interface_subclass: U8 = VENDOR_SPECIFIC
+    interface_protocol: U8 = VENDOR_SPECIFIC
+    string: U8 = 3
     endpoints: tuple[EndpointDescriptor, ...] = (
         EndpointDescriptor(ENDPOINT_OUT),
         EndpointDescriptor(ENDPOINT_IN),
     )
+    extra: bytes = b""
 
     def __bytes__(self) -> bytes:
-        own = struct.pack(
-            "<BBBBBBBBB",
-            9,
-            DescriptorType.INTERFACE,
-            self.number,
-            self.alternate,
-            len(self.endpoints),
-            self.interface_class,
-            self.interface_subclass,
-            self.interface_protocol,
-            self.string,
-        )
-        return own + b"".join(map(bytes, self.endpoints))
+        own = Packet.__bytes__(replace(self, endpoint_count=len(self.endpoints)))
+        return b"".join((own, self.extra, *(bytes(each) + each.extra for each in self.endpoints)))
 
 
 @dataclass(frozen=True, slots=True)
-class ConfigurationDescriptor:
+class ConfigurationDescriptor(Descriptor, name="a configuration descriptor"):
     """Section 9.6.3: 9 bytes, followed by the interfaces."""
 
-    value: int = 1
-    string: int = 0
-    attributes: int = BUS_POWERED
-    max_power: int = 0xFA
+    TYPE: ClassVar = DescriptorType.CONFIGURATION
+
+    length: U8 = field(default=9, kw_only=True)
+    descriptor_type: U8 = field(default=DescriptorType.CONFIGURATION, kw_only=True)
+    total_length: U16 = field(default=0, kw_only=True, compare=False, repr=False)
+    """As read; what is written is the length of all of it."""
+    interface_count: U8 = field(default=0, kw_only=True, compare=False, repr=False)
+    """As read; what is written counts `settings`."""
+    value: U8 = 1
+    string: U8 = 0
+    attributes: U8 = BUS_POWERED
+    max_power: U8 = 0xFA
     """In units of 2 mA."""
     interfaces: tuple[InterfaceDescriptor, ...] = (InterfaceDescriptor(),)
+    """All alternate settings of all interfaces."""
+    extra: bytes = b""
 
     def __bytes__(self) -> bytes:
-        return self._pack(DescriptorType.CONFIGURATION)
+        rest = self.extra + b"".join(map(bytes, self.interfaces))
+        counts = replace(self, total_length=self.SIZE + len(rest), interface_count=len(self.settings))
+        return Packet.__bytes__(counts) + rest
 
-    def other_speed(self) -> bytes:
+    @property
+    def settings(self) -> list[list[InterfaceDescriptor]]:
+        """The alternate settings of each interface."""
+        by_number: dict[int, list[InterfaceDescriptor]] = {}
+        for each in self.interfaces:
+            by_number.setdefault(each.number, []).append(each)
+        return list(by_number.values())
+
+    def other_speed(self) -> Self:
         """The same as an OTHER_SPEED_CONFIGURATION, section 9.6.4: what goes with the qualifier."""
-        return self._pack(DescriptorType.OTHER_SPEED_CONFIGURATION)
+        return replace(self, descriptor_type=DescriptorType.OTHER_SPEED_CONFIGURATION)
 
-    def _pack(self, descriptor_type: DescriptorType) -> bytes:
-        interfaces = b"".join(map(bytes, self.interfaces))
-        own = struct.pack(
-            "<BBHBBBBB",
-            9,
-            descriptor_type,
-            9 + len(interfaces),
-            len(self.interfaces),
-            self.value,
-            self.string,
-            self.attributes,
-            self.max_power,
+    @classmethod
+    def parse(cls, data: bytes) -> Self:
+        """Read a configuration that a device sent, or its first 9 bytes; DescriptorError for no such.
+
+        What is cut short or makes no sense after them ends the reading.
+        """
+        own = super(ConfigurationDescriptor, cls).parse(data)
+        extra, interfaces = _parse_interfaces(data[own.length :])
+        return replace(own, interfaces=interfaces, extra=extra)
+
+
+def _parse_interfaces(data: bytes) -> tuple[bytes, tuple[InterfaceDescriptor, ...]]:
+    """What follows a configuration's own descriptor: those of other types, and the interfaces."""
+    extras = [bytearray()]  # of the configuration, and of each interface and endpoint in their order
+    found: list[tuple[InterfaceDescriptor, int, list[tuple[EndpointDescriptor, int]]]] = []
+    start = 0
+    while len(data) - start >= 2:
+        size, kind = data[start], data[start + 1]
+        body = data[start : start + size]
+        if size < 2 or len(body) < size:
+            break
+        try:
+            if kind == DescriptorType.INTERFACE:
+                found.append((InterfaceDescriptor.parse(body), len(extras), []))
+                extras.append(bytearray())
+            elif kind == DescriptorType.ENDPOINT and found:
+                found[-1][2].append((EndpointDescriptor.parse(body), len(extras)))
+                extras.append(bytearray())
+            else:
+                extras[-1] += body
+        except DescriptorError:
+            break
+        start += size
+    interfaces = (
+        replace(
+            interface,
+            endpoints=tuple(replace(each, extra=bytes(extras[index])) for each, index in endpoints),
+            extra=bytes(extras[place]),
         )
-        return own + interfaces
+        for interface, place, endpoints in found
+    )
+    return bytes(extras[0]), tuple(interfaces)
 
 
 def string_descriptor(text: str) -> bytes:
@@ -272,9 +345,9 @@ class Descriptors:
         if descriptor_type == DescriptorType.CONFIGURATION:
             return bytes(self.configuration)
         if descriptor_type == DescriptorType.DEVICE_QUALIFIER:
-            return self.device.qualifier()
+            return bytes(self.device.qualifier())
         if descriptor_type == DescriptorType.OTHER_SPEED_CONFIGURATION:
-            return self.configuration.other_speed()
+            return bytes(self.configuration.other_speed())
         return None
 
     def _string(self, index: int) -> bytes | None:

@@ -6,21 +6,16 @@ the payload, u32 CRC-32 of the 20 bytes before. The format is ours; the payload 
 """
 
 import enum
-import struct
 import zlib
-from dataclasses import dataclass
-from typing import Final, Self
+from dataclasses import dataclass, field
+from typing import Annotated, Final, Self
 
+from aisrv.packet import U16, U32, Packet, Wire
 from flash_server.errors import FlashError
 
 MAGIC: Final = b"XSRV"
 HEADER_VERSION: Final = 1
 SERVER_KIND: Final = 1
-HEADER_BYTES: Final = 24
-
-_FIELDS: Final = struct.Struct("<4sHHIII")
-_REPORT: Final = struct.Struct("<5I")
-REPORT_BYTES: Final = _REPORT.size
 
 
 class BootImageError(FlashError):
@@ -34,45 +29,57 @@ class Slot(enum.IntEnum):
     UPGRADE = 1
 
 
+class BootPacket(Packet, order="<", error=BootImageError):
+    """Base of what a boot partition holds, and what is told of it."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True, slots=True)
-class BootHeader:
+class BootHeader(BootPacket, name="the header of a boot image"):
     """What the header of an image says."""
 
-    version: int
+    magic: Annotated[bytes, Wire("4s")] = field(default=MAGIC, kw_only=True, repr=False)
+    header_version: U16 = field(default=HEADER_VERSION, kw_only=True, repr=False)
+    kind: U16 = field(default=SERVER_KIND, kw_only=True, repr=False)
+    version: U32
     """Counts up; the larger is the newer."""
-    length: int
+    length: U32
     """Bytes of the payload."""
-    crc: int
+    crc: U32
     """CRC-32 of the payload."""
+    header_crc: U32 = field(default=0, kw_only=True, compare=False, repr=False)
+    """CRC-32 of the fields before, as read; what is written is the right one."""
 
     def __bytes__(self) -> bytes:
-        fields = _FIELDS.pack(MAGIC, HEADER_VERSION, SERVER_KIND, self.version, self.length, self.crc)
+        fields = Packet.__bytes__(self)[:_CRC_OFFSET]
         return fields + zlib.crc32(fields).to_bytes(4, "little")
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
         """Parse the first HEADER_BYTES of an image; raises BootImageError where they are no header."""
-        if len(data) < HEADER_BYTES:
-            raise BootImageError(
-                f"a boot image has {HEADER_BYTES} bytes of header, this one {len(data)} in all"
-            )
-        fields = data[: _FIELDS.size]
-        magic, header_version, kind, version, length, crc = _FIELDS.unpack(fields)
-        if magic != MAGIC:
-            raise BootImageError(f"a boot image begins with {MAGIC!r}, this one with {magic!r}")
-        if int.from_bytes(data[_FIELDS.size : HEADER_BYTES], "little") != zlib.crc32(fields):
+        if len(data) < cls.SIZE:
+            raise BootImageError(f"a boot image has {cls.SIZE} bytes of header, this one {len(data)} in all")
+        header = cls.unpack_from(data)
+        if header.magic != MAGIC:
+            raise BootImageError(f"a boot image begins with {MAGIC!r}, this one with {header.magic!r}")
+        if header.header_crc != zlib.crc32(data[:_CRC_OFFSET]):
             raise BootImageError("the header of the boot image is damaged: its CRC is wrong")
-        if (header_version, kind) != (HEADER_VERSION, SERVER_KIND):
+        if (header.header_version, header.kind) != (HEADER_VERSION, SERVER_KIND):
             raise BootImageError(
-                f"the boot image is of header version {header_version} and kind {kind}; "
+                f"the boot image is of header version {header.header_version} and kind {header.kind}; "
                 f"known are version {HEADER_VERSION}, kind {SERVER_KIND}"
             )
-        return cls(version, length, crc)
+        return header
 
     @property
     def image_bytes(self) -> int:
         """Bytes of header and payload."""
         return HEADER_BYTES + self.length
+
+
+HEADER_BYTES: Final = BootHeader.SIZE
+_CRC_OFFSET: Final = HEADER_BYTES - 4
 
 
 def build_boot_image(version: int, payload: bytes) -> bytes:
@@ -129,32 +136,24 @@ _REASON_TEXTS: Final = {
 _NO_SLOT: Final = 0xFFFFFFFF
 
 
+def _slot(number: int) -> Slot | None:
+    return None if number == _NO_SLOT else Slot(number)
+
+
+def _slot_number(slot: Slot | None) -> int:
+    return _NO_SLOT if slot is None else slot
+
+
 @dataclass(frozen=True, slots=True)
-class BootReport:
+class BootReport(BootPacket, name="a boot report"):
     """What was booted at reset: five words on the wire, a line of text for people."""
 
-    slot: Slot | None
-    """None where there was no image: the emulator boots all the same."""
-    version: int
-    length: int
-    crc: int
-    reason: BootReason
-
-    def __bytes__(self) -> bytes:
-        """Slot (0xffffffff for none), version, length, CRC and reason as u32, little-endian."""
-        slot = _NO_SLOT if self.slot is None else self.slot
-        return _REPORT.pack(slot, self.version, self.length, self.crc, self.reason)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Parse the 20 bytes of a report; raises BootImageError where they are none."""
-        if len(data) != _REPORT.size:
-            raise BootImageError(f"a boot report has {_REPORT.size} bytes, not {len(data)}")
-        slot, version, length, crc, reason = _REPORT.unpack(data)
-        try:
-            return cls(None if slot == _NO_SLOT else Slot(slot), version, length, crc, BootReason(reason))
-        except ValueError as error:
-            raise BootImageError(f"a boot report that does not exist: {error}") from error
+    slot: Annotated[Slot | None, Wire("I", _slot, _slot_number)]
+    """None, 0xffffffff on the wire, where there was no image: the emulator boots all the same."""
+    version: U32
+    length: U32
+    crc: U32
+    reason: Annotated[BootReason, Wire("I", BootReason)]
 
     def __str__(self) -> str:
         if self.slot is None:
@@ -164,6 +163,8 @@ class BootReport:
             f"{_REASON_TEXTS[self.reason]}"
         )
 
+
+REPORT_BYTES: Final = BootReport.SIZE
 
 NO_BOOT_IMAGE: Final = BootReport(None, 0, 0, 0, BootReason.NO_IMAGE)
 

@@ -15,19 +15,16 @@ without a model the last in the order of the headers, because packers write an e
 follows.
 """
 
-import struct
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from aisrv.packet import U32, Packet
 from flash_server.errors import LayoutError
 from flash_server.image.generations import Detected, Generation
 
-_HEADER: Final = struct.Struct("<4I")
-
-HEADER_BYTES: Final = _HEADER.size
 LENGTH_BYTES: Final = 4
 """The u32 in front of a model's bytes."""
 
@@ -49,13 +46,13 @@ class Part(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Header:
+class Header(Packet, order="<", error=LayoutError, name="a header"):
     """The offsets of one engine's parts from the start of the data partition, in bytes; 0 = absent."""
 
-    model: int = 0
-    parameters: int = 0
-    operators: int = 0
-    xip: int = 0
+    model: U32 = 0
+    parameters: U32 = 0
+    operators: U32 = 0
+    xip: U32 = 0
 
     def __post_init__(self) -> None:
         for part in Part:
@@ -65,15 +62,8 @@ class Header:
     def __getitem__(self, part: Part) -> int:
         return (self.model, self.parameters, self.operators, self.xip)[part]
 
-    @classmethod
-    def from_bytes(cls, data: bytes) -> "Header":
-        """Decode 16 bytes in normal order; LayoutError where there are not 16."""
-        if len(data) != HEADER_BYTES:
-            raise LayoutError(f"a header is {HEADER_BYTES} bytes, not {len(data)}")
-        return cls(*_HEADER.unpack(data))
 
-    def __bytes__(self) -> bytes:
-        return _HEADER.pack(*astuple(self))
+HEADER_BYTES: Final = Header.SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +130,7 @@ def parse_headers(prefix: bytes, detected: Detected, engines: int | None = None)
                 f"the headers of {engines} engines end at {end:#x}, the data already at {len(prefix):#x}"
             )
         body = detected.normal(prefix[len(preamble) : end])
-        return tuple(Header(*values) for values in _HEADER.iter_unpack(body))
+        return tuple(Header.unpack_from(body, start) for start in range(0, len(body), HEADER_BYTES))
     found: list[Header] = []
     bound = 1 << 32
     for address, header in _walk(prefix, detected):
@@ -173,8 +163,8 @@ def _walk(prefix: bytes, detected: Detected) -> Iterator[tuple[int, Header]]:
     start = header_size(detected.generation, 0)
     whole = min((len(prefix) - start) // HEADER_BYTES, MAX_ENGINES)
     body = detected.normal(prefix[start : start + whole * HEADER_BYTES])
-    for index, values in enumerate(_HEADER.iter_unpack(body)):
-        yield start + index * HEADER_BYTES, Header(*values)
+    for place in range(0, len(body), HEADER_BYTES):
+        yield start + place, Header.unpack_from(body, place)
 
 
 def segment_limits(headers: Sequence[Header], engine: int, generation: Generation, size: int) -> Segments:

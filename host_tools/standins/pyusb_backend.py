@@ -28,16 +28,16 @@ import usb.backend
 from usb.backend import libusb1
 from usb.core import USBError, USBTimeoutError
 
-from aisrv.protocol.usbip import DeviceRecord, UrbStatus
-from host_tools.standins.usb_descriptors import (
-    CONFIGURATION_SIZE,
-    DEVICE_SIZE,
+from aisrv.protocol.usb_descriptors import (
+    ConfigurationDescriptor,
+    Descriptor,
     DescriptorError,
     DescriptorType,
-    parse_configuration,
-    parse_device,
-    total_length,
+    DeviceDescriptor,
+    InterfaceDescriptor,
+    SetupPacket,
 )
+from aisrv.protocol.usbip import DeviceRecord, UrbStatus
 from host_tools.usbip.client import (
     Connection,
     DeviceBusyError,
@@ -47,12 +47,13 @@ from host_tools.usbip.client import (
     UsbipClientError,
     list_devices,
     parse_address,
-    setup_packet,
 )
 from host_tools.usbip.standard_requests import (
     clear_halt,
     get_configuration,
     get_descriptor,
+    read_configuration,
+    read_device,
     set_configuration,
     set_interface,
 )
@@ -124,8 +125,8 @@ class Device:
 
     def __init__(self, record: DeviceRecord) -> None:
         self.record = record
-        self.descriptor: SimpleNamespace | None = None
-        self.configurations: list[SimpleNamespace] = []
+        self.descriptor: DeviceDescriptor | None = None
+        self.configurations: list[ConfigurationDescriptor] = []
 
     @property
     def busid(self) -> str:
@@ -186,10 +187,10 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         except USBError as error:
             level = logging.DEBUG if isinstance(error.__cause__, DeviceBusyError) else logging.WARNING
             _logger.log(level, "the descriptors of device %s cannot be read: %s", dev.busid, error.__cause__)
-        fields = dev.descriptor or _descriptor_of_record(dev.record)
+        descriptor = dev.descriptor or _descriptor_of_record(dev.record)
         ports = _ports(dev.busid)
         return SimpleNamespace(
-            **vars(fields),
+            **_named_as_in_usb(descriptor, _DEVICE_FIELDS),
             bus=dev.record.bus_number & 0xFF,
             address=dev.record.device_number & 0xFF,
             speed=_LIBUSB_SPEED.get(dev.record.speed, 0),
@@ -200,29 +201,42 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
     def get_configuration_descriptor(self, dev: Device, config: int) -> SimpleNamespace:
         """See IBackend."""
         self._read_descriptors(dev)
-        if config >= len(dev.configurations):
-            raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
-        return dev.configurations[config]
+        configuration = _configuration(dev, config)
+        return _as_pyusb(
+            configuration,
+            _CONFIGURATION_FIELDS,
+            bNumInterfaces=len(configuration.settings),
+            extra_descriptors=list(configuration.extra),
+        )
 
     def get_interface_descriptor(self, dev: Device, intf: int, alt: int, config: int) -> SimpleNamespace:
         """See IBackend."""
-        interfaces = self.get_configuration_descriptor(dev, config).interfaces
-        if intf >= len(interfaces):
-            raise IndexError(f"Invalid interface index {intf}")
-        if alt >= len(interfaces[intf]):
-            raise IndexError(f"Invalid alternate setting index {alt}")
-        setting: SimpleNamespace = interfaces[intf][alt]
-        return setting
+        self._read_descriptors(dev)
+        setting = _setting(dev, intf, alt, config)
+        return _as_pyusb(
+            setting,
+            _INTERFACE_FIELDS,
+            bNumEndpoints=len(setting.endpoints),
+            extra_descriptors=list(setting.extra),
+        )
 
     def get_endpoint_descriptor(
         self, dev: Device, ep: int, intf: int, alt: int, config: int
     ) -> SimpleNamespace:
         """See IBackend."""
-        endpoints = self.get_interface_descriptor(dev, intf, alt, config).endpoints
+        self._read_descriptors(dev)
+        endpoints = _setting(dev, intf, alt, config).endpoints
         if ep >= len(endpoints):
             raise IndexError(f"Invalid endpoint index {ep}")
-        endpoint: SimpleNamespace = endpoints[ep]
-        return endpoint
+        endpoint = endpoints[ep]
+        refresh, synch_address = endpoint.more[:2] if len(endpoint.more) >= 2 else (0, 0)
+        return _as_pyusb(
+            endpoint,
+            _ENDPOINT_FIELDS,
+            bRefresh=refresh,
+            bSynchAddress=synch_address,
+            extra_descriptors=list(endpoint.extra),
+        )
 
     def _read_descriptors(self, dev: Device) -> None:
         if dev.descriptor is not None:
@@ -230,15 +244,11 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         with self._lock, _as_libusb():
             link = self._acquire(dev.busid)
             try:
-                descriptor = parse_device(
-                    get_descriptor(link.connection, DescriptorType.DEVICE, 0, DEVICE_SIZE)
-                )
-                configurations = []
-                for index in range(descriptor.bNumConfigurations):
-                    kind = DescriptorType.CONFIGURATION
-                    size = total_length(get_descriptor(link.connection, kind, index, CONFIGURATION_SIZE))
-                    configuration = get_descriptor(link.connection, kind, index, size)
-                    configurations.append(parse_configuration(configuration))
+                descriptor = read_device(link.connection)
+                configurations = [
+                    read_configuration(link.connection, index)
+                    for index in range(descriptor.configuration_count)
+                ]
             finally:
                 self._release(dev.busid, link)
             dev.configurations = configurations
@@ -253,7 +263,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             try:
                 self._read_descriptors(dev)
                 if dev.configurations and not get_configuration(link.connection):
-                    set_configuration(link.connection, dev.configurations[0].bConfigurationValue)
+                    set_configuration(link.connection, dev.configurations[0].value)
             except BaseException:
                 self._release(dev.busid, link)
                 raise
@@ -304,7 +314,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         if link.owners.get(intf) is not dev_handle:
             raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
         settings = _settings(dev_handle.device, intf)
-        setting = next((one for one in settings if one.bAlternateSetting == altsetting), None)
+        setting = next((one for one in settings if one.alternate == altsetting), None)
         if setting is None:
             raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
         with _as_libusb():
@@ -315,7 +325,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
                 if len(settings) > 1:
                     raise
                 for endpoint in setting.endpoints:
-                    clear_halt(link.connection, endpoint.bEndpointAddress)
+                    clear_halt(link.connection, endpoint.address)
 
     def claim_interface(self, dev_handle: Handle, intf: int) -> None:
         """See IBackend. Claiming again is fine; what another handle has claimed is busy."""
@@ -395,8 +405,8 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         view = memoryview(data)
         if view.nbytes > _MAX_CONTROL:
             raise usb_error(libusb1.LIBUSB_ERROR_INVALID_PARAM)
-        setup = setup_packet(
-            bmRequestType & 0xFF, bRequest & 0xFF, wValue & 0xFFFF, wIndex & 0xFFFF, view.nbytes
+        setup = bytes(
+            SetupPacket(bmRequestType & 0xFF, bRequest & 0xFF, wValue & 0xFFFF, wIndex & 0xFFFF, view.nbytes)
         )
         connection = dev_handle.connection
         with _as_libusb():
@@ -417,12 +427,28 @@ def _moved_or_raise(error: UsbipClientError) -> int:
     raise usb_error(_code_of(error)) from error
 
 
-def _settings(device: Device, interface: int) -> list[SimpleNamespace]:
+def _configuration(device: Device, config: int) -> ConfigurationDescriptor:
+    if config >= len(device.configurations):
+        raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
+    return device.configurations[config]
+
+
+def _setting(device: Device, interface: int, alternate: int, config: int) -> InterfaceDescriptor:
+    """An alternate setting, by the indices that pyusb counts up until one is an IndexError."""
+    interfaces = _configuration(device, config).settings
+    if interface >= len(interfaces):
+        raise IndexError(f"Invalid interface index {interface}")
+    if alternate >= len(interfaces[interface]):
+        raise IndexError(f"Invalid alternate setting index {alternate}")
+    return interfaces[interface][alternate]
+
+
+def _settings(device: Device, interface: int) -> list[InterfaceDescriptor]:
     """The alternate settings of an interface, by its number; none where there is no such interface."""
     for configuration in device.configurations:
-        for settings in configuration.interfaces:
-            if settings[0].bInterfaceNumber == interface:
-                return list(settings)
+        for settings in configuration.settings:
+            if settings[0].number == interface:
+                return settings
     return []
 
 
@@ -432,20 +458,70 @@ def _ports(busid: str) -> tuple[int, ...]:
     return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() for part in parts) else ()
 
 
-def _descriptor_of_record(record: DeviceRecord) -> SimpleNamespace:
-    return SimpleNamespace(
-        bLength=DEVICE_SIZE,
-        bDescriptorType=DescriptorType.DEVICE,
-        bcdUSB=0x0200,
-        bDeviceClass=record.device_class,
-        bDeviceSubClass=record.device_subclass,
-        bDeviceProtocol=record.device_protocol,
-        bMaxPacketSize0=64,
-        idVendor=record.vendor,
-        idProduct=record.product,
-        bcdDevice=record.bcd_device,
-        iManufacturer=0,
-        iProduct=0,
-        iSerialNumber=0,
-        bNumConfigurations=record.configuration_count,
+def _descriptor_of_record(record: DeviceRecord) -> DeviceDescriptor:
+    return DeviceDescriptor(
+        device_class=record.device_class,
+        device_subclass=record.device_subclass,
+        device_protocol=record.device_protocol,
+        vendor=record.vendor,
+        product=record.product,
+        bcd_device=record.bcd_device,
+        manufacturer_string=0,
+        product_string=0,
+        serial_string=0,
+        configuration_count=record.configuration_count,
     )
+
+
+# What pyusb calls the fields: the names of the USB specification.
+_DEVICE_FIELDS: Final = {
+    "length": "bLength",
+    "descriptor_type": "bDescriptorType",
+    "usb_version": "bcdUSB",
+    "device_class": "bDeviceClass",
+    "device_subclass": "bDeviceSubClass",
+    "device_protocol": "bDeviceProtocol",
+    "max_packet_size": "bMaxPacketSize0",
+    "vendor": "idVendor",
+    "product": "idProduct",
+    "bcd_device": "bcdDevice",
+    "manufacturer_string": "iManufacturer",
+    "product_string": "iProduct",
+    "serial_string": "iSerialNumber",
+    "configuration_count": "bNumConfigurations",
+}
+_CONFIGURATION_FIELDS: Final = {
+    "length": "bLength",
+    "descriptor_type": "bDescriptorType",
+    "total_length": "wTotalLength",
+    "value": "bConfigurationValue",
+    "string": "iConfiguration",
+    "attributes": "bmAttributes",
+    "max_power": "bMaxPower",
+}
+_INTERFACE_FIELDS: Final = {
+    "length": "bLength",
+    "descriptor_type": "bDescriptorType",
+    "number": "bInterfaceNumber",
+    "alternate": "bAlternateSetting",
+    "interface_class": "bInterfaceClass",
+    "interface_subclass": "bInterfaceSubClass",
+    "interface_protocol": "bInterfaceProtocol",
+    "string": "iInterface",
+}
+_ENDPOINT_FIELDS: Final = {
+    "length": "bLength",
+    "descriptor_type": "bDescriptorType",
+    "address": "bEndpointAddress",
+    "attributes": "bmAttributes",
+    "max_packet_size": "wMaxPacketSize",
+    "interval": "bInterval",
+}
+
+
+def _named_as_in_usb(descriptor: Descriptor, names: dict[str, str]) -> dict[str, int]:
+    return {name: getattr(descriptor, field) for field, name in names.items()}
+
+
+def _as_pyusb(descriptor: Descriptor, names: dict[str, str], **more: object) -> SimpleNamespace:
+    return SimpleNamespace(**_named_as_in_usb(descriptor, names), **more)

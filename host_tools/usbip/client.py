@@ -13,7 +13,6 @@ addresses as in an endpoint descriptor: 0x01 is an OUT, 0x81 an IN endpoint.
 from __future__ import annotations
 
 import contextlib
-import struct
 from typing import TYPE_CHECKING, Final
 
 from aisrv.protocol.usbip import MAX_TRANSFER, UrbStatus
@@ -61,17 +60,10 @@ __all__ = [
     "UsbipClientError",
     "list_devices",
     "parse_address",
-    "setup_packet",
 ]
 
-_SETUP: Final = struct.Struct("<BBHHH")
 _CONTROL_OUT: Final = 0x00
 _CONTROL_IN: Final = 0x80
-
-
-def setup_packet(request_type: int, request: int, value: int, index: int, length: int) -> bytes:
-    """The 8 bytes that start a control transfer (USB 2.0, section 9.3)."""
-    return _SETUP.pack(request_type, request, value, index, length)
 
 
 class Connection(Pipeline):

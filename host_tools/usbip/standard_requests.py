@@ -7,7 +7,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from host_tools.usbip.client import setup_packet
+from aisrv.protocol.usb_descriptors import (
+    DIRECTION_IN,
+    ENDPOINT_HALT,
+    ConfigurationDescriptor,
+    DescriptorType,
+    DeviceDescriptor,
+    Recipient,
+    Request,
+    SetupPacket,
+)
 
 if TYPE_CHECKING:
     from host_tools.usbip.client import Connection
@@ -15,45 +24,48 @@ if TYPE_CHECKING:
 CONTROL_TIMEOUT: Final = 5.0
 """Seconds for each request, as the kernel allows."""
 
-_OUT: Final = 0x00
-_IN: Final = 0x80
-_TO_DEVICE: Final = 0x00
-_TO_INTERFACE: Final = 0x01
-_TO_ENDPOINT: Final = 0x02
-_CLEAR_FEATURE: Final = 1
-_GET_DESCRIPTOR: Final = 6
-_GET_CONFIGURATION: Final = 8
-_SET_CONFIGURATION: Final = 9
-_SET_INTERFACE: Final = 11
-_ENDPOINT_HALT: Final = 0
-
 
 def get_descriptor(connection: Connection, kind: int, index: int, length: int, language: int = 0) -> bytes:
     """Return up to `length` bytes of a descriptor; `language` is for strings."""
-    setup = setup_packet(_IN, _GET_DESCRIPTOR, kind << 8 | index, language, length)
-    return connection.control_in(setup, length, CONTROL_TIMEOUT)
+    setup = SetupPacket(DIRECTION_IN, Request.GET_DESCRIPTOR, kind << 8 | index, language, length)
+    return connection.control_in(bytes(setup), length, CONTROL_TIMEOUT)
+
+
+def read_device(connection: Connection) -> DeviceDescriptor:
+    """Return the device descriptor; DescriptorError where the device sends something else."""
+    data = get_descriptor(connection, DescriptorType.DEVICE, 0, DeviceDescriptor.SIZE)
+    return DeviceDescriptor.parse(data)
+
+
+def read_configuration(connection: Connection, index: int) -> ConfigurationDescriptor:
+    """Return a configuration with its interfaces; DescriptorError where the device sends something else."""
+    kind = DescriptorType.CONFIGURATION
+    start = ConfigurationDescriptor.parse(
+        get_descriptor(connection, kind, index, ConfigurationDescriptor.SIZE)
+    )
+    return ConfigurationDescriptor.parse(get_descriptor(connection, kind, index, start.total_length))
 
 
 def get_configuration(connection: Connection) -> int:
     """Return the value of the configuration that is set, 0 for none."""
-    setup = setup_packet(_IN, _GET_CONFIGURATION, 0, 0, 1)
+    setup = bytes(SetupPacket(DIRECTION_IN, Request.GET_CONFIGURATION, 0, 0, 1))
     return int.from_bytes(connection.control_in(setup, 1, CONTROL_TIMEOUT), "little")
 
 
 def set_configuration(connection: Connection, value: int) -> None:
     """Set a configuration: the device drops what it was doing, and clears all halts."""
-    _send(connection, _TO_DEVICE, _SET_CONFIGURATION, value, 0)
+    _send(connection, Recipient.DEVICE, Request.SET_CONFIGURATION, value, 0)
 
 
 def set_interface(connection: Connection, interface: int, setting: int) -> None:
     """Choose an alternate setting of an interface."""
-    _send(connection, _TO_INTERFACE, _SET_INTERFACE, setting, interface)
+    _send(connection, Recipient.INTERFACE, Request.SET_INTERFACE, setting, interface)
 
 
 def clear_halt(connection: Connection, endpoint: int) -> None:
     """Clear the halt of an endpoint, given by its address."""
-    _send(connection, _TO_ENDPOINT, _CLEAR_FEATURE, _ENDPOINT_HALT, endpoint)
+    _send(connection, Recipient.ENDPOINT, Request.CLEAR_FEATURE, ENDPOINT_HALT, endpoint)
 
 
-def _send(connection: Connection, recipient: int, request: int, value: int, index: int) -> None:
-    connection.control_out(setup_packet(_OUT | recipient, request, value, index, 0), timeout=CONTROL_TIMEOUT)
+def _send(connection: Connection, recipient: Recipient, request: Request, value: int, index: int) -> None:
+    connection.control_out(bytes(SetupPacket(recipient, request, value, index, 0)), timeout=CONTROL_TIMEOUT)

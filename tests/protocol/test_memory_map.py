@@ -96,7 +96,7 @@ def test_words_that_contradict_themselves(words: tuple[int, ...], message: str) 
 
 
 def test_sizes_that_no_word_holds() -> None:
-    with pytest.raises(ProtocolError, match="does not fit the words of a memory map"):
+    with pytest.raises(ProtocolError, match="does not fit the 24 bytes of a memory map"):
         bytes(MemoryMap(2**32, 0))
 
 

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.usb_descriptors import (
     ConfigurationDescriptor,
+    DescriptorError,
     Descriptors,
+    DeviceDescriptor,
     EndpointDescriptor,
     InterfaceDescriptor,
     SetupPacket,
@@ -126,3 +128,78 @@ def test_setup_packet_of_another_length(size: int) -> None:
 @given(st.binary(min_size=8, max_size=8))
 def test_setup_packet_round_trip(data: bytes) -> None:
     assert bytes(SetupPacket.from_bytes(data)) == data
+
+
+# What a host reads: bytes that a device sent, which may be anything.
+
+
+def test_device_descriptor_is_parsed() -> None:
+    assert DeviceDescriptor.parse(DEVICE) == aisrv_descriptors().device
+    assert DeviceDescriptor.parse(b"\xff" + DEVICE[1:] + b"more").length == 0xFF
+
+
+def test_configuration_is_parsed() -> None:
+    parsed = ConfigurationDescriptor.parse(CONFIGURATION)
+    assert parsed == aisrv_descriptors().configuration
+    assert (parsed.total_length, parsed.interface_count, parsed.interfaces[0].endpoint_count) == (32, 1, 2)
+
+
+def test_first_bytes_of_a_configuration_tell_its_length() -> None:
+    parsed = ConfigurationDescriptor.parse(CONFIGURATION[:9])
+    assert (parsed.total_length, parsed.interfaces) == (32, ())
+
+
+def test_alternate_settings_are_grouped_by_interface() -> None:
+    settings = b"".join(bytes([9, 4, number, alt, 0, 1, 2, 3, 0]) for number, alt in ((0, 0), (1, 0), (1, 1)))
+    parsed = ConfigurationDescriptor.parse(CONFIGURATION[:9] + settings)
+    assert [[one.alternate for one in settings] for settings in parsed.settings] == [[0], [0, 1]]
+    assert bytes(parsed)[2:5] == bytes([36, 0, 2])  # two interfaces with three settings
+
+
+def test_other_descriptors_are_extras_of_what_they_follow() -> None:
+    extra = bytes([3, 0x24, 7])
+    data = CONFIGURATION[:9] + extra + CONFIGURATION[9:18] + extra + CONFIGURATION[18:] + extra
+    parsed = ConfigurationDescriptor.parse(data)
+    (interface,) = parsed.interfaces
+    assert parsed.extra == interface.extra == extra
+    assert [endpoint.extra for endpoint in interface.endpoints] == [b"", extra]
+    assert bytes(parsed) == data[:2] + bytes([len(data), 0]) + data[4:]
+
+
+def test_audio_endpoint_has_two_more_fields() -> None:
+    audio = bytes([9, 5, 0x82, 1, 64, 0, 4, 5, 6])
+    (interface,) = ConfigurationDescriptor.parse(CONFIGURATION[:18] + audio).interfaces
+    assert interface.endpoints[0].more == bytes([5, 6])
+    assert bytes(interface.endpoints[0]) == audio
+
+
+@pytest.mark.parametrize("size", range(9, 33))
+def test_truncated_configuration_keeps_what_is_whole(size: int) -> None:
+    interfaces = ConfigurationDescriptor.parse(CONFIGURATION[:size]).interfaces
+    assert [len(each.endpoints) for each in interfaces] == ([] if size < 18 else [(size - 18) // 7])
+
+
+@pytest.mark.parametrize(
+    "tail", [b"\0\0", b"\1\4", b"\x09\x04", b"\xff\xff" + bytes(20), bytes([3, 4, 0]), bytes([3, 5, 1])]
+)
+def test_nonsense_ends_the_reading(tail: bytes) -> None:
+    (interface,) = ConfigurationDescriptor.parse(CONFIGURATION + tail).interfaces
+    assert len(interface.endpoints) == 2
+
+
+@pytest.mark.parametrize("data", [b"", b"\x12", DEVICE[:17], b"\x08" + DEVICE[1:], CONFIGURATION])
+def test_no_device_descriptor(data: bytes) -> None:
+    with pytest.raises(DescriptorError, match="descriptor type 1"):
+        DeviceDescriptor.parse(data)
+
+
+@pytest.mark.parametrize("data", [b"", CONFIGURATION[:8], DEVICE])
+def test_no_configuration_descriptor(data: bytes) -> None:
+    with pytest.raises(DescriptorError, match="descriptor type 2"):
+        ConfigurationDescriptor.parse(data)
+
+
+@given(st.binary(max_size=100))
+def test_any_bytes_after_a_configuration_are_parsed_or_left_out(data: bytes) -> None:
+    parsed = ConfigurationDescriptor.parse(CONFIGURATION[:9] + data)
+    assert ConfigurationDescriptor.parse(bytes(parsed)) == parsed

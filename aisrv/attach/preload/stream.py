@@ -9,12 +9,12 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.preload.wire import MESSAGE_SIZE, Command, Message, WireError
+from aisrv.attach.preload.wire import Command, Message, WireError
 
 _WHOLE: Final = 4096
 """Bytes that a Unix socket takes in one piece or not at all: less than half of the smallest send buffer."""
 
-_AT_ONCE: Final = _WHOLE // MESSAGE_SIZE
+_AT_ONCE: Final = _WHOLE // Message.SIZE
 
 _RECEIVE: Final = 256 * 1024
 
@@ -28,7 +28,7 @@ class PreloadStream:
 
     async def next_call(self) -> Message | None:
         """Wait for a call of the client; None at the end of the stream, a WireError within a message."""
-        data = await self._receive(MESSAGE_SIZE)
+        data = await self._receive(Message.SIZE)
         return Message.from_bytes(data) if data else None
 
     async def run(self) -> None:
@@ -64,7 +64,7 @@ class PreloadStream:
         batch = b""
         for address, data in writes:
             batch += bytes(Message(Command.WRITE_MEMORY, address, len(data)))
-            if len(batch) + len(data) + 2 * MESSAGE_SIZE <= _WHOLE:
+            if len(batch) + len(data) + 2 * Message.SIZE <= _WHOLE:
                 batch += data
             else:
                 await self._stream.send_all(batch)

@@ -5,9 +5,10 @@ Linux-USB Host Side API", section "The USB character device nodes", for what the
 """
 
 import enum
-import struct
 from dataclasses import dataclass, replace
-from typing import Final, Self
+from typing import ClassVar, Final, Self
+
+from aisrv.packet import I32, U8, U32, Packet, Pad3, Pointer
 
 MEMORY_LIMIT: Final = 16 * 1024 * 1024
 """Bytes that pending requests may take together, as `usbfs_memory_mb` of the kernel says by default."""
@@ -17,15 +18,77 @@ REQUEST_OVERHEAD: Final = 1024
 
 SPEED_HIGH: Final = 3
 
-_URB: Final = struct.Struct("@BBiIPiiiiiIP")
-URB_SIZE: Final = _URB.size
-UINT: Final = struct.Struct("@I")
-INTERFACE_SETTING: Final = struct.Struct("@II")
-DRIVER_REQUEST: Final = struct.Struct("@iiP")
-CONNECT_INFO: Final = struct.Struct("@IB3x")
-POINTER: Final = struct.Struct("@P")
 _GET_DRIVER_SIZE: Final = 4 + 256
 _DISCONNECT_CLAIM_SIZE: Final = 8 + 256
+
+
+class UsbfsPacket(Packet, order="@"):
+    """Base of usbfs's structures."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class UInt(UsbfsPacket, name="an unsigned int"):
+    """The number that many ioctls point to."""
+
+    value: U32
+
+
+@dataclass(frozen=True, slots=True)
+class InterfaceSetting(UsbfsPacket, name="a usbfs interface setting"):
+    """`struct usbdevfs_setinterface`."""
+
+    interface: U32
+    setting: U32
+
+
+@dataclass(frozen=True, slots=True)
+class DriverRequest(UsbfsPacket, name="a usbfs driver request"):
+    """`struct usbdevfs_ioctl`: an ioctl for the driver of an interface."""
+
+    interface: I32
+    code: I32
+    data: Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectInfo(UsbfsPacket, name="a usbfs connect info"):
+    """`struct usbdevfs_connectinfo`."""
+
+    device_number: U32
+    slow: U8 = 0
+    padding: ClassVar[Pad3]
+
+
+@dataclass(frozen=True, slots=True)
+class Address(UsbfsPacket, name="an address"):
+    """The pointer to a reaped request."""
+
+    value: Pointer
+
+
+@dataclass(frozen=True, slots=True)
+class Urb(UsbfsPacket, name="a usbfs request"):
+    """`struct usbdevfs_urb`: a transfer request in the client's memory."""
+
+    kind: U8
+    endpoint: U8
+    status: I32 = 0
+    flags: U32 = 0
+    buffer: Pointer = 0
+    """Address of the data; of a control transfer, of the SETUP packet that precedes them."""
+    buffer_length: I32 = 0
+    actual_length: I32 = 0
+    start_frame: I32 = 0
+    packet_count: I32 = 0
+    error_count: I32 = 0
+    signal: U32 = 0
+    context: Pointer = 0
+
+    def ended(self, status: int, actual_length: int) -> Self:
+        """The request with its result: 0 or a negative errno, and the bytes that crossed."""
+        return replace(self, status=status, actual_length=actual_length, error_count=0)
 
 
 def _code(number: int, size: int = 0, *, read: bool = False, write: bool = False) -> int:
@@ -36,26 +99,26 @@ def _code(number: int, size: int = 0, *, read: bool = False, write: bool = False
 class Ioctl(enum.IntEnum):
     """Request codes."""
 
-    RESETEP = _code(3, UINT.size, read=True)
-    SETINTERFACE = _code(4, INTERFACE_SETTING.size, read=True)
-    SETCONFIGURATION = _code(5, UINT.size, read=True)
+    RESETEP = _code(3, UInt.SIZE, read=True)
+    SETINTERFACE = _code(4, InterfaceSetting.SIZE, read=True)
+    SETCONFIGURATION = _code(5, UInt.SIZE, read=True)
     GETDRIVER = _code(8, _GET_DRIVER_SIZE, write=True)
-    SUBMITURB = _code(10, URB_SIZE, read=True)
+    SUBMITURB = _code(10, Urb.SIZE, read=True)
     DISCARDURB = _code(11)
-    REAPURBNDELAY = _code(13, POINTER.size, write=True)
-    CLAIMINTERFACE = _code(15, UINT.size, read=True)
-    RELEASEINTERFACE = _code(16, UINT.size, read=True)
-    CONNECTINFO = _code(17, CONNECT_INFO.size, write=True)
-    IOCTL = _code(18, DRIVER_REQUEST.size, read=True, write=True)
+    REAPURBNDELAY = _code(13, Address.SIZE, write=True)
+    CLAIMINTERFACE = _code(15, UInt.SIZE, read=True)
+    RELEASEINTERFACE = _code(16, UInt.SIZE, read=True)
+    CONNECTINFO = _code(17, ConnectInfo.SIZE, write=True)
+    IOCTL = _code(18, DriverRequest.SIZE, read=True, write=True)
     RESET = _code(20)
-    CLEAR_HALT = _code(21, UINT.size, read=True)
+    CLEAR_HALT = _code(21, UInt.SIZE, read=True)
     DISCONNECT = _code(22)
     """Within IOCTL: take the interface from its kernel driver."""
     CONNECT = _code(23)
     """Within IOCTL: give the interface back to a kernel driver."""
-    GET_CAPABILITIES = _code(26, UINT.size, read=True)
+    GET_CAPABILITIES = _code(26, UInt.SIZE, read=True)
     DISCONNECT_CLAIM = _code(27, _DISCONNECT_CLAIM_SIZE, read=True)
-    DROP_PRIVILEGES = _code(30, UINT.size, write=True)
+    DROP_PRIVILEGES = _code(30, UInt.SIZE, write=True)
     GET_SPEED = _code(31)
 
 
@@ -96,49 +159,3 @@ class UsbfsError(Exception):
     def __init__(self, number: int) -> None:
         super().__init__(number)
         self.errno: Final = number
-
-
-@dataclass(frozen=True, slots=True)
-class Urb:
-    """`struct usbdevfs_urb`: a transfer request in the client's memory."""
-
-    kind: int
-    endpoint: int
-    status: int = 0
-    flags: int = 0
-    buffer: int = 0
-    """Address of the data; of a control transfer, of the SETUP packet that precedes them."""
-    buffer_length: int = 0
-    actual_length: int = 0
-    start_frame: int = 0
-    packet_count: int = 0
-    error_count: int = 0
-    signal: int = 0
-    context: int = 0
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read URB_SIZE bytes; another number is a ValueError."""
-        if len(data) != URB_SIZE:
-            raise ValueError(f"a usbfs request has {URB_SIZE} bytes, not {len(data)}")
-        return cls(*_URB.unpack(data))
-
-    def __bytes__(self) -> bytes:
-        return _URB.pack(
-            self.kind,
-            self.endpoint,
-            self.status,
-            self.flags,
-            self.buffer,
-            self.buffer_length,
-            self.actual_length,
-            self.start_frame,
-            self.packet_count,
-            self.error_count,
-            self.signal,
-            self.context,
-        )
-
-    def ended(self, status: int, actual_length: int) -> "Urb":
-        """The request with its result: 0 or a negative errno, and the bytes that crossed."""
-        return replace(self, status=status, actual_length=actual_length, error_count=0)

@@ -12,15 +12,14 @@ from typing import Final
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.attach.preload.stream import PreloadStream
 from aisrv.attach.preload.usbfs import (
-    CONNECT_INFO,
-    DRIVER_REQUEST,
-    INTERFACE_SETTING,
-    POINTER,
     SPEED_HIGH,
-    UINT,
-    URB_SIZE,
+    Address,
     Capability,
+    ConnectInfo,
+    DriverRequest,
+    InterfaceSetting,
     Ioctl,
+    UInt,
     Urb,
     UsbfsError,
 )
@@ -45,8 +44,7 @@ class Call:
 
     async def fetch_uint(self) -> int:
         """The unsigned int that the argument points to."""
-        number: int = UINT.unpack(await self.fetch(UINT.size))[0]
-        return number
+        return UInt.from_bytes(await self.fetch(UInt.SIZE)).value
 
     def store(self, data: bytes) -> None:
         """Write to where the argument points to; EFAULT for a null pointer."""
@@ -69,7 +67,7 @@ async def configuration_of(host: InProcessHost) -> int:
 
 
 async def _get_capabilities(call: Call) -> int:
-    call.store(UINT.pack(CAPABILITIES))
+    call.store(bytes(UInt(CAPABILITIES)))
     return 0
 
 
@@ -78,7 +76,7 @@ async def _get_speed(_call: Call) -> int:
 
 
 async def _connect_info(call: Call) -> int:
-    call.store(CONNECT_INFO.pack(call.file.node.device_number, 0))
+    call.store(bytes(ConnectInfo(call.file.node.device_number)))
     return 0
 
 
@@ -97,7 +95,7 @@ async def _get_driver(_call: Call) -> int:
 
 
 async def _driver_request(call: Call) -> int:
-    _, code, _ = DRIVER_REQUEST.unpack(await call.fetch(DRIVER_REQUEST.size))
+    code = DriverRequest.from_bytes(await call.fetch(DriverRequest.SIZE)).code
     if code == Ioctl.DISCONNECT:
         raise UsbfsError(errno.ENODATA)
     if code == Ioctl.CONNECT:
@@ -121,7 +119,8 @@ async def _set_configuration(call: Call) -> int:
 
 
 async def _set_interface(call: Call) -> int:
-    interface, setting = INTERFACE_SETTING.unpack(await call.fetch(INTERFACE_SETTING.size))
+    wanted = InterfaceSetting.from_bytes(await call.fetch(InterfaceSetting.SIZE))
+    interface, setting = wanted.interface, wanted.setting
     call.file.node.claim(interface, call.file)
     interfaces = call.file.node.port.descriptors.configuration.interfaces
     if (interface, setting) not in {(each.number, each.alternate) for each in interfaces}:
@@ -154,7 +153,7 @@ async def _reset(call: Call) -> int:
 
 
 async def _submit_urb(call: Call) -> int:
-    urb = Urb.from_bytes(await call.fetch(URB_SIZE))
+    urb = Urb.from_bytes(await call.fetch(Urb.SIZE))
     size = call.file.check(call.argument, urb)
     data = await call.stream.read_memory(urb.buffer, size)
     call.file.check(call.argument, urb)  # again: another thread or client may have been faster
@@ -173,7 +172,7 @@ async def _reap_urb(call: Call) -> int:
     reaped = call.file.reap()
     call.stream.write_memory(reaped.data_address, reaped.data)
     call.stream.write_memory(reaped.address, bytes(reaped.urb))
-    call.store(POINTER.pack(reaped.address))
+    call.store(bytes(Address(reaped.address)))
     return 0
 
 

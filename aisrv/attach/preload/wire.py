@@ -8,14 +8,14 @@ umockdev 0.16 to 0.19. Source: "Ways for a host program to reach the virtual dev
 import enum
 import struct
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import Annotated, Final
+
+from aisrv.packet import Packet, Wire
 
 LIBRARY: Final = "libumockdev-preload.so.0"
 PACKAGE: Final = "umockdev"
 """Debian's package that holds the library."""
 
-_MESSAGE: Final = struct.Struct("@3L")
-MESSAGE_SIZE: Final = _MESSAGE.size
 _WORD_MASK: Final = (1 << 8 * struct.calcsize("@L")) - 1
 
 
@@ -44,20 +44,18 @@ class Command(enum.IntEnum):
     """From the client: address, length of its data."""
 
 
+def _unsigned(number: int) -> int:
+    return number & _WORD_MASK
+
+
+Word = Annotated[int, Wire("L", encode=_unsigned)]
+"""An unsigned long; a negative result crosses as its two's complement."""
+
+
 @dataclass(frozen=True, slots=True)
-class Message:
+class Message(Packet, order="@", error=WireError, name="a message of the preload library"):
     """One message."""
 
-    command: int
-    first: int = 0
-    second: int = 0
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read three words; another number of bytes is a WireError."""
-        if len(data) != MESSAGE_SIZE:
-            raise WireError(f"a message of the preload library has {MESSAGE_SIZE} bytes, not {len(data)}")
-        return cls(*_MESSAGE.unpack(data))
-
-    def __bytes__(self) -> bytes:
-        return _MESSAGE.pack(self.command, self.first & _WORD_MASK, self.second & _WORD_MASK)
+    command: Word
+    first: Word = 0
+    second: Word = 0

@@ -198,7 +198,7 @@ class CuseConnection:
         """Answer OPEN."""
         handle = next(self._handles)
         self._files[handle] = self.node.open()
-        return wire.open_reply(handle)
+        return bytes(wire.OpenReply(handle))
 
     async def read(self, body: bytes) -> bytes:
         """Answer READ."""
@@ -208,7 +208,7 @@ class CuseConnection:
     async def write(self, body: bytes) -> bytes:
         """Answer WRITE."""
         asked = wire.Write.from_bytes(body)
-        return wire.write_reply(await self._file(asked.handle).write(asked.data))
+        return bytes(wire.WriteReply(await self._file(asked.handle).write(asked.data)))
 
     async def ioctl(self, body: bytes) -> bytes:
         """Answer IOCTL: do it, or ask for what memory it needs."""

@@ -6,10 +6,11 @@ written as one, with the request's number. All in this machine's byte order. Sou
 """
 
 import enum
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
+
+from aisrv.packet import I32, U32, U64, Packet, Pad4, Pad8, Pad16, Pad20, Pad24, Pad40, Rest
 
 MAJOR: Final = 7
 OLDEST_MINOR: Final = 16
@@ -57,178 +58,184 @@ class IoctlFlag(enum.IntFlag):
     """In a reply: make the same ioctl again, with the pieces of memory that follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request: its opcode, its number, and the bytes of the opcode's own structure and data."""
+class CusePacket(Packet, order="=", error=CuseWireError):
+    """Base of CUSE's structures."""
 
-    opcode: int
-    unique: int
-    body: bytes
-
-    LAYOUT: ClassVar = struct.Struct("=IIQQIIII")
+    __slots__ = ()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read a message; CuseWireError where it is shorter than its header says, or longer."""
-        if len(data) < cls.LAYOUT.size:
-            raise CuseWireError(f"a request of {len(data)} bytes, its header alone has {cls.LAYOUT.size}")
-        size, opcode, unique, *_ = cls.LAYOUT.unpack_from(data)
-        if size != len(data):
-            raise CuseWireError(f"a request of {len(data)} bytes that says it has {size}")
-        return cls(opcode, unique, bytes(data[cls.LAYOUT.size :]))
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
+        """Read a structure, which may have grown at its end; a CuseWireError where it is too short."""
+        return cls.unpack_from(data)
+
+
+@dataclass(frozen=True, slots=True)
+class Request(CusePacket, name="a request"):
+    """`struct fuse_in_header`, and the bytes of the opcode's own structure and data."""
+
+    size: U32
+    """Of all of it."""
+    opcode: U32
+    unique: U64
+    """The request's number."""
+    node_and_caller: ClassVar[Pad24]
+    body: Rest
+
+    def __post_init__(self) -> None:
+        if self.size != self.SIZE + len(self.body):
+            raise CuseWireError(
+                f"a request of {self.SIZE + len(self.body)} bytes that says it has {self.size}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Reply(CusePacket, name="a reply"):
+    """`struct fuse_out_header`, and the body of the reply; `error` is 0 or a negative errno."""
+
+    size: U32
+    error: I32
+    unique: U64
+    body: Rest
 
 
 def reply(unique: int, body: bytes = b"", *, errno: int = 0) -> bytes:
     """The reply to a request, or with an errno its failure."""
-    return _REPLY.pack(_REPLY.size + len(body), -errno, unique) + body
-
-
-_REPLY: Final = struct.Struct("=IiQ")
-
-
-def _fields(layout: struct.Struct, body: bytes, name: str) -> tuple[int, ...]:
-    """The structure at the start of a body; a CuseWireError where the body is too short."""
-    if len(body) < layout.size:
-        raise CuseWireError(f"{name} with {len(body)} bytes, it has {layout.size}")
-    return layout.unpack_from(body)
+    return bytes(Reply(Reply.SIZE + len(body), -errno, unique, body))
 
 
 @dataclass(frozen=True, slots=True)
-class Init:
-    """INIT: the protocol that the kernel speaks."""
+class Init(CusePacket, name="INIT"):
+    """`struct cuse_init_in`: the protocol that the kernel speaks."""
 
-    major: int
-    minor: int
-    flags: int = 0
-
-    LAYOUT: ClassVar = struct.Struct("=IIII")
-
-    @classmethod
-    def from_bytes(cls, body: bytes) -> Self:
-        """Read the body of a request."""
-        major, minor, _, flags = _fields(cls.LAYOUT, body, "INIT")
-        return cls(major, minor, flags)
+    major: U32
+    minor: U32
+    unused: ClassVar[Pad4]
+    flags: U32 = 0
 
 
-_INIT_REPLY: Final = struct.Struct("=IIIIIIII40x")
+@dataclass(frozen=True, slots=True)
+class InitReply(CusePacket, name="the reply to INIT"):
+    """`struct cuse_init_out`, and the text that names the device."""
+
+    major: U32
+    minor: U32
+    unused: ClassVar[Pad4]
+    flags: U32
+    max_read: U32
+    max_write: U32
+    device_number: ClassVar[Pad8]
+    """Major and minor number: any."""
+    spare: ClassVar[Pad40]
+    text: Rest
 
 
 def init_reply(minor: int, most_bytes: int, name: str) -> bytes:
     """The reply's body: makes `/dev/NAME`, whose reads and writes come in pieces of `most_bytes`."""
-    flags = InitFlag.UNRESTRICTED_IOCTL
-    any_number = (0, 0)
-    numbers = _INIT_REPLY.pack(MAJOR, minor, 0, flags, most_bytes, most_bytes, *any_number)
-    return numbers + f"DEVNAME={name}".encode() + b"\0"
-
-
-def open_reply(handle: int) -> bytes:
-    """The body of the reply to OPEN: the number by which later requests name the open file."""
-    return struct.pack("=QII", handle, 0, 0)
-
-
-def write_reply(size: int) -> bytes:
-    """The body of the reply to WRITE: how many bytes were taken."""
-    return struct.pack("=II", size, 0)
+    text = f"DEVNAME={name}".encode() + b"\0"
+    return bytes(InitReply(MAJOR, minor, InitFlag.UNRESTRICTED_IOCTL, most_bytes, most_bytes, text))
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
-    """READ: up to `size` bytes."""
+class OpenReply(CusePacket, name="the reply to OPEN"):
+    """`struct fuse_open_out`: the number by which later requests name the open file."""
 
-    handle: int
-    size: int
-
-    LAYOUT: ClassVar = struct.Struct("=QQIIQII")
-
-    @classmethod
-    def from_bytes(cls, body: bytes) -> Self:
-        """Read the body of a request."""
-        handle, _, size, *_ = _fields(cls.LAYOUT, body, "READ")
-        return cls(handle, size)
+    handle: U64
+    flags: ClassVar[Pad8]
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
-    """WRITE: these bytes."""
+class WriteReply(CusePacket, name="the reply to WRITE"):
+    """`struct fuse_write_out`: how many bytes were taken."""
 
-    handle: int
-    data: bytes
-
-    LAYOUT: ClassVar = struct.Struct("=QQIIQII")
-
-    @classmethod
-    def from_bytes(cls, body: bytes) -> Self:
-        """Read the body of a request."""
-        handle, _, size, *_ = _fields(cls.LAYOUT, body, "WRITE")
-        data = body[cls.LAYOUT.size :]
-        if len(data) != size:
-            raise CuseWireError(f"WRITE of {size} bytes with {len(data)}")
-        return cls(handle, data)
+    size: U32
+    padding: ClassVar[Pad4]
 
 
 @dataclass(frozen=True, slots=True)
-class Release:
-    """RELEASE and FLUSH: the file is closed."""
+class Read(CusePacket, name="READ"):
+    """`struct fuse_read_in`: up to `size` bytes."""
 
-    handle: int
-
-    LAYOUT: ClassVar = struct.Struct("=Q16x")
-
-    @classmethod
-    def from_bytes(cls, body: bytes) -> Self:
-        """Read the body of a request."""
-        return cls(*_fields(cls.LAYOUT, body, "RELEASE"))
+    handle: U64
+    offset: ClassVar[Pad8]
+    size: U32
+    flags_and_owner: ClassVar[Pad20]
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupt:
-    """INTERRUPT: whoever made the request `unique` shall not wait any longer."""
+class Write(CusePacket, name="WRITE"):
+    """`struct fuse_write_in`, and the bytes."""
 
-    unique: int
+    handle: U64
+    offset: ClassVar[Pad8]
+    size: U32
+    flags_and_owner: ClassVar[Pad20]
+    data: Rest
 
-    LAYOUT: ClassVar = struct.Struct("=Q")
-
-    @classmethod
-    def from_bytes(cls, body: bytes) -> Self:
-        """Read the body of a request."""
-        return cls(*_fields(cls.LAYOUT, body, "INTERRUPT"))
+    def __post_init__(self) -> None:
+        if len(self.data) != self.size:
+            raise CuseWireError(f"WRITE of {self.size} bytes with {len(self.data)}")
 
 
 @dataclass(frozen=True, slots=True)
-class Ioctl:
-    """IOCTL: a request code and its argument, with the memory that an earlier reply has asked for."""
+class Release(CusePacket, name="RELEASE"):
+    """`struct fuse_release_in`, and FLUSH's, which is as long: the file is closed."""
 
-    handle: int
-    flags: int
-    code: int
-    argument: int
-    data: bytes
-    """What the pieces of memory to be read hold, one after the other."""
-    out_size: int
+    handle: U64
+    flags_and_owner: ClassVar[Pad16]
+
+
+@dataclass(frozen=True, slots=True)
+class Interrupt(CusePacket, name="INTERRUPT"):
+    """`struct fuse_interrupt_in`: whoever made the request `unique` shall not wait any longer."""
+
+    unique: U64
+
+
+@dataclass(frozen=True, slots=True)
+class Ioctl(CusePacket, name="IOCTL"):
+    """`struct fuse_ioctl_in`: a request code, its argument, and the memory an earlier reply asked for."""
+
+    handle: U64
+    flags: U32
+    code: U32
+    argument: U64
+    in_size: U32
+    """How many bytes of `data` there are."""
+    out_size: U32
     """How many bytes the pieces of memory to be written take together."""
+    data: Rest
+    """What the pieces of memory to be read hold, one after the other."""
 
-    LAYOUT: ClassVar = struct.Struct("=QIIQII")
-
-    @classmethod
-    def from_bytes(cls, body: bytes) -> Self:
-        """Read the body of a request."""
-        handle, flags, code, argument, in_size, out_size = _fields(cls.LAYOUT, body, "IOCTL")
-        data = body[cls.LAYOUT.size :]
-        if len(data) != in_size:
-            raise CuseWireError(f"IOCTL with {in_size} bytes of memory, {len(data)} came")
-        return cls(handle, flags, code, argument, data, out_size)
+    def __post_init__(self) -> None:
+        if len(self.data) != self.in_size:
+            raise CuseWireError(f"IOCTL with {self.in_size} bytes of memory, {len(self.data)} came")
 
 
-_IOCTL_REPLY: Final = struct.Struct("=iIII")
-_REGION: Final = struct.Struct("=QQ")
+@dataclass(frozen=True, slots=True)
+class IoctlReply(CusePacket, name="the reply to IOCTL"):
+    """`struct fuse_ioctl_out`, and what fills the pieces of memory to be written or names those asked for."""
+
+    result: I32 = 0
+    flags: U32 = 0
+    reads: U32 = 0
+    writes: U32 = 0
+    data: Rest = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Region(CusePacket, name="a piece of memory"):
+    """`struct fuse_ioctl_iovec`."""
+
+    address: U64
+    size: U64
 
 
 def ioctl_reply(result: int, data: bytes = b"") -> bytes:
     """The body of the reply to IOCTL: its result, and what fills the pieces of memory to be written."""
-    return _IOCTL_REPLY.pack(result, 0, 0, 0) + data
+    return bytes(IoctlReply(result, data=data))
 
 
 def ioctl_retry(reads: Sequence[tuple[int, int]], writes: Sequence[tuple[int, int]]) -> bytes:
     """The body of the reply to IOCTL that asks for memory; each piece is an address and a size."""
-    head = _IOCTL_REPLY.pack(0, IoctlFlag.RETRY, len(reads), len(writes))
-    return head + b"".join(_REGION.pack(*region) for region in (*reads, *writes))
+    regions = b"".join(bytes(Region(*region)) for region in (*reads, *writes))
+    return bytes(IoctlReply(0, IoctlFlag.RETRY, len(reads), len(writes), regions))

@@ -15,11 +15,11 @@ from typing import Final, Protocol
 from aisrv.attach.spidev.ioctls import (
     BITS_PER_WORD,
     BUFFER_SIZE,
+    BYTE,
     DROPPED_MODES,
     MAX_SPEED_HZ,
     SUPPORTED_MODES,
-    U8,
-    U32,
+    WORD,
     Ioctl,
     Mode,
     Region,
@@ -123,19 +123,19 @@ class SpidevNode:
 
 
 _READERS: Final[dict[int, tuple[Struct, Callable[[SpidevNode], int]]]] = {
-    Ioctl.RD_MODE: (U8, lambda node: node.mode),
-    Ioctl.RD_MODE32: (U32, lambda node: node.mode),
-    Ioctl.RD_LSB_FIRST: (U8, lambda _: 0),
-    Ioctl.RD_BITS_PER_WORD: (U8, lambda node: node.bits_per_word),
-    Ioctl.RD_MAX_SPEED_HZ: (U32, lambda node: node.max_speed_hz),
+    Ioctl.RD_MODE: (BYTE, lambda node: node.mode),
+    Ioctl.RD_MODE32: (WORD, lambda node: node.mode),
+    Ioctl.RD_LSB_FIRST: (BYTE, lambda _: 0),
+    Ioctl.RD_BITS_PER_WORD: (BYTE, lambda node: node.bits_per_word),
+    Ioctl.RD_MAX_SPEED_HZ: (WORD, lambda node: node.max_speed_hz),
 }
 
 _WRITERS: Final[dict[int, tuple[Struct, Callable[[SpidevNode, int], None]]]] = {
-    Ioctl.WR_MODE: (U8, SpidevNode.set_mode),
-    Ioctl.WR_MODE32: (U32, SpidevNode.set_mode),
-    Ioctl.WR_LSB_FIRST: (U8, SpidevNode.set_lsb_first),
-    Ioctl.WR_BITS_PER_WORD: (U8, SpidevNode.set_bits_per_word),
-    Ioctl.WR_MAX_SPEED_HZ: (U32, SpidevNode.set_max_speed_hz),
+    Ioctl.WR_MODE: (BYTE, SpidevNode.set_mode),
+    Ioctl.WR_MODE32: (WORD, SpidevNode.set_mode),
+    Ioctl.WR_LSB_FIRST: (BYTE, SpidevNode.set_lsb_first),
+    Ioctl.WR_BITS_PER_WORD: (BYTE, SpidevNode.set_bits_per_word),
+    Ioctl.WR_MAX_SPEED_HZ: (WORD, SpidevNode.set_max_speed_hz),
 }
 
 

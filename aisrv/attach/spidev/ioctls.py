@@ -8,7 +8,9 @@ import enum
 import errno
 import struct
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple
+
+from aisrv.packet import U8, U16, U32, U64, Packet, Pad1
 
 BUFFER_SIZE: Final = 4096
 """Bytes that a read, a write, or either direction of a message may have: `bufsiz` of the kernel's module."""
@@ -19,10 +21,8 @@ MAX_SPEED_HZ: Final = 50_000_000
 BITS_PER_WORD: Final = 8
 """The one word size of the virtual controller."""
 
-U8: Final = struct.Struct("=B")
-U32: Final = struct.Struct("=I")
-_TRANSFER: Final = struct.Struct("=QQIIHBBBBBx")
-TRANSFER_SIZE: Final = _TRANSFER.size
+BYTE: Final = struct.Struct("=B")
+WORD: Final = struct.Struct("=I")
 
 _READ, _WRITE = 2, 1
 _SIZE_BITS: Final = 14
@@ -36,16 +36,16 @@ def _code(direction: int, number: int, size: int) -> int:
 class Ioctl(enum.IntEnum):
     """Request codes; reading ones write to the program's memory."""
 
-    RD_MODE = _code(_READ, 1, U8.size)
-    WR_MODE = _code(_WRITE, 1, U8.size)
-    RD_LSB_FIRST = _code(_READ, 2, U8.size)
-    WR_LSB_FIRST = _code(_WRITE, 2, U8.size)
-    RD_BITS_PER_WORD = _code(_READ, 3, U8.size)
-    WR_BITS_PER_WORD = _code(_WRITE, 3, U8.size)
-    RD_MAX_SPEED_HZ = _code(_READ, 4, U32.size)
-    WR_MAX_SPEED_HZ = _code(_WRITE, 4, U32.size)
-    RD_MODE32 = _code(_READ, 5, U32.size)
-    WR_MODE32 = _code(_WRITE, 5, U32.size)
+    RD_MODE = _code(_READ, 1, BYTE.size)
+    WR_MODE = _code(_WRITE, 1, BYTE.size)
+    RD_LSB_FIRST = _code(_READ, 2, BYTE.size)
+    WR_LSB_FIRST = _code(_WRITE, 2, BYTE.size)
+    RD_BITS_PER_WORD = _code(_READ, 3, BYTE.size)
+    WR_BITS_PER_WORD = _code(_WRITE, 3, BYTE.size)
+    RD_MAX_SPEED_HZ = _code(_READ, 4, WORD.size)
+    WR_MAX_SPEED_HZ = _code(_WRITE, 4, WORD.size)
+    RD_MODE32 = _code(_READ, 5, WORD.size)
+    WR_MODE32 = _code(_WRITE, 5, WORD.size)
 
 
 class Mode(enum.IntFlag):
@@ -92,47 +92,27 @@ class Region(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class SpiIocTransfer:
+class SpiIocTransfer(Packet, order="=", name="a spidev transfer"):
     """`struct spi_ioc_transfer`: one transfer of a message."""
 
-    tx_buf: int = 0
+    tx_buf: U64 = 0
     """Address of the bytes to send; 0 sends zeros."""
-    rx_buf: int = 0
+    rx_buf: U64 = 0
     """Address for the bytes that come; 0 drops them."""
-    length: int = 0
-    speed_hz: int = 0
+    length: U32 = 0
+    speed_hz: U32 = 0
     """Clock rate; 0 for the maximum of the device."""
-    delay_usecs: int = 0
+    delay_usecs: U16 = 0
     """From the last clock edge to what chip select does then, in microseconds."""
-    bits_per_word: int = 0
+    bits_per_word: U8 = 0
     """Word size; 0 for that of the device."""
-    cs_change: int = 0
+    cs_change: U8 = 0
     """Not 0: chip select goes high after the transfer, but stays low after the last one of a message."""
-    tx_nbits: int = 0
+    tx_nbits: U8 = 0
     """Data lines; 0 and 1 are both one line."""
-    rx_nbits: int = 0
-    word_delay_usecs: int = 0
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Read TRANSFER_SIZE bytes; another number is a ValueError."""
-        if len(data) != TRANSFER_SIZE:
-            raise ValueError(f"a spidev transfer has {TRANSFER_SIZE} bytes, not {len(data)}")
-        return cls(*_TRANSFER.unpack(data))
-
-    def __bytes__(self) -> bytes:
-        return _TRANSFER.pack(
-            self.tx_buf,
-            self.rx_buf,
-            self.length,
-            self.speed_hz,
-            self.delay_usecs,
-            self.bits_per_word,
-            self.cs_change,
-            self.tx_nbits,
-            self.rx_nbits,
-            self.word_delay_usecs,
-        )
+    rx_nbits: U8 = 0
+    word_delay_usecs: U8 = 0
+    padding: ClassVar[Pad1]
 
     @property
     def tx(self) -> Region:
@@ -147,7 +127,7 @@ class SpiIocTransfer:
 
 def message_code(count: int) -> int:
     """The request code of a message of that many transfers, 0 to 511."""
-    return _code(_WRITE, 0, count * TRANSFER_SIZE)
+    return _code(_WRITE, 0, count * SpiIocTransfer.SIZE)
 
 
 def message_size(code: int) -> int:
@@ -158,14 +138,11 @@ def message_size(code: int) -> int:
     size = code >> 16 & (1 << _SIZE_BITS) - 1
     if code != _code(_WRITE, 0, size):
         raise SpidevError(errno.ENOTTY)
-    if size % TRANSFER_SIZE:
+    if size % SpiIocTransfer.SIZE:
         raise SpidevError(errno.EINVAL)
     return size
 
 
 def transfers_of(data: bytes) -> list[SpiIocTransfer]:
     """The transfers of a message, from the array that a program passes."""
-    return [
-        SpiIocTransfer.from_bytes(data[start : start + TRANSFER_SIZE])
-        for start in range(0, len(data), TRANSFER_SIZE)
-    ]
+    return [SpiIocTransfer.unpack_from(data, start) for start in range(0, len(data), SpiIocTransfer.SIZE)]

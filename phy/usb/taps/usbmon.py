@@ -5,15 +5,13 @@ and a SETUP packet, from drivers/usb/mon/mon_bin.c.
 """
 
 import enum
-import struct
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, ClassVar, Final
+
+from aisrv.packet import I32, I64, U8, U16, U32, U64, Packet, Pad4, Pad8, Wire
 
 LINKTYPE_USB_LINUX_MMAPPED: Final = 220
 """Link type of packets that start with the 64-byte header."""
-
-_HEADER: Final = struct.Struct("<Q4BH2sqiiII8siiII")
-HEADER_SIZE: Final = _HEADER.size
 
 IN_PROGRESS: Final = -115
 """Status of a request that is submitted: EINPROGRESS."""
@@ -40,6 +38,33 @@ class TransferType(enum.IntEnum):
     INTERRUPT = 1
     CONTROL = 2
     BULK = 3
+
+
+@dataclass(frozen=True, slots=True)
+class UsbmonHeader(Packet, order="<", name="a usbmon header"):
+    """`struct mon_bin_hdr`, the 64 bytes before the data."""
+
+    urb: U64
+    event: U8
+    transfer: U8
+    endpoint: U8
+    device: U8
+    bus: U16
+    setup_flag: Annotated[bytes, Wire("s")]
+    data_flag: Annotated[bytes, Wire("s")]
+    seconds: I64
+    microseconds: I32
+    status: I32
+    length: U32
+    captured: U32
+    setup: Annotated[bytes, Wire("8s")]
+    isochronous: ClassVar[Pad8]
+    """Interval and start frame."""
+    flags: U32
+    descriptors: ClassVar[Pad4]
+
+
+HEADER_SIZE: Final = UsbmonHeader.SIZE
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,26 +106,24 @@ class UsbmonEvent:
         inwards = bool(self.endpoint & 0x80)
         flags = (_FLAG_DIRECTION_IN if inwards else 0) | (_FLAG_ZERO_PACKET if self.zero_packet else 0)
         seconds, nanoseconds = divmod(self.timestamp, 1_000_000_000)
-        header = _HEADER.pack(
+        header = UsbmonHeader(
             self.urb,
             self.event,
             self.transfer,
             self.endpoint,
             self.device,
             self.bus,
-            (_ABSENT if self.setup is None else _PRESENT) + self._data_flag(inwards),
+            _ABSENT if self.setup is None else _PRESENT,
+            self._data_flag(inwards),
             seconds,
             nanoseconds // 1000,
             self.status,
             self.length,
             len(self.data),
             self.setup or bytes(8),
-            0,
-            0,
             flags,
-            0,
         )
-        return header + self.data
+        return bytes(header) + self.data
 
     def _data_flag(self, inwards: bool) -> bytes:
         if self.event is EventType.ERROR:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.attach.preload.usbfs import URB_SIZE, Capability, Ioctl, Urb, UrbFlag, UrbType
+from aisrv.attach.preload.usbfs import Capability, Ioctl, Urb, UrbFlag, UrbType
 from tests.support.preload_rig import compiled, missing
 
 HEADER = Path("/usr/include/linux/usbdevice_fs.h")
@@ -51,7 +51,7 @@ def test_numbers_are_those_of_the_header(tmp_path: Path) -> None:
         **{f"USBDEVFS_CAP_{each.name}": each.value for each in Capability},
         **{f"USBDEVFS_URB_TYPE_{each.name}": each.value for each in UrbType},
         **{f"USBDEVFS_URB_{each.name}": each.value for each in UrbFlag},
-        "sizeof(struct usbdevfs_urb)": URB_SIZE,
+        "sizeof(struct usbdevfs_urb)": Urb.SIZE,
     }
     assert constants_of(tmp_path, *(f"SHOW({name})" for name in ours)) == ours
 

@@ -36,7 +36,7 @@ def transfer(tx: int, rx: int, length: int, cs_change: int = 0) -> bytes:
 
 def test_request_from_bytes() -> None:
     raw = bytes.fromhex("2a000000 0f000000 0700000000000000" + "00" * 24 + "abcd")
-    assert wire.Request.from_bytes(raw) == wire.Request(READ, 7, b"\xab\xcd")
+    assert wire.Request.from_bytes(raw) == wire.Request(42, READ, 7, b"\xab\xcd")
 
 
 @pytest.mark.parametrize("size", [0, 1, 39, 41])
@@ -49,8 +49,8 @@ def test_request_of_another_size_than_it_says(size: int) -> None:
 def test_replies() -> None:
     assert wire.reply(7, b"ab").hex() == "120000000000000007000000000000006162"
     assert wire.reply(7, errno=EINVAL).hex() == "10000000eaffffff0700000000000000"
-    assert wire.open_reply(5).hex() == "05000000000000000000000000000000"
-    assert wire.write_reply(3).hex() == "0300000000000000"
+    assert bytes(wire.OpenReply(5)).hex() == "05000000000000000000000000000000"
+    assert bytes(wire.WriteReply(3)).hex() == "0300000000000000"
     assert wire.ioctl_reply(-1, b"x").hex() == "ffffffff00000000000000000000000078"
 
 
@@ -71,17 +71,17 @@ def test_retry_lists_what_is_read_before_what_is_written() -> None:
 def test_bodies() -> None:
     assert wire.Read.from_bytes(struct.pack("<QQIIQII", 5, 0, 9, 0, 0, 0, 0)) == wire.Read(5, 9)
     raw = struct.pack("<QQIIQII", 5, 0, 2, 0, 0, 0, 0)
-    assert wire.Write.from_bytes(raw + b"ab") == wire.Write(5, b"ab")
+    assert wire.Write.from_bytes(raw + b"ab") == wire.Write(5, 2, b"ab")
     assert wire.Release.from_bytes(struct.pack("<QIIQ", 5, 0, 0, 0)) == wire.Release(5)
     assert wire.Interrupt.from_bytes(struct.pack("<Q", 9)) == wire.Interrupt(9)
     raw = struct.pack("<QIIQII", 5, 2, MESSAGE_OF_1, ARRAY, 2, 7)
-    assert wire.Ioctl.from_bytes(raw + b"ab") == wire.Ioctl(5, 2, MESSAGE_OF_1, ARRAY, b"ab", 7)
+    assert wire.Ioctl.from_bytes(raw + b"ab") == wire.Ioctl(5, 2, MESSAGE_OF_1, ARRAY, 2, 7, b"ab")
 
 
 @pytest.mark.parametrize("kind", [wire.Init, wire.Read, wire.Write, wire.Release, wire.Interrupt, wire.Ioctl])
 def test_body_that_is_too_short(kind: type[wire.Init]) -> None:
     with pytest.raises(wire.CuseWireError):
-        kind.from_bytes(bytes(kind.LAYOUT.size - 1))
+        kind.from_bytes(bytes(kind.SIZE - 1))
 
 
 @given(st.binary(max_size=80))

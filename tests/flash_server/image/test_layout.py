@@ -177,7 +177,7 @@ def test_header_is_four_little_endian_words() -> None:
 
 @pytest.mark.parametrize("size", [0, 15, 17])
 def test_header_of_another_size_is_refused(size: int) -> None:
-    with pytest.raises(LayoutError, match=f"a header is 16 bytes, not {size}"):
+    with pytest.raises(LayoutError, match=f"a header has 16 bytes, not {size}"):
         Header.from_bytes(bytes(size))
 
 

@@ -192,14 +192,23 @@ def test_failure_of_another_sitecustomize_is_told_and_harmless(foreign_python: P
     assert "not_installed" in done.stderr
 
 
+OF_AISRV = (
+    "aisrv.packet",
+    "aisrv.protocol.commands",
+    "aisrv.protocol.usb_descriptors",
+    "aisrv.protocol.usbip",
+)
+
+
 @pytest.mark.parametrize(
     "module",
     [
         "aisrv/packet.py",
+        "aisrv/protocol/commands.py",
+        "aisrv/protocol/usb_descriptors.py",
         "aisrv/protocol/usbip.py",
         "host_tools/standins/injection/sitecustomize.py",
         "host_tools/standins/pyusb_backend.py",
-        "host_tools/standins/usb_descriptors.py",
         "host_tools/usbip/client.py",
         "host_tools/usbip/discovery.py",
         "host_tools/usbip/errors.py",
@@ -216,7 +225,7 @@ def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
     tree = ast.parse((ROOT / module).read_text(), feature_version=oldest)
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    allowed = {*sys.stdlib_module_names, "usb", "aisrv.packet", "aisrv.protocol.usbip"}
+    allowed = {*sys.stdlib_module_names, "usb", *OF_AISRV}
     foreign = {name for name in names if not {name, name.partition(".")[0]} & allowed}
     ours = ("host_tools.usbip", "host_tools.standins")
     assert {name for name in foreign if not name.startswith(ours)} <= {"sitecustomize"}

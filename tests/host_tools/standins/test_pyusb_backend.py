@@ -15,12 +15,6 @@ from usb.backend import libusb1
 
 from aisrv.protocol.usbip import DeviceRecord, Operation, OperationHeader, Submit, UnlinkReply, UrbStatus
 from host_tools.standins.pyusb_backend import UsbipBackend, get_backend, usb_error
-from host_tools.standins.usb_descriptors import (
-    DescriptorError,
-    parse_configuration,
-    parse_device,
-    total_length,
-)
 from host_tools.usbip import pipeline as usbip_pipeline
 from tests.support.usbip_peers import DEADLINE, RECORD, Peer, Script, echo_device, plugged, scripted
 
@@ -579,82 +573,3 @@ def test_device_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     with scripted(listing, never) as address:
         assert usb.core.find(backend=UsbipBackend(address)).iProduct == 0
         done.set()
-
-
-# Descriptors
-
-
-def test_device_descriptor_fields() -> None:
-    descriptor = parse_device(DEVICE_DESCRIPTOR)
-    assert (descriptor.idVendor, descriptor.idProduct, descriptor.bcdDevice) == (0x20B1, 0xA15E, 0x1000)
-    assert (descriptor.iManufacturer, descriptor.iProduct, descriptor.iSerialNumber) == (1, 2, 0)
-
-
-def test_configuration_fields() -> None:
-    configuration = parse_configuration(CONFIGURATION)
-    ((setting,),) = configuration.interfaces
-    assert (configuration.wTotalLength, configuration.bmAttributes, configuration.bMaxPower) == (
-        32,
-        0x80,
-        250,
-    )
-    assert (setting.iInterface, setting.bNumEndpoints) == (3, 2)
-    assert [(e.bEndpointAddress, e.wMaxPacketSize, e.bInterval) for e in setting.endpoints] == [
-        (0x01, 512, 1),
-        (0x81, 512, 1),
-    ]
-
-
-def test_alternate_settings_are_grouped_by_interface() -> None:
-    settings = b"".join(bytes([9, 4, number, alt, 0, 1, 2, 3, 0]) for number, alt in ((0, 0), (1, 0), (1, 1)))
-    configuration = parse_configuration(CONFIGURATION[:9] + settings)
-    assert [[one.bAlternateSetting for one in settings] for settings in configuration.interfaces] == [
-        [0],
-        [0, 1],
-    ]
-
-
-def test_other_descriptors_are_extras_of_what_they_follow() -> None:
-    extra = bytes([3, 0x24, 7])
-    configuration = parse_configuration(
-        CONFIGURATION[:9] + extra + CONFIGURATION[9:18] + extra + CONFIGURATION[18:] + extra
-    )
-    ((setting,),) = configuration.interfaces
-    assert configuration.extra_descriptors == setting.extra_descriptors == list(extra)
-    assert [endpoint.extra_descriptors for endpoint in setting.endpoints] == [[], list(extra)]
-
-
-def test_audio_endpoint_has_two_more_fields() -> None:
-    audio = bytes([9, 5, 0x82, 1, 64, 0, 4, 5, 6])
-    ((setting,),) = parse_configuration(CONFIGURATION[:18] + audio).interfaces
-    assert (setting.endpoints[0].bRefresh, setting.endpoints[0].bSynchAddress) == (5, 6)
-
-
-@pytest.mark.parametrize("size", range(9, 33))
-def test_truncated_configuration_keeps_what_is_whole(size: int) -> None:
-    configuration = parse_configuration(CONFIGURATION[:size])
-    endpoints = [len(setting.endpoints) for settings in configuration.interfaces for setting in settings]
-    assert endpoints == ([] if size < 18 else [(size - 18) // 7])
-
-
-@pytest.mark.parametrize(
-    "tail", [b"\0\0", b"\1\4", b"\x09\x04", b"\xff\xff" + bytes(20), bytes([3, 4, 0]), bytes([3, 5, 1])]
-)
-def test_nonsense_ends_the_reading(tail: bytes) -> None:
-    ((setting,),) = parse_configuration(CONFIGURATION + tail).interfaces
-    assert setting.bNumEndpoints == 2
-
-
-@pytest.mark.parametrize(
-    "data", [b"", b"\x12", DEVICE_DESCRIPTOR[:17], b"\x08" + DEVICE_DESCRIPTOR[1:], CONFIGURATION]
-)
-def test_no_device_descriptor(data: bytes) -> None:
-    with pytest.raises(DescriptorError, match="descriptor type 1"):
-        parse_device(data)
-
-
-@pytest.mark.parametrize("data", [b"", CONFIGURATION[:8], DEVICE_DESCRIPTOR])
-def test_no_configuration_descriptor(data: bytes) -> None:
-    for parse in (parse_configuration, total_length):
-        with pytest.raises(DescriptorError, match="descriptor type 2"):
-            parse(data)

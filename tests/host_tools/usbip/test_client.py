@@ -8,6 +8,7 @@ from collections import deque
 
 import pytest
 
+from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.protocol.usbip import (
     MAX_TRANSFER,
     DeviceRecord,
@@ -33,7 +34,6 @@ from host_tools.usbip.client import (
     UnknownDeviceError,
     list_devices,
     parse_address,
-    setup_packet,
 )
 from tests.support.usbip_peers import DEADLINE, RECORD, Peer, Script, echo_device, plugged, scripted
 
@@ -249,35 +249,31 @@ def test_bulk_there_and_back(size: int) -> None:
 @pytest.mark.parametrize("size", [1, 512, 4096])
 def test_control_in(size: int) -> None:
     with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        data = connection.control_in(setup_packet(0xC0, 1, 0, 0, size), size, DEADLINE)
+        data = connection.control_in(bytes(SetupPacket(0xC0, 1, 0, 0, size)), size, DEADLINE)
     assert data == bytes(i % 256 for i in range(size))
 
 
 @pytest.mark.parametrize("size", [0, 64])
 def test_control_out(size: int) -> None:
     with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        assert connection.control_out(setup_packet(0x40, 2, 0, 0, size), bytes(size), DEADLINE) == size
+        assert connection.control_out(bytes(SetupPacket(0x40, 2, 0, 0, size)), bytes(size), DEADLINE) == size
 
 
 def test_control_that_is_refused() -> None:
     with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
         with pytest.raises(StallError) as caught:
-            connection.control_in(setup_packet(0xC0, 99, 0, 0, 1), 1, DEADLINE)
+            connection.control_in(bytes(SetupPacket(0xC0, 99, 0, 0, 1)), 1, DEADLINE)
         assert (caught.value.endpoint, caught.value.status, caught.value.transferred) == (0x80, -32, 0)
 
 
 def test_halted_endpoint_works_after_the_halt_is_cleared() -> None:
     with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        connection.control_out(setup_packet(0x02, 3, 0, IN, 0))  # SET_FEATURE(ENDPOINT_HALT)
+        connection.control_out(bytes(SetupPacket(0x02, 3, 0, IN, 0)))  # SET_FEATURE(ENDPOINT_HALT)
         with pytest.raises(StallError):
             connection.bulk_in(IN, 512, DEADLINE)
-        connection.control_out(setup_packet(0x02, 1, 0, IN, 0))
+        connection.control_out(bytes(SetupPacket(0x02, 1, 0, IN, 0)))
         connection.bulk_out(OUT, b"again")
         assert connection.bulk_in(IN, 512, DEADLINE) == b"niaga"
-
-
-def test_setup_packet_bytes() -> None:
-    assert setup_packet(0x80, 6, 0x0302, 0x0409, 254) == bytes.fromhex("80 06 02 03 09 04 fe 00")
 
 
 def test_requests_on_the_wire() -> None:
@@ -291,7 +287,7 @@ def test_requests_on_the_wire() -> None:
             peer.reply(request, b"ok" if request.direction else b"")
         peer.wait_for_end()
 
-    setup = setup_packet(0xC0, 1, 2, 3, 2)
+    setup = bytes(SetupPacket(0xC0, 1, 2, 3, 2))
     with scripted(script) as address, open_scripted(address) as connection:
         connection.bulk_out(0x02, b"data")
         connection.bulk_in(0x83, 512)
@@ -496,7 +492,7 @@ def test_many_threads_each_get_their_own_answer() -> None:
 
     def ask(number: int) -> None:
         for length in range(1, 100):
-            data = connection.control_in(setup_packet(0xC0, 1, number, 0, length), length, DEADLINE)
+            data = connection.control_in(bytes(SetupPacket(0xC0, 1, number, 0, length)), length, DEADLINE)
             if data != bytes(range(length)):
                 wrong.append((number, length, data))
 

@@ -28,12 +28,12 @@ MARK = "aisrv"
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the mark known."""
+    """Register the mark."""
     config.addinivalue_line("markers", f"{MARK}(**board): the board of this test's virtual device")
 
 
 class InProcessTransport:
-    """A transport of the host library straight to the endpoints of a device in this process."""
+    """A transport of the host library directly to the endpoints of a device in this process."""
 
     def __init__(self, bus: "BackgroundBus") -> None:
         self._bus = bus
@@ -126,5 +126,5 @@ def aisrv_server(aisrv_device: "BackgroundDevice") -> "Iterator[AiServer]":
 
 @pytest.fixture
 def aisrv_usbip(aisrv_device: "BackgroundDevice") -> str:
-    """Give the device's address for host programs and `AiServer.open`."""
+    """Return the device's address for host programs and `AiServer.open`."""
     return f"usbip:{aisrv_device.usbip_address}"

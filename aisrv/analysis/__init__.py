@@ -1,1 +1,1 @@
-"""What can be told of a model without running a device: profiles, plans, comparisons."""
+"""Analyses of a model without a device: profiles, plans, comparisons of engines."""

@@ -36,7 +36,7 @@ def diff_model(
 
 
 def report(comparisons: "tuple[Comparison, ...]", engines: tuple[EngineKind, EngineKind]) -> str:
-    """Tell the result in a line or two for each tensor that differs, the first difference above all."""
+    """Describe the result in a line or two for each tensor that differs, the first difference above all."""
     compared = [each for each in comparisons if each.difference is not None]
     apart = [each for each in compared if each.difference is not None and each.difference.differing]
     skipped = len(comparisons) - len(compared)

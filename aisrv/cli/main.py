@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Run a program that finds a virtual device where it looks for USB.",
     ),
     "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
-    "profile": ("aisrv.cli.profile:profile", "Tell what models would take on the device."),
+    "profile": ("aisrv.cli.profile:profile", "Show what models would take on the device."),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
 }
 """Where each subcommand is, and its line in the help."""

@@ -132,7 +132,7 @@ def profile(
     runs: int | None,
     report: ReportOptions,
 ) -> None:
-    """Tell what models would take on the device: time by operator, memory, and what threads and clock change.
+    """Show what models would take on the device: time by operator, memory, and what threads and clock change.
 
     One model is shown in all details, several beside each other. Times are computed, from published runs of
     XMOS's kernels; what is only an estimate says so.

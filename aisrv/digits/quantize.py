@@ -98,7 +98,7 @@ def _scales(weights: Array) -> Array:
 def _constants(
     name: str, weights: Array, scales: Array, bias: Array, of_input: Quantization
 ) -> tuple[Tensor, Tensor]:
-    """Make a layer's weights, output channels first, and biases; scales: one, or one for each channel."""
+    """Return a layer's weights, output channels first, and biases; scales: one, or one for each channel."""
     columns = scales.reshape(-1, *(1,) * (weights.ndim - 1))
     integers = np.round(weights / columns).astype(np.int8)
     bias_scales = scales * np.float64(np.float32(of_input.scales[0]))

@@ -50,7 +50,7 @@ async def show_status(monitors: Sequence[DeviceMonitor]) -> None:
 
 
 def view_of(before: Moment, now: Moment, hidden: int = 0) -> DevicesView:
-    """Make a view of devices now, with the rates since a moment before."""
+    """Return a view of devices now, with the rates since a moment before."""
     pairs = zip(before, now, strict=True)
     return DevicesView(tuple(DeviceView(new, rates_between(old, new)) for old, new in pairs), hidden)
 

@@ -32,18 +32,18 @@ _STATE_STYLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DeviceView:
-    """A device with the rates at its doors, by their order in the status; print it with rich."""
+    """A device with the rates at its ports, by their order in the status; print it with rich."""
 
     status: DeviceStatus
     rates: tuple[Rates, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Draw: cores, engines, doors."""
+        """Draw: cores, engines, ports."""
         ascii_only = options.ascii_only
         yield Text(f"Device {self.status.name}", style="bold")
         yield _cores(self.status, ascii_only)
         yield _engines(self.status.engines, ascii_only)
-        yield _doors(self, ascii_only)
+        yield _ports(self, ascii_only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class DevicesView:
 def _table(
     *columns: str, right: Sequence[str] = (), flexible: str | None = None, ascii_only: bool = False
 ) -> Table:
-    """Make a table of one line a row, with one column that takes the room that the others leave."""
+    """Create a table of one line a row, with one column that takes the room that the others leave."""
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=flexible is not None
     )
@@ -119,22 +119,22 @@ def _engines(engines: Sequence[EngineStatus], ascii_only: bool) -> Table:
     return table
 
 
-def _doors(view: DeviceView, ascii_only: bool) -> Table:
+def _ports(view: DeviceView, ascii_only: bool) -> Table:
     numbers = ("to device", "from device", "commands", "all commands")
-    table = _table("door", *numbers, right=numbers, ascii_only=ascii_only)
-    for door, rates in zip(view.status.doors, view.rates, strict=True):
+    table = _table("port", *numbers, right=numbers, ascii_only=ascii_only)
+    for port, rates in zip(view.status.ports, view.rates, strict=True):
         table.add_row(
-            door.name,
+            port.name,
             f"{decimal(round(rates.to_device))}/s",
             f"{decimal(round(rates.from_device))}/s",
             f"{rates.commands:,.0f}/s",
-            f"{door.total.commands:,}",
+            f"{port.total.commands:,}",
         )
     return table
 
 
 def waits_for(core: CoreStatus) -> str:
-    """Say what a core does, on one line."""
+    """Describe what a core does, on one line."""
     if core.state is not CoreState.WAITING:
         return str(core.state.value)
     return f"{core.verb} on {core.waits_on}" if core.waits_on else core.verb

@@ -1,4 +1,4 @@
-"""Takes snapshots of a running device."""
+"""Snapshots of a running device."""
 
 from collections.abc import Mapping, Sequence
 from heapq import nlargest
@@ -9,7 +9,7 @@ import trio
 from aisrv.device.device import Device
 from aisrv.engine.state import AIEngine
 from aisrv.monitor.parked_tasks import core_status
-from aisrv.monitor.values import DeviceStatus, DoorStatus, EngineStatus, Score, TileStatus, Traffic
+from aisrv.monitor.values import DeviceStatus, EngineStatus, PortStatus, Score, TileStatus, Traffic
 from aisrv.xcore.tile import Tile
 
 TOP: Final = 3
@@ -18,7 +18,7 @@ MOST_SCORES: Final = 4096
 """Bytes of output 0 up to which it is taken for scores of classes; a larger one is an image or the like."""
 
 
-class Counted(Protocol):
+class CountingPort(Protocol):
     """A port that counts: `CountedUsbPort` or `CountedSpiPort`."""
 
     @property
@@ -27,12 +27,12 @@ class Counted(Protocol):
 
 
 class DeviceMonitor:
-    """Watches a device. `doors` are its counting ports by name."""
+    """A monitor of a device. `ports` are its counting ports by name."""
 
-    def __init__(self, name: str, device: Device, doors: Mapping[str, Counted]) -> None:
+    def __init__(self, name: str, device: Device, ports: Mapping[str, CountingPort]) -> None:
         self._name = name
         self._device = device
-        self._doors = dict(doors)
+        self._ports = dict(ports)
 
     def snapshot(self) -> DeviceStatus:
         """Return the state of the device now."""
@@ -43,7 +43,7 @@ class DeviceMonitor:
             trio.current_time(),
             tuple(_tile(tile) for tile in device.node.tiles),
             tuple(_engine(number, spec.tile, engine) for number, (engine, spec) in enumerate(engines)),
-            tuple(DoorStatus(name, port.traffic) for name, port in self._doors.items()),
+            tuple(PortStatus(name, port.traffic) for name, port in self._ports.items()),
         )
 
 

@@ -86,7 +86,7 @@ class EngineStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class DoorStatus:
+class PortStatus:
     """A port that hosts drive, and what has crossed it since the device started."""
 
     name: str
@@ -102,7 +102,7 @@ class DeviceStatus:
     """Seconds of Trio's clock."""
     tiles: tuple[TileStatus, ...]
     engines: tuple[EngineStatus, ...]
-    doors: tuple[DoorStatus, ...]
+    ports: tuple[PortStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,13 @@ class Rates:
 
 
 def rates_between(before: DeviceStatus, after: DeviceStatus) -> tuple[Rates, ...]:
-    """Return the rates at each door from one snapshot to a later one; zeros where no time has passed."""
+    """Return the rates at each port from one snapshot to a later one; zeros where no time has passed."""
     seconds = after.time - before.time
     if seconds <= 0:
-        return (Rates(),) * len(after.doors)
+        return (Rates(),) * len(after.ports)
     return tuple(
         _per_second(new.total - old.total, seconds)
-        for old, new in zip(before.doors, after.doors, strict=True)
+        for old, new in zip(before.ports, after.ports, strict=True)
     )
 
 

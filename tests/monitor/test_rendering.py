@@ -11,8 +11,8 @@ from aisrv.monitor.values import (
     CoreState,
     CoreStatus,
     DeviceStatus,
-    DoorStatus,
     EngineStatus,
+    PortStatus,
     Rates,
     Score,
     TileStatus,
@@ -43,7 +43,7 @@ STATUS = DeviceStatus(
     10.0,
     (TileStatus(0, CORES, 4), TileStatus(1, (CoreStatus(0, "XUD", CoreState.SET_ASIDE),), 0)),
     ENGINES,
-    (DoorStatus("usb 1-1", Traffic(5000, 600, 70)), DoorStatus("spi 0.0", Traffic(0, 0, 0))),
+    (PortStatus("usb 1-1", Traffic(5000, 600, 70)), PortStatus("spi 0.0", Traffic(0, 0, 0))),
 )
 VIEW = DeviceView(STATUS, (Rates(1_234_567.0, 999.0, 1234.4), Rates()))
 
@@ -68,7 +68,7 @@ def test_whole_view_of_a_device() -> None:
         "engine  tile        model  inferences  last classes              LEDs  errors",
         "0       1         9,424 B      12,345  7: 127  1: -3  0: -128    ●○○●  NO_MODEL BAD_CMD",
         "1       0               -           0  -                         ○○○○  -",
-        "door       to device  from device   commands  all commands",
+        "port       to device  from device   commands  all commands",
         "usb 1-1     1.2 MB/s  999 bytes/s    1,234/s            70",
         "spi 0.0    0 bytes/s    0 bytes/s        0/s             0",
     ]
@@ -106,7 +106,7 @@ def test_errors_are_named(bits: Status, text: str) -> None:
 
 def test_rates_are_those_since_the_earlier_moment() -> None:
     earlier = DeviceStatus(
-        "1-1", 8.0, (), (), (DoorStatus("usb 1-1", Traffic(1000, 0, 60)), DoorStatus("spi 0.0", Traffic()))
+        "1-1", 8.0, (), (), (PortStatus("usb 1-1", Traffic(1000, 0, 60)), PortStatus("spi 0.0", Traffic()))
     )
     view = view_of((earlier,), (STATUS,))
     assert view == DevicesView((DeviceView(STATUS, (Rates(2000.0, 300.0, 5.0), Rates())),), 0)

@@ -20,8 +20,8 @@ from aisrv.monitor.values import (
     CoreState,
     CoreStatus,
     DeviceStatus,
-    DoorStatus,
     EngineStatus,
+    PortStatus,
     Rates,
     Score,
     TileStatus,
@@ -95,7 +95,7 @@ def test_idle_device() -> None:
             ),
         ),
         (IDLE_ENGINE,),
-        (DoorStatus("usb 1-1", Traffic()), DoorStatus("spi 0.0", Traffic())),
+        (PortStatus("usb 1-1", Traffic()), PortStatus("spi 0.0", Traffic())),
     )
     assert status.time == 7.0
 
@@ -131,7 +131,7 @@ def test_inferences_outputs_leds_and_traffic() -> None:
     top = tuple(Score(index, values[index]) for index in best)
     assert after.engines == (replace(before.engines[0], inferences=2, top=top, leds=leds),)
     usb, spi = Traffic(6 * 3 + 2 + 64, 10, 6), Traffic(7, 7, 1)
-    assert after.doors == (DoorStatus("usb 1-1", usb), DoorStatus("spi 0.0", spi))
+    assert after.ports == (PortStatus("usb 1-1", usb), PortStatus("spi 0.0", spi))
     assert rates_between(before, after) == (Rates(42.0, 5.0, 3.0), Rates(3.5, 3.5, 0.5))
 
 
@@ -178,7 +178,7 @@ async def test_engines_by_number_with_their_tiles() -> None:
     async with open_device(board, runner=inline) as device:
         status = await sole_snapshot(watched_device(device))
     assert [(engine.number, engine.tile) for engine in status.engines] == [(0, 0), (1, 1)]
-    assert [door.name for door in status.doors] == ["usb 1-1"]
+    assert [port.name for port in status.ports] == ["usb 1-1"]
     assert status.name == "1-1, serial number LAB-7"
 
 
@@ -191,8 +191,8 @@ async def test_two_devices_have_their_own_names_and_counts() -> None:
             await host.plug_in()
             await send(host, 0x10)
             first, second = (monitor.snapshot() for monitor in watched.monitors)
-    assert [door.total.commands for door in first.doors] == [0, 0]
-    assert second.doors == (DoorStatus("usb 1-2", Traffic(3, 0, 1)),)
+    assert [port.total.commands for port in first.ports] == [0, 0]
+    assert second.ports == (PortStatus("usb 1-2", Traffic(3, 0, 1)),)
 
 
 def test_snapshots_that_differ_in_time_alone_are_equal() -> None:
@@ -201,7 +201,7 @@ def test_snapshots_that_differ_in_time_alone_are_equal() -> None:
 
 
 def test_no_rate_without_time() -> None:
-    status = DeviceStatus("a", 1.0, (), (), (DoorStatus("usb", Traffic(3, 4, 5)),))
+    status = DeviceStatus("a", 1.0, (), (), (PortStatus("usb", Traffic(3, 4, 5)),))
     assert rates_between(status, status) == (Rates(),)
 
 

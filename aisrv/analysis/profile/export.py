@@ -21,12 +21,12 @@ CSV_COLUMNS: Final = (
 
 
 def to_json(profiles: Sequence[ModelProfile]) -> str:
-    """Give `{"profiles": [...]}`; times are in ticks of 10 ns and in ms, sizes in bytes."""
+    """Return `{"profiles": [...]}`; times are in ticks of 10 ns and in ms, sizes in bytes."""
     return json.dumps({"profiles": [_as_data(profile) for profile in profiles]}, indent=2)
 
 
 def to_csv(profiles: Sequence[ModelProfile]) -> str:
-    """Give a row of CSV_COLUMNS for each operator of each profile, after a row with their names."""
+    """Return a row of CSV_COLUMNS for each operator of each profile, after a row with their names."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(CSV_COLUMNS)

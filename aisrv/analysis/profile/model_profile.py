@@ -139,7 +139,7 @@ def profile_model(
 
 
 def printable(text: str, limit: int = 100) -> str:
-    """Give text that may be shown anywhere: no control characters, and not longer than `limit`."""
+    """Return a text that may be shown anywhere: no control characters, and not longer than `limit`."""
     shown = "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
     )

@@ -145,7 +145,7 @@ def _predictions(profile: ModelProfile) -> Table:
 
 
 def _table(title: str, *headings: str, bar: int = 0) -> Table:
-    """Make a table; a heading that starts with # is of numbers, one without a text of bars of width `bar`."""
+    """Create a table; headings with # are of numbers, those without a text of bars of width `bar`."""
     table = Table(
         title=title or None,
         title_justify="left",

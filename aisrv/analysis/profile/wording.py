@@ -14,7 +14,7 @@ FLASH: Final = "From flash: all parameters are read in every inference, while no
 
 
 def describe(configuration: Configuration) -> str:
-    """Tell a device in one line."""
+    """Describe a device in one line."""
     device = configuration.device
     threads = "1 thread" if device.threads == 1 else f"{device.threads} threads"
     name = f"{configuration.name}: " if configuration.name else ""
@@ -25,7 +25,7 @@ def describe(configuration: Configuration) -> str:
 
 
 def placement(value: Placement) -> str:
-    """Tell whether a model fits."""
+    """Describe whether a model fits."""
     return f"fits, {value.free:,} bytes of the arena free" if value.fits else f"does not fit: {value.detail}"
 
 
@@ -42,5 +42,5 @@ def title(profile: ModelProfile) -> str:
 
 
 def difference(ticks: int, first: int) -> str:
-    """Tell how many times those of the first profile ticks are."""
+    """Return how many times those of the first profile ticks are."""
     return f"{ticks / first:.2f}x" if first else ""

@@ -53,14 +53,18 @@ def parse_board(text: str, name: str = "board.toml", directory: Path = Path()) -
 # The tables of a file. Fields are called as in the specs; `rename` gives the keys that differ.
 
 
-class _Cache(Table, rename={"line_bytes": "line"}):
+class _Cache(Table, frozen=True, rename={"line_bytes": "line"}):
     size: Size | None = None
     ways: Integer | None = None
     line_bytes: Size | None = None
 
 
+_Leds = Annotated[tuple[str, ...], Meta(description='an array of texts, such as ["red", "green"]')]
+
+
 class _Engine(
     Table,
+    frozen=True,
     rename={"arena_bytes": "arena", "external_bytes": "external", "chain_to": "chain"},
 ):
     tile: Integer | None = None
@@ -73,29 +77,29 @@ class _Engine(
     boot: Literal["arena", "ext"] | None = None
     cache: _Cache | None = None
     sensor: bool | None = None
-    leds: tuple[str, ...] | None = None
+    leds: _Leds | None = None
 
 
-class _Node(Table, rename={"core_clock_mhz": "clock"}):
+class _Node(Table, frozen=True, rename={"core_clock_mhz": "clock"}):
     tiles: Integer | None = None
     core_clock_mhz: Integer | None = None
     memory: Size | None = None
 
 
-class _Usb(Table, rename={"usb_tile": "tile", "usb_port": "port"}):
+class _Usb(Table, frozen=True, rename={"usb_tile": "tile", "usb_port": "port"}):
     usb_tile: Integer | None = None
     serial: str | None = None
     protocol: UsbProtocol | None = None
     usb_port: Integer | None = None
 
 
-class _Spi(Table):
+class _Spi(Table, frozen=True):
     tile: Integer | None = None
     engine: Integer | None = None
     port: Integer | None = None
 
 
-class _Erase(Table):
+class _Erase(Table, frozen=True):
     opcode: Integer
     size: Size
     seconds: Number
@@ -103,6 +107,7 @@ class _Erase(Table):
 
 class _Part(
     Table,
+    frozen=True,
     rename={
         "page_program_seconds": "page_program",
         "chip_erase_seconds": "chip_erase",
@@ -124,7 +129,7 @@ class _Part(
 _PartName = Annotated[str, Meta(description=f"a part ({', '.join(PARTS)})")]
 
 
-class _Flash(Table, rename={"path": "file", "boot_bytes": "boot_size"}):
+class _Flash(Table, frozen=True, rename={"path": "file", "boot_bytes": "boot_size"}):
     part: _PartName | _Part | None = None
     tile: Integer | None = None
     path: Path | None = None
@@ -132,7 +137,7 @@ class _Flash(Table, rename={"path": "file", "boot_bytes": "boot_size"}):
     port: Integer | None = None
 
 
-class _Sensor(Table):
+class _Sensor(Table, frozen=True):
     tile: Integer
     source: str
     encoding: str | None = None
@@ -142,20 +147,20 @@ class _Sensor(Table):
     registers: str | None = None
 
 
-class _Port(Table):
+class _Port(Table, frozen=True):
     tile: Integer
     location: str
     name: str
 
 
-class _Task(Table):
+class _Task(Table, frozen=True):
     name: str
     task: str
     tile: Integer | None = None
     ends: dict[str, str] | None = None
 
 
-class _File(Table):
+class _File(Table, frozen=True):
     description: str | None = None
     node: _Node | None = None
     usb: _Usb | None = None

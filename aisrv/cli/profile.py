@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aisrv.settings.size import Size
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.size import SIZE
 
@@ -56,8 +57,16 @@ class DeviceSettings:
     def settings(self) -> "Settings":
         """Return the settings as profiles take them."""
         from aisrv.analysis.profile import Settings
+        from aisrv.inference.timings import Kernels
 
-        return Settings(self.threads, self.clock, self.kernels, self.flash_rate, self.arena, self.external)
+        return Settings(
+            threads=self.threads,
+            clock=self.clock,
+            kernels=None if self.kernels is None else Kernels(self.kernels),
+            flash_rate=self.flash_rate,
+            arena=None if self.arena is None else Size(self.arena),
+            external=None if self.external is None else Size(self.external),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +129,7 @@ def _read(path: Path) -> bytes:
 @click.option(
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="YAML file of models and configurations; options of the command line count more.",
+    help="TOML file of models and configurations; options of the command line count more.",
 )
 @option_group("device", DeviceSettings)
 @click.option("--run", "runs", type=click.IntRange(1, 100_000), help="Run each model so often on this host.")
@@ -143,7 +152,7 @@ def profile(
       aisrv profile person.tflite --threads 5 --clock 800
       aisrv profile before.tflite after.tflite
       aisrv profile person.tflite --kernels reference --run 20
-      aisrv profile --config suite.yaml --html report.html
+      aisrv profile --config suite.toml --html report.html
       aisrv profile person.tflite --csv > operators.csv
     """
     from aisrv.analysis.profile import ProfileError

@@ -44,8 +44,7 @@ def explain(error: str, table: type, value: Any) -> tuple[str, KeyPath]:  # noqa
     if missing := _MISSING.fullmatch(message):
         return f"it has no {missing[1]}, which must be given", path
     problem = _mismatch(kind, value)
-    arrays = [each for each in _members(kind) if isinstance(each, inspect.VarTupleType)]
-    if len(path) == 1 and any(isinstance(array.item_type, inspect.StructType) for array in arrays):
+    if len(path) == 1 and any(isinstance(array.item_type, inspect.StructType) for array in _arrays(kind)):
         problem += f"; write [[{path[0]}]] above each"
     return problem, path
 
@@ -58,7 +57,7 @@ def _unknown_key(kind: inspect.Type, value: object, path: KeyPath = ()) -> tuple
             if key not in known:
                 return _unknown(key, known), (*path, key)
         inner = value.items()
-    elif isinstance(value, list) and any(isinstance(each, inspect.VarTupleType) for each in _members(kind)):
+    elif isinstance(value, list) and _arrays(kind):
         inner = enumerate(value)
     found = (_unknown_key(_inner(kind, step), each, (*path, step)) for step, each in inner)
     return next(filter(None, found), None)
@@ -73,7 +72,7 @@ def _unknown(name: str, known: Iterable[str]) -> str:
 
 def _inner(kind: inspect.Type, step: str | int) -> inspect.Type:
     """Return the type of a table's field, or of an array's elements."""
-    for each in _members(kind):
+    for each in _bare_members(kind):
         if isinstance(each, inspect.StructType) and isinstance(step, str):
             return next(field.type for field in each.fields if field.encode_name == step)
         if isinstance(each, inspect.VarTupleType) and isinstance(step, int):
@@ -88,8 +87,17 @@ def _members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
     return (kind,)
 
 
+def _bare_members(kind: inspect.Type) -> tuple[inspect.Type, ...]:
+    """Return the types of a union without their descriptions."""
+    return tuple(each.type if isinstance(each, inspect.Metadata) else each for each in _members(kind))
+
+
+def _arrays(kind: inspect.Type) -> tuple[inspect.VarTupleType, ...]:
+    return tuple(each for each in _bare_members(kind) if isinstance(each, inspect.VarTupleType))
+
+
 def _keys(kind: inspect.Type) -> tuple[str, ...]:
-    tables = [each for each in _members(kind) if isinstance(each, inspect.StructType)]
+    tables = [each for each in _bare_members(kind) if isinstance(each, inspect.StructType)]
     return tuple(field.encode_name for table in tables for field in table.fields)
 
 
@@ -136,8 +144,8 @@ def _wanted(kind: inspect.Type, value: object) -> str:
 
 
 def _range(kind: inspect.IntType | inspect.FloatType, value: object) -> str:
-    if kind.gt is not None:
-        return f" above {kind.gt:g}"
+    if kind.gt is not None and kind.le is not None:
+        return f" above {kind.gt:g}, at most {kind.le:.0f}"
     if kind.ge is None or kind.le is None:
         return ""
     is_general = kind.ge == -LARGEST_NUMBER
@@ -147,4 +155,4 @@ def _range(kind: inspect.IntType | inspect.FloatType, value: object) -> str:
 
 
 def _plural(kind: inspect.Type) -> str:
-    return "tables" if isinstance(kind, inspect.StructType) else 'texts, such as ["red", "green"]'
+    return "tables" if isinstance(kind, inspect.StructType) else "texts"

@@ -1,6 +1,6 @@
 """The tables of a TOML file as typed classes, declared with msgspec.
 
-    class Engine(Table, rename={"arena_bytes": "arena"}):
+    class Engine(Table, frozen=True, rename={"arena_bytes": "arena"}):
         tile: Integer | None = None
         arena_bytes: Size | None = None
 
@@ -28,7 +28,7 @@ _OWN: Final = {Size: "a size, such as 4096, 448K or 16M", Path: "the path of a f
 """Types that msgspec leaves to `convert`."""
 
 
-class Table(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
+class Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The base of all tables. TOML has no null, so None is the value of a key that is left out."""
 
     def given(self) -> dict[str, Any]:
@@ -42,8 +42,8 @@ def convert(file: TomlFile, kind: type[T]) -> T:
     def convert_own(own: type, value: object) -> Any:  # noqa: ANN401 - what msgspec wants
         if own is Size and type(value) is int and 0 <= value <= LARGEST_NUMBER:
             return Size(value)
-        if own is Size and isinstance(value, str):
-            return Size.parse(value)
+        if own is Size and isinstance(value, str) and (size := Size.parse(value)) <= LARGEST_NUMBER:
+            return size
         if own is Path and isinstance(value, str) and value and "\0" not in value:
             return file.directory / value
         raise ValueError(f"must be {_OWN[own]}, not {shown(value)}")

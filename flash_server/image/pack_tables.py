@@ -12,14 +12,14 @@ from flash_server.image.nibbles import OLDER_ORDERS, ORDERS
 from flash_server.image.pack_config import MISSING, PackConfig
 
 
-class _Engine(Table):
+class _Engine(Table, frozen=True):
     model: Path | None = None
     parameters: Path | None = None
     operators: Path | None = None
     xip: Path | None = None
 
 
-class _File(Table, rename={"alignment": "align"}):
+class _File(Table, frozen=True, rename={"alignment": "align"}):
     generation: Generation | None = None
     nibbles: Literal["swapped", "normal", "straight"] | None = None
     size: Size | None = None

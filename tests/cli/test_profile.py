@@ -91,9 +91,10 @@ def test_html_and_json_go_together(model: Path, tmp_path: Path) -> None:
 
 
 def test_file_of_configurations(model: Path) -> None:
-    suite = model.with_name("suite.yaml")
+    suite = model.with_name("suite.toml")
     suite.write_text(
-        "models: [digits.tflite]\nconfigurations: [{name: one}, {name: five, threads: 5, clock: 700}]\n"
+        "models = ['digits.tflite']\n"
+        "configurations = [{name = 'one'}, {name = 'five', threads = 5, clock = 700}]\n"
     )
     data = json.loads(run("--config", suite, "--json").stdout)["profiles"]
     assert [(each["model"], each["configuration"]["name"]) for each in data] == [
@@ -104,15 +105,15 @@ def test_file_of_configurations(model: Path) -> None:
 
 
 def test_options_count_more_than_the_file(model: Path) -> None:
-    suite = model.with_name("suite.yaml")
-    suite.write_text("configurations: [{name: five, threads: 5}]\n")
+    suite = model.with_name("suite.toml")
+    suite.write_text("[[configurations]]\nname = 'five'\nthreads = 5\n")
     (data,) = json.loads(run(model, "--config", suite, "--threads", "2", "--json").stdout)["profiles"]
     assert (data["configuration"]["name"], data["configuration"]["threads"]) == ("five", 2)
 
 
 def test_comparison_names_configurations(model: Path) -> None:
-    suite = model.with_name("suite.yaml")
-    suite.write_text("configurations: [{name: '[red]one'}, {name: five, threads: 5}]\n")
+    suite = model.with_name("suite.toml")
+    suite.write_text("configurations = [{name = '[red]one'}, {name = 'five', threads = 5}]\n")
     outcome = run(model, "--config", suite).stdout
     assert "[red]one: 1 thread, 600 MHz, optimized kernels, flash 12.5 MB/s" in outcome
     assert "five: 5 threads" in outcome
@@ -146,15 +147,15 @@ def test_one_bad_model_of_several_ends_the_command(model: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (b"defaults: {threads: 9}", ":1: threads '9': it must be 1 to 5"),
-        (b"\xff\xfe\xfd", ": not UTF-8 at byte 0"),
-        (b"models: [absent.tflite]", "absent.tflite: No such file or directory"),
-        (b"models: [.]", ": Is a directory"),
-        (b"a" * 70_000, ": it has more than 65,536 bytes"),
+        (b"[defaults]\nthreads = 9", ":2: defaults.threads: must be a whole number from 1 to 5, not 9"),
+        (b"\xff\xfe\xfd", ": not a TOML file: no UTF-8 at byte 0"),
+        (b"models = ['absent.tflite']", "absent.tflite: No such file or directory"),
+        (b"models = ['.']", ": Is a directory"),
+        (b"a" * 70_000, ": larger than 65536 bytes"),
     ],
 )
 def test_file_of_configurations_that_is_wrong(tmp_path: Path, text: bytes, message: str) -> None:
-    suite = tmp_path / "suite.yaml"
+    suite = tmp_path / "suite.toml"
     suite.write_bytes(text)
     outcome = run("--config", suite)
     assert outcome.exit_code == 1
@@ -166,7 +167,7 @@ def test_file_of_configurations_that_is_wrong(tmp_path: Path, text: bytes, messa
     [
         [],
         ["absent.tflite"],
-        ["--config", "absent.yaml"],
+        ["--config", "absent.toml"],
         ["MODEL", "--threads", "6"],
         ["MODEL", "--threads", "0"],
         ["MODEL", "--clock", "0"],

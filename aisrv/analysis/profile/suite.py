@@ -1,34 +1,40 @@
-"""Files of configurations: which models to profile on which devices, in YAML.
+"""Suites: which models to profile on which devices, in TOML.
 
-    models: [person.tflite, {path: digits.tflite, name: digits}]
-    defaults: {clock: 600, kernels: optimized}
-    configurations:
-      - {name: one thread, threads: 1}
-      - {name: five threads, threads: 5}
+    models = ["person.tflite", { path = "digits.tflite", name = "digits" }]
 
-Every model is profiled on every configuration. Paths count from the file. All keys may be left out. The
-file is data, whatever its tags say: nothing is constructed but numbers and strings.
+    [defaults]
+    clock = 600
+    kernels = "optimized"
+
+    [[configurations]]
+    name = "one thread"
+
+    [[configurations]]
+    name = "five threads"
+    threads = 5
+
+Every model is profiled on every configuration. Paths count from the file. All keys may be left out.
 """
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Annotated, Final
+
+from msgspec import Meta
 
 from aisrv.analysis.profile.errors import ProfileError
 from aisrv.analysis.profile.model_profile import DEFAULT_ARENA, DEFAULT_EXTERNAL, Configuration, printable
 from aisrv.inference.timings import DeviceModel, Kernels
+from aisrv.settings.errors import KeyPath, SettingsError
+from aisrv.settings.size import Size
+from aisrv.settings.tables import Table, convert
+from aisrv.settings.toml_file import TomlFile, parse_toml, read_toml
 
-if TYPE_CHECKING:
-    import yaml
-
-MAX_BYTES: Final = 64 * 1024
 MAX_ENTRIES: Final = 64
 """Models, and configurations, of one file."""
 MAX_MEMORY: Final = 2**31 - 1
 
-_UNITS: Final = {"K": 1024, "M": 1024 * 1024}
+_YAML: Final = (".yaml", ".yml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,17 +53,25 @@ class Suite:
     configurations: tuple[Configuration, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+# The tables of a file.
+
+_Positive = Annotated[float, Meta(gt=0, le=1e6)]
+_ModelPath = Annotated[
+    str, Meta(min_length=1, pattern=r"\A[^\x00]+\Z", description="the path of a model in quotes")
+]
+
+
+class Settings(Table, frozen=True):
     """The settings of one configuration that were given; None for those left out."""
 
-    threads: int | None = None
-    clock: float | None = None
-    kernels: str | None = None
-    flash_rate: float | None = None
+    threads: Annotated[int, Meta(ge=1, le=5)] | None = None
+    clock: _Positive | None = None
+    """In MHz."""
+    kernels: Kernels | None = None
+    flash_rate: _Positive | None = None
     """In MB/s, that is 10**6 bytes a second."""
-    arena: int | None = None
-    external: int | None = None
+    arena: Size | None = None
+    external: Size | None = None
 
     def over(self, base: Configuration, name: str = "") -> Configuration:
         """Give a configuration with these settings in place of its own; ValueError for what no device has."""
@@ -66,190 +80,77 @@ class Settings:
             clock_mhz=device.clock_mhz if self.clock is None else self.clock,
             threads=device.threads if self.threads is None else self.threads,
             flash_rate=device.flash_rate if self.flash_rate is None else self.flash_rate * 1e6,
-            kernels=device.kernels if self.kernels is None else Kernels(self.kernels),
+            kernels=device.kernels if self.kernels is None else self.kernels,
         )
         arena = base.arena_bytes if self.arena is None else self.arena
         external = base.external_bytes if self.external is None else self.external
         return Configuration(changed, arena, external, name)
 
 
+class _Configuration(Settings, frozen=True):
+    name: Annotated[str, Meta(min_length=1, description="a text in quotes")] | None = None
+
+
+class _Model(Table, frozen=True):
+    path: _ModelPath
+    name: str | None = None
+
+
+class _File(Table, frozen=True):
+    models: Annotated[tuple[_ModelPath | _Model, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None = (
+        None
+    )
+    defaults: Settings | None = None
+    configurations: (
+        Annotated[tuple[_Configuration, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None
+    ) = None
+
+
 def load_suite(path: Path) -> Suite:
     """Read a file of configurations; ProfileError with file, line and key."""
+    if path.suffix.lower() in _YAML:
+        raise ProfileError(
+            f"{path}: a suite is a TOML file, not YAML: models = [...], a table [defaults], and "
+            "[[configurations]] above each configuration, with key = value"
+        )
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
-        text = data.decode()
-    except OSError as error:
-        raise ProfileError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise ProfileError(f"{path}: not UTF-8 at byte {error.start}") from None
-    return read_suite(text, where=str(path), directory=path.parent)
+        return _suite(read_toml(path))
+    except SettingsError as error:
+        raise ProfileError(str(error)) from None
 
 
 def read_suite(text: str, *, where: str, directory: Path) -> Suite:
     """Read a file's text; `where` names it in messages. ProfileError with file, line and key otherwise."""
-    return _Reader(text, where).suite(directory)
+    try:
+        return _suite(parse_toml(text, where, directory))
+    except SettingsError as error:
+        raise ProfileError(str(error)) from None
 
 
-@dataclass(slots=True)
-class _Reader:
-    text: str
-    where: str
-    _loader: "yaml.SafeLoader" = field(init=False)
-
-    def suite(self, directory: Path) -> Suite:
-        top = self._mapping(self._compose(), "the file", {"models", "defaults", "configurations"})
-        nodes = self._list(top["models"], "models") if "models" in top else []
-        models = tuple(self._model(node, directory) for node in nodes)
-        base = Configuration(DeviceModel(), DEFAULT_ARENA, DEFAULT_EXTERNAL)
-        if "defaults" in top:
-            defaults = self._mapping(top["defaults"], "defaults", set(_SETTINGS))
-            base = self._configuration(top["defaults"], defaults, base, "")
-        if "configurations" not in top:
-            return Suite(models, (base,))
-        configurations = []
-        for number, node in enumerate(self._list(top["configurations"], "configurations"), 1):
-            keys = self._mapping(node, "a configuration", {"name", *_SETTINGS})
-            name = (
-                printable(self._text(keys["name"], "name")) if "name" in keys else f"configuration {number}"
-            )
-            configurations.append(self._configuration(node, keys, base, name))
-        return Suite(models, tuple(configurations))
-
-    def _compose(self) -> "yaml.Node":
-        import yaml
-
-        if len(self.text.encode(errors="surrogatepass")) > MAX_BYTES:
-            self._refuse(None, f"it has more than {MAX_BYTES:,} bytes")
-        try:
-            self._loader = yaml.SafeLoader(self.text)
-            node = self._loader.get_single_node()
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            problem = printable(str(getattr(error, "problem", None) or error), limit=200)
-            line = f":{mark.line + 1}" if mark is not None else ""
-            raise ProfileError(f"{self.where}{line}: no YAML: {problem}") from None
-        except RecursionError:
-            raise ProfileError(f"{self.where}: it is nested too deeply") from None
-        if node is None:
-            self._refuse(None, "it is empty; it should list models or configurations")
-        return node
-
-    def _refuse(self, node: "yaml.Node | None", problem: str) -> NoReturn:
-        line = f":{node.start_mark.line + 1}" if node is not None else ""
-        raise ProfileError(f"{self.where}{line}: {problem}")
-
-    def _mapping(self, node: "yaml.Node", what: str, allowed: set[str]) -> "dict[str, yaml.Node]":
-        import yaml
-
-        if not isinstance(node, yaml.MappingNode):
-            self._refuse(node, f"{what} must be a mapping, key: value")
-        found: dict[str, yaml.Node] = {}
-        for key_node, value in node.value:
-            key = key_node.value if isinstance(key_node, yaml.ScalarNode) else ""
-            if key not in allowed:
-                shown = printable(str(key), limit=40)
-                self._refuse(key_node, f'{what} has no key "{shown}": there are {", ".join(sorted(allowed))}')
-            if key in found:
-                self._refuse(key_node, f"{what} has the key {key} twice")
-            found[key] = value
-        return found
-
-    def _list(self, node: "yaml.Node", what: str) -> "list[yaml.Node]":
-        import yaml
-
-        if not isinstance(node, yaml.SequenceNode) or not 1 <= len(node.value) <= MAX_ENTRIES:
-            self._refuse(node, f"{what} must be a list of 1 to {MAX_ENTRIES}")
-        entries: list[yaml.Node] = node.value
-        return entries
-
-    def _model(self, node: "yaml.Node", directory: Path) -> SuiteModel:
-        import yaml
-
-        if isinstance(node, yaml.ScalarNode):
-            path = self._text(node, "a model")
-            name = path
-        else:
-            keys = self._mapping(node, "a model", {"path", "name"})
-            if "path" not in keys:
-                self._refuse(node, "a model needs the key path")
-            path = self._text(keys["path"], "path")
-            name = self._text(keys["name"], "name") if "name" in keys else path
-        if "\0" in path:
-            self._refuse(node, "the path has a zero byte")
-        return SuiteModel(directory / path, printable(name))
-
-    def _text(self, node: "yaml.Node", key: str) -> str:
-        import yaml
-
-        if not isinstance(node, yaml.ScalarNode) or not node.value:
-            self._refuse(node, f"{key} must be a text")
-        return str(node.value)
-
-    def _configuration(
-        self, node: "yaml.Node", keys: "Mapping[str, yaml.Node]", base: Configuration, name: str
-    ) -> Configuration:
-        values = {}
-        for key, read in _SETTINGS.items():
-            if key in keys:
-                text = self._text(keys[key], key)
-                try:
-                    values[key] = read(text)
-                except ValueError:
-                    shown = printable(text, limit=40)
-                    self._refuse(keys[key], f"{key} {shown!r}: it must be {_EXPECTED[key]}")
-        try:
-            return Settings(**values).over(base, name)
-        except ValueError as error:
-            self._refuse(node, str(error))
+def _suite(file: TomlFile) -> Suite:
+    tables = convert(file, _File)
+    models = tuple(_model(entry, file.directory) for entry in tables.models or ())
+    base = Configuration(DeviceModel(), DEFAULT_ARENA, DEFAULT_EXTERNAL)
+    if tables.defaults is not None:
+        _check_memory(file, tables.defaults, ("defaults",))
+        base = tables.defaults.over(base)
+    if tables.configurations is None:
+        return Suite(models, (base,))
+    configurations = []
+    for number, table in enumerate(tables.configurations):
+        _check_memory(file, table, ("configurations", number))
+        name = f"configuration {number + 1}" if table.name is None else printable(table.name)
+        configurations.append(table.over(base, name))
+    return Suite(models, tuple(configurations))
 
 
-def _threads(text: str) -> int:
-    return _within(_whole(text), 1, 5)
+def _model(entry: str | _Model, directory: Path) -> SuiteModel:
+    if isinstance(entry, str):
+        return SuiteModel(directory / entry, printable(entry))
+    return SuiteModel(directory / entry.path, printable(entry.name or entry.path))
 
 
-def _whole(text: str) -> int:
-    if not (text.isascii() and text.isdigit()) or len(text) > 12:
-        raise ValueError(text)
-    return int(text)
-
-
-def _within(value: int, low: int, high: int) -> int:
-    if not low <= value <= high:
-        raise ValueError(value)
-    return value
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not (0 < value <= 1e6 and math.isfinite(value)):
-        raise ValueError(text)
-    return value
-
-
-def _kernels(text: str) -> str:
-    return Kernels(text).value
-
-
-def _size(text: str) -> int:
-    unit = _UNITS.get(text[-1:].upper(), 1)
-    return _within(_whole(text if unit == 1 else text[:-1]) * unit, 0, MAX_MEMORY)
-
-
-_SETTINGS: Final[dict[str, Callable[[str], Any]]] = {
-    "threads": _threads,
-    "clock": _positive,
-    "kernels": _kernels,
-    "flash_rate": _positive,
-    "arena": _size,
-    "external": _size,
-}
-
-_EXPECTED: Final = {
-    "threads": "1 to 5",
-    "clock": "a number of MHz above 0",
-    "kernels": "optimized or reference",
-    "flash_rate": "a number of MB/s above 0",
-    "arena": "a number of bytes, such as 458752, 448K or 16M",
-    "external": "a number of bytes, such as 458752, 448K or 16M",
-}
+def _check_memory(file: TomlFile, settings: Settings, path: KeyPath) -> None:
+    for key, size in (("arena", settings.arena), ("external", settings.external)):
+        if size is not None and size > MAX_MEMORY:
+            raise file.error(f"{size} bytes, at most {MAX_MEMORY} are computed with", (*path, key))

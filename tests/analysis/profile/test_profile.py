@@ -4,6 +4,7 @@ import csv
 import html.parser
 import io
 import json
+import os
 import random
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ from aisrv.analysis.profile import (
     Prediction,
     ProfileError,
     Settings,
+    load_suite,
     measure_host,
     profile_model,
     read_suite,
@@ -28,6 +30,7 @@ from aisrv.analysis.profile.model_profile import printable
 from aisrv.inference.memory import ModelMemory, arena_need
 from aisrv.inference.timings import DeviceModel, Kernels
 from aisrv.model.reader import read_model
+from aisrv.settings.size import Size
 from tests.support import networks
 
 DIGITS = digits.model_bytes()
@@ -315,21 +318,26 @@ def test_html_keeps_host_time_apart(profile: ModelProfile) -> None:
 HERE = Path("/models")
 
 SUITE = """
-models:
-  - a.tflite
-  - {path: b.tflite, name: B}
-defaults: {clock: 800, arena: 1M}
-configurations:
-  - {name: slow, kernels: reference}
-  - threads: 5
-    clock: 700
-    flash_rate: 50
-    external: 8K
+models = ["a.tflite", { path = "b.tflite", name = "B" }]
+
+[defaults]
+clock = 800
+arena = "1M"
+
+[[configurations]]
+name = "slow"
+kernels = "reference"
+
+[[configurations]]
+threads = 5
+clock = 700
+flash_rate = 50
+external = "8K"
 """
 
 
 def test_suite_is_read() -> None:
-    suite = read_suite(SUITE, where="s.yaml", directory=HERE)
+    suite = read_suite(SUITE, where="s.toml", directory=HERE)
     assert [(model.path, model.name) for model in suite.models] == [
         (HERE / "a.tflite", "a.tflite"),
         (HERE / "b.tflite", "B"),
@@ -341,78 +349,120 @@ def test_suite_is_read() -> None:
 
 
 def test_suite_may_leave_everything_out() -> None:
-    suite = read_suite("{}", where="s.yaml", directory=HERE)
+    suite = read_suite("", where="s.toml", directory=HERE)
     assert (suite.models, suite.configurations) == ((), (Configuration(),))
 
 
 def test_settings_change_what_they_have() -> None:
     base = Configuration(DeviceModel(800, 3), 1000, 2000, "base")
     assert Settings().over(base, "base") == base
-    assert Settings(threads=2, flash_rate=1.0, external=7).over(base) == Configuration(
+    assert Settings(threads=2, flash_rate=1.0, external=Size(7)).over(base) == Configuration(
         DeviceModel(800, 2, 1e6), 1000, 7
     )
+
+
+POSITIVE = "must be a number above 0, at most 1000000"
+A_MODEL = "must be the path of a model in quotes or a table with path, name"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "s.yaml: it is empty; it should list models or configurations"),
-        ("- a", "s.yaml:1: the file must be a mapping, key: value"),
-        ("models: {}", "s.yaml:1: models must be a list of 1 to 64"),
-        ("models: []", "s.yaml:1: models must be a list of 1 to 64"),
-        ("models: [" + "a," * 65 + "]", "s.yaml:1: models must be a list of 1 to 64"),
-        ("\nmodel: [a]", 's.yaml:2: the file has no key "model": there are configurations, defaults, models'),
-        ("models: [a]\nmodels: [b]", "s.yaml:2: the file has the key models twice"),
-        ("models: [{name: a}]", "s.yaml:1: a model needs the key path"),
-        ("models: [[a]]", "s.yaml:1: a model must be a mapping, key: value"),
-        ("models: ['']", "s.yaml:1: a model must be a text"),
-        ('models: ["a\\0b"]', "s.yaml:1: the path has a zero byte"),
-        ("models:\n- path: [a]", "s.yaml:2: path must be a text"),
-        ("defaults:\n  threads: 6", "s.yaml:2: threads '6': it must be 1 to 5"),
-        ("defaults:\n  threads: 0", "s.yaml:2: threads '0': it must be 1 to 5"),
-        ("defaults: {threads: two}", "s.yaml:1: threads 'two': it must be 1 to 5"),
-        ("defaults: {threads: [1]}", "s.yaml:1: threads must be a text"),
-        ("defaults: {clock: .nan}", "s.yaml:1: clock '.nan': it must be a number of MHz above 0"),
-        ("defaults: {clock: nan}", "s.yaml:1: clock 'nan': it must be a number of MHz above 0"),
-        ("defaults: {clock: -1}", "s.yaml:1: clock '-1': it must be a number of MHz above 0"),
-        ("defaults: {clock: 1e999}", "s.yaml:1: clock '1e999': it must be a number of MHz above 0"),
-        ("defaults: {kernels: fast}", "s.yaml:1: kernels 'fast': it must be optimized or reference"),
-        ("defaults: {flash_rate: 0}", "s.yaml:1: flash_rate '0': it must be a number of MB/s above 0"),
+        ("models = 1", "1: models: must be an array of 1 to 64 texts or tables, not 1"),
+        ("models = []", "1: models: must be an array of 1 to 64 texts or tables, not []"),
         (
-            "defaults: {arena: 1G}",
-            "s.yaml:1: arena '1G': it must be a number of bytes, such as 458752, 448K or 16M",
+            "models = [" + "'a'," * 65 + "]",
+            "1: models: must be an array of 1 to 64 texts or tables, not ['a', 'a', 'a', 'a', 'a', 'a', ",
+        ),
+        ("\nmodel = ['a']", "2: model: 'model' is not known here; did you mean models?"),
+        ("models = ['a']\nmodels = ['b']", "2: Cannot overwrite a value"),
+        ("models = [{name = 'a'}]", "1: models[0]: it has no path, which must be given"),
+        ("models = [['a']]", f"1: models[0]: {A_MODEL}, not ['a']"),
+        ("models = ['']", f"1: models[0]: {A_MODEL}, not ''"),
+        ('models = ["a\\u0000b"]', f"1: models[0]: {A_MODEL}, not 'a\\x00b'"),
+        (
+            "models = [\n{path = ['a']}]",
+            "2: models[0].path: must be the path of a model in quotes, not ['a']",
+        ),
+        ("[defaults]\nthreads = 6", "2: defaults.threads: must be a whole number from 1 to 5, not 6"),
+        ("[defaults]\nthreads = 0", "2: defaults.threads: must be a whole number from 1 to 5, not 0"),
+        ("[defaults]\nthreads = 'two'", "2: defaults.threads: must be a whole number from 1 to 5, not 'two'"),
+        ("[defaults]\nthread = 1", "2: defaults.thread: 'thread' is not known here; did you mean threads?"),
+        (
+            "[defaults]\nclock = nan",
+            "2: defaults.clock: must be a finite number above 0, at most 1000000, not nan",
+        ),
+        ("[defaults]\nclock = 'x'", f"2: defaults.clock: {POSITIVE}, not 'x'"),
+        ("[defaults]\nclock = -1", f"2: defaults.clock: {POSITIVE}, not -1"),
+        ("[defaults]\nclock = 1000001", f"2: defaults.clock: {POSITIVE}, not 1000001"),
+        ("[defaults]\nflash_rate = 0", f"2: defaults.flash_rate: {POSITIVE}, not 0"),
+        (
+            "[defaults]\nkernels = 'fast'",
+            "2: defaults.kernels: 'fast' is not known here; known are optimized, reference",
         ),
         (
-            "defaults: {external: 99999M}",
-            "s.yaml:1: external '99999M': it must be a number of bytes, such as 458752, 448K or 16M",
+            "[defaults]\narena = '1T'",
+            "2: defaults.arena: '1T' is no size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB",
         ),
-        ("configurations:\n- {}\n- [1]", "s.yaml:3: a configuration must be a mapping, key: value"),
-        ("configurations: [{speed: 1}]", 's.yaml:1: a configuration has no key "speed"'),
-        ("models: &a [*a]", "s.yaml:1: a model must be a mapping, key: value"),
-        ("a: b: c", "s.yaml:1: no YAML: mapping values are not allowed here"),
-        ("models: [a", "s.yaml:1: no YAML: "),
-        ("\x01", "s.yaml: no YAML: "),
-        ("--- {}\n--- {}", "s.yaml:2: no YAML: "),
-        ("models: " + "[" * 2_000, "s.yaml: it is nested too deeply"),
-        ("#" * 65_537, "s.yaml: it has more than 65,536 bytes"),
-        ("{? [a] : b}", 's.yaml:1: the file has no key ""'),
+        (
+            "[[configurations]]\nexternal = '2G'",
+            "2: configurations[0].external: 2147483648 bytes, at most 2147483647 are computed with",
+        ),
+        (
+            "[defaults]\narena = 2147483648",
+            "2: defaults.arena: 2147483648 bytes, at most 2147483647 are computed with",
+        ),
+        (
+            "[defaults]\narena = '2000000M'",
+            "2: defaults.arena: must be a size, such as 4096, 448K or 16M, not '2000000M'",
+        ),
+        (
+            "configurations = [{},\n[1]]",
+            "2: configurations[1]: must be a table with threads, clock, kernels, flash_rate, arena, ",
+        ),
+        (
+            "configurations = 1",
+            "1: configurations: must be an array of 1 to 64 tables, not 1; write [[config",
+        ),
+        (
+            "[[configurations]]\n" * 65,
+            "1: configurations: must be an array of 1 to 64 tables, not [{}, ",
+        ),
+        (
+            "[[configurations]]\n[[configurations]]\nspeed = 1",
+            "3: configurations[1].speed: 'speed' is not known here; known are threads, clock, kernels, ",
+        ),
+        ("[[configurations]]\nname = ''", "2: configurations[0].name: must be a text in quotes, not ''"),
+        ("models = ['a'", "1: Unclosed array"),
+        ("\x01", "1: Invalid statement"),
     ],
 )
 def test_suite_that_is_wrong(text: str, message: str) -> None:
     with pytest.raises(ProfileError) as raised:
-        read_suite(text, where="s.yaml", directory=HERE)
-    assert str(raised.value).startswith(message)
+        read_suite(text, where="s.toml", directory=HERE)
+    assert str(raised.value).startswith(f"s.toml:{message}")
 
 
-def test_tags_construct_nothing(tmp_path: Path) -> None:
-    witness = tmp_path / "made"
-    text = f'models: [!!python/object/apply:os.mkdir ["{witness}"]]'
-    with pytest.raises(ProfileError, match="a model must be a mapping"):
-        read_suite(text, where="s.yaml", directory=HERE)
-    assert not witness.exists()
+def test_a_name_is_shown_without_control_characters() -> None:
+    (shown,) = read_suite(
+        '[[configurations]]\nname = "a\\u001b"', where="s.toml", directory=HERE
+    ).configurations
+    assert shown.name == "a\N{REPLACEMENT CHARACTER}"
 
 
-def test_aliases_do_not_multiply() -> None:
-    lines = ["a0: &a0 [x, x]", *(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]" for n in range(1, 60))]
-    with pytest.raises(ProfileError, match='no key "a0"'):
-        read_suite("\n".join(lines), where="s.yaml", directory=HERE)
+@pytest.mark.parametrize("name", ["suite.yaml", "suite.YML"])
+def test_a_yaml_file_is_told_the_toml_form(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text("models: [a.tflite]\n")
+    with pytest.raises(ProfileError) as raised:
+        load_suite(path)
+    assert str(raised.value) == (
+        f"{path}: a suite is a TOML file, not YAML: models = [...], a table [defaults], and "
+        "[[configurations]] above each configuration, with key = value"
+    )
+
+
+def test_a_suite_is_a_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "suite.toml")
+    with pytest.raises(ProfileError, match="not a regular file"):
+        load_suite(tmp_path / "suite.toml")

@@ -8,18 +8,20 @@ Bindings.
 """
 
 import enum
+import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
+from typing import Any, Final, NamedTuple, Protocol, Self
 
 from aisrv.inference.errors import ModelError
-from aisrv.inference.flexbuffer import FlexbufferError, OptionsMap
 from aisrv.model import Model, Operator
 
 LOADS: Final = frozenset({"XC_ld_weights", "XC_ld_flash"})
 """Operators that load parameters."""
 MAX_OUTPUTS: Final = 10
 """Tensors that XMOS's kernel fills in one load; it does not check."""
+LARGEST_OPTIONS: Final = 1 << 16
+"""Bytes of options that are read: those that hold only numbers have a few dozen."""
 MAX_EXTENT: Final = 0xFFFF * 1024
 """Bytes of the largest flash that the spec words can describe."""
 
@@ -91,11 +93,8 @@ async def read_parameters(
 def _load(model: Model, operator: Operator) -> ParameterLoad:
     where = f"operator {operator.index} ({operator.name})"
     try:
-        options = OptionsMap(operator.custom_options)
-        address = options.integer(b"a" if b"a" in options else b"addr")
-        sizes = options.integers(b"s" if b"s" in options else b"sizes", MAX_OUTPUTS)
-        kind = options.integer(b"t") if b"t" in options else LoadKind.FLASH
-    except FlexbufferError as error:
+        address, sizes, kind = read_options(operator.custom_options)
+    except ValueError as error:
         raise ModelError(f"{where}: its options cannot be read: {error}") from error
     if kind in _REFUSED:
         raise ModelError(f"{where} loads its parameters {_REFUSED[LoadKind(kind)]}")
@@ -111,3 +110,71 @@ def _load(model: Model, operator: Operator) -> ParameterLoad:
             f"{where} loads {sum(sizes)} bytes from {address}: a flash has at most {MAX_EXTENT:,}"
         )
     return ParameterLoad(operator.index, address, sum(sizes))
+
+
+class LoadOptions(NamedTuple):
+    """The options of an operator that loads parameters."""
+
+    address: int
+    sizes: tuple[int, ...]
+    kind: int
+
+
+# The package follows every offset and takes every length for true: slices and conversions fail in many ways.
+_UNREADABLE: Final = (struct.error, ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+
+
+def read_options(data: bytes) -> LoadOptions:
+    """Read a flexbuffer that maps the names of the options to integers and lists of them; ValueError."""
+    from flatbuffers import flexbuffers  # with numpy, which few models need
+
+    if not 3 <= len(data) <= LARGEST_OPTIONS:
+        raise ValueError(f"{len(data)} bytes: options have 3 to {LARGEST_OPTIONS}")
+    try:
+        root = flexbuffers.GetRoot(data)
+        if not root.IsMap:
+            raise ValueError("the root is not a map")
+        options = root.AsMap
+        return LoadOptions(
+            _integer(_find(options, "a", "addr")),
+            _integers(_find(options, "s", "sizes")),
+            _integer(options["t"]) if _has(options, "t") else LoadKind.FLASH,
+        )
+    except _UNREADABLE as error:
+        raise ValueError(str(error) or type(error).__name__) from error
+
+
+def _has(options: Any, name: str) -> bool:  # noqa: ANN401 - the package has no types
+    try:
+        options[name]
+    except KeyError:
+        return False
+    return True
+
+
+def _find(options: Any, *names: str) -> Any:  # noqa: ANN401
+    found = next((name for name in names if _has(options, name)), None)
+    if found is None:
+        raise ValueError(f"there is no {' or '.join(names)}")
+    return options[found]
+
+
+def _integer(value: Any) -> int:  # noqa: ANN401
+    if not value.IsInt:
+        raise ValueError(f"{value!r} is not an integer")
+    return int(value.AsInt)
+
+
+def _integers(value: Any) -> tuple[int, ...]:  # noqa: ANN401
+    if value.IsFixedTypedVector:
+        vector = value.AsFixedTypedVector
+    elif value.IsTypedVector:
+        vector = value.AsTypedVector
+    elif value.IsVector and not value.IsMap:
+        vector = value.AsVector
+    else:
+        raise ValueError(f"{value!r} is not a list of integers")
+    count = len(vector)
+    if count > MAX_OUTPUTS:
+        raise ValueError(f"a list has {count} elements, at most {MAX_OUTPUTS} can be")
+    return tuple(_integer(vector[index]) for index in range(count))

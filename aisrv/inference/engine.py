@@ -7,8 +7,8 @@
     print_profiler_summary  InferenceEngine.print_profiler_summary
 
 Source: the design document, section Inference Engine; for limits and timings "Inference engines". What a run
-leaves of its inputs is the interpreter's affair: TensorFlow Lite keeps them, TensorFlow Lite Micro reuses
-their memory, as on a device. A host that works with all of them writes its inputs before every run.
+leaves of its inputs is the interpreter's affair: some keep them, some reuse their memory, as a device does. A
+host that works with all of them writes its inputs before every run.
 """
 
 import time

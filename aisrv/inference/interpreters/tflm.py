@@ -1,8 +1,8 @@
 """TensorFlow Lite Micro as the interpreter: the code that devices run, with an arena of a fixed size.
 
 Where this differs from a device: it is built for 64 bits, so that its structures take 4 to 10 % more of the
-arena. A run overwrites its inputs, as on a device, and `get_input` tells with what ("Inference engines",
-section Bindings).
+arena. A run overwrites its inputs, as on a device, but nothing tells with what: they are shown as they were
+written, and each run starts from that ("Inference engines", section Bindings).
 """
 
 import math
@@ -16,7 +16,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
-from aisrv.inference.interpreters.tflm_inputs import locate_inputs
 from aisrv.model import Model
 from aisrv.model.reader import read_model
 
@@ -78,11 +77,9 @@ class TflmInterpreter:
             _Tensor.of(self._interpreter.GetOutputTensorDetails(number))
             for number in range(len(parsed.outputs))
         ]
-        layout = TensorLayout(
+        return TensorLayout(
             tuple(tensor.nbytes for tensor in self._inputs), tuple(tensor.nbytes for tensor in self._outputs)
         )
-        self._left = locate_inputs(self._interpreter, self.set_input, layout.inputs, arena_bytes)
-        return layout
 
     def set_input(self, number: int, data: memoryview) -> None:
         """Copy the bytes of one input in."""
@@ -95,10 +92,7 @@ class TflmInterpreter:
         self._interpreter.Invoke()
 
     def get_input(self, number: int, into: memoryview) -> None:
-        """Copy out what the run left of one input; nothing where its place is not known."""
-        left = self._left[number]
-        if left is not None:
-            into[:] = left
+        """Do nothing: the binding reads inputs only where it preserves all tensors, in another plan."""
 
     def get_output(self, number: int, into: memoryview) -> None:
         """Copy the bytes of one output out; ValueError where its size is not the one at `load`."""

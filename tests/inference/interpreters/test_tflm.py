@@ -1,4 +1,4 @@
-"""Models in TensorFlow Lite Micro: the reference's results, a real arena, and inputs that runs overwrite."""
+"""Models in TensorFlow Lite Micro: the reference's results, a real arena, and inputs as they were written."""
 
 import random
 import subprocess
@@ -121,34 +121,17 @@ async def test_a_streaming_model_keeps_its_resource_variables_until_a_reset() ->
 # Inputs.
 
 
-async def test_a_run_overwrites_its_input() -> None:
-    image = digits.test_images()[0].image
-    async with loaded(digits.model_bytes()) as runner:
-        assert bytes(runner.input(0)) == bytes(64)
-        await run(runner, image)
-        assert bytes(runner.input(0)) != image
-
-
-async def test_a_second_run_works_on_what_the_first_left() -> None:
+async def test_inputs_are_shown_as_they_were_written() -> None:
+    """TFLM overwrites them, as the direct call shows; its binding has no way to read what it left."""
     image = digits.test_images()[0].image
     direct = load_direct(digits.model_bytes())
-    expected = [run_direct(direct, 10, image), run_direct(direct, 10), run_direct(direct, 10)]
-    assert len(set(expected)) > 1
+    assert run_direct(direct, 10, image) != run_direct(direct, 10)
 
     async with loaded(digits.model_bytes()) as runner:
-        results = [*await run(runner, image), *await run(runner), *await run(runner)]
-        assert results == expected
-
-
-@pytest.mark.parametrize("length", [1, 2, 3, 16, 17, 4096])
-async def test_inputs_of_all_sizes_are_found(length: int) -> None:
-    interpreter = load_direct(networks.adding_network(3, 1, length))
-    left = bytearray(length)
-    for number in range(3):
-        data = random.Random(number).randbytes(length)
-        interpreter.set_input(number, memoryview(data))
-        interpreter.get_input(number, memoryview(left))
-        assert left == data
+        assert bytes(runner.input(0)) == bytes(64)
+        results = [*await run(runner, image), *await run(runner)]
+        assert bytes(runner.input(0)) == image
+        assert results == [run_direct(direct, 10, image)] * 2
 
 
 async def test_an_input_without_bytes_is_fine() -> None:

@@ -3,8 +3,8 @@
     python -m benchmarks.spi
 
 Per transaction: GET_STATUS (7 bytes) and GET_OUTPUT_TENSOR with 512 bytes of data (515 bytes). And a model of
-1 MiB, written in blocks of 512 bytes with a status poll before each. The doors: in process, the stand-in for
-`spidev` over the link, and the real `spidev` under umockdev's preload library.
+1 MiB, written in blocks of 512 bytes with a status poll before each. The attachments: in process, the
+stand-in for `spidev` over the link, and the real `spidev` under umockdev's preload library.
 """
 
 import json

@@ -96,7 +96,7 @@ class AiServer:
             raise
 
     def close(self) -> None:
-        """Give the device back. Closing again does nothing."""
+        """Release the device. Closing again does nothing."""
         self._transport.close()
 
     def __enter__(self) -> Self:

@@ -125,7 +125,7 @@ COMMAND_ERRORS: Final[dict[Status, type[CommandError]]] = {
 
 
 def command_error(command: int, engine: int, tensor: int, status: int, log: str = "") -> CommandError:
-    """The error for a command that ended with these bits; a plain `CommandError` where none tells why."""
+    """Return the error for a command that ended with these bits; a plain `CommandError` for unknown ones."""
     bits = Status(status)
     kind = next((error for bit, error in COMMAND_ERRORS.items() if bits & bit), CommandError)
     return kind(command, engine, tensor, bits & STATUS_ERRORS or bits, log)

@@ -184,7 +184,7 @@ class SpiLink:
         return pieces[1] if not received and len(pieces) == 2 else b"".join(pieces)
 
     def _bound(self) -> None:
-        """Give the socket what remains of the time, so that a server which drips cannot stretch it."""
+        """Let the socket wait for what remains of the time, which a server that drips cannot stretch."""
         if self._deadline is not None:
             remaining = self._deadline - time.monotonic()
             if remaining <= 0:

@@ -205,7 +205,7 @@ async def aisrv_local_get_output_gpio_en(c: ChanEnd) -> bool:
 
 
 async def aisrv_local_set_output_gpio_en(c: ChanEnd, enabled: bool) -> None:
-    """Say whether inferences drive the outputs."""
+    """Set whether inferences drive the outputs."""
     await _set(c, Command.SET_OUTPUT_GPIO_EN, bytes((enabled,)))
 
 

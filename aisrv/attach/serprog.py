@@ -37,7 +37,7 @@ LARGEST_READ: Final = 65536
 """Bytes that one operation may read."""
 
 HANDOVER_SECONDS: Final = 1.0
-"""Time that a programmer waits for the one before it to leave."""
+"""Time that a programmer waits for the previous one to leave."""
 
 PATIENCE_SECONDS: Final = 30.0
 """Time that a programmer has to go on with a command it has begun."""

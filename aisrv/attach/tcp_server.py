@@ -22,7 +22,7 @@ class TcpServer(ABC):
         *,
         task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
     ) -> NoReturn:
-        """Accept peers for ever; ready with the address it listens on (port 0: any that is free).
+        """Accept peers until cancelled; ready with the address it listens on (port 0: any that is free).
 
         Raises OSError where the address cannot be had.
         """

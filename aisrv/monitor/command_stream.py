@@ -21,7 +21,7 @@ class Data(enum.Enum):
 
 
 Framing = Callable[[bytes], Data | None]
-"""Says what comes after a packet that opens a command; None for a packet that opens none."""
+"""Returns what comes after a packet that opens a command; None for a packet that opens none."""
 
 LONGEST_COMMAND: Final = 12
 """Bytes of the longest packet that opens a command."""

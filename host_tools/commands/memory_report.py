@@ -39,7 +39,7 @@ def bar(memory_map: MemoryMap, memory: ModelMemory, width: int = WIDTH) -> list[
 
 
 def memory_data(memory_map: MemoryMap) -> dict[str, dict[str, dict[str, int]]]:
-    """Give the regions for `--json`: by memory and name, offset and bytes."""
+    """Return the regions for `--json`: by memory and name, offset and bytes."""
     return {
         memory.name.lower(): {
             name: {"offset": region.offset, "bytes": region.size}

@@ -2,7 +2,7 @@
 
 Source: "XCORE AI server: numbers and wire behavior", section SPI.
 
-- A read is one transaction: the command, two dummy bytes, then the data. Nothing on the wire tells how long
+- A read is one transaction: the command, two dummy bytes, then the data. Nothing on the wire says how long
   the data are: the spec words do.
 - A write goes in blocks of 512 bytes, a transaction each; a shorter one, maybe empty, ends it. The device is
   BUSY after each. START_INFER is a transaction of one byte.
@@ -56,7 +56,7 @@ _OF_THE_MODEL: Final[dict[Command, Callable[[Spec], int]]] = {
     Command.GET_OUTPUT_TENSOR: lambda spec: spec.output_bytes,
     Command.GET_TIMINGS: lambda spec: 4 * spec.timing_count,
 }
-"""Reads whose length the spec words tell."""
+"""Reads whose length follows from the spec words."""
 
 _IN_THE_SPEC: Final[dict[Command, Callable[[Spec], int]]] = {
     Command.GET_INPUT_TENSOR_LENGTH: lambda spec: spec.input_bytes,
@@ -88,7 +88,7 @@ class SpiExchange:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
-        """Say hello. `timeout` is in seconds, for each wait until the device is not BUSY.
+        """Ask for the id and the spec. `timeout` is in seconds, for each wait until the device is not BUSY.
 
         Raises UnsupportedCommand for another `engine` than 0, and what the transport raises.
         """

@@ -117,7 +117,7 @@ class Exchange:
     def _transact(self, steps: list[_Step], length: int) -> bytes:
         """Do the writes of all steps, then one read of `length` bytes, unless 0.
 
-        A stall is raised as the failure of the step that it tells of: where the device does not take a
+        A stall is raised as the failure of the step that it belongs to: where the device does not take a
         command packet, that is the command before.
         """
         if not self._in_step:  # a transfer was cut short: what the device expects next is not known
@@ -204,7 +204,7 @@ class Exchange:
     def _explain(self, command: Command, tensor: int, status: int | None = None) -> CommandError:
         """The error for a command that failed with a status word, or where that is None with halts.
 
-        Reading the status clears its error bits: a failure that is raised is not told again by status().
+        Reading the status clears its error bits: status() does not return again what was raised.
         """
         if status is None:
             self.transport.clear_halts()

@@ -154,7 +154,7 @@ class Handle:
 
 
 class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no types
-    """The devices of one USB/IP server, for pyusb; time-outs are in milliseconds, 0 waits for ever."""
+    """The devices of one USB/IP server, for pyusb; time-outs are in milliseconds, 0 waits without limit."""
 
     def __init__(self, address: str) -> None:
         """Take the address HOST:PORT; ValueError where it is none. Nothing is connected yet."""
@@ -178,7 +178,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         """A device behind USB/IP has no hub that could be asked."""
 
     def get_device_descriptor(self, dev: Device) -> SimpleNamespace:
-        """See IBackend. Of a device that cannot be asked, what the server's list tells: no strings.
+        """See IBackend. Of a device that cannot be asked, what the server's list says: no strings.
 
         Another client may have it. To raise here would hide the server's other devices from a search.
         """

@@ -43,7 +43,7 @@ _NAME = re.compile(r"(\d{1,5})\.(\d{1,5})\Z")
 
 
 class SpiTransport(ABC):
-    """Transactions with one slave. Times are in seconds; None waits for ever.
+    """Transactions with one slave. Times are in seconds; None waits without limit.
 
     Every method may raise `DeviceGone`, `TransferTimeout` or `TransferError`.
     """
@@ -54,7 +54,7 @@ class SpiTransport(ABC):
 
     @abstractmethod
     def close(self) -> None:
-        """Give the slave back. Closing again does nothing."""
+        """Release the slave. Closing again does nothing."""
 
 
 class LinkTransport(SpiTransport):

@@ -10,7 +10,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class Transport(Protocol):
-    """The two bulk endpoints of one device. Times are in seconds; None waits for ever.
+    """The two bulk endpoints of one device. Times are in seconds; None waits without limit.
 
     Every method may raise `DeviceGone`, `TransferTimeout` or `TransferError`, which at a halted endpoint is a
     `TransferStall`.
@@ -34,7 +34,8 @@ class Transport(Protocol):
         """Do several writes, then a read unless `length` is 0, and return what was read.
 
         The same as one call after another, and `one_after_another` is that; a transport that can have all of
-        them in flight at once saves a round trip for each. `TransferStall` tells how many writes were done.
+        them in flight at once saves a round trip for each. `TransferStall.writes_done` counts those that were
+        done.
         """
 
     def clear_halts(self) -> None:
@@ -44,7 +45,7 @@ class Transport(Protocol):
         """Set the configuration anew: the device abandons the command in flight; its model stays."""
 
     def close(self) -> None:
-        """Give the device back. Closing again does nothing."""
+        """Release the device. Closing again does nothing."""
 
 
 def one_after_another(

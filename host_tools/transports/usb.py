@@ -153,7 +153,7 @@ class UsbTransport:
 
 
 def _milliseconds(timeout: float | None) -> int:
-    """A timeout as pyusb takes it, where 0 means for ever."""
+    """Return a timeout as pyusb takes it, where 0 is no limit."""
     return 0 if timeout is None else max(1, round(timeout * 1000))
 
 

@@ -20,7 +20,7 @@ from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usbip import UsbipTransport, open_usbip
 
 READY: Final = "ready at usbip:"
-"""What stands before HOST:PORT in the child's ready line: `aisrv: ready at usbip:127.0.0.1:PORT`."""
+"""What precedes HOST:PORT in the child's ready line: `aisrv: ready at usbip:127.0.0.1:PORT`."""
 
 START_TIMEOUT: Final = 20.0
 """Seconds until the ready line must be there."""

@@ -6,8 +6,8 @@ r"""Host side of USB/IP: list a server's devices, import one, and move data to a
         connection.bulk_out(0x01, b"\x08\x00\x00", timeout=1)
         spec = connection.bulk_in(0x81, 512, timeout=1)
 
-Synchronous, standard library only. Sizes are in bytes, times in seconds (None waits for ever), endpoints are
-addresses as in an endpoint descriptor: 0x01 is an OUT, 0x81 an IN endpoint.
+Synchronous, standard library only. Sizes are in bytes, times in seconds (None waits without limit), endpoints
+are addresses as in an endpoint descriptor: 0x01 is an OUT, 0x81 an IN endpoint.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Connection(Pipeline):
         """Write `data`, one request per 16 MiB; return the number of bytes that the device took.
 
         No empty packet is added: data of a multiple of 512 bytes leaves the device's transfer open.
-        A time-out raises TransferTimeoutError, which tells how much is known to have been taken.
+        A time-out raises TransferTimeoutError, with what is known to have been taken.
         """
         return self._run_in_pieces(endpoint, data, timeout)
 

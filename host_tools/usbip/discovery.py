@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 ANSWER_GRACE: Final = 5.0
-"""Seconds that a server has, unless told otherwise, for what needs no device."""
+"""Seconds that a server has by default for what needs no device."""
 
 MAX_DEVICES: Final = 1024
 """Devices that a list may hold; a server that claims more is not believed."""
@@ -180,7 +180,5 @@ def _refusal(address: str, busid: str, status: int, deadline: float) -> ImportRe
     if busy:
         return DeviceBusyError(f"{address}: device {busid!r} is in use by another client")
     if unknown:
-        return UnknownDeviceError(
-            f"{address}: the server has no device {busid!r}; its list tells what it has"
-        )
+        return UnknownDeviceError(f"{address}: the server has no device {busid!r}; its list says what it has")
     return ImportRefusedError(f"{address}: device {busid!r} was refused with status {status}")

@@ -208,7 +208,7 @@ class Pipeline:
         return True
 
     def withdraw(self, transfer: Transfer) -> None:
-        """UNLINK a request and wait until it is over; its status tells whether it was done before that."""
+        """UNLINK a request and wait until it is over; its status says whether it was done before that."""
         deadline = time.monotonic() + ANSWER_GRACE
         if not self._sending.acquire(timeout=ANSWER_GRACE):
             raise self._abandon("the server stopped reading")
@@ -412,7 +412,7 @@ class Pipeline:
         transfer = self._unlinks.pop(seqnum, None)
         if transfer is None:
             raise _NonsenseError(f"a reply to UNLINK {seqnum}, which is not in flight")
-        # Some servers say 0 both for "already done" and for "taken back"; whether a reply came tells which.
+        # Some servers say 0 both for "already done" and for "taken back"; whether a reply came decides.
         if self._pending.pop(transfer.seqnum, None) is not None:
             transfer.status = UrbStatus.UNLINKED
 

@@ -50,7 +50,7 @@ class Transfer:
 
 
 class SpiPort(Protocol):
-    """The master's side of a slave, which doors drive: `SpiBus`, or something that stands before one."""
+    """The master's side of a slave, which attachments drive: `SpiBus`, or a port that wraps one."""
 
     async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
         """Clock the transfers; returns what came on MISO, as many bytes for each as went out.

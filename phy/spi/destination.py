@@ -11,7 +11,7 @@ class Destination(Protocol):
     """Takes one set at a time: `begin`, `data` for each full block, then `end` or `abandon`."""
 
     async def begin(self) -> None:
-        """Begin a set; the one before has ended or was abandoned."""
+        """Begin a set; the previous one has ended or was abandoned."""
 
     async def data(self, block: bytes) -> None:
         """Take a full block, `BLOCK_SIZE` bytes."""
@@ -43,7 +43,7 @@ class EngineSet(Destination):
         return await end_set(self._engine, rest)
 
     async def abandon(self) -> None:
-        """Make the engine forget the command."""
+        """Have the engine drop the command."""
         await abandon_set(self._engine)
 
 

@@ -32,7 +32,7 @@ class SharedMemory:
     debug_log: bytes = b""
     """As it was after the last failure."""
     block: bytes = b""
-    """Data of the write that the buffer has in hand while the status is BUSY: BLOCK_SIZE bytes at most."""
+    """Data of the write that is in progress while the status is BUSY: BLOCK_SIZE bytes at most."""
     block_length: int = 0
     """Bytes that the write really had: past BLOCK_SIZE the block is not whole."""
     boot_report: bytes = b""

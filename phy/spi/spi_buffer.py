@@ -46,11 +46,11 @@ class SpiBuffer:
             Command.SET_SERVER: server or Nowhere(),
         }
         self._set: int | None = None  # command of the set in progress
-        self._errors = Status.OKAY  # of the action in hand
+        self._errors = Status.OKAY  # of the action in progress
         self._sensor_bytes = b""  # the spec's word that the engine's lacks
 
     async def run(self) -> None:
-        """Serve the slave and the engine's news for ever."""
+        """Serve the slave and the engine's notifications until cancelled."""
         self._sensor_bytes = await self._fetch(Command.GET_SENSOR_TENSOR_LENGTH)
         await self._refresh_spec()
         self._memory.server_id = await self._fetch(Command.GET_ID)
@@ -63,7 +63,7 @@ class SpiBuffer:
             if await something.wait() is self._slave:
                 await self._carry_out(await self._slave.inuint())
             else:
-                await self._take_news()
+                await self._take_notifications()
 
     async def _carry_out(self, command: int) -> None:
         if self._set is not None and command != self._set:
@@ -94,7 +94,7 @@ class SpiBuffer:
         self._set = None
         await self._note(await destination.end(block))
         if command in _MODELS:
-            await self._take_news(MODEL_CHANGED)  # a failure too changes it: no model is left
+            await self._take_notifications(MODEL_CHANGED)  # a failure too changes it: no model is left
 
     async def _abandon(self, reason: str) -> None:
         assert self._set is not None  # noqa: S101 - for the type checker
@@ -126,25 +126,25 @@ class SpiBuffer:
 
     async def _start(self, command: Command, data: bytes) -> Status:
         status = await set_command(self._engine, command, 0, data)
-        await self._take_news()  # first, as it may empty the results: those to come are of the new model
+        await self._take_notifications()  # first, as it may empty the results for those of a new model
         return await self._note(status)
 
     async def _refresh_spec(self) -> None:
-        """Fetch the spec of a model that may be new; results of the one before are none of its."""
+        """Fetch the spec of a model that may be new; the results of the previous model are dropped."""
         self._memory.output = self._memory.timings = b""
         words = await self._fetch(Command.GET_SPEC)
         if words:
             self._memory.spec = Spec.from_bytes(words + self._sensor_bytes.ljust(WORD_BYTES, b"\0"))
 
-    async def _take_news(self, *known: int) -> None:
-        """Acknowledge all that the engine has told, then fetch what has changed by that and as is known."""
-        news = set(known)
+    async def _take_notifications(self, *known: int) -> None:
+        """Acknowledge the notifications of the engine, then fetch what they and `known` say has changed."""
+        notifications = set(known)
         while self._changes is not None and self._changes.ready:
-            news.add(await self._changes.inct())
+            notifications.add(await self._changes.inct())
             await self._changes.outct(Control.ACK)
-        if MODEL_CHANGED in news:
+        if MODEL_CHANGED in notifications:
             await self._refresh_spec()
-        if OUTPUT_CHANGED in news:
+        if OUTPUT_CHANGED in notifications:
             await self._refresh_results()
 
     async def _fetch(self, command: int) -> bytes:
@@ -170,7 +170,7 @@ async def spi_buffer(
     changes: ChanEnd | None = None,
     server: Destination | None = None,
 ) -> None:
-    """Serve one slave and one engine for ever.
+    """Serve one slave and one engine until cancelled.
 
     `slave` is the other end of the slave's channel, `engine` a client's end of the engine's. On `changes` the
     engine sends MODEL_CHANGED and OUTPUT_CHANGED before it takes its next command, and no second one of a

@@ -1,6 +1,6 @@
 """The data task: takes commands off the bulk endpoints and passes them on to engines.
 
-Both dialects are told apart by the length of the command packet, command by command. Sources: the design
+The length of each command packet says which dialect it is in. Sources: the design
 document, section USB; "XCORE AI server: numbers and wire behavior", section USB framing.
 """
 
@@ -92,7 +92,7 @@ class UsbData(DataTask):
             pass
 
     async def _report(self, packet: CommandPacket, status: Status) -> None:
-        """Tell the host a status: the design dialect in a packet, the classic one by halts unless OKAY."""
+        """Report a status to the host: by a packet in the design dialect, by halts in the classic one."""
         if packet.dialect is Dialect.DESIGN:
             await self._in.set_buffer(status.to_bytes(4, "little"))
         elif status:

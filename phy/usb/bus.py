@@ -49,23 +49,23 @@ class ControlUrb:
 
 
 class HostPort(Protocol):
-    """The host's side of a device, which attachments drive: `UsbBus`, or something that stands before one."""
+    """The host's side of a device, which attachments drive: `UsbBus`, or a port that wraps one."""
 
     @property
     def descriptors(self) -> Descriptors:
         """What the device is."""
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
-        """Give a URB to an OUT endpoint; False where there is none."""
+        """Submit a URB to an OUT endpoint; False where there is none."""
 
     def data_arrived(self, urb: OutUrb) -> None:
         """Note that a URB has more bytes, see `OutUrb.feed`."""
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
-        """Give a URB to an IN endpoint; False where there is none."""
+        """Submit a URB to an IN endpoint; False where there is none."""
 
     def submit_control(self, urb: ControlUrb) -> None:
-        """Give a control transfer to endpoint 0."""
+        """Submit a control transfer to endpoint 0."""
 
     def unlink(self, urb: OutUrb | InUrb | ControlUrb) -> bool:
         """Take a URB back; False where it is done, or is being answered."""
@@ -74,7 +74,7 @@ class HostPort(Protocol):
         """Reset the bus, as a host does on plugging in, and on unplugging."""
 
     async def wait_unplugged(self) -> None:
-        """Wait until the device leaves the bus by itself, maybe for ever; `reset` brings it back."""
+        """Wait until the device leaves the bus by itself, which may never happen; `reset` brings it back."""
 
 
 class UsbBus:
@@ -96,7 +96,7 @@ class UsbBus:
     # The host's side.
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
-        """Give a URB to an OUT endpoint; False where there is none, as before a configuration is set."""
+        """Submit a URB to an OUT endpoint; False where there is none, as before a configuration is set."""
         if address != ENDPOINT_OUT or not self.configuration:
             return False
         self.out_endpoint.submit(urb)
@@ -108,14 +108,14 @@ class UsbBus:
             self.out_endpoint.data_arrived()
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
-        """Give a URB to an IN endpoint; False where there is none, as before the device is configured."""
+        """Submit a URB to an IN endpoint; False where there is none, as before the device is configured."""
         if address != ENDPOINT_IN or not self.configuration:
             return False
         self.in_endpoint.submit(urb)
         return True
 
     def submit_control(self, urb: ControlUrb) -> None:
-        """Give a control transfer to endpoint 0."""
+        """Submit a control transfer to endpoint 0."""
         task, self._ep0_task = self._ep0_task, None
         if task is None:
             self._control.append(urb)
@@ -134,7 +134,7 @@ class UsbBus:
         return False
 
     def reset(self) -> None:
-        """Reset the bus, as a host does on plugging in, and on unplugging for all the device can tell."""
+        """Reset the bus, as a host does on plugging in, and as the device sees an unplugging."""
         self.address = 0
         urbs, self._control = self._control, deque()
         for urb in urbs:
@@ -142,7 +142,7 @@ class UsbBus:
         self.configure(0)
 
     async def wait_unplugged(self) -> None:
-        """Wait for ever: this device does not leave its bus."""
+        """Wait until cancelled: this device does not leave its bus."""
         await trio.sleep_forever()
 
     # The firmware's side.
@@ -161,7 +161,7 @@ class UsbBus:
         return request
 
     def configure(self, value: int) -> None:
-        """Enter a configuration: what the endpoints had in hand is dropped, halts are cleared."""
+        """Enter a configuration: what the endpoints had in progress is dropped, halts are cleared."""
         self.configuration = value
         for endpoint in self.endpoints.values():
             endpoint.reset()

@@ -27,7 +27,7 @@ class DataTask(ABC):
         self._name = name
 
     async def run(self) -> None:
-        """Serve commands for ever; a reset of the bus abandons the one in hand."""
+        """Serve commands until cancelled; a reset of the bus abandons the one in progress."""
         while True:
             try:
                 await self._serve_command()
@@ -40,7 +40,7 @@ class DataTask(ABC):
         """Take one command off the endpoints and carry it out."""
 
     async def _halt_until_cleared(self) -> None:
-        """Tell of a failure without a word: halt both endpoints until the host has cleared both.
+        """Report a failure by a stall: halt both endpoints until the host has cleared both.
 
         Raises UsbReset where a reset comes first.
         """

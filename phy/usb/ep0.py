@@ -139,6 +139,6 @@ def answer(bus: UsbBus, request: ControlUrb) -> None:
 
 
 async def usb_ep0(bus: UsbBus) -> None:
-    """Answer control transfers for ever."""
+    """Answer control transfers until cancelled."""
     while True:
         answer(bus, await bus.get_setup())

@@ -1,7 +1,7 @@
 """The data task of a device that speaks the "ioserver" protocol; each model number is an AI engine.
 
 It stands where `UsbData` stands in a device that speaks the AI server's own protocol. Sources:
-lib_tflite_micro, `src/ioserver.c`, function `ioserver_usb_ep`; docs/reference/ioserver.md, which tells
+lib_tflite_micro, `src/ioserver.c`, function `ioserver_usb_ep`; docs/reference/ioserver.md, which says
 where this task differs because the firmware would stop there.
 """
 

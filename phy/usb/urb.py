@@ -54,7 +54,7 @@ class OutUrb:
         return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
 
     def feed(self, piece: bytes) -> None:
-        """Add bytes that arrived; the endpoint must be told with `OutEndpoint.data_arrived`.
+        """Add bytes that arrived; the endpoint must be notified with `OutEndpoint.data_arrived`.
 
         More than `length` in all is a ValueError.
         """
@@ -86,7 +86,7 @@ class OutUrb:
         return count
 
     def finish(self, status: TransferStatus) -> None:
-        """Tell the host's side."""
+        """Notify the host's side of the end."""
         self.done = True
         self._complete(status, self.taken)
 
@@ -109,6 +109,6 @@ class InUrb:
             self.filled += len(data)
 
     def finish(self, status: TransferStatus) -> None:
-        """Tell the host's side."""
+        """Notify the host's side of the end."""
         data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
         self._complete(status, data)

@@ -21,7 +21,7 @@ _OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time,
 
 
 class UsbReset(Exception):
-    """The bus was reset, or the host chose a configuration: give up the transfer in hand."""
+    """The bus was reset, or the host chose a configuration: give up the transfer in progress."""
 
 
 R = TypeVar("R", OutUrb, InUrb)

@@ -98,7 +98,7 @@ def packets_of(requests: list[bytes]) -> Iterator[bytes]:
 
 
 def count_packet_by_packet(requests: list[bytes]) -> int:
-    """The AI server's protocol with one packet in hand at a time."""
+    """The AI server's protocol with one packet at a time."""
     packets = packets_of(requests)
     commands = 0
     for packet in packets:

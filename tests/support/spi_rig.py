@@ -81,8 +81,8 @@ class SpiRig(Master):
     memory: SharedMemory
     node: Node
     engine: ScriptedEngine
-    news: ChanEnd
-    """The engine's end of the channel on which it tells of its models."""
+    notifications: ChanEnd
+    """The engine's end of the channel on which it notifies the buffer of its models."""
 
     def commands(self) -> list[Recorded]:
         """What came to the engine apart from the questions of the buffer, since it was last asked."""

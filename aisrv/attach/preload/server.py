@@ -120,7 +120,7 @@ async def serve_preload(
     spi: Sequence[SpiPort] = (),
     task_status: trio.TaskStatus[Preload] = trio.TASK_STATUS_IGNORED,
 ) -> NoReturn:
-    """Plug devices into an emulated bus and serve programs for ever; ready when a trial program was served.
+    """Plug devices into an emulated bus and serve programs until cancelled; ready once a trial program was.
 
     Each slave of `spi` is at a bus of its own: the first is `/dev/spidev0.0`, the next `/dev/spidev1.0`.
 
@@ -227,7 +227,7 @@ async def _serve_stream(node: UsbfsNode, stream: trio.SocketStream) -> None:
 
 
 async def _watch(node: UsbfsNode) -> None:
-    """Tell the clients when the device leaves the bus by itself."""
+    """Notify the clients when the device leaves the bus by itself."""
     while True:
         await node.port.wait_unplugged()
         node.unplug()
@@ -235,7 +235,7 @@ async def _watch(node: UsbfsNode) -> None:
 
 
 async def _plug_in_again(node: UsbfsNode) -> None:
-    """Plug a device in again that left the bus, or that the host of another door unplugged on leaving."""
+    """Plug a device in again that left the bus, or that the host of another attachment unplugged."""
     try:
         configured = not node.unplugged and await configuration_of(InProcessHost(node.port))
     except TransferFailed:

@@ -28,7 +28,7 @@ _LONGEST_PATH: Final = "/ioctl//dev/bus/usb/001/001"
 
 
 def make_directory() -> Path:
-    """Make a private directory whose path leaves room for a socket's; the caller removes it."""
+    """Create a private directory whose path leaves room for a socket's; the caller removes it."""
     directory = tempfile.gettempdir()
     if len(os.fsencode(directory)) + len("/aisrv-01234567" + _LONGEST_PATH) > _SOCKET_PATH_LIMIT:
         directory = "/tmp"  # noqa: S108 - what it makes there is private
@@ -49,7 +49,7 @@ class ReadyFifo:
         self.set_ready(False)
 
     def set_ready(self, ready: bool) -> None:
-        """Make the node writable, or not."""
+        """Set whether the node is writable."""
         try:
             if ready:
                 while os.read(self._fd, _FIFO_SIZE):
@@ -86,7 +86,7 @@ class PreloadTree:
         return self.directory / "ioctl" / "dev" / node
 
     def add_node(self, node: str, major: int, minor: int) -> Path:
-        """Make room for a node with this device number; returns where its file belongs."""
+        """Create the directories of a node with this device number; returns where its file belongs."""
         path = self.directory / "dev" / node
         path.parent.mkdir(parents=True, exist_ok=True)
         self.socket_of(node).parent.mkdir(parents=True, exist_ok=True)

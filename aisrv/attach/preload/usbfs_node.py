@@ -123,13 +123,13 @@ class UsbfsNode:
             raise UsbfsError(errno.EBUSY)
 
     def release(self, interface: int, file: "UsbfsFile") -> None:
-        """Give a claim up; EINVAL where the file has none."""
+        """Release a claim; EINVAL where the file has none."""
         if self._claims.get(interface) is not file:
             raise UsbfsError(errno.EINVAL)
         del self._claims[interface]
 
     def release_all(self, file: "UsbfsFile") -> None:
-        """Give all claims of a file up."""
+        """Release all claims of a file."""
         self._claims = {number: owner for number, owner in self._claims.items() if owner is not file}
 
     def count_reapable(self, change: int) -> None:
@@ -275,7 +275,7 @@ class UsbfsFile:
         actual: int,
         data: bytes = b"",
     ) -> None:
-        """Note the end of a request, unless it was taken back while the device had it in hand."""
+        """Note the end of a request, unless it was taken back while the device was answering it."""
         pending = self._pending.get(address)
         if pending is not None and pending.request is request:
             self._finish(address, LINUX_STATUS[status], actual, data)

@@ -1,4 +1,4 @@
-"""The CUSE door: a real `/dev/spidevB.D` on this machine, for every program that the kernel runs.
+"""The CUSE attachment: a real `/dev/spidevB.D` on this machine, for every program that the kernel runs.
 
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_cuse, port, "spidev0.0")
@@ -47,7 +47,7 @@ async def serve_cuse(
     device: Path = DEVICE,
     task_status: trio.TaskStatus[SpidevNode] = trio.TASK_STATUS_IGNORED,
 ) -> NoReturn:
-    """Serve a slave as `/dev/NAME` for ever; ready when the device is there.
+    """Serve a slave as `/dev/NAME` until cancelled; ready when the device is there.
 
     Raises CuseError where that cannot be, or when the kernel has taken the device away.
     """
@@ -150,7 +150,7 @@ class CuseConnection:
         self._send(wire.reply(request.unique, wire.init_reply(minor, LARGEST_PIECE, self.node.name)))
 
     async def run(self) -> NoReturn:
-        """Answer the kernel's requests for ever. Raises CuseError where the kernel ends the device."""
+        """Answer the kernel's requests until cancelled. Raises CuseError where the kernel ends the device."""
         async with trio.open_nursery() as nursery:
             while True:
                 request = await self._receive()

@@ -112,7 +112,7 @@ class SpidevNode:
         self.max_speed_hz = speed
 
     def _report_mode(self) -> None:
-        """Say once that a mode does not work, not with every message."""
+        """Log once that a mode does not work, not with every message."""
         if self.mode != self._reported_mode:
             self._reported_mode = self.mode
             logger.warning(

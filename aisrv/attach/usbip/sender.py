@@ -69,7 +69,7 @@ class Sender:
             await self._relief.wait()
 
     async def run(self) -> None:
-        """Send for ever. Raises OSError where the host is gone."""
+        """Send until cancelled. Raises OSError where the host is gone."""
         while True:
             await self._wait_for_messages()
             await self.gather_more()

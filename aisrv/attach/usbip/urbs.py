@@ -121,7 +121,7 @@ class PendingUrbs:
         self._put(bytes(UnlinkReply(seqnum, status)))
 
     def _submit_control(self, seqnum: int, raw_setup: bytes, length: int, data: bytes | None) -> None:
-        """Give a control transfer to endpoint 0; without `data` the host waits for up to `length` bytes."""
+        """Submit a control transfer to endpoint 0; without `data` the host waits for up to `length` bytes."""
         setup = SetupPacket.from_bytes(raw_setup)
         inwards = data is None
         # Linux sends a transfer without a data stage as OUT, whatever its SETUP packet says.
@@ -132,7 +132,7 @@ class PendingUrbs:
 
         def complete(status: TransferStatus, answer: bytes) -> None:
             if self._pending.get(seqnum) is not urb:
-                return  # unlinked while endpoint 0 had it in hand
+                return  # unlinked while endpoint 0 was answering it
             del self._pending[seqnum]
             if inwards:
                 answer = answer[:length]

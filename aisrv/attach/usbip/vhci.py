@@ -34,7 +34,7 @@ FREE: Final = 4
 _HUBS: Final = ("hs", "ss")
 
 DETACH_SECONDS: Final = 5.0
-"""Time that the kernel has to close the socket of a device that it was told to detach."""
+"""Time that the kernel has to close the socket of a device that it was asked to detach."""
 
 
 class VhciError(Exception):
@@ -160,7 +160,7 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
         try:
             yield plugged
         finally:
-            # The kernel is told while the device still answers; it closes the socket then.
+            # The kernel is asked while the device still answers; it closes the socket then.
             if not plugged.detached.is_set():
                 vhci.detach(plugged.port)
             with trio.move_on_after(DETACH_SECONDS, shield=True):

@@ -1,4 +1,4 @@
-"""Gives a Python program that uses pyusb or spidev the virtual device, without the program's knowledge.
+"""Connects a Python program that uses pyusb or spidev to the virtual device, without the program's knowledge.
 
 Python imports a module of this name at its start. With this directory on PYTHONPATH and AISRV_USBIP set to
 HOST:PORT, `usb.backend.libusb1.get_backend` returns the backend for that USB/IP server, both when
@@ -70,7 +70,7 @@ class StandInFinder:
 
 
 class StandInLoader:
-    """Makes the module `spidev` of the stand-in's class."""
+    """Creates the module `spidev` from the stand-in's class."""
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
         """See importlib.abc.Loader."""

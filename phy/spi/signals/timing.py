@@ -1,6 +1,6 @@
 """The timing that a master must keep: the rules, and ports before a slave that watch over them.
 
-`CheckedPort` reports breaches in the log. `StrictPort` also spoils what is clocked, the same way each time.
+`CheckedPort` reports breaches in the log. `StrictPort` also corrupts what is clocked, the same way each time.
 Only what a message states is checked; a master that states nothing breaks no rule. Rules: "XCORE AI server:
 numbers and wire behavior", section SPI. What a breach does to the bits is a model of ours,
 docs/reference/spi.md.
@@ -140,7 +140,7 @@ def _earlier(data: bytes) -> bytes:
 
 
 def _repeat_bit(data: bytes) -> bytes:
-    """The last bit takes the value of the one before."""
+    """The last bit takes the value of the previous one."""
     return data[:-1] + bytes((data[-1] & 0xFE | data[-1] >> 1 & 1,)) if data else data
 
 

@@ -1,7 +1,7 @@
-"""Recordings of an SPI bus: a port that stands before a slave and draws what is clocked, as VCD.
+"""Recordings of an SPI bus: a port that wraps a slave and draws what is clocked, as VCD.
 
 A Value Change Dump (IEEE 1364, section 18) has the levels of CS, CLK, MOSI and MISO in nanoseconds; GTKWave
-and sigrok read it. A message begins at the time of Trio's clock, or where the one before ends if that is
+and sigrok read it. A message begins at the time of Trio's clock, or where the previous one ends if that is
 later. From there the clock rate in force says how time goes on, docs/guides/observing.md says how exactly.
 """
 

@@ -1,4 +1,4 @@
-"""The CUSE door: its messages as bytes, and a kernel that is played over a socket which keeps messages."""
+"""The CUSE attachment: its messages as bytes, and a scripted kernel over a socket that keeps messages."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The spidev node without any door: values, and what happens to its settings and its bus."""
+"""The spidev node without any attachment: values, and what happens to its settings and its bus."""
 
 import struct
 from collections.abc import Sequence

@@ -75,7 +75,7 @@ class Expected:
         if self.waiting is not None:
             self._act()
 
-    def news(self) -> None:
+    def notify(self) -> None:
         self.shown[spi.GET_SPEC] = self.answers[spi.GET_SPEC]
         self.shown[spi.GET_OUTPUT] = self.shown[spi.GET_TIMINGS] = b""
 
@@ -116,7 +116,7 @@ class Expected:
             self.opened, self.data = None, b""
             self._fail(spi.BAD_CMD if command == spi.SET_SERVER else self.statuses.get(command, 0))
             if command in (spi.SET_ARENA, spi.SET_EXT):
-                self.news()
+                self.notify()
 
     def _reach(self, command: int, data: bytes, *, abandoned: bool = False) -> None:
         if command != spi.SET_SERVER:
@@ -147,7 +147,7 @@ STEPS = st.lists(
     st.one_of(
         CLOCKED,
         CLOCKED.map(lambda step: step),  # another branch: a transaction is more likely than the rest
-        st.tuples(st.sampled_from(("hold", "release", "news"))),
+        st.tuples(st.sampled_from(("hold", "release", "notify"))),
         st.tuples(st.just("answers"), st.integers(1, 255)),
         st.tuples(
             st.just("status"), st.sampled_from((*ENGINE_SETS, *BARE)), st.sampled_from((0, 4, 8, 16, 32))
@@ -177,8 +177,8 @@ async def follow(steps: list[tuple[object, ...]]) -> None:
     with trio.fail_after(10):
         async with spi_device() as rig:
             rig.engine.answers[spi.GET_SPEC] = expected.answers[spi.GET_SPEC]
-            await rig.news.outct(MODEL_CHANGED)
-            await rig.news.chkct(Control.ACK)
+            await rig.notifications.outct(MODEL_CHANGED)
+            await rig.notifications.chkct(Control.ACK)
             await wait_all_tasks_blocked()
             rig.engine.answers.update(expected.answers)
             for step in steps:
@@ -191,10 +191,10 @@ async def follow(steps: list[tuple[object, ...]]) -> None:
                     case ("release",):
                         rig.engine.release()
                         expected.release()
-                    case ("news",) if not expected.held and expected.opened is None:
-                        await rig.news.outct(MODEL_CHANGED)
-                        await rig.news.chkct(Control.ACK)
-                        expected.news()
+                    case ("notify",) if not expected.held and expected.opened is None:
+                        await rig.notifications.outct(MODEL_CHANGED)
+                        await rig.notifications.chkct(Control.ACK)
+                        expected.notify()
                     case "answers", int(number):
                         expected.answers = answers(number)
                         rig.engine.answers.update(expected.answers)

@@ -309,7 +309,7 @@ async def test_server_image_that_is_given_up_is_told_so() -> None:
     assert server.calls == [("begin", b""), ("data", pattern(512)), ("abandon", b"")]
 
 
-# News of the engine's model.
+# Notifications of the engine's model.
 
 
 async def test_news_is_acknowledged_and_brings_the_spec_and_no_results() -> None:
@@ -317,8 +317,8 @@ async def test_news_is_acknowledged_and_brings_the_spec_and_no_results() -> None
         await rig.write(spi.START_INFER)
         rig.engine.answers[spi.GET_SPEC] = spi.OTHER_SPEC
         for _ in range(2):
-            await rig.news.outct(MODEL_CHANGED)
-            await rig.news.chkct(Control.ACK)
+            await rig.notifications.outct(MODEL_CHANGED)
+            await rig.notifications.chkct(Control.ACK)
         await wait_all_tasks_blocked()
         assert await rig.read(spi.GET_SPEC, 24) == spi.OTHER_SPEC + bytes(4)
         await assert_results(rig, b"", b"")
@@ -329,12 +329,12 @@ async def test_news_in_the_middle_of_a_set_waits_for_its_end() -> None:
     async with spi_device() as rig:
         await rig.write(spi.SET_INPUT, pattern(512))
         rig.engine.answers[spi.GET_SPEC] = spi.OTHER_SPEC
-        await rig.news.outct(MODEL_CHANGED)
+        await rig.notifications.outct(MODEL_CHANGED)
         assert await rig.read(spi.GET_SPEC, 20) == spi.SPEC
-        assert not rig.news.ready
+        assert not rig.notifications.ready
         await rig.write(spi.SET_INPUT, b"end")
         assert await rig.read(spi.GET_SPEC, 20) == spi.OTHER_SPEC
-        await rig.news.chkct(Control.ACK)
+        await rig.notifications.chkct(Control.ACK)
         assert rig.commands() == [Recorded(spi.SET_INPUT, 0, pattern(512) + b"end")]
 
 
@@ -347,10 +347,10 @@ async def test_news_before_results_leaves_them(command: int, output: bytes, timi
     async with spi_device(ScriptedEngine(answers={spi.GET_SENSOR: b"frame"})) as rig:
         rig.engine.hold()
         await rig.write(command)
-        await rig.news.outct(MODEL_CHANGED)
+        await rig.notifications.outct(MODEL_CHANGED)
         rig.engine.answers[spi.GET_SPEC] = spi.OTHER_SPEC
         rig.engine.release()
         await wait_all_tasks_blocked()
-        await rig.news.chkct(Control.ACK)
+        await rig.notifications.chkct(Control.ACK)
         assert await rig.read(spi.GET_SPEC, 20) == spi.OTHER_SPEC
         await assert_results(rig, output, timings)

@@ -198,7 +198,7 @@ async def strict(slave: Slave, *messages: Sequence[Transfer]) -> list[list[bytes
 
 
 @pytest.mark.parametrize("hz", [None, 47_619_048, 50_000_000])
-async def test_clock_of_20_ns_or_more_spoils_nothing(hz: int | None) -> None:
+async def test_clock_of_20_ns_or_more_corrupts_nothing(hz: int | None) -> None:
     slave = Slave(b"\x80\x01\xff")
     assert await strict(slave, [transfer(b"\x10\x81\xff", hz=hz)]) == [[b"\x80\x01\xff"]]
     assert slave.transfers == [(b"\x10\x81\xff", True)]

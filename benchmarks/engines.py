@@ -21,7 +21,7 @@ from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
-from aisrv.inference.process.worker_pool import open_spares
+from aisrv.inference.process.worker_pool import open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.rows import Row
 from tests.support import networks
@@ -50,10 +50,10 @@ async def _loads(kind: EngineKind, model: bytes) -> list[Row]:
         runner = IsolatedInterpreter(_ignore, kind)
         cold.append(await _seconds(lambda runner=runner: runner.load(model, ARENA)))  # type: ignore[misc]
         await runner.close()
-    with open_spares(kind) as spares:
+    with open_worker_pool(kind) as workers:
         for _ in range(LOADS):
             await trio.sleep(SETTLED)
-            runner = spares.isolated(_ignore, kind=kind)
+            runner = workers.isolated(_ignore, kind=kind)
             spare.append(await _seconds(lambda runner=runner: runner.load(model, ARENA)))  # type: ignore[misc]
             await runner.close()
     return [
@@ -66,9 +66,9 @@ async def _loads(kind: EngineKind, model: bytes) -> list[Row]:
 async def _switches(kind: EngineKind) -> list[Row]:
     """An engine with a model gets another one."""
     seconds = []
-    with open_spares(kind) as spares:
+    with open_worker_pool(kind) as workers:
         engine = InferenceEngine(
-            lambda log: spares.isolated(log, kind=kind), arena_bytes=ARENA, external_bytes=1 << 20
+            lambda log: workers.isolated(log, kind=kind), arena_bytes=ARENA, external_bytes=1 << 20
         )
         for number in range(LOADS):
             model = (digits.model_bytes(), digits.two_output_model_bytes())[number % 2]

@@ -1,4 +1,4 @@
-"""1,000 loads of real models, good and bad, with and without spares: what they leave behind.
+"""1,000 loads of real models, good and bad, with and without a worker pool: what they leave behind.
 
 python -m benchmarks.loads
 """
@@ -16,7 +16,7 @@ import trio
 from aisrv import digits
 from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import Limits
-from aisrv.inference.process.worker_pool import open_spares
+from aisrv.inference.process.worker_pool import open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
 from benchmarks.rows import Row
 from tests.support import networks
@@ -56,9 +56,9 @@ async def _load_all() -> list[Row]:
     before = _descriptors(), _children(), _mappings()
     failed = 0
     start = time.perf_counter()
-    with open_spares(*KINDS, limits=LIMITS) as spares:
+    with open_worker_pool(*KINDS, limits=LIMITS) as workers:
         for number, (kind, model) in zip(range(LOADS), _models(), strict=False):
-            runner = spares.isolated(lambda _text: None, kind=kind)
+            runner = workers.isolated(lambda _text: None, kind=kind)
             failed += 1
             with suppress(InferenceError), trio.move_on_after(0.001 if number % 49 == 48 else 60):
                 await runner.load(model, 100 if number % 7 == 6 else 1 << 18)

@@ -15,7 +15,7 @@ from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.device.device import Device, ModelRefused, open_devices
-from aisrv.inference.process.worker_pool import Spares, open_spares
+from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.commands import Command
 from flash_server.chip.chip import FlashChip
 from flash_server.client.flash_channel import FlashChannel
@@ -118,8 +118,8 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
     if len(devices.models) > engines:
         raise ModelRefused(f"{len(devices.models)} models for {engines} engines")
     async with AsyncExitStack() as stack:
-        spares = stack.enter_context(open_spares())
-        running = await stack.enter_async_context(_load_devices(devices, spares))
+        workers = stack.enter_context(open_worker_pool())
+        running = await stack.enter_async_context(_load_devices(devices, workers))
         chips = [chip for device in running for chip in zip(device.flashes, device.loaders, strict=True)]
         spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
         usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
@@ -128,9 +128,9 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
 
 
 @asynccontextmanager
-async def _load_devices(devices: DeviceSet, spares: Spares) -> AsyncIterator[Sequence[Device]]:
+async def _load_devices(devices: DeviceSet, workers: WorkerPool) -> AsyncIterator[Sequence[Device]]:
     """Run the devices, with the models in their engines."""
-    async with open_devices(devices.boards, runner=spares.isolated) as running:
+    async with open_devices(devices.boards, runner=workers.isolated) as running:
         for engine, path in enumerate(devices.models):
             model = await trio.Path(path).read_bytes()
             for device in running:

@@ -68,7 +68,7 @@ RunnerFactory = Callable[[LogSink], Runner]
 
 
 class Runners(Protocol):
-    """Makes runners of every kind: `isolated`, `inline`, or `Spares.isolated`."""
+    """Makes runners of every kind: `isolated`, `inline`, or `WorkerPool.isolated`."""
 
     def __call__(self, log: LogSink, /, *, kind: EngineKind = ...) -> Runner:
         """Create a runner that is not loaded; EngineKindError for a kind without an interpreter."""

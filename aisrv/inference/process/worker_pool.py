@@ -1,7 +1,7 @@
 """Processes that wait for a model: a worker that has imported its interpreter loads one in milliseconds.
 
-    with open_spares() as spares:
-        async with open_device(board, runner=spares.isolated):
+    with open_worker_pool() as workers:
+        async with open_device(board, runner=workers.isolated):
             ...
 
 There is one of each kind that was asked for. It is taken when a model is loaded, and the next one starts when
@@ -18,11 +18,11 @@ from aisrv.inference.process.worker_process import WorkerKind, WorkerProcess
 from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 
 
-class Spares:
-    """The processes that wait, one of a kind; `close` ends them."""
+class WorkerPool:
+    """Worker processes that wait for a model, one of a kind; `close` ends them."""
 
     def __init__(self, limits: Limits | None = None) -> None:
-        """Make an empty set; `limits` hold for all that is loaded."""
+        """Create an empty pool; `limits` hold for all that is loaded."""
         self._limits: Final = limits or Limits()
         self._waiting: dict[WorkerKind, WorkerProcess] = {}
         self._is_open = True
@@ -33,7 +33,7 @@ class Spares:
         return [worker.pid for worker in self._waiting.values()]
 
     def isolated(self, log: LogSink, /, *, kind: EngineKind = DEFAULT_KIND) -> IsolatedInterpreter:
-        """Make a runner for `InferenceEngine` whose process is taken from here; EngineKindError as there."""
+        """Create a runner for `InferenceEngine` whose process is taken from here; raises as there."""
         return IsolatedInterpreter(log, kind, self._limits, self.take)
 
     def prepare(self, kind: EngineKind) -> None:
@@ -43,7 +43,7 @@ class Spares:
 
     @contextmanager
     def take(self, kind: WorkerKind) -> Iterator[WorkerProcess]:
-        """Give away the process of a kind, or a new one where none waits; another starts after the block."""
+        """Yield the process of a kind, or a new one where none waits; another starts after the block."""
         worker = self._waiting.pop(kind, None)
         if worker is not None and not worker.is_alive:
             worker.stop()
@@ -68,12 +68,12 @@ class Spares:
 
 
 @contextmanager
-def open_spares(*kinds: EngineKind, limits: Limits | None = None) -> Iterator[Spares]:
-    """Keep spare processes for as long as the block lasts; those of `kinds` start at once."""
-    spares = Spares(limits)
+def open_worker_pool(*kinds: EngineKind, limits: Limits | None = None) -> Iterator[WorkerPool]:
+    """Keep worker processes ready for as long as the block lasts; those of `kinds` start at once."""
+    workers = WorkerPool(limits)
     try:
         for kind in kinds:
-            spares.prepare(kind)
-        yield spares
+            workers.prepare(kind)
+        yield workers
     finally:
-        spares.close()
+        workers.close()

@@ -9,7 +9,7 @@ import pytest
 
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
-from aisrv.inference.process.worker_pool import open_spares
+from aisrv.inference.process.worker_pool import open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support.paths import ROOT
 
@@ -40,10 +40,10 @@ async def test_isolated_and_by_a_spare(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "own_engine.py").write_text(code())
     monkeypatch.syspath_prepend(tmp_path)
     kind = EngineKind("own_engine:Doubler")
-    with open_spares(kind) as spares:
+    with open_worker_pool(kind) as workers:
         runners = (
             IsolatedInterpreter(lambda _text: None, kind),
-            spares.isolated(lambda _text: None, kind=kind),
+            workers.isolated(lambda _text: None, kind=kind),
         )
         for runner in runners:
             await runner.load(b"2", ARENA)

@@ -13,7 +13,7 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
-from aisrv.inference.process.worker_pool import Spares, open_spares
+from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import networks, puppet
 
@@ -21,8 +21,8 @@ ARENA = 1 << 16
 ROUNDS = 9
 
 
-def runner(spares: Spares) -> IsolatedInterpreter:
-    return spares.isolated(lambda _text: None, kind=puppet.KIND)
+def runner(workers: WorkerPool) -> IsolatedInterpreter:
+    return workers.isolated(lambda _text: None, kind=puppet.KIND)
 
 
 def is_alive(pid: int) -> bool:
@@ -47,69 +47,69 @@ async def killed(pid: int) -> None:
 
 
 async def test_a_load_takes_the_spare_and_another_waits() -> None:
-    with open_spares(puppet.KIND) as spares:
-        (spare,) = spares.pids
-        interpreter = runner(spares)
+    with open_worker_pool(puppet.KIND) as workers:
+        (spare,) = workers.pids
+        interpreter = runner(workers)
         await interpreter.load(b"", ARENA)
         assert interpreter.pid == spare
-        assert len(spares.pids) == 1
-        assert spares.pids != [spare]
+        assert len(workers.pids) == 1
+        assert workers.pids != [spare]
         await interpreter.close()
         assert not is_alive(spare)
 
 
 async def test_the_first_load_of_a_kind_starts_its_spare() -> None:
-    with open_spares() as spares:
-        assert spares.pids == []
-        interpreter = runner(spares)
+    with open_worker_pool() as workers:
+        assert workers.pids == []
+        interpreter = runner(workers)
         await interpreter.load(b"", ARENA)
-        assert len(spares.pids) == 1
+        assert len(workers.pids) == 1
         await interpreter.close()
 
 
 async def test_there_is_one_spare_of_a_kind() -> None:
-    with open_spares(puppet.KIND) as spares:
-        spares.prepare(puppet.KIND)
-        interpreters = [runner(spares) for _ in range(3)]
+    with open_worker_pool(puppet.KIND) as workers:
+        workers.prepare(puppet.KIND)
+        interpreters = [runner(workers) for _ in range(3)]
         for interpreter in interpreters:
             await interpreter.load(b"", ARENA)
-        assert len(spares.pids) == 1
+        assert len(workers.pids) == 1
         for interpreter in interpreters:
             await interpreter.close()
 
 
 async def test_kinds_do_not_mix() -> None:
-    with open_spares(puppet.KIND, EngineKind("tflite")) as spares:
-        waiting = spares.pids
-        interpreter = spares.isolated(lambda _text: None)
+    with open_worker_pool(puppet.KIND, EngineKind("tflite")) as workers:
+        waiting = workers.pids
+        interpreter = workers.isolated(lambda _text: None)
         await interpreter.load(digits.model_bytes(), ARENA)
         assert interpreter.pid == waiting[1]
-        assert waiting[0] in spares.pids
+        assert waiting[0] in workers.pids
         await interpreter.close()
 
 
 async def test_spares_end_with_the_block() -> None:
-    with open_spares(puppet.KIND, EngineKind("no.such:Thing")) as spares:
-        waiting = spares.pids
+    with open_worker_pool(puppet.KIND, EngineKind("no.such:Thing")) as workers:
+        waiting = workers.pids
         assert [is_alive(pid) for pid in waiting] == [True, True]
     assert [is_alive(pid) for pid in waiting] == [False, False]
-    assert spares.pids == []
+    assert workers.pids == []
 
 
 async def test_a_load_after_the_end_starts_no_spare() -> None:
-    with open_spares(puppet.KIND) as spares:
+    with open_worker_pool(puppet.KIND) as workers:
         pass
-    interpreter = runner(spares)
+    interpreter = runner(workers)
     await interpreter.load(b"", ARENA)
     await interpreter.close()
-    assert spares.pids == []
+    assert workers.pids == []
 
 
 async def test_a_spare_that_died_is_replaced() -> None:
-    with open_spares(puppet.KIND) as spares:
-        (spare,) = spares.pids
+    with open_worker_pool(puppet.KIND) as workers:
+        (spare,) = workers.pids
         await killed(spare)
-        interpreter = runner(spares)
+        interpreter = runner(workers)
         await interpreter.load(b"", ARENA)
         assert interpreter.pid not in (None, spare)
         assert not is_alive(spare)
@@ -117,10 +117,10 @@ async def test_a_spare_that_died_is_replaced() -> None:
 
 
 async def test_a_worker_that_died_is_replaced_by_the_spare() -> None:
-    with open_spares(puppet.KIND) as spares:
-        interpreter = runner(spares)
+    with open_worker_pool(puppet.KIND) as workers:
+        interpreter = runner(workers)
         await interpreter.load(b"", ARENA)
-        (spare,) = spares.pids
+        (spare,) = workers.pids
         interpreter.input(0)[:6] = b"exit 3"
         with pytest.raises(InvokeError, match="exit status 3"):
             await interpreter.invoke()
@@ -131,33 +131,33 @@ async def test_a_worker_that_died_is_replaced_by_the_spare() -> None:
 
 
 async def test_a_failed_load_uses_the_spare_up() -> None:
-    with open_spares(puppet.KIND) as spares:
-        (spare,) = spares.pids
+    with open_worker_pool(puppet.KIND) as workers:
+        (spare,) = workers.pids
         with pytest.raises(ModelError, match="SIGSEGV"):
-            await runner(spares).load(b"segfault", ARENA)
+            await runner(workers).load(b"segfault", ARENA)
         assert not is_alive(spare)
-        assert len(spares.pids) == 1
+        assert len(workers.pids) == 1
 
 
 async def test_a_cancelled_load_uses_the_spare_up() -> None:
-    with open_spares(puppet.KIND) as spares:
-        (spare,) = spares.pids
+    with open_worker_pool(puppet.KIND) as workers:
+        (spare,) = workers.pids
         with trio.move_on_after(0.1):
-            await runner(spares).load(b"hang", ARENA)
+            await runner(workers).load(b"hang", ARENA)
         assert not is_alive(spare)
-        assert len(spares.pids) == 1
+        assert len(workers.pids) == 1
 
 
 async def test_an_interpreter_that_cannot_be_imported_is_told_at_the_load() -> None:
-    with open_spares(EngineKind("no.such.module:Thing")) as spares:
-        interpreter = spares.isolated(lambda _text: None, kind=EngineKind("no.such.module:Thing"))
+    with open_worker_pool(EngineKind("no.such.module:Thing")) as workers:
+        interpreter = workers.isolated(lambda _text: None, kind=EngineKind("no.such.module:Thing"))
         with pytest.raises(ModelError, match="ModuleNotFoundError: No module named 'no'"):
             await interpreter.load(b"", ARENA)
 
 
 async def test_limits_hold_for_spares() -> None:
-    with open_spares(puppet.KIND, limits=Limits(invoke_seconds=0.2)) as spares:
-        interpreter = runner(spares)
+    with open_worker_pool(puppet.KIND, limits=Limits(invoke_seconds=0.2)) as workers:
+        interpreter = runner(workers)
         await interpreter.load(b"", ARENA)
         interpreter.input(0)[:4] = b"hang"
         with pytest.raises(InvokeError, match=r"took more than 0\.2 s"):
@@ -167,8 +167,8 @@ async def test_limits_hold_for_spares() -> None:
 
 async def test_an_engine_switches_models_by_spares() -> None:
     image = digits.test_images()[0].image
-    with open_spares(EngineKind("tflite")) as spares:
-        engine = InferenceEngine(spares.isolated, arena_bytes=1 << 18, external_bytes=1 << 18)
+    with open_worker_pool(EngineKind("tflite")) as workers:
+        engine = InferenceEngine(workers.isolated, arena_bytes=1 << 18, external_bytes=1 << 18)
         for model in (digits.model_bytes(), digits.two_output_model_bytes(), digits.model_bytes()):
             await engine.load_model(model, ModelMemory.EXT)
             engine.input(0)[:] = image
@@ -181,14 +181,14 @@ async def test_an_engine_switches_models_by_spares() -> None:
 async def test_loads_of_all_kinds_leak_nothing() -> None:
     """The same as `python -m benchmarks.loads`, which loads 1,000 times."""
     before = resources()
-    with open_spares(puppet.KIND) as spares:
+    with open_worker_pool(puppet.KIND) as workers:
         for _ in range(ROUNDS):
             for action in (b"", b"print", b"layout 16 1000", b"exit 3", b"unicode", b"hang"):
-                interpreter = runner(spares)
+                interpreter = runner(workers)
                 with suppress(ModelError), trio.move_on_after(0.05 if action == b"hang" else 60):
                     await interpreter.load(action, ARENA)
                     await interpreter.invoke()
                 await interpreter.close()
-            if pids := spares.pids:
+            if pids := workers.pids:
                 await killed(pids[0])
     assert resources() == before

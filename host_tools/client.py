@@ -11,7 +11,6 @@ import struct
 from enum import IntEnum
 from os import PathLike
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from aisrv.protocol.commands import AcquireMode, Command, Dialect, GpioMode, ProtocolError, Spec, Status
@@ -102,9 +101,7 @@ class AiServer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # The device

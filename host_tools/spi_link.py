@@ -30,7 +30,6 @@ from aisrv.protocol.spi_link import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from types import TracebackType
     from typing import Final
 
 __all__ = ["LinkGone", "LinkTransfer", "SpiLink", "UnknownSlave", "list_slaves", "parse_address"]
@@ -140,9 +139,7 @@ class SpiLink:
     def __enter__(self) -> SpiLink:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _ask(self, frame: bytes, expected: Kind, parse: Callable[[bytes], _Answer]) -> _Answer:

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import IO, Final, Self
 
 from host_tools.errors import DeviceNotFound
@@ -84,9 +83,7 @@ class VirtualDevice:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def _await_ready(self, timeout: float) -> str:

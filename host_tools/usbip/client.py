@@ -39,7 +39,6 @@ from host_tools.usbip.pipeline import Pipeline, Transfer, bytes_of, deadline_aft
 if TYPE_CHECKING:
     import socket
     from collections.abc import Iterator, Sequence
-    from types import TracebackType
     from typing import Self
 
     from aisrv.protocol.usbip import DeviceRecord
@@ -85,9 +84,7 @@ class Connection(Pipeline):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def control_out(self, setup: bytes, data: Buffer = b"", timeout: float | None = None) -> int:

@@ -8,7 +8,6 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from aisrv.protocol.usb_descriptors import DIRECTION_IN
@@ -91,9 +90,7 @@ class CaptureFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _append(self, block: bytes) -> None:

@@ -16,33 +16,33 @@ handles of one process share the connection. A server that does not answer is a 
 
 from __future__ import annotations
 
-import errno
 import functools
 import logging
 import threading
-from contextlib import contextmanager
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Final
 
 import usb.backend
 from usb.backend import libusb1
-from usb.core import USBError, USBTimeoutError
+from usb.core import USBError
 
 from aisrv.protocol.usb_descriptors import (
     ConfigurationDescriptor,
-    Descriptor,
-    DescriptorError,
     DescriptorType,
     DeviceDescriptor,
     InterfaceDescriptor,
     SetupPacket,
 )
-from aisrv.protocol.usbip import DeviceRecord, UrbStatus
+from host_tools.standins.libusb_errors import libusb_code, libusb_errors, usb_error
+from host_tools.standins.pyusb_descriptors import (
+    pyusb_configuration,
+    pyusb_device,
+    pyusb_endpoint,
+    pyusb_interface,
+)
 from host_tools.usbip.client import (
     Connection,
     DeviceBusyError,
     StallError,
-    TransferError,
     TransferTimeoutError,
     UsbipClientError,
     list_devices,
@@ -60,7 +60,9 @@ from host_tools.usbip.standard_requests import (
 
 if TYPE_CHECKING:
     from array import array
-    from collections.abc import Iterator
+    from types import SimpleNamespace
+
+    from aisrv.protocol.usbip import DeviceRecord
 
 _logger = logging.getLogger(__name__)
 
@@ -68,56 +70,8 @@ _MAX_INTERFACES: Final = 32
 _MAX_CONTROL: Final = 0xFFFF
 _DEVICE_TO_HOST: Final = 0x80
 
-_ERRORS: Final[dict[int, tuple[str, int]]] = {
-    libusb1.LIBUSB_ERROR_IO: ("Input/output error", errno.EIO),
-    libusb1.LIBUSB_ERROR_INVALID_PARAM: ("Invalid parameter", errno.EINVAL),
-    libusb1.LIBUSB_ERROR_NO_DEVICE: ("No such device (it may have been disconnected)", errno.ENODEV),
-    libusb1.LIBUSB_ERROR_NOT_FOUND: ("Entity not found", errno.ENOENT),
-    libusb1.LIBUSB_ERROR_BUSY: ("Resource busy", errno.EBUSY),
-    libusb1.LIBUSB_ERROR_TIMEOUT: ("Operation timed out", errno.ETIMEDOUT),
-    libusb1.LIBUSB_ERROR_OVERFLOW: ("Overflow", errno.EOVERFLOW),
-    libusb1.LIBUSB_ERROR_PIPE: ("Pipe error", errno.EPIPE),
-}
-"""Text and errno of libusb's codes, as `libusb_strerror` and pyusb's libusb1 backend give them."""
-
-_CODE_OF_STATUS: Final[dict[int, int]] = {
-    UrbStatus.STALL: libusb1.LIBUSB_ERROR_PIPE,
-    UrbStatus.OVERFLOW: libusb1.LIBUSB_ERROR_OVERFLOW,
-    UrbStatus.NO_DEVICE: libusb1.LIBUSB_ERROR_NO_DEVICE,
-    UrbStatus.SHUTDOWN: libusb1.LIBUSB_ERROR_NO_DEVICE,
-}
-"""What libusb makes of a request's status; every other one is an input/output error to it."""
-
 _LIBUSB_SPEED: Final = {1: 1, 2: 2, 3: 3, 5: 4, 6: 5}
 """libusb's number of each speed in a device record: low, full, high, super and super plus."""
-
-
-def usb_error(code: int) -> USBError:
-    """The exception that pyusb's libusb1 backend raises for one of libusb's error codes."""
-    text, number = _ERRORS[code]
-    kind = USBTimeoutError if code == libusb1.LIBUSB_ERROR_TIMEOUT else USBError
-    return kind(text, code, number)
-
-
-def _code_of(error: UsbipClientError) -> int:
-    if isinstance(error, TransferTimeoutError):
-        return int(libusb1.LIBUSB_ERROR_TIMEOUT)
-    if isinstance(error, TransferError):
-        return int(_CODE_OF_STATUS.get(error.status, libusb1.LIBUSB_ERROR_IO))
-    if isinstance(error, DeviceBusyError):
-        return int(libusb1.LIBUSB_ERROR_BUSY)
-    return int(libusb1.LIBUSB_ERROR_NO_DEVICE)
-
-
-@contextmanager
-def _as_libusb() -> Iterator[None]:
-    """Raise what goes wrong over USB/IP as pyusb's libusb1 backend would."""
-    try:
-        yield
-    except UsbipClientError as error:
-        raise usb_error(_code_of(error)) from error
-    except DescriptorError as error:
-        raise usb_error(libusb1.LIBUSB_ERROR_IO) from error
 
 
 class Device:
@@ -189,8 +143,8 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             _logger.log(level, "the descriptors of device %s cannot be read: %s", dev.busid, error.__cause__)
         descriptor = dev.descriptor or _descriptor_of_record(dev.record)
         ports = _ports(dev.busid)
-        return SimpleNamespace(
-            **_named_as_in_usb(descriptor, _DEVICE_FIELDS),
+        return pyusb_device(
+            descriptor,
             bus=dev.record.bus_number & 0xFF,
             address=dev.record.device_number & 0xFF,
             speed=_LIBUSB_SPEED.get(dev.record.speed, 0),
@@ -201,24 +155,12 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
     def get_configuration_descriptor(self, dev: Device, config: int) -> SimpleNamespace:
         """See IBackend."""
         self._read_descriptors(dev)
-        configuration = _configuration(dev, config)
-        return _as_pyusb(
-            configuration,
-            _CONFIGURATION_FIELDS,
-            bNumInterfaces=len(configuration.settings),
-            extra_descriptors=list(configuration.extra),
-        )
+        return pyusb_configuration(_configuration(dev, config))
 
     def get_interface_descriptor(self, dev: Device, intf: int, alt: int, config: int) -> SimpleNamespace:
         """See IBackend."""
         self._read_descriptors(dev)
-        setting = _setting(dev, intf, alt, config)
-        return _as_pyusb(
-            setting,
-            _INTERFACE_FIELDS,
-            bNumEndpoints=len(setting.endpoints),
-            extra_descriptors=list(setting.extra),
-        )
+        return pyusb_interface(_setting(dev, intf, alt, config))
 
     def get_endpoint_descriptor(
         self, dev: Device, ep: int, intf: int, alt: int, config: int
@@ -228,20 +170,12 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         endpoints = _setting(dev, intf, alt, config).endpoints
         if ep >= len(endpoints):
             raise IndexError(f"Invalid endpoint index {ep}")
-        endpoint = endpoints[ep]
-        refresh, synch_address = endpoint.more[:2] if len(endpoint.more) >= 2 else (0, 0)
-        return _as_pyusb(
-            endpoint,
-            _ENDPOINT_FIELDS,
-            bRefresh=refresh,
-            bSynchAddress=synch_address,
-            extra_descriptors=list(endpoint.extra),
-        )
+        return pyusb_endpoint(endpoints[ep])
 
     def _read_descriptors(self, dev: Device) -> None:
         if dev.descriptor is not None:
             return
-        with self._lock, _as_libusb():
+        with self._lock, libusb_errors():
             link = self._acquire(dev.busid)
             try:
                 descriptor = read_device(link.connection)
@@ -258,7 +192,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
 
     def open_device(self, dev: Device) -> Handle:
         """See IBackend. A device that is not configured gets its first configuration, as on plug-in."""
-        with self._lock, _as_libusb():
+        with self._lock, libusb_errors():
             link = self._acquire(dev.busid)
             try:
                 self._read_descriptors(dev)
@@ -300,12 +234,12 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         """See IBackend. The kernel refuses while any interface is claimed, by this program too."""
         if dev_handle.link.owners:
             raise usb_error(libusb1.LIBUSB_ERROR_BUSY)
-        with _as_libusb():
+        with libusb_errors():
             set_configuration(dev_handle.connection, max(0, config_value))
 
     def get_configuration(self, dev_handle: Handle) -> int:
         """See IBackend. The device is asked each time."""
-        with _as_libusb():
+        with libusb_errors():
             return get_configuration(dev_handle.connection)
 
     def set_interface_altsetting(self, dev_handle: Handle, intf: int, altsetting: int) -> None:
@@ -317,7 +251,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         setting = next((one for one in settings if one.alternate == altsetting), None)
         if setting is None:
             raise usb_error(libusb1.LIBUSB_ERROR_NOT_FOUND)
-        with _as_libusb():
+        with libusb_errors():
             try:
                 set_interface(link.connection, intf, altsetting)
             except StallError:
@@ -348,13 +282,13 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
 
     def clear_halt(self, dev_handle: Handle, ep: int) -> None:
         """See IBackend."""
-        with _as_libusb():
+        with libusb_errors():
             clear_halt(dev_handle.connection, ep)
 
     def reset_device(self, dev_handle: Handle) -> None:
         """See IBackend. USB/IP has no reset; a device takes the kernel's first question after one for it."""
         connection = dev_handle.connection
-        with _as_libusb():
+        with libusb_errors():
             configuration = get_configuration(connection)
             get_descriptor(connection, DescriptorType.DEVICE, 0, 64)
             set_configuration(connection, configuration)
@@ -409,7 +343,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             SetupPacket(bmRequestType & 0xFF, bRequest & 0xFF, wValue & 0xFFFF, wIndex & 0xFFFF, view.nbytes)
         )
         connection = dev_handle.connection
-        with _as_libusb():
+        with libusb_errors():
             if bmRequestType & _DEVICE_TO_HOST:
                 return connection.control_in_into(setup, view, timeout / 1000 or None)
             return connection.control_out(setup, view, timeout / 1000 or None)
@@ -424,7 +358,7 @@ def get_backend(address: str) -> UsbipBackend:
 def _moved_or_raise(error: UsbipClientError) -> int:
     if isinstance(error, TransferTimeoutError) and error.transferred:
         return error.transferred
-    raise usb_error(_code_of(error)) from error
+    raise usb_error(libusb_code(error)) from error
 
 
 def _configuration(device: Device, config: int) -> ConfigurationDescriptor:
@@ -471,57 +405,3 @@ def _descriptor_of_record(record: DeviceRecord) -> DeviceDescriptor:
         serial_string=0,
         configuration_count=record.configuration_count,
     )
-
-
-# What pyusb calls the fields: the names of the USB specification.
-_DEVICE_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
-    "usb_version": "bcdUSB",
-    "device_class": "bDeviceClass",
-    "device_subclass": "bDeviceSubClass",
-    "device_protocol": "bDeviceProtocol",
-    "max_packet_size": "bMaxPacketSize0",
-    "vendor": "idVendor",
-    "product": "idProduct",
-    "bcd_device": "bcdDevice",
-    "manufacturer_string": "iManufacturer",
-    "product_string": "iProduct",
-    "serial_string": "iSerialNumber",
-    "configuration_count": "bNumConfigurations",
-}
-_CONFIGURATION_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
-    "total_length": "wTotalLength",
-    "value": "bConfigurationValue",
-    "string": "iConfiguration",
-    "attributes": "bmAttributes",
-    "max_power": "bMaxPower",
-}
-_INTERFACE_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
-    "number": "bInterfaceNumber",
-    "alternate": "bAlternateSetting",
-    "interface_class": "bInterfaceClass",
-    "interface_subclass": "bInterfaceSubClass",
-    "interface_protocol": "bInterfaceProtocol",
-    "string": "iInterface",
-}
-_ENDPOINT_FIELDS: Final = {
-    "length": "bLength",
-    "descriptor_type": "bDescriptorType",
-    "address": "bEndpointAddress",
-    "attributes": "bmAttributes",
-    "max_packet_size": "wMaxPacketSize",
-    "interval": "bInterval",
-}
-
-
-def _named_as_in_usb(descriptor: Descriptor, names: dict[str, str]) -> dict[str, int]:
-    return {name: getattr(descriptor, field) for field, name in names.items()}
-
-
-def _as_pyusb(descriptor: Descriptor, names: dict[str, str], **more: object) -> SimpleNamespace:
-    return SimpleNamespace(**_named_as_in_usb(descriptor, names), **more)

@@ -12,7 +12,7 @@ Device identity, endpoints and packet size: "XCORE AI server: numbers and wire b
 
 import time
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -139,13 +139,6 @@ class UsbTransport:
             self._backend.release_interface(self._handle, INTERFACE)
             self._backend.set_configuration(self._handle, CONFIGURATION)
             self._backend.claim_interface(self._handle, INTERFACE)
-
-    def call_on_close(self, function: Callable[[], object]) -> None:
-        """Call a function after the device has been given back."""
-        after = ExitStack()
-        after.callback(function)
-        after.push(self._resources.pop_all())
-        self._resources = after
 
     def close(self) -> None:
         """See `Transport.close`. Closing the handle releases the interface, too."""

@@ -13,7 +13,7 @@ from aisrv.protocol.commands import (
     USB_PRODUCT_ID,
     USB_VENDOR_ID,
 )
-from aisrv.protocol.usb_descriptors import LANGID_ENGLISH_US, DescriptorType, string_text
+from aisrv.protocol.usb_descriptors import DescriptorError
 from aisrv.protocol.usbip import PORT, DeviceRecord, UrbStatus
 from host_tools.errors import (
     BadAddressError,
@@ -28,12 +28,10 @@ from host_tools.errors import (
 from host_tools.transports.transport import Buffer, DeviceInfo
 from host_tools.usbip import client as usbip_client
 from host_tools.usbip.client import Connection
-from host_tools.usbip.standard_requests import clear_halt, get_descriptor, set_configuration
+from host_tools.usbip.standard_requests import clear_halt, read_device, read_string, set_configuration
 
 CONFIGURATION: Final = 1
 
-_DEVICE_DESCRIPTOR: Final = 18
-_LONGEST_STRING: Final = 255
 _GONE: Final = (UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN)
 
 
@@ -171,20 +169,13 @@ def _describe(address: str, record: DeviceRecord) -> DeviceInfo:
 
 def _names(connection: Connection) -> tuple[str, str, str]:
     """Ask a device for product, manufacturer and serial number; empty where it has none."""
-    device = get_descriptor(connection, DescriptorType.DEVICE, 0, _DEVICE_DESCRIPTOR)
-    if len(device) < _DEVICE_DESCRIPTOR:
-        raise TransferError(
-            f"asking for its names: a device descriptor of {len(device)} bytes, not {_DEVICE_DESCRIPTOR}"
-        )
-    manufacturer, product, serial = (_string(connection, index) for index in device[14:17])
+    try:
+        device = read_device(connection)
+    except DescriptorError as error:
+        raise TransferError(f"asking for its names: {error}") from error
+    indices = device.product_string, device.manufacturer_string, device.serial_string
+    product, manufacturer, serial = (read_string(connection, index) if index else "" for index in indices)
     return product, manufacturer, serial
-
-
-def _string(connection: Connection, index: int) -> str:
-    if not index:
-        return ""
-    kind = DescriptorType.STRING
-    return string_text(get_descriptor(connection, kind, index, _LONGEST_STRING, LANGID_ENGLISH_US))
 
 
 def _exported(address: str) -> list[DeviceRecord]:

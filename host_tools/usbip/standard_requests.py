@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Final
 from aisrv.protocol.usb_descriptors import (
     DIRECTION_IN,
     ENDPOINT_HALT,
+    LANGID_ENGLISH_US,
     ConfigurationDescriptor,
     DescriptorType,
     DeviceDescriptor,
     Recipient,
     Request,
     SetupPacket,
+    string_text,
 )
 
 if TYPE_CHECKING:
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 CONTROL_TIMEOUT: Final = 5.0
 """Seconds for each request, as the kernel allows."""
+
+_LONGEST_STRING: Final = 255
 
 
 def get_descriptor(connection: Connection, kind: int, index: int, length: int, language: int = 0) -> bytes:
@@ -44,6 +48,12 @@ def read_configuration(connection: Connection, index: int) -> ConfigurationDescr
         get_descriptor(connection, kind, index, ConfigurationDescriptor.SIZE)
     )
     return ConfigurationDescriptor.parse(get_descriptor(connection, kind, index, start.total_length))
+
+
+def read_string(connection: Connection, index: int) -> str:
+    """Return a string in English."""
+    kind = DescriptorType.STRING
+    return string_text(get_descriptor(connection, kind, index, _LONGEST_STRING, LANGID_ENGLISH_US))
 
 
 def get_configuration(connection: Connection) -> int:

@@ -14,7 +14,8 @@ import usb.util
 from usb.backend import libusb1
 
 from aisrv.protocol.usbip import DeviceRecord, Operation, OperationHeader, Submit, UnlinkReply, UrbStatus
-from host_tools.standins.pyusb_backend import UsbipBackend, get_backend, usb_error
+from host_tools.standins.libusb_errors import usb_error
+from host_tools.standins.pyusb_backend import UsbipBackend, get_backend
 from host_tools.usbip import pipeline as usbip_pipeline
 from tests.support.usbip_peers import DEADLINE, RECORD, Peer, Script, echo_device, plugged, scripted
 

@@ -29,7 +29,9 @@ from host_tools.transports import virtual
 from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport, translate
+from host_tools.transports.usbip import UsbipTransport
 from tests.support.memory_device import Backend, Device, Engine
+from tests.support.usbip_peers import echo_device, plugged
 
 
 @pytest.fixture
@@ -168,14 +170,6 @@ def test_reset_abandons_the_command(backend: Backend) -> None:
     transport.reset()
     transport.write(b"\x10\0\0", 1)
     assert transport.read(512, 1) == b"\x78\x56\x34\x12"
-
-
-def test_what_is_called_on_close_comes_after_the_device(backend: Backend) -> None:
-    transport = opened(backend)
-    seen: list[int] = []
-    transport.call_on_close(lambda: seen.append(backend.open_handles))
-    transport.close()
-    assert seen == [0]
 
 
 # Transfers
@@ -351,21 +345,20 @@ def test_virtual_names_its_board() -> None:
 
 
 def test_opening_virtual_connects_to_what_was_started_and_ends_it(
-    script: Path, backend: Backend, monkeypatch: pytest.MonkeyPatch
+    script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    script.write_text(READY + UNTIL_EOF)
-    monkeypatch.setattr(virtual, "device_command", lambda _: [sys.executable, "-S", str(script)])
-    seen: list[str] = []
-
-    def connect(address: str) -> UsbTransport:
-        seen.append(address)
-        return opened(backend)
-
-    monkeypatch.setattr(virtual, "open_usbip", connect)
-    transport = open_transport("virtual")
-    assert seen == ["127.0.0.1:4711"]
-    transport.close()
-    assert backend.open_handles == 0
+    ended = tmp_path / "ended"
+    with plugged(echo_device()) as address:
+        ready = READY.replace("127.0.0.1:4711", address)
+        script.write_text(ready + UNTIL_EOF + f"open({str(ended)!r}, 'w').close()\n")
+        monkeypatch.setattr(virtual, "device_command", lambda _: [sys.executable, "-S", str(script)])
+        transport = open_transport("virtual")
+        assert isinstance(transport, UsbipTransport)
+        transport.write(b"abc", 10)
+        assert transport.read(512, 10) == b"cba"
+        assert not ended.exists()
+        transport.close()
+    assert ended.exists()
 
 
 def test_a_virtual_device_that_refuses_the_connection_is_ended(

@@ -100,7 +100,7 @@ def _select_wakes(ends: int, count: int) -> float:
 
     async def server(node: Node, channels: list[ChanEnd]) -> None:
         for _ in range(count):
-            c = await select(node, *channels)
+            c = await select(*channels)
             assert isinstance(c, ChanEnd)
             await c.chkct(Control.END)
             await c.outct(Control.END)

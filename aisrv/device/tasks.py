@@ -66,7 +66,7 @@ def _spi_buffer(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
     flash = ends.one_or_none("flash")
     upgrade = None if flash is None else ServerUpgrade(FlashChannel(flash), log)
     slave, engine, changes = ends.one("slave"), ends.one("engine"), ends.one("changes")
-    return partial(spi_buffer, parts.node, parts.spi_memory, slave, engine, changes, upgrade)
+    return partial(spi_buffer, parts.spi_memory, slave, engine, changes, upgrade)
 
 
 def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
@@ -81,7 +81,7 @@ def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
 
     partitions = divide(parts.chips[task.number], board.flashes[task.number].boot_bytes)
     clients = ends.all("engines"), ends.all("loaders"), ends.all("windows")
-    return partial(flash_server, parts.node, FlashService(partitions, log), *clients)
+    return partial(flash_server, FlashService(partitions, log), *clients)
 
 
 def _sensor(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
@@ -95,7 +95,7 @@ def _acquire(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
     assert parts.exposure is not None  # noqa: S101 - for the type checker
     registers = SENSOR_MODELS[parts.board.sensor.registers]()
     clients = list(map(AcquireEnds, ends.all("clients"), ends.all("frames")))
-    return partial(acquire, parts.node, parts.exposure, ImagePath(), registers, clients, ends.one("sensor"))
+    return partial(acquire, parts.exposure, ImagePath(), registers, clients, ends.one("sensor"))
 
 
 def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
@@ -124,7 +124,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     )
     engine.watchers.extend(map(Watcher, ends.all("watchers")))
     parts.engines.append(engine)
-    return partial(aiengine, parts.node, engine, ends.all("clients"), ENGINE_SETS[board.protocol])
+    return partial(aiengine, engine, ends.all("clients"), ENGINE_SETS[board.protocol])
 
 
 def _user(parts: DeviceParts, task: Task, ends: Ends) -> Run:

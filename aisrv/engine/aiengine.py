@@ -15,17 +15,15 @@ from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHa
 from aisrv.engine.state import AIEngine, CommandFailed, command_name
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, is_set
-from aisrv.xcore.array import ArrayAbandoned, receive_array_steps, send_array_steps
+from aisrv.xcore.array import ArrayAbandoned, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_steps, chan_out_steps
-from aisrv.xcore.node import Node
+from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.select import Case, Event, Selection
-from aisrv.xcore.tokens import WORD_BYTES, Control
-from aisrv.xcore.verb import Steps
+from aisrv.xcore.tokens import Control
+from aisrv.xcore.verb import Steps, verb
 
 
 async def aiengine(
-    node: Node,
     engine: AIEngine,
     clients: Sequence[ChanEnd],
     set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
@@ -34,8 +32,8 @@ async def aiengine(
     await engine.power_up()
     sensor = engine.sensor
     frames = [] if sensor is None else [Case(sensor.frames, lambda: engine.streams)]
-    some_client = Selection(node, *clients)
-    client_or_frame = Selection(node, *clients, *frames)
+    some_client = Selection(*clients)
+    client_or_frame = Selection(*clients, *frames)
     while True:
         chosen: Event | None = await client_or_frame.wait()
         if sensor is not None and chosen is sensor.frames:
@@ -71,7 +69,7 @@ async def serve_frame(engine: AIEngine) -> None:
 
 async def serve_command(engine: AIEngine, c: ChanEnd, set_handlers: Mapping[int, SetHandler]) -> None:
     """Take one command from a client and answer it."""
-    command, tensor = await c.perform("command", _command_steps(c))
+    command, tensor = await _receive_command(c)
     if is_set(command):
         handler = set_handlers.get(command, UNKNOWN_SET)
         await _serve_set(engine, c, command, tensor, handler)
@@ -86,14 +84,14 @@ async def _serve_get(engine: AIEngine, c: ChanEnd, command: int, tensor: int) ->
             raise CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")
         data = await handler(engine, tensor)
     except CommandFailed as failure:
-        await c.perform("status", _status_steps(c, engine.record(command, failure)))
+        await chan_out_word(c, engine.record(command, failure))
     else:
-        await c.perform("answer", _answer_steps(c, data))
+        await _answer(c, data)
 
 
 async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, handler: SetHandler) -> None:
     try:
-        array = await c.perform("data", receive_array_steps(c, handler.limit(engine)))
+        array = await receive_array(c, handler.limit(engine))
     except ArrayAbandoned:
         engine.log.write(f"{command_name(command)}: the host gave up in the middle of the data")
         return
@@ -104,24 +102,22 @@ async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, ha
         status = engine.record(command, failure)
     except InferenceError as error:
         status = engine.record(command, CommandFailed.of(error))
-    await c.perform("status", _set_status_steps(c, status))
+    await _set_status(c, status)
 
 
-def _command_steps(c: ChanEnd) -> Steps[tuple[int, int]]:
-    command = yield from chan_in_steps(c, WORD_BYTES)
-    tensor = yield from chan_in_steps(c, WORD_BYTES)
-    return int.from_bytes(command, "big"), int.from_bytes(tensor, "big")
+@verb
+def _receive_command(c: ChanEnd) -> Steps[tuple[int, int]]:
+    command = yield from chan_in_word(c)
+    return command, (yield from chan_in_word(c))
 
 
-def _status_steps(c: ChanEnd, status: Status) -> Steps[None]:
-    yield from chan_out_steps(c, status.to_bytes(WORD_BYTES, "big"))
+@verb
+def _answer(c: ChanEnd, data: bytes | memoryview) -> Steps[None]:
+    yield from chan_out_word(c, Status.OKAY)
+    yield from send_array(c, data)
 
 
-def _answer_steps(c: ChanEnd, data: bytes | memoryview) -> Steps[None]:
-    yield from _status_steps(c, Status.OKAY)
-    yield from send_array_steps(c, data)
-
-
-def _set_status_steps(c: ChanEnd, status: Status) -> Steps[None]:
-    yield from c.output(status.to_bytes(WORD_BYTES, "big"))
-    yield from c.output(Control.END)
+@verb
+def _set_status(c: ChanEnd, status: Status) -> Steps[None]:
+    yield from c.outuint(status)
+    yield from c.outct(Control.END)

@@ -22,13 +22,12 @@ from aisrv.sensors.acquire_channel import (
 from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
 from aisrv.sensors.image.frame import RawFrame, Region, Source, SourceError
 from aisrv.sensors.image.image_path import check_region
-from aisrv.xcore.array import Array, receive_array_steps, send_array_steps
+from aisrv.xcore.array import Array, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_steps, chan_out_steps
-from aisrv.xcore.node import Node
+from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import WORD_BYTES, Control
-from aisrv.xcore.verb import Steps
+from aisrv.xcore.verb import Steps, verb
 
 _EXPOSE: Final = Control.ACK
 _SMALL: Final = 16  # bytes of the longest arguments that are no frame, and of a frame's padding
@@ -86,7 +85,6 @@ def _checked(frame: RawFrame, expected: FrameFormat) -> RawFrame:
 
 
 async def acquire(
-    node: Node,
     exposure: Exposure,
     image_path: ImagePath,
     registers: SensorModel | None,
@@ -97,7 +95,7 @@ async def acquire(
 
     `registers` is on the I2C bus and shapes every frame; without it nothing acknowledges on the bus.
     """
-    await AcquireTask(node, exposure, image_path, registers, clients, c).run()
+    await AcquireTask(exposure, image_path, registers, clients, c).run()
 
 
 class AcquireTask:
@@ -105,7 +103,6 @@ class AcquireTask:
 
     def __init__(
         self,
-        node: Node,
         exposure: Exposure,
         image_path: ImagePath,
         registers: SensorModel | None,
@@ -120,7 +117,7 @@ class AcquireTask:
         self._clients = {client.commands.name: client for client in clients}
         self._waiting: list[AcquireEnds] = []
         self._sensor = c
-        self._something = Selection(node, c, *(client.commands for client in clients))
+        self._something = Selection(c, *(client.commands for client in clients))
 
     async def run(self) -> None:
         """Serve the clients and the sensor for ever."""
@@ -146,7 +143,7 @@ class AcquireTask:
         """Answer one command."""
         c = client.commands
         limit = self._exposure.format.nbytes + _SMALL
-        command, arguments = await c.perform("acquire command", _request_steps(c, limit))
+        command, arguments = await _receive_request(c, limit)
         try:
             if arguments.overflowed:
                 raise AcquireError(Status.ERROR_BAD_CMD, f"{arguments.length} bytes are too many")
@@ -154,7 +151,7 @@ class AcquireTask:
             status = Status.OKAY
         except AcquireError as refused:
             status, data = refused.status, str(refused).encode()
-        await c.perform("acquire answer", _answer_steps(c, status, data))
+        await _answer(c, status, data)
 
     async def _answer(self, client: AcquireEnds, command: int, arguments: bytes) -> bytes:
         if command == AcquireCommand.EXPOSE:
@@ -228,11 +225,13 @@ _HANDLERS: Final[dict[int, Callable[[AcquireTask, bytes], bytes]]] = {
 }
 
 
-def _request_steps(c: ChanEnd, limit: int) -> Steps[tuple[int, Array]]:
-    command = int.from_bytes((yield from chan_in_steps(c, WORD_BYTES)), "big")
-    return command, (yield from receive_array_steps(c, limit))
+@verb
+def _receive_request(c: ChanEnd, limit: int) -> Steps[tuple[int, Array]]:
+    command = yield from chan_in_word(c)
+    return command, (yield from receive_array(c, limit))
 
 
-def _answer_steps(c: ChanEnd, status: Status, data: bytes) -> Steps[None]:
-    yield from chan_out_steps(c, status.to_bytes(WORD_BYTES, "big"))
-    yield from send_array_steps(c, data)
+@verb
+def _answer(c: ChanEnd, status: Status, data: bytes) -> Steps[None]:
+    yield from chan_out_word(c, status)
+    yield from send_array(c, data)

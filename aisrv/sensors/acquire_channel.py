@@ -19,11 +19,10 @@ from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_channel import MAX_ARRAY
 from aisrv.sensors.image.frame import Encoding, Region
 from aisrv.sensors.image.frame_size import frame_size
-from aisrv.xcore.array import receive_array_steps, send_array_steps
+from aisrv.xcore.array import receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_steps, chan_out_steps
-from aisrv.xcore.tokens import WORD_BYTES
-from aisrv.xcore.verb import Steps
+from aisrv.xcore.channel import chan_in_word, chan_out_word
+from aisrv.xcore.verb import Steps, verb
 
 FRAME: Final = 7
 """Control token: a frame that was asked for is there."""
@@ -177,14 +176,16 @@ class AcquireChannel:
         await self._command(AcquireCommand.SET_I2C, bytes((address, register, value)))
 
     async def _command(self, command: AcquireCommand, arguments: bytes = b"") -> bytes:
-        status, data = await self._c.perform(command.name, _command_steps(self._c, command, arguments))
+        status, data = await acquire_command(self._c, command, arguments)
         if status:
             raise AcquireError(status, data.decode(errors="replace"))
         return data
 
 
-def _command_steps(c: ChanEnd, command: int, arguments: bytes) -> Steps[tuple[Status, bytes]]:
-    yield from chan_out_steps(c, command.to_bytes(WORD_BYTES, "big"))
-    yield from send_array_steps(c, arguments)
-    status = Status(int.from_bytes((yield from chan_in_steps(c, WORD_BYTES)), "big"))
-    return status, bytes((yield from receive_array_steps(c, MAX_ARRAY)).data)
+@verb
+def acquire_command(c: ChanEnd, command: int, arguments: bytes) -> Steps[tuple[Status, bytes]]:
+    """Carry out a command of the acquire task."""
+    yield from chan_out_word(c, command)
+    yield from send_array(c, arguments)
+    status = Status((yield from chan_in_word(c)))
+    return status, bytes((yield from receive_array(c, MAX_ARRAY)).data)

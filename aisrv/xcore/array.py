@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind
-from aisrv.xcore.verb import Steps
+from aisrv.xcore.verb import Steps, verb
 
 
 class ArrayAbandoned(Exception):
@@ -19,7 +19,7 @@ class ArrayAbandoned(Exception):
 
 @dataclass(slots=True)
 class Array:
-    """What came of an array: the first `limit` bytes, and how long it really was."""
+    """A received array, truncated to `limit` bytes, with its full length."""
 
     data: bytes | bytearray
     length: int
@@ -30,30 +30,25 @@ class Array:
         return self.length > len(self.data)
 
 
-def send_array_steps(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
+@verb
+def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
     """Send a whole array."""
     whole = len(data) & -WORD_BYTES
     if whole:
-        yield from c.output(words_to_wire(data[:whole]))
-    yield from end_array_steps(c, bytes(data[whole:]))
+        yield from c.outwords(data[:whole])
+    yield from c.outpacket(b"")
+    yield from c.outpacket(bytes(data[whole:]))
 
 
-def end_array_steps(c: ChanEnd, tail: bytes) -> Steps[None]:
-    """End an array whose words were sent with `outwords`: END, the tail of 0 to 3 bytes, END."""
-    if not c.output_packet_at_once(b""):
-        yield from c.output(Control.END)
-    if not c.output_packet_at_once(tail):
-        yield from c.output(tail)
-        yield from c.output(Control.END)
-
-
-def abandon_array_steps(c: ChanEnd) -> Steps[None]:
+@verb
+def abandon_array(c: ChanEnd) -> Steps[None]:
     """Give up an array of which only words were sent so far."""
-    yield from c.output(Control.NACK)
-    yield from c.output(Control.END)
+    yield from c.outct(Control.NACK)
+    yield from c.outct(Control.END)
 
 
-def receive_array_steps(c: ChanEnd, limit: int) -> Steps[Array]:
+@verb
+def receive_array(c: ChanEnd, limit: int) -> Steps[Array]:
     """Receive an array to its end, keeping `limit` bytes of it at most.
 
     Raises ArrayAbandoned where the sender gave it up; a part that is not made of words, or a tail of
@@ -62,14 +57,14 @@ def receive_array_steps(c: ChanEnd, limit: int) -> Steps[Array]:
     wire = bytearray()
     length = 0
     room = -(-limit // WORD_BYTES) * WORD_BYTES  # whole words, as the last one begins with its last byte
-    while not isinstance(run := (yield from c.input_until_control(1 << 20)), int):
+    while not isinstance(run := (yield from c.in_until_control(1 << 20)), int):
         length += len(run)
         if len(wire) < room:
             wire += run
     if run == Control.NACK:
-        yield from c.check_control(Control.END)
+        yield from c.chkct(Control.END)
         raise ArrayAbandoned
-    tail = yield from array_tail_steps(c, run, length)
+    tail = yield from _tail(c, run, length)
     data = bytearray(words_to_wire(memoryview(wire)[: len(wire) & -WORD_BYTES]))
     if len(data) == length:
         data += tail
@@ -77,7 +72,23 @@ def receive_array_steps(c: ChanEnd, limit: int) -> Steps[Array]:
     return Array(data, length + len(tail))
 
 
-def array_tail_steps(c: ChanEnd, token: int, length: int) -> Steps[bytes]:
+@verb
+def receive_array_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
+    """Receive the next `size` bytes of an array, a multiple of 4, and whether they were its last.
+
+    Only the last piece is shorter, and it traps as `receive_array` does.
+    """
+    wire = bytearray()
+    while len(wire) < size:
+        run = yield from c.in_until_control(size - len(wire))
+        if isinstance(run, int):
+            tail = yield from _tail(c, run, len(wire))
+            return words_to_wire(wire) + tail, True
+        wire += run
+    return words_to_wire(wire), False
+
+
+def _tail(c: ChanEnd, token: int, length: int) -> Steps[bytes]:
     """Receive what follows the `length` bytes of words that a control token ended: 0 to 3 bytes and END.
 
     Traps with ILLEGAL_RESOURCE where that token was not END, or what it ended was not words.
@@ -87,20 +98,10 @@ def array_tail_steps(c: ChanEnd, token: int, length: int) -> Steps[bytes]:
             TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {token} after {length} bytes"
         )
     tail = bytearray()
-    while not isinstance(run := (yield from c.input_until_control(WORD_BYTES)), int):
+    while not isinstance(run := (yield from c.in_until_control(WORD_BYTES)), int):
         tail += run
         if len(tail) >= WORD_BYTES:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: more than 3 bytes after its words")
     if run != Control.END:
         raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {run} in its tail")
     return bytes(tail)
-
-
-async def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> None:
-    """Send a whole array."""
-    await c.perform("send_array", send_array_steps(c, data))
-
-
-async def receive_array(c: ChanEnd, limit: int) -> Array:
-    """Receive an array to its end, keeping `limit` bytes of it at most; see `receive_array_steps`."""
-    return await c.perform("receive_array", receive_array_steps(c, limit))

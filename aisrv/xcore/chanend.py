@@ -1,22 +1,62 @@
-"""Channel ends: the firmware's verbs on the two sides of an end.
+"""Channel ends: the firmware's verbs on the two sides of an end, and the routes between ends.
 
-Behavior: "The XCORE substrate", section Tokens and channel ends. A verb that is made of others is written
-in steps (`tokenbuffer`, `route`), and carried out by `perform` (`steps`).
+An end buffers eight tokens. A block of data is queued in one piece all the same, and the verb that sent it
+returns once no more than eight of its tokens are queued: a program sees what single tokens would show it,
+and a block crosses at the price of a token. Behavior: "The XCORE substrate", section Tokens and channel ends.
 """
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
+from typing import Any, Final, Generic, Protocol, TypeVar
 
-from aisrv.xcore.route import Listener, RoutedEnd
-from aisrv.xcore.tokens import WORD_BYTES, words_to_wire
+from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.switch import Switch
+from aisrv.xcore.tokenbuffer import TokenBuffer
+from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.verb import Steps, Verb, verb
 
-if TYPE_CHECKING:
-    from aisrv.xcore.tile import Tile
+T = TypeVar("T")
 
+RESOURCE_TYPE: Final = 2
+"""Bits 0 to 7 of the resource id of a channel end."""
+
+BUFFER_TOKENS: Final = 8
+
+_CLOSING: Final = frozenset((Control.END, Control.PAUSE))
+_END: Final = int(Control.END)
 _OUTPUT_VERBS: Final = frozenset(("setd", "outuint", "outuchar", "outct", "outbytes", "outwords"))
 
 
-class ChanEnd(RoutedEnd):
+class Listener(Protocol):
+    """What a select leaves at each of its resources."""
+
+    def fire(self, resource: object) -> None:
+        """Take note that the resource is ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChanEndStatistics:
+    """How a channel end stands at one moment."""
+
+    tokens_queued: int
+    """Tokens that came in and were not input."""
+    buffer_tokens: int
+    """Of these, as many fit the end; the others' senders wait."""
+    destination: int | None
+    """Resource id of the end that outputs go to."""
+    route_open: bool
+    """Whether an output has not been closed by END or PAUSE yet."""
+    source: int | None
+    """Resource id of the end whose route to this one is open."""
+    claims: int
+    """Ends that wait for their route to this one."""
+    verb_in_progress: bool
+    selected: bool
+    """Whether a core waits for it in a select."""
+
+
+class ChanEnd:
     """One channel end of a tile. Allocate with `Tile.allocate_chanend`, join two with `Node.channel`.
 
     Verbs raise `Trap`: LINK_ERROR with no destination set; ILLEGAL_RESOURCE on an end that was freed or
@@ -26,20 +66,65 @@ class ChanEnd(RoutedEnd):
     What it has input stays input: that is nothing for up to four tokens, else what it had taken so far.
     """
 
-    __slots__ = ("_freed",)
+    __slots__ = (
+        "_buffer",
+        "_claims",
+        "_destination",
+        "_dropping",
+        "_error",
+        "_freed",
+        "_handed",
+        "_listener",
+        "_offered",
+        "_parking",
+        "_release",
+        "_result",
+        "_route",
+        "_source",
+        "_steps",
+        "_switch",
+        "_wanted",
+        "name",
+        "number",
+        "resource_id",
+        "runtime",
+        "tile",
+    )
 
-    def __init__(self, tile: "Tile", number: int) -> None:
-        super().__init__(tile, number)
+    def __init__(self, runtime: Runtime, tile: int, number: int, release: Callable[[int], None]) -> None:
+        """Allocate an end on a tile; `release` takes its number back when it is freed."""
+        self.runtime: Final = runtime
+        self.tile: Final = tile
+        """The tile's number."""
+        self.number: Final = number
+        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
+        self.name: Final = f"chanend 0x{self.resource_id:08x}"
+        """Name with resource id, as traps and reports give it."""
+        self._release = release
         self._freed = False
+        self._switch: Switch[ChanEnd] = runtime.switch
+        # Input.
+        self._buffer = TokenBuffer()
+        self._source: ChanEnd | None = None  # the end whose route is open to this one
+        self._claims: list[ChanEnd] = []  # ends that wait for their route to this one: few, mostly none
+        self._listener: Listener | None = None
+        # Output.
+        self._destination: int | None = None
+        self._route: ChanEnd | None = None
+        self._dropping = False  # a route to nobody is open
+        # The verb in progress.
+        self._steps: Steps[Any] | None = None
+        self._parking: Parking[Any] = Parking(runtime)
+        self._result: Any = None  # of a verb that was done without parking
+        self._error: Exception | None = None
+        # The shortcut of a normal output.
+        self._wanted = 0  # bytes that a normal input waits for, before its first token
+        self._handed = b""  # what it got in place of tokens
+        self._offered: bytes | None = None  # data of a normal output whose first END was sent
+        self._switch.register(self)
 
-    @property
-    def ready(self) -> bool:
-        """Whether a token waits: what a select asks; an end that was freed traps."""
-        if self._freed:
-            self._check_usable("select")
-        return self._queued > 0
-
-    # Verbs of the firmware.
+    def __repr__(self) -> str:
+        return f"<{self.name}, {self._buffer.queued} tokens queued>"
 
     def setd(self, destination: "ChanEnd | int") -> None:
         """Set the end that outputs go to, by object or resource id; refused while a route is open."""
@@ -48,77 +133,141 @@ class ChanEnd(RoutedEnd):
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"setd on {self.name} while its route is open")
         self._destination = destination if isinstance(destination, int) else destination.resource_id
 
-    async def outuint(self, word: int) -> None:
-        """Output a word: four data tokens, most significant byte first."""
-        run = (word & 0xFFFFFFFF).to_bytes(WORD_BYTES, "big")
-        if not self._output_at_once(run):
-            await self.perform("outuint", self.output(run))
-
-    async def outuchar(self, byte: int) -> None:
-        """Output one data token."""
-        await self.perform("outuchar", self.output(bytes((byte & 0xFF,))))
-
-    async def outct(self, token: int) -> None:
-        """Output a control token, 0 to 191; END and PAUSE close the route."""
-        await self.perform("outct", self.output(int(token)))
-
-    async def outbytes(self, data: bytes | bytearray | memoryview) -> None:
-        """Output data tokens in the order given: `outuchar` for each byte, in one run."""
-        await self.perform("outbytes", self.output(bytes(data)))
-
-    async def outwords(self, block: bytes | bytearray | memoryview) -> None:
-        """Output a block of little-endian words from memory: `outuint` for each word, in one run."""
-        await self.perform("outwords", self.output(words_to_wire(block)))
-
-    async def inuint(self) -> int:
-        """Input a word; a control token among its four tokens traps at once."""
-        data = self._input_at_once(WORD_BYTES) or await self.perform("inuint", self._input_short(WORD_BYTES))
-        return int.from_bytes(data, "big")
-
-    async def inuchar(self) -> int:
-        """Input one data token; a control token traps."""
-        return (await self.perform("inuchar", self.input_data(1)))[0]
-
-    async def inct(self) -> int:
-        """Input a control token; data traps."""
-        return await self.perform("inct", self.input_control())
-
-    async def chkct(self, token: int) -> None:
-        """Consume the control token that must come next; anything else traps and is not consumed."""
-        await self.perform("chkct", self.check_control(token))
-
-    async def testct(self) -> bool:
-        """Wait for a token and say whether it is a control token; consumes nothing."""
-        return await self.perform("testct", self.test_control())
-
-    async def testwct(self) -> int:
-        """Wait for four tokens or a control token: its place among those four from 1, or 0 for data only."""
-        return await self.perform("testwct", self.test_word_control())
-
-    async def inbytes(self, count: int) -> bytes:
-        """Input `count` data tokens in wire order: `inuchar` for each, in one go."""
-        return self._input_at_once(count) or await self.perform("inbytes", self.input_data(count))
-
-    async def inwords(self, count: int) -> bytes:
-        """Input `count` words into a little-endian block of memory: `inuint` for each, in one go."""
-        size = count * WORD_BYTES
-        return words_to_wire(
-            self._input_at_once(size) or await self.perform("inwords", self.input_data(size))
-        )
-
     def free(self) -> None:
         """Give the end back to its tile; tokens buffered, a route open or a verb in progress trap."""
         self._check_usable("freer")
-        if self._queued or self._source or self._claims or self._route or self._dropping:
+        queued = self._buffer.queued
+        if queued or self._source or self._claims or self._route or self._dropping:
             raise Trap(
                 TrapKind.ILLEGAL_RESOURCE,
-                f"freer on {self.name} with {self._queued} tokens buffered or a route open",
+                f"freer on {self.name} with {queued} tokens buffered or a route open",
             )
         self._freed = True
         self._switch.remove(self)
-        self.tile.release_chanend(self)
+        self._release(self.number)
 
-    # What the switch, a select and other ends call.
+    def statistics(self) -> ChanEndStatistics:
+        """Describe the end as it is now."""
+        return ChanEndStatistics(
+            tokens_queued=self._buffer.queued,
+            buffer_tokens=BUFFER_TOKENS,
+            destination=self._destination,
+            route_open=self._route is not None or self._dropping,
+            source=None if self._source is None else self._source.resource_id,
+            claims=len(self._claims),
+            verb_in_progress=self._steps is not None,
+            selected=self._listener is not None,
+        )
+
+    # Output verbs.
+
+    def outuint(self, word: int) -> Verb[None]:
+        """Output a word: four data tokens, most significant byte first."""
+        return _Output(self, "outuint", (word & 0xFFFFFFFF).to_bytes(WORD_BYTES))
+
+    def outuchar(self, byte: int) -> Verb[None]:
+        """Output one data token."""
+        return _Output(self, "outuchar", bytes((byte & 0xFF,)))
+
+    def outbytes(self, data: bytes | bytearray | memoryview) -> Verb[None]:
+        """Output data tokens in the order given: `outuchar` for each byte, in one run."""
+        return _Output(self, "outbytes", bytes(data))
+
+    def outwords(self, block: bytes | bytearray | memoryview) -> Verb[None]:
+        """Output a block of little-endian words from memory: `outuint` for each word, in one run."""
+        return _Output(self, "outwords", words_to_wire(block))
+
+    @verb
+    def outct(self, token: int) -> Steps[None]:
+        """Output a control token, 0 to 191; END and PAUSE close the route."""
+        return self._output(int(token))
+
+    @verb
+    def outpacket(self, data: bytes) -> Steps[None]:
+        """Output data tokens and END, which close the route."""
+        if not self._output_packet_at_once(data):
+            yield from self._output(data)
+            yield from self._output(Control.END)
+
+    # Input verbs.
+
+    def inuint(self) -> Verb[int]:
+        """Input a word; a control token among its four tokens traps at once."""
+        return _Input(self, "inuint", WORD_BYTES, int.from_bytes)
+
+    def inuchar(self) -> Verb[int]:
+        """Input one data token; a control token traps."""
+        return _Input(self, "inuchar", 1, int.from_bytes)
+
+    def inbytes(self, count: int) -> Verb[bytes]:
+        """Input `count` data tokens in wire order: `inuchar` for each, in one go."""
+        return _Input(self, "inbytes", count, bytes)
+
+    def inwords(self, count: int) -> Verb[bytes]:
+        """Input `count` words into a little-endian block of memory: `inuint` for each, in one go."""
+        return _Input(self, "inwords", count * WORD_BYTES, words_to_wire)
+
+    @verb
+    def in_until_control(self, limit: int) -> Steps[bytes | int]:
+        """Input data up to a control token, and that token where no data precede it.
+
+        Returns at most `limit` data tokens as they came, or the control token.
+        """
+        while not self._buffer.queued:
+            yield
+        token = self._buffer.control
+        if token is None:
+            return self._take_data(limit)
+        self._take_control(token)
+        return token
+
+    @verb
+    def inct(self) -> Steps[int]:
+        """Input a control token; data traps."""
+        while not self._buffer.queued:
+            yield
+        token = self._buffer.control
+        if token is None:
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected a control token on {self.name}, got data")
+        self._take_control(token)
+        return token
+
+    @verb
+    def chkct(self, token: int) -> Steps[None]:
+        """Consume the control token that must come next; anything else traps and is not consumed."""
+        while not self._buffer.queued:
+            yield
+        found = self._buffer.control
+        if found != token:
+            got = "data" if found is None else f"control token {found}"
+            raise Trap(
+                TrapKind.ILLEGAL_RESOURCE, f"expected control token {token} on {self.name}, got {got}"
+            )
+        self._take_control(token)
+
+    @verb
+    def testct(self) -> Steps[bool]:
+        """Wait for a token and say whether it is a control token; consumes nothing."""
+        while not self._buffer.queued:
+            yield
+        return self._buffer.control is not None
+
+    @verb
+    def testwct(self) -> Steps[int]:
+        """Wait for four tokens or a control token: its place among those four from 1, or 0 for data only."""
+        buffer = self._buffer
+        while not (place := buffer.control_within(WORD_BYTES)) and buffer.queued < WORD_BYTES:
+            yield
+        return place
+
+    # Select.
+
+    @property
+    def ready(self) -> bool:
+        """Whether a token waits: what a select asks; an end that was freed traps."""
+        if self._freed:
+            self._check_usable("select")
+        return self._buffer.queued > 0
 
     def listen(self, listener: Listener) -> None:
         """Let a select know when the first token comes."""
@@ -129,33 +278,310 @@ class ChanEnd(RoutedEnd):
         """Forget the select's listener."""
         self._listener = None
 
-    # The state machine.
+    # The verb in progress.
 
-    def _check_usable(self, verb: str) -> None:
-        if self._idle:
+    async def perform(self, verb: str, steps: Steps[T]) -> T:
+        """Carry out a verb; the task sleeps until all of its steps are done.
+
+        A verb that need not wait is done at once and lets nobody else run; where it waits it can be
+        cancelled. The buffer is so small that no pair of cores goes far without waiting.
+        """
+        if self._steps is not None or self._listener is not None or self._freed:
+            self._check_usable(verb)
+        self._steps = steps
+        self._switch.step(self)
+        result: T
+        if self._steps is not None:
+            result = await self._parking.park(verb, self, self._withdraw)
+            return result
+        if self._error is not None:
+            error, self._error = self._error, None
+            raise error
+        result, self._result = self._result, None
+        return result
+
+    def advance(self) -> None:
+        """Step the verb in progress, if any, as far as its tokens and room allow; the switch calls it."""
+        if self._steps is None:
             return
-        if self._freed:
-            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{verb} on {self.name}, which was freed")
-        if self._steps is None and verb in _OUTPUT_VERBS:
-            return  # a core in a select owns the input only
-        raise Trap(TrapKind.RESOURCE_DEP, f"{verb} on {self.name} while another core is using it")
-
-    @property
-    def _idle(self) -> bool:
-        return self._steps is None and self._listener is None and not self._freed
-
-    def _input_at_once(self, count: int) -> bytes:
-        """Take the first run without waiting, where it is just what is asked for; else return no bytes."""
-        return self.take_run(count) if self._steps is None and self._listener is None else b""
+        try:
+            self._steps.send(None)
+        except StopIteration as done:
+            self._steps = None
+            if not self._parking.wake(done.value):
+                self._result = done.value
+        except Exception as error:  # the caller of the verb gets it, not the task that made it go on
+            self._steps = None
+            if not self._parking.fail(error):
+                self._error = error
 
     def _withdraw(self) -> None:
         """Undo what a cancelled verb has not finished: its claim on a route, its tokens past the buffer."""
-        super()._withdraw()
+        steps, self._steps = self._steps, None
+        if steps is not None:
+            steps.close()
         self._wanted, self._handed, self._offered = 0, b"", None
         target = self._route
         if target is not None:
-            target._drop_past_buffer()
+            target._buffer.withdraw_past(BUFFER_TOKENS)
         elif self._destination is not None:
             claimed = self._switch.find(self._destination)
             if claimed is not None and self in claimed._claims:
                 claimed._claims.remove(self)
+
+    def _check_usable(self, verb: str) -> None:
+        """Trap where the verb may not begin now."""
+        if self._freed:
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{verb} on {self.name}, which was freed")
+        if self._steps is not None or (self._listener is not None and verb not in _OUTPUT_VERBS):
+            raise Trap(TrapKind.RESOURCE_DEP, f"{verb} on {self.name} while another core is using it")
+
+    # Routes: opened by the first token, closed by END or PAUSE. While one is open its destination belongs to
+    # its source, and other sources wait in the order in which they asked.
+
+    def _output(self, run: Run) -> Steps[None]:
+        """Send a run: open the route if need be, wait for room, close the route after END or PAUSE.
+
+        An empty run is no token: it opens no route.
+        """
+        closing = False
+        if isinstance(run, int):
+            if not 0 <= run <= LAST_CONTROL:
+                raise Trap(
+                    TrapKind.ILLEGAL_RESOURCE, f"control token {run} on {self.name} is not for software"
+                )
+            closing = run in _CLOSING
+        elif not run:
+            return
+        if self._route is None and not self._dropping:
+            yield from self._open_route()
+        target = self._route
+        if target is None:
+            self._dropping = not closing
+            return
+        if run != Control.PAUSE:
+            self._deliver(target, run)
+            while target._buffer.queued > BUFFER_TOKENS:
+                yield
+        if closing:
+            self._close_route(target)
+
+    def _open_route(self) -> Steps[None]:
+        if self._destination is None:
+            raise Trap(TrapKind.LINK_ERROR, f"output on {self.name}, which has no destination")
+        target = self._switch.find(self._destination)
+        if target is None:
+            return
+        if target._source is None:
+            target._source = self
+        else:
+            target._claims.append(self)
+            while target._source is not self:
+                yield
+        self._route = target
+        if self.runtime.tracer is not None:
+            self.runtime.tracer.route_opened(self, target)
+
+    def _close_route(self, target: "ChanEnd") -> None:
+        self._route = None
+        if self.runtime.tracer is not None:
+            self.runtime.tracer.route_closed(self, target)
+        target._source = target._claims.pop(0) if target._claims else None
+        if target._source is not None:
+            self._switch.step(target._source)
+
+    def _deliver(self, target: "ChanEnd", run: Run) -> None:
+        if self.runtime.tracer is not None:
+            self.runtime.tracer.output(self, run)
+        target._buffer.push(run)
+        target._tokens_arrived()
+
+    def _tokens_arrived(self) -> None:
+        """Let go on who waits for tokens."""
+        if self._steps is not None:
+            self._switch.step(self)
+        if self._listener is not None:
+            self._listener.fire(self)
+
+    # Input.
+
+    def _input(self, count: int) -> Steps[bytes]:
+        """Take `count` data tokens; a control token among them traps, of up to four tokens none is taken."""
+        if taken_at_once := self._take_run(count):
+            return taken_at_once
+        buffer = self._buffer
+        if 0 < count <= WORD_BYTES:
+            while not buffer.control_within(count) and buffer.queued < count:
+                yield
+            if buffer.control_within(count):
+                raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected data on {self.name}, got a control token")
+        taken = bytearray()
+        while len(taken) < count:
+            if buffer.queued:
+                taken += self._take_data(count - len(taken))
+            else:
+                yield
+        return bytes(taken)
+
+    def _take_run(self, count: int) -> bytes:
+        """Take the first run where it has just `count` data tokens; else no bytes."""
+        run = self._buffer.take_run(count)
+        if run:
+            self._taken(run, count)
+        return run
+
+    def _take_data(self, limit: int) -> bytes:
+        """Take up to `limit` data tokens from the first run."""
+        token = self._buffer.control
+        if token is not None:
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected data on {self.name}, got control token {token}")
+        data = self._buffer.take_data(limit)
+        self._taken(data, len(data))
+        return data
+
+    def _take_control(self, token: int) -> None:
+        self._buffer.take_control()
+        self._taken(token, 1)
+
+    def _taken(self, run: Run, size: int) -> None:
+        """Report what was taken off the buffer, and let the sender go on where that made room."""
+        if self.runtime.tracer is not None:
+            self.runtime.tracer.input(self, run)
+        queued = self._buffer.queued
+        if queued <= BUFFER_TOKENS < queued + size and self._source is not None:
+            self._switch.step(self._source)
+
+    # Shortcuts. The invariant that each of them keeps: both ends, their routes and their buffers are left as
+    # the tokens of the verb would have left them, and the same tasks have run on, with the same results. So a
+    # shortcut is taken only where the outcome of all of its tokens is known before the first one goes, and
+    # nobody could see them on their way: no tracer where tokens do not cross one by one, no third end that
+    # claims the route, no token queued that is not looked at. Else it changes nothing and answers False, or
+    # no bytes, and the tokens cross. Proof by example: tests/xcore/test_shortcuts.py.
+
+    def _output_at_once(self, run: bytes) -> bool:
+        """Output data over an open route with room for all of them: nothing to wait for."""
+        target = self._route
+        if target is None or target._buffer.queued + len(run) > BUFFER_TOKENS or self._steps is not None:
+            return False
+        if run:
+            self._deliver(target, run)
+        return True
+
+    def _input_at_once(self, count: int) -> bytes:
+        """Input the first run where it is just what is asked for: nothing to wait for, nothing to join."""
+        return self._take_run(count) if self._steps is None and self._listener is None else b""
+
+    def _output_packet_at_once(self, data: bytes) -> bool:
+        """Output data and END over a route that opens and closes within: it leaves no trace but the tokens."""
+        target = self._route
+        if target is None:
+            if self._destination is None or self._dropping:
+                return False
+            target = self._switch.find(self._destination)
+            if target is None or target._source is not None:
+                return False
+        buffer = target._buffer
+        if buffer.queued + len(data) >= BUFFER_TOKENS or target._claims or self.runtime.tracer is not None:
+            return False
+        self._route = target._source = None
+        if data:
+            buffer.push(data)
+        buffer.push(_END)
+        target._tokens_arrived()
+        return True
+
+    # A normal output and the input that matches it, with both ends at rest: six tokens that cross in one known
+    # order. The side that comes second carries both verbs out.
+
+    def hand_over(self, data: bytes) -> bool:
+        """Give all of a normal output to the other side, where that waits for just this."""
+        target = self._twin()
+        if target is None or target._wanted != len(data) or target._buffer.queued or not data:
+            return False
+        target._wanted = 0
+        target._handed = data
+        self._switch.step(target)
+        return True
+
+    def take_handed(self, count: int) -> Steps[bytes]:
+        """Wait for the first token of a normal input, or for all of it; no bytes where it was a token."""
+        if not self._buffer.queued:
+            self._wanted = count
+            yield
+            self._wanted = 0
+        data, self._handed = self._handed, b""
+        return data
+
+    def offer(self, data: bytes) -> Steps[bool]:
+        """Wait for the answer to the first END of a normal output; whether the other side took all of it."""
+        self._offered = data
+        while not self._buffer.queued:
+            yield
+            if self._offered is None:
+                return True
+        self._offered = None
+        return False
+
+    def take_offer(self, count: int) -> bytes:
+        """Take what the other side offers, after its first END; no bytes where tokens have to cross."""
+        twin = self._twin()
+        data = None if twin is None else twin._offered
+        if twin is None or not data or len(data) != count or twin._buffer.queued:
+            return b""
+        twin._offered = None
+        self._switch.step(twin)
+        return data
+
+    def _twin(self) -> "ChanEnd | None":
+        """The end that this one sends to and that sends to this one, where both are at rest; else None."""
+        if self._route is not None or self._buffer.queued or self._source is not None or self._claims:
+            return None
+        twin = self._switch.find(self._destination) if self._destination is not None else None
+        if twin is None or twin._destination != self.resource_id or self.runtime.tracer is not None:
+            return None
+        if twin._route is not None or twin._source is not None or twin._claims:
+            return None
+        return twin
+
+
+# The verbs on plain data, which try their shortcut before they make a generator.
+
+
+class _Output(Verb[None]):
+    """Output of a run of data."""
+
+    __slots__ = ("_end", "_run")
+
+    def __init__(self, end: ChanEnd, name: str, run: bytes) -> None:
+        self._end = end
+        self._name = name
+        self._run = run
+
+    def __await__(self) -> Generator[Any, Any, None]:
+        if not self._end._output_at_once(self._run):
+            yield from self._end.perform(self._name, self._end._output(self._run)).__await__()
+
+    def __iter__(self) -> Steps[None]:
+        return self._end._output(self._run)
+
+
+class _Input(Verb[T], Generic[T]):
+    """Input of so many data tokens, and what they mean."""
+
+    __slots__ = ("_convert", "_count", "_end")
+
+    def __init__(self, end: ChanEnd, name: str, count: int, convert: Callable[[bytes], T]) -> None:
+        self._end = end
+        self._name = name
+        self._count = count
+        self._convert = convert
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        end = self._end
+        data = end._input_at_once(self._count)
+        if not data:
+            data = yield from end.perform(self._name, end._input(self._count)).__await__()
+        return self._convert(data)
+
+    def __iter__(self) -> Steps[T]:
+        return self._convert((yield from self._end._input(self._count)))

@@ -3,15 +3,15 @@
 Normal (`chan_…`, XC's `c <: x`): every value is framed by a handshake of END tokens. Streaming (`s_chan_…`):
 bare outputs over a route that stays open. Transaction (`t_chan_…`): one handshake around many values in
 both directions. Source: lib_xcore's channel.h, channel_streaming.h and channel_transaction.h.
-
-Functions ending in `_steps` are the same verbs in steps, for use inside larger ones (see `ChanEnd.perform`).
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
-from aisrv.xcore.verb import Steps
+from aisrv.xcore.verb import Steps, Verb, verb
+
+_END: Final = Control.END
 
 
 class Channel(NamedTuple):
@@ -22,116 +22,120 @@ class Channel(NamedTuple):
 
 
 def _word(word: int) -> bytes:
-    return (word & 0xFFFFFFFF).to_bytes(WORD_BYTES, "big")
+    return (word & 0xFFFFFFFF).to_bytes(WORD_BYTES)
 
 
-def chan_out_steps(c: ChanEnd, data: bytes) -> Steps[None]:
+# Normal channels.
+
+
+def _out(c: ChanEnd, data: bytes) -> Steps[None]:
     """Normal output: END, await END, the data, END, await END."""
     if c.hand_over(data):
         return
-    if not c.output_packet_at_once(b""):
-        yield from c.output(Control.END)
+    yield from c.outpacket(b"")
     if (yield from c.offer(data)):
         return
-    while not c.take_control(Control.END):
-        yield
-    if not c.output_packet_at_once(data):
-        yield from c.output(data)
-        yield from c.output(Control.END)
-    while not c.take_control(Control.END):
-        yield
+    yield from c.chkct(_END)
+    yield from c.outpacket(data)
+    yield from c.chkct(_END)
 
 
-def chan_in_steps(c: ChanEnd, count: int) -> Steps[bytes]:
+def _in(c: ChanEnd, count: int) -> Steps[bytes]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
-    if not c.ready:
-        data = yield from c.take_handed(count)
-        if data:
-            return data
-    while not c.take_control(Control.END):
-        yield
+    if data := (yield from c.take_handed(count)):
+        return data
+    yield from c.chkct(_END)
     if data := c.take_offer(count):
         return data
-    if not c.output_packet_at_once(b""):
-        yield from c.output(Control.END)
-    if not c.ready:
-        yield
-    data = c.take_run(count) or (yield from c.input_data(count))
-    while not c.take_control(Control.END):
-        yield
-    if not c.output_packet_at_once(b""):
-        yield from c.output(Control.END)
+    yield from c.outpacket(b"")
+    data = yield from c.inbytes(count)
+    yield from c.chkct(_END)
+    yield from c.outpacket(b"")
     return data
 
 
-async def chan_out_word(c: ChanEnd, word: int) -> None:
+@verb
+def chan_out_word(c: ChanEnd, word: int) -> Steps[None]:
     """Output one word: `c <: word`."""
-    await c.perform("chan_out_word", chan_out_steps(c, _word(word)))
+    return _out(c, _word(word))
 
 
-async def chan_in_word(c: ChanEnd) -> int:
+@verb
+def chan_in_word(c: ChanEnd) -> Steps[int]:
     """Input one word: `c :> word`."""
-    return int.from_bytes(await c.perform("chan_in_word", chan_in_steps(c, WORD_BYTES)), "big")
+    return int.from_bytes((yield from _in(c, WORD_BYTES)))
 
 
-async def chan_out_byte(c: ChanEnd, byte: int) -> None:
+@verb
+def chan_out_byte(c: ChanEnd, byte: int) -> Steps[None]:
     """Output one byte."""
-    await c.perform("chan_out_byte", chan_out_steps(c, bytes((byte & 0xFF,))))
+    return _out(c, bytes((byte & 0xFF,)))
 
 
-async def chan_in_byte(c: ChanEnd) -> int:
+@verb
+def chan_in_byte(c: ChanEnd) -> Steps[int]:
     """Input one byte."""
-    return (await c.perform("chan_in_byte", chan_in_steps(c, 1)))[0]
+    return (yield from _in(c, 1))[0]
 
 
-async def chan_out_buf_word(c: ChanEnd, block: bytes) -> None:
+@verb
+def chan_out_buf_word(c: ChanEnd, block: bytes) -> Steps[None]:
     """Output a block of little-endian words under one handshake; both sides know its length."""
-    await c.perform("chan_out_buf_word", chan_out_steps(c, words_to_wire(block)))
+    return _out(c, words_to_wire(block))
 
 
-async def chan_in_buf_word(c: ChanEnd, count: int) -> bytes:
+@verb
+def chan_in_buf_word(c: ChanEnd, count: int) -> Steps[bytes]:
     """Input a block of `count` words as little-endian memory."""
-    return words_to_wire(await c.perform("chan_in_buf_word", chan_in_steps(c, count * WORD_BYTES)))
+    return words_to_wire((yield from _in(c, count * WORD_BYTES)))
 
 
-async def chan_out_buf_byte(c: ChanEnd, data: bytes) -> None:
+@verb
+def chan_out_buf_byte(c: ChanEnd, data: bytes) -> Steps[None]:
     """Output a block of bytes under one handshake; both sides know its length."""
-    await c.perform("chan_out_buf_byte", chan_out_steps(c, bytes(data)))
+    return _out(c, bytes(data))
 
 
-async def chan_in_buf_byte(c: ChanEnd, count: int) -> bytes:
+@verb
+def chan_in_buf_byte(c: ChanEnd, count: int) -> Steps[bytes]:
     """Input a block of `count` bytes."""
-    return await c.perform("chan_in_buf_byte", chan_in_steps(c, count))
+    return _in(c, count)
 
 
-async def s_chan_out_word(c: ChanEnd, word: int) -> None:
+# Streaming channels: the instructions themselves.
+
+
+def s_chan_out_word(c: ChanEnd, word: int) -> Verb[None]:
     """Output one word on a streaming channel."""
-    await c.outuint(word)
+    return c.outuint(word)
 
 
-async def s_chan_in_word(c: ChanEnd) -> int:
+def s_chan_in_word(c: ChanEnd) -> Verb[int]:
     """Input one word from a streaming channel."""
-    return await c.inuint()
+    return c.inuint()
 
 
-async def s_chan_out_byte(c: ChanEnd, byte: int) -> None:
+def s_chan_out_byte(c: ChanEnd, byte: int) -> Verb[None]:
     """Output one byte on a streaming channel."""
-    await c.outuchar(byte)
+    return c.outuchar(byte)
 
 
-async def s_chan_in_byte(c: ChanEnd) -> int:
+def s_chan_in_byte(c: ChanEnd) -> Verb[int]:
     """Input one byte from a streaming channel."""
-    return await c.inuchar()
+    return c.inuchar()
 
 
-async def s_chan_out_ct_end(c: ChanEnd) -> None:
+def s_chan_out_ct_end(c: ChanEnd) -> Verb[None]:
     """Close the route of a streaming channel in this direction."""
-    await c.outct(Control.END)
+    return c.outct(_END)
 
 
-async def s_chan_check_ct_end(c: ChanEnd) -> None:
+def s_chan_check_ct_end(c: ChanEnd) -> Verb[None]:
     """Await the END with which the other side closed its route."""
-    await c.chkct(Control.END)
+    return c.chkct(_END)
+
+
+# Transactions.
 
 
 class Transaction:
@@ -141,88 +145,96 @@ class Transaction:
     side that was sending closes its route with END and the side that begins to send awaits that END.
     """
 
-    __slots__ = ("c", "last_out")
+    __slots__ = ("c", "last_out", "perform")
 
     def __init__(self, c: ChanEnd, last_out: bool) -> None:
         self.c = c
         self.last_out = last_out
+        self.perform = c.perform
 
     def out_steps(self, data: bytes) -> Steps[None]:
         """Output data, after awaiting the other side's END where the direction changes."""
         if not self.last_out:
-            yield from self.c.check_control(Control.END)
+            yield from self.c.chkct(_END)
             self.last_out = True
-        yield from self.c.output(data)
+        yield from self.c.outbytes(data)
 
     def in_steps(self, count: int) -> Steps[bytes]:
         """Input `count` bytes, after sending END where the direction changes."""
         if self.last_out:
-            yield from self.c.output(Control.END)
+            yield from self.c.outct(_END)
             self.last_out = False
-        return (yield from self.c.input_data(count))
-
-    def complete_steps(self) -> Steps[None]:
-        """Exchange END both ways, the side that sent last going first."""
-        if self.last_out:
-            yield from self.c.output(Control.END)
-            yield from self.c.check_control(Control.END)
-        else:
-            yield from self.c.check_control(Control.END)
-            yield from self.c.output(Control.END)
+        return (yield from self.c.inbytes(count))
 
 
-async def chan_init_transaction_master(c: ChanEnd) -> Transaction:
+@verb
+def chan_init_transaction_master(c: ChanEnd) -> Steps[Transaction]:
     """Open a transaction; the other side answers with `chan_init_transaction_slave`."""
-    await c.outct(Control.END)
+    yield from c.outct(_END)
     return Transaction(c, last_out=False)
 
 
-async def chan_init_transaction_slave(c: ChanEnd) -> Transaction:
+@verb
+def chan_init_transaction_slave(c: ChanEnd) -> Steps[Transaction]:
     """Join a transaction that the master opens."""
-    await c.chkct(Control.END)
+    yield from c.chkct(_END)
     return Transaction(c, last_out=True)
 
 
-async def t_chan_out_word(tc: Transaction, word: int) -> None:
+@verb
+def t_chan_out_word(tc: Transaction, word: int) -> Steps[None]:
     """Output one word within a transaction."""
-    await tc.c.perform("t_chan_out_word", tc.out_steps(_word(word)))
+    return tc.out_steps(_word(word))
 
 
-async def t_chan_in_word(tc: Transaction) -> int:
+@verb
+def t_chan_in_word(tc: Transaction) -> Steps[int]:
     """Input one word within a transaction."""
-    return int.from_bytes(await tc.c.perform("t_chan_in_word", tc.in_steps(WORD_BYTES)), "big")
+    return int.from_bytes((yield from tc.in_steps(WORD_BYTES)))
 
 
-async def t_chan_out_byte(tc: Transaction, byte: int) -> None:
+@verb
+def t_chan_out_byte(tc: Transaction, byte: int) -> Steps[None]:
     """Output one byte within a transaction."""
-    await tc.c.perform("t_chan_out_byte", tc.out_steps(bytes((byte & 0xFF,))))
+    return tc.out_steps(bytes((byte & 0xFF,)))
 
 
-async def t_chan_in_byte(tc: Transaction) -> int:
+@verb
+def t_chan_in_byte(tc: Transaction) -> Steps[int]:
     """Input one byte within a transaction."""
-    return (await tc.c.perform("t_chan_in_byte", tc.in_steps(1)))[0]
+    return (yield from tc.in_steps(1))[0]
 
 
-async def t_chan_out_buf_word(tc: Transaction, block: bytes) -> None:
+@verb
+def t_chan_out_buf_word(tc: Transaction, block: bytes) -> Steps[None]:
     """Output a block of little-endian words within a transaction."""
-    await tc.c.perform("t_chan_out_buf_word", tc.out_steps(words_to_wire(block)))
+    return tc.out_steps(words_to_wire(block))
 
 
-async def t_chan_in_buf_word(tc: Transaction, count: int) -> bytes:
+@verb
+def t_chan_in_buf_word(tc: Transaction, count: int) -> Steps[bytes]:
     """Input a block of `count` words, as little-endian memory, within a transaction."""
-    return words_to_wire(await tc.c.perform("t_chan_in_buf_word", tc.in_steps(count * WORD_BYTES)))
+    return words_to_wire((yield from tc.in_steps(count * WORD_BYTES)))
 
 
-async def t_chan_out_buf_byte(tc: Transaction, data: bytes) -> None:
+@verb
+def t_chan_out_buf_byte(tc: Transaction, data: bytes) -> Steps[None]:
     """Output a block of bytes within a transaction."""
-    await tc.c.perform("t_chan_out_buf_byte", tc.out_steps(bytes(data)))
+    return tc.out_steps(bytes(data))
 
 
-async def t_chan_in_buf_byte(tc: Transaction, count: int) -> bytes:
+@verb
+def t_chan_in_buf_byte(tc: Transaction, count: int) -> Steps[bytes]:
     """Input a block of `count` bytes within a transaction."""
-    return await tc.c.perform("t_chan_in_buf_byte", tc.in_steps(count))
+    return tc.in_steps(count)
 
 
-async def chan_complete_transaction(tc: Transaction) -> None:
-    """Close the transaction: END travels both ways and the end is free for other protocols."""
-    await tc.c.perform("chan_complete_transaction", tc.complete_steps())
+@verb
+def chan_complete_transaction(tc: Transaction) -> Steps[None]:
+    """Close the transaction: END travels both ways, the side that sent last going first."""
+    if tc.last_out:
+        yield from tc.c.outct(_END)
+        yield from tc.c.chkct(_END)
+    else:
+        yield from tc.c.chkct(_END)
+        yield from tc.c.outct(_END)

@@ -1,15 +1,12 @@
 """Hardware locks: four per tile, granted in the order of asking."""
 
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
-import outcome
-
-from aisrv.xcore.core import Core, Parking, current_core
+from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
-
-if TYPE_CHECKING:
-    from aisrv.xcore.tile import Tile
 
 RESOURCE_TYPE: Final = 5
 
@@ -17,19 +14,18 @@ RESOURCE_TYPE: Final = 5
 class Lock:
     """One lock of a tile. Allocate with `Tile.allocate_lock`."""
 
-    def __init__(self, tile: "Tile", number: int) -> None:
-        self._tile = tile
+    def __init__(self, runtime: Runtime, tile: int, number: int, release: Callable[[int], None]) -> None:
+        """Create a lock; `release` takes its number back when it is freed."""
+        self._runtime = runtime
         self.number: Final = number
-        self.resource_id: Final = tile.resource_id(RESOURCE_TYPE, number)
+        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
+        self.name: Final = f"lock 0x{self.resource_id:08x}"
+        """Name with resource id, as traps and reports give it."""
+        self._release = release
         self._freed = False
         self._held = False
         self._owner: Core | None = None
-        self._waiting: deque[tuple[Parking, Core | None]] = deque()
-
-    @property
-    def name(self) -> str:
-        """Name with resource id, as traps and reports give it."""
-        return f"lock 0x{self.resource_id:08x}"
+        self._waiting: deque[tuple[Parking[None], Core | None]] = deque()
 
     async def acquire(self) -> None:
         """Take the lock, or wait for it (`in r, res[lock]`); a cancelled wait leaves the queue."""
@@ -38,7 +34,7 @@ class Lock:
         if not self._held:
             self._held, self._owner = True, core
             return
-        place = (Parking(self._tile.node), core)
+        place = (Parking[None](self._runtime), core)
         self._waiting.append(place)
         await place[0].park("lock_acquire", self, lambda: self._waiting.remove(place))
 
@@ -48,7 +44,7 @@ class Lock:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"release of {self.name}, which nobody holds")
         if self._waiting:
             parking, self._owner = self._waiting.popleft()
-            parking.wake(outcome.Value(None))
+            parking.wake(None)
         else:
             self._held, self._owner = False, None
 
@@ -58,7 +54,7 @@ class Lock:
         if self._held:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"freer on {self.name}, which {self._owner} holds")
         self._freed = True
-        self._tile.release_lock(self)
+        self._release(self.number)
 
     def _check_usable(self, verb: str) -> None:
         if self._freed:

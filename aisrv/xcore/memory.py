@@ -1,12 +1,10 @@
 """The private memory of a tile: blocks that no other tile reads, within 512 KiB."""
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aisrv.xcore.core import current_core
+from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.traps import Trap, TrapKind, XcoreError
-
-if TYPE_CHECKING:
-    from aisrv.xcore.tile import Tile
 
 SRAM_BYTES: Final = 512 * 1024
 
@@ -26,12 +24,7 @@ class MemoryBlock:
 
     def access(self) -> memoryview:
         """Return the bytes; a core of another tile traps with LOAD_STORE."""
-        core = current_core()
-        if core is not None and core.tile is not self._memory.tile:
-            raise Trap(
-                TrapKind.LOAD_STORE,
-                f"{core} has no access to {self.name!r} in the memory of tile {self._memory.tile.number}",
-            )
+        self._memory.check_access(self.name)
         if self._data is None:
             self._data = bytearray(self.size)
         return memoryview(self._data)
@@ -44,8 +37,10 @@ class MemoryBlock:
 class Memory:
     """Accounts for the blocks of one tile."""
 
-    def __init__(self, tile: "Tile", capacity: int = SRAM_BYTES) -> None:
+    def __init__(self, runtime: Runtime, tile: int, capacity: int = SRAM_BYTES) -> None:
+        self._runtime = runtime
         self.tile: Final = tile
+        """The tile's number."""
         self.capacity: Final = capacity
         self._blocks: set[MemoryBlock] = set()
 
@@ -58,7 +53,7 @@ class Memory:
         """Take `size` bytes, zeroed; more than there are raises OutOfMemory."""
         if size > self.available:
             raise OutOfMemory(
-                f"{name!r} needs {size} bytes on tile {self.tile.number}, {self.available} of "
+                f"{name!r} needs {size} bytes on tile {self.tile}, {self.available} of "
                 f"{self.capacity} are available"
             )
         block = MemoryBlock(self, name, size)
@@ -68,3 +63,11 @@ class Memory:
     def release(self, block: MemoryBlock) -> None:
         """Forget a block."""
         self._blocks.discard(block)
+
+    def check_access(self, name: str) -> None:
+        """Trap with LOAD_STORE where the running core is of another tile, or of another node."""
+        core = current_core()
+        if core is not None and (core.tile != self.tile or core not in self._runtime.cores):
+            raise Trap(
+                TrapKind.LOAD_STORE, f"{core} has no access to {name!r} in the memory of tile {self.tile}"
+            )

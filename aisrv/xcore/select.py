@@ -2,18 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
-import outcome
 import trio
 
-from aisrv.xcore.core import Parking
-from aisrv.xcore.route import Listener
+from aisrv.xcore.chanend import Listener
+from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import XcoreError
-
-if TYPE_CHECKING:
-    from aisrv.xcore.node import Node
 
 
 class SelectError(XcoreError, ValueError):
@@ -22,6 +18,10 @@ class SelectError(XcoreError, ValueError):
 
 class Selectable(Protocol):
     """A resource that raises events by itself: a channel end, an endpoint."""
+
+    @property
+    def runtime(self) -> Runtime:
+        """What it shares with the other resources of its node."""
 
     @property
     def name(self) -> str:
@@ -49,18 +49,34 @@ class Case:
     guard: Callable[[], bool]
 
 
+@dataclass(frozen=True, slots=True)
+class SelectStatistics:
+    """How a select stands at one moment."""
+
+    cases: int
+    cases_enabled: int
+    """Cases whose guard holds now, or that have none."""
+    events_ready: int
+    """Of these, cases whose event is there."""
+    waiting: bool
+    """Whether a core is parked in it."""
+
+
 class Selection:
     """A select to enter again and again. All cases share one waiter, which is woken once however many fire.
 
-    Raises SelectError where a resource stands in two cases. `wait` is for one core at a time.
+    Raises SelectError where a resource stands in two cases, or there is no case. `wait` is for one core at a
+    time.
     """
 
-    def __init__(self, node: "Node", *cases: Event | Case, ordered: bool = False) -> None:
-        self._node = node
-        self._parking = Parking(node)
+    def __init__(self, *cases: Event | Case, ordered: bool = False) -> None:
         self._ordered = ordered
         self._cases = cases
         self._events = [case.event if isinstance(case, Case) else case for case in cases]
+        if not self._events:
+            raise SelectError("a select must have a case")
+        self._runtime = self._events[0].runtime
+        self._parking: Parking[Any] = Parking(self._runtime)
         self._guarded = any(isinstance(case, Case) for case in cases)
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)
         resources = [event.timer if isinstance(event, TimerAfter) else event for event in self._events]
@@ -88,9 +104,19 @@ class Selection:
             await trio.lowlevel.checkpoint()
         return chosen
 
+    def statistics(self) -> SelectStatistics:
+        """Count its cases, evaluating their guards, and the events that are there."""
+        enabled = self._enabled()
+        return SelectStatistics(
+            cases=len(self._events),
+            cases_enabled=len(enabled),
+            events_ready=sum(event.ready for event in enabled),
+            waiting=self._parking.task is not None,
+        )
+
     def fire(self, resource: object) -> None:
         """Wake the core, for the resource that is ready."""
-        self._parking.wake(outcome.Value(resource))
+        self._parking.wake(resource)
 
     def _enabled(self) -> list[Event]:
         if not self._guarded:
@@ -102,7 +128,7 @@ class Selection:
         ready = [event for event in events if event.ready]
         if not ready:
             return None
-        return ready[0] if self._ordered or len(ready) == 1 else self._node.random.choice(ready)
+        return ready[0] if self._ordered or len(ready) == 1 else self._runtime.random.choice(ready)
 
     async def _wait_for(self, events: list[Event]) -> Event:
         """Park until an event comes; a deadline among the events counts as one."""
@@ -114,29 +140,23 @@ class Selection:
                     listening.append(event)
             timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else []
             if not timers:
-                return await self._park(timed=False)
+                fired: Event = await self._parking.park("select", self)
+                return fired
             first = min(timers, key=lambda event: event.deadline)
             with trio.CancelScope(deadline=first.deadline):
-                return await self._park(timed=True)
+                fired = await self._parking.park("select", self, timed=True)
+                return fired
             return first
         finally:
             for event in listening:
                 event.stop_listening()
 
-    async def _park(self, *, timed: bool) -> Event:
-        fired: Event = await self._parking.park("select", self, _nothing, timed=timed)
-        return fired
 
-
-def _nothing() -> None:
-    """Withdraw a select: `_wait_for` takes its listeners back."""
-
-
-async def select(node: "Node", *cases: Event | Case, ordered: bool = False) -> Event:
+async def select(*cases: Event | Case, ordered: bool = False) -> Event:
     """Wait for one of the events, once; see `Selection.wait`."""
-    return await Selection(node, *cases, ordered=ordered).wait()
+    return await Selection(*cases, ordered=ordered).wait()
 
 
-async def select_or_default(node: "Node", *cases: Event | Case, ordered: bool = False) -> Event | None:
+async def select_or_default(*cases: Event | Case, ordered: bool = False) -> Event | None:
     """Take a ready event, or the default; see `Selection.wait_or_default`."""
-    return await Selection(node, *cases, ordered=ordered).wait_or_default()
+    return await Selection(*cases, ordered=ordered).wait_or_default()

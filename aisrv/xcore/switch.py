@@ -6,34 +6,49 @@ whole verb is done, not until the next token. That is what makes compound verbs 
 """
 
 from collections import deque
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from aisrv.xcore.route import RoutedEnd
-    from aisrv.xcore.verb import SteppedResource
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
 
 
-class Switch:
+class SwitchedEnd(Protocol):
+    """What the switch needs of a channel end."""
+
+    @property
+    def resource_id(self) -> int:
+        """The id by which others reach it."""
+
+    def advance(self) -> None:
+        """Step the verb in progress, if any, as far as its tokens and room allow."""
+
+
+E = TypeVar("E", bound=SwitchedEnd)
+
+
+class Switch(Generic[E]):
     """All channel ends of a node by resource id."""
 
     def __init__(self) -> None:
-        self._ends: dict[int, RoutedEnd] = {}
-        self._due: deque[SteppedResource] = deque()
+        self._ends: dict[int, E] = {}
+        self._due: deque[E] = deque()
         self._stepping = False
 
-    def register(self, end: "RoutedEnd") -> None:
+    def __iter__(self) -> Iterator[E]:
+        """All ends that are allocated."""
+        return iter(self._ends.values())
+
+    def register(self, end: E) -> None:
         """Make an end reachable."""
         self._ends[end.resource_id] = end
 
-    def remove(self, end: "RoutedEnd") -> None:
+    def remove(self, end: E) -> None:
         """Take an end off: tokens sent to it are dropped from now on."""
         del self._ends[end.resource_id]
 
-    def find(self, resource_id: int) -> "RoutedEnd | None":
+    def find(self, resource_id: int) -> E | None:
         """Return the allocated end with that id."""
         return self._ends.get(resource_id)
 
-    def step(self, end: "SteppedResource") -> None:
+    def step(self, end: E) -> None:
         """Step the verb in progress on `end`, and every verb that this lets go on."""
         due = self._due
         if self._stepping:

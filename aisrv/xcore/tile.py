@@ -1,17 +1,15 @@
 """Tiles: eight logical cores, 32 channel ends, ten timers, four locks and private memory."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeVarTuple
+from typing import Final, TypeVarTuple
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import Memory
+from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind
-
-if TYPE_CHECKING:
-    from aisrv.xcore.node import Node
 
 CORES: Final = 8
 CHANENDS: Final = 32
@@ -28,7 +26,7 @@ class _Pool:
 
     __slots__ = ("_count", "_kind", "_tile", "_used")
 
-    def __init__(self, tile: "Tile", kind: str, count: int) -> None:
+    def __init__(self, tile: int, kind: str, count: int) -> None:
         self._tile = tile
         self._kind = kind
         self._count = count
@@ -40,8 +38,7 @@ class _Pool:
                 self._used.add(number)
                 return number
         raise Trap(
-            TrapKind.ILLEGAL_RESOURCE,
-            f"tile {self._tile.number} has {self._count} {self._kind}, all are in use",
+            TrapKind.ILLEGAL_RESOURCE, f"tile {self._tile} has {self._count} {self._kind}, all are in use"
         )
 
     def give_back(self, number: int) -> None:
@@ -54,15 +51,16 @@ class _Pool:
 class Tile:
     """One tile of a node."""
 
-    def __init__(self, node: "Node", number: int) -> None:
-        self.node: Final = node
+    def __init__(self, runtime: Runtime, number: int, core_clock_mhz: int) -> None:
+        self._runtime = runtime
+        self._core_clock_mhz = core_clock_mhz
         self.number: Final = number
-        self.memory: Final = Memory(self)
-        self._cores = _Pool(self, "logical cores", CORES)
+        self.memory: Final = Memory(runtime, number)
+        self._cores = _Pool(number, "logical cores", CORES)
         self._taken: dict[int, Core] = {}
-        self._chanends = _Pool(self, "channel ends", CHANENDS)
-        self._timers = _Pool(self, "timers", TIMERS)
-        self._locks = _Pool(self, "locks", LOCKS)
+        self._chanends = _Pool(number, "channel ends", CHANENDS)
+        self._timers = _Pool(number, "timers", TIMERS)
+        self._locks = _Pool(number, "locks", LOCKS)
 
     @property
     def cores_in_use(self) -> int:
@@ -79,25 +77,21 @@ class Tile:
         """Channel ends allocated."""
         return len(self._chanends)
 
-    def resource_id(self, resource_type: int, number: int) -> int:
-        """Compose a resource id: type in bits 0 to 7, number in 8 to 15, node and tile above."""
-        return (0x8000 | self.node.number << 1 | self.number) << 16 | number << 8 | resource_type
-
     def core_rate(self, running: int) -> float:
         """Instructions per second of one core while `running` cores run on this tile."""
-        return self.node.core_clock_mhz * 1e6 / max(running, ISSUE_SLOTS)
+        return self._core_clock_mhz * 1e6 / max(running, ISSUE_SLOTS)
 
     def start(
         self, function: Callable[[*Ts], Awaitable[object]], *args: *Ts, name: str | None = None
     ) -> Core:
         """Run a task on the lowest free core; the ninth traps with ILLEGAL_RESOURCE."""
         core = self.reserve_core(name or str(getattr(function, "__name__", function)))
-        self.node.run_core(core, function, *args)
+        self._runtime.run_core(core, self.release_core, function, *args)
         return core
 
     def reserve_core(self, name: str) -> Core:
         """Set a core aside for hardware support that needs no task here, such as XUD."""
-        core = Core(self, self._cores.take(), name)
+        core = Core(self.number, self._cores.take(), name)
         self._taken[core.number] = core
         return core
 
@@ -108,26 +102,13 @@ class Tile:
 
     def allocate_chanend(self) -> ChanEnd:
         """Allocate the lowest free channel end (`getr`); the 33rd traps with ILLEGAL_RESOURCE."""
-        end = ChanEnd(self, self._chanends.take())
-        self.node.switch.register(end)
-        return end
-
-    def release_chanend(self, end: ChanEnd) -> None:
-        """Take a channel end back; called by `ChanEnd.free`."""
-        self._chanends.give_back(end.number)
+        pool = self._chanends
+        return ChanEnd(self._runtime, self.number, pool.take(), pool.give_back)
 
     def allocate_timer(self) -> Timer:
         """Allocate a timer; the eleventh traps with ILLEGAL_RESOURCE."""
-        return Timer(self, self._timers.take())
-
-    def release_timer(self, timer: Timer) -> None:
-        """Take a timer back; called by `Timer.free`."""
-        self._timers.give_back(timer.number)
+        return Timer(self._runtime, self.number, self._timers.take(), self._timers.give_back)
 
     def allocate_lock(self) -> Lock:
         """Allocate a lock; the fifth traps with ILLEGAL_RESOURCE."""
-        return Lock(self, self._locks.take())
-
-    def release_lock(self, lock: Lock) -> None:
-        """Take a lock back; called by `Lock.free`."""
-        self._locks.give_back(lock.number)
+        return Lock(self._runtime, self.number, self._locks.take(), self._locks.give_back)

@@ -3,44 +3,55 @@
 A node without a tracer pays one comparison with None per event. Install one with `Node.tracing`.
 """
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-if TYPE_CHECKING:
-    from aisrv.xcore.core import Core, Resource
-    from aisrv.xcore.tokens import Run
-    from aisrv.xcore.traps import Trap
-    from aisrv.xcore.verb import SteppedResource
+from aisrv.xcore.core import Core, Resource
+from aisrv.xcore.tokens import Run
+from aisrv.xcore.traps import Trap
+
+
+class TracedEnd(Resource, Protocol):
+    """A channel end as hooks get it."""
+
+    @property
+    def tile(self) -> int:
+        """Number of its tile."""
+
+    @property
+    def number(self) -> int:
+        """Number among the ends of its tile."""
+
+    @property
+    def resource_id(self) -> int:
+        """Its resource id."""
 
 
 class Tracer:
-    """Base of all tracers. Hooks run inside the simulation: they must not block and must not raise.
+    """Base of all tracers. Hooks run inside the simulation: they must not block and must not raise."""
 
-    The ends that hooks get are channel ends (`ChanEnd`), with their name, number and tile.
-    """
-
-    def core_started(self, core: "Core") -> None:
+    def core_started(self, core: Core) -> None:
         """Report that a task took a logical core."""
 
-    def core_ended(self, core: "Core") -> None:
+    def core_ended(self, core: Core) -> None:
         """Report that the task of a core returned, or was cancelled."""
 
-    def core_trapped(self, core: "Core", trap: "Trap") -> None:
+    def core_trapped(self, core: Core, trap: Trap) -> None:
         """Report that a core broke a rule and stopped."""
 
-    def parked(self, core: "Core", verb: str, resource: "Resource") -> None:
+    def parked(self, core: Core, verb: str, resource: Resource) -> None:
         """Report that a core waits in `verb` for `resource`."""
 
-    def woken(self, core: "Core") -> None:
+    def woken(self, core: Core) -> None:
         """Report that a parked core can run again."""
 
-    def output(self, end: "SteppedResource", run: "Run") -> None:
+    def output(self, end: TracedEnd, run: Run) -> None:
         """Report that `end` sent a run of tokens towards its destination."""
 
-    def input(self, end: "SteppedResource", run: "Run") -> None:
+    def input(self, end: TracedEnd, run: Run) -> None:
         """Report that a run of tokens was taken out of the buffer of `end`."""
 
-    def route_opened(self, source: "SteppedResource", destination: "SteppedResource") -> None:
+    def route_opened(self, source: TracedEnd, destination: TracedEnd) -> None:
         """Report that `destination` now belongs to `source`."""
 
-    def route_closed(self, source: "SteppedResource", destination: "SteppedResource") -> None:
+    def route_closed(self, source: TracedEnd, destination: TracedEnd) -> None:
         """Report that the route was closed by END or PAUSE."""

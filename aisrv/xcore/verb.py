@@ -1,97 +1,64 @@
-"""A verb in progress on a channel end: steps that run on as tokens come, and the core that waits."""
+"""Verbs: what a core does at a channel end, written once, to be awaited or to be a step of a larger verb.
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+A verb is a generator. It yields where it needs tokens or room that are not there, and returns its result.
+`@verb` makes a function of it whose value a task awaits, and a larger verb on the same end takes as a step:
 
-import outcome
+    @verb
+    def exchange(c, request, size):
+        yield from chan_out_buf_byte(c, request)
+        return (yield from chan_in_buf_byte(c, size))
 
-from aisrv.xcore.core import Parking
+    answer = await exchange(c, b"how", 64)
+"""
 
-if TYPE_CHECKING:
-    from aisrv.xcore.tile import Tile
-
-RESOURCE_TYPE: Final = 2
-"""Bits 0 to 7 of the resource id of a channel end."""
+import functools
+from collections.abc import Callable, Generator
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+P = ParamSpec("P")
+
 Steps = Generator[None, None, T]
-"""A verb in steps: yields where it must wait for tokens or room, returns the verb's result."""
+"""A verb in progress: yields where it must wait for tokens or room, returns the verb's result."""
 
 
-class SteppedResource:
-    """A channel end as far as verbs in steps are concerned: its name, and the verb that a core is in."""
-
-    __slots__ = (
-        "_error",
-        "_node",
-        "_parking",
-        "_result",
-        "_steps",
-        "_switch",
-        "number",
-        "resource_id",
-        "tile",
-    )
-
-    def __init__(self, tile: "Tile", number: int) -> None:
-        self.tile: Final = tile
-        self.number: Final = number
-        self.resource_id: Final = tile.resource_id(RESOURCE_TYPE, number)
-        self._node = tile.node
-        self._switch = tile.node.switch
-        self._steps: Steps[Any] | None = None
-        self._result: Any = None  # of a verb that was done without parking
-        self._error: Exception | None = None
-        self._parking = Parking(tile.node)
-
-    @property
-    def name(self) -> str:
-        """Name with resource id, as traps and reports give it."""
-        return f"chanend 0x{self.resource_id:08x}"
+class Performer(Protocol):
+    """What carries verbs out: a channel end, or something that owns one."""
 
     async def perform(self, verb: str, steps: Steps[T]) -> T:
-        """Carry out a verb made of steps; the task sleeps until all of them are done.
+        """Carry out a verb; the task sleeps until all of its steps are done."""
 
-        A verb that need not wait is done at once and lets nobody else run; where it waits it can be
-        cancelled. The buffer is so small that no pair of cores goes far without waiting.
-        """
-        self._check_usable(verb)
+
+C = TypeVar("C", bound=Performer)
+
+
+class Verb(Generic[T_co]):
+    """A verb with its arguments, not begun yet: await it once, or `yield from` it once."""
+
+    __slots__ = ("_name", "_performer", "_steps")
+
+    def __init__(self, performer: Performer, name: str, steps: Steps[T_co]) -> None:
+        """Name a verb as traces and deadlock reports will."""
+        self._performer = performer
+        self._name = name
         self._steps = steps
-        self._switch.step(self)
-        result: T
-        if self._steps is not None:
-            result = await self._parking.park(verb, self, self._withdraw)
-            return result
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
-        result, self._result = self._result, None
-        return result
 
-    def advance(self) -> None:
-        """Step the verb in progress, if any, as far as its tokens and room allow."""
-        if self._steps is None:
-            return
-        try:
-            self._steps.send(None)
-        except StopIteration as done:
-            self._steps = None
-            if self._parking.task is not None:
-                self._parking.wake(outcome.Value(done.value))
-            else:
-                self._result = done.value
-        except Exception as error:  # the caller of the verb gets it, not the task that made it go on
-            self._steps = None
-            if self._parking.task is not None:
-                self._parking.wake(outcome.Error(error))
-            else:
-                self._error = error
+    def __await__(self) -> Generator[Any, Any, T_co]:
+        """Perform it: the task sleeps until all of it is done."""
+        return self._performer.perform(self._name, self._steps).__await__()
 
-    def _check_usable(self, verb: str) -> None:
-        """Trap where the verb may not begin now."""
+    def __iter__(self) -> Steps[T_co]:
+        """Be a step of a larger verb."""
+        return self._steps
 
-    def _withdraw(self) -> None:
-        """Undo what a cancelled verb has not finished."""
-        steps, self._steps = self._steps, None
-        if steps is not None:
-            steps.close()
+
+def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> Callable[Concatenate[C, P], Verb[T]]:
+    """Make a verb of a generator function whose first argument is the channel end, or what owns it."""
+    name = steps.__name__
+
+    def begin(performer: C, *args: P.args, **kwargs: P.kwargs) -> Verb[T]:
+        return Verb(performer, name, steps(performer, *args, **kwargs))
+
+    functools.update_wrapper(begin, steps)
+    return begin

@@ -171,7 +171,7 @@ class FlashChannel:
 
     def _give_up_steps(self) -> Steps[None]:
         while self._c.ready:  # makes room for whatever the server still has to say
-            yield from self._c.input_until_control(PIECE_BYTES)
+            yield from self._c.in_until_control(PIECE_BYTES)
         yield from self._c.output(Control.NACK)
         yield from self._c.output(Control.END)
 
@@ -188,7 +188,7 @@ class FlashChannel:
     def _request_steps(self, request: Request) -> Steps[None]:
         c = self._c
         while self._given_up:
-            if (yield from c.input_until_control(PIECE_BYTES)) == Control.ACK:
+            if (yield from c.in_until_control(PIECE_BYTES)) == Control.ACK:
                 yield from c.check_control(Control.END)
                 self._given_up = False
         if self._open:
@@ -206,7 +206,7 @@ class FlashChannel:
             return whole
         data = bytearray()
         while len(data) < size:
-            run = yield from c.input_until_control(size - len(data))
+            run = yield from c.in_until_control(size - len(data))
             if isinstance(run, int):
                 yield from self._failure_steps(request, run)
             else:
@@ -217,7 +217,7 @@ class FlashChannel:
         """Take as many bytes of the answer as the view has, into it."""
         at = 0
         while at < len(view):
-            run = yield from self._c.input_until_control(len(view) - at)
+            run = yield from self._c.in_until_control(len(view) - at)
             if isinstance(run, int):
                 yield from self._failure_steps(request, run)
             else:
@@ -225,7 +225,7 @@ class FlashChannel:
                 at += len(run)
 
     def _close_steps(self, request: Request) -> Steps[None]:
-        run = yield from self._c.input_until_control(1)
+        run = yield from self._c.in_until_control(1)
         if run != Control.END:
             yield from self._failure_steps(request, run)
         yield from self._c.output(Control.END)

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Final
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.node import Node
 from aisrv.xcore.select import select
 from aisrv.xcore.tokens import WORD_BYTES, Control
 from aisrv.xcore.verb import Steps
@@ -41,7 +40,6 @@ _KEPT_BYTES: Final = 3 * WORD_BYTES + PIECE_BYTES
 
 
 async def flash_server(
-    node: Node,
     service: FlashService,
     engines: Sequence[ChanEnd],
     loaders: Sequence[ChanEnd] = (),
@@ -59,7 +57,7 @@ async def flash_server(
     by_name = {client.c.name: client for client in clients}
     ends = [client.c for client in clients]
     while True:
-        await _serve(service, by_name[(await select(node, *ends)).name])
+        await _serve(service, by_name[(await select(*ends)).name])
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +121,14 @@ async def _send(service: FlashService, c: ChanEnd, answer: Answer) -> None:
 
 def _request_steps(c: ChanEnd) -> Steps[bytes | None]:
     """Take a request's data tokens, up to `_KEPT_BYTES`; None where it was given up or never opened."""
-    first = yield from c.input_until_control(WORD_BYTES)
+    first = yield from c.in_until_control(WORD_BYTES)
     if first != Control.END:
         yield from _drop_to_end(c, first)
         yield from _acknowledge_steps(c)
         return None
     yield from c.output(Control.END)
     data = bytearray()
-    while not isinstance(run := (yield from c.input_until_control(PIECE_BYTES)), int):
+    while not isinstance(run := (yield from c.in_until_control(PIECE_BYTES)), int):
         data += run[: _KEPT_BYTES - len(data)]
     if run == Control.END:
         return bytes(data)
@@ -148,7 +146,7 @@ def _failure_steps(c: ChanEnd, code: FlashFailure) -> Steps[None]:
 def _close_steps(c: ChanEnd) -> Steps[None]:
     """Close the transaction after the answer."""
     yield from c.output(Control.END)
-    first = yield from c.input_until_control(WORD_BYTES)
+    first = yield from c.in_until_control(WORD_BYTES)
     if first != Control.END:
         yield from _drop_to_end(c, first)
         yield from _acknowledge_steps(c)
@@ -161,4 +159,4 @@ def _acknowledge_steps(c: ChanEnd) -> Steps[None]:
 
 def _drop_to_end(c: ChanEnd, token: bytes | int) -> Steps[None]:
     while token != Control.END:
-        token = yield from c.input_until_control(PIECE_BYTES)
+        token = yield from c.in_until_control(PIECE_BYTES)

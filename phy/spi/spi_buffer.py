@@ -10,7 +10,6 @@ from typing import Final
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, get_command, set_command
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.node import Node
 from aisrv.xcore.select import Case, Event, Selection
 from aisrv.xcore.tokens import WORD_BYTES, Control
 from phy.spi.destination import Destination, EngineSet, Nowhere
@@ -27,14 +26,12 @@ class SpiBuffer:
 
     def __init__(
         self,
-        node: Node,
         memory: SharedMemory,
         slave: ChanEnd,
         engine: ChanEnd,
         changes: ChanEnd | None = None,
         server: Destination | None = None,
     ) -> None:
-        self._node = node
         self._memory = memory
         self._slave = slave
         self._engine = engine
@@ -58,7 +55,7 @@ class SpiBuffer:
         cases: list[Event | Case] = [self._slave]
         if self._changes is not None:
             cases.append(Case(self._changes, lambda: self._set is None))  # the engine could answer nothing
-        something = Selection(self._node, *cases)
+        something = Selection(*cases)
         while True:
             if await something.wait() is self._slave:
                 await self._carry_out(await self._slave.inuint())
@@ -163,7 +160,6 @@ class SpiBuffer:
 
 
 async def spi_buffer(
-    node: Node,
     memory: SharedMemory,
     slave: ChanEnd,
     engine: ChanEnd,
@@ -176,4 +172,4 @@ async def spi_buffer(
     engine sends MODEL_CHANGED and OUTPUT_CHANGED before it takes its next command, and no second one of a
     kind before the ACK; without it no other client may set models or stream. `server` takes SET_SERVER.
     """
-    await SpiBuffer(node, memory, slave, engine, changes, server).run()
+    await SpiBuffer(memory, slave, engine, changes, server).run()

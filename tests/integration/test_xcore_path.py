@@ -21,8 +21,7 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore.tokens import Run
-from aisrv.xcore.trace import Tracer
-from aisrv.xcore.verb import SteppedResource
+from aisrv.xcore.trace import TracedEnd, Tracer
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import LARGEST_WRITE, FileStorage
 from flash_server.image import DataPartition, EngineImage, Generation
@@ -163,7 +162,7 @@ class Reads(Tracer):
     def __init__(self) -> None:
         self.requests: list[bytes] = []
 
-    def output(self, end: SteppedResource, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run) -> None:
         if isinstance(run, bytes) and len(run) == 12:
             self.requests.append(run)
 

@@ -12,8 +12,7 @@ import trio.testing
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tokens import Run
-from aisrv.xcore.trace import Tracer
-from aisrv.xcore.verb import SteppedResource
+from aisrv.xcore.trace import TracedEnd, Tracer
 
 P = ParamSpec("P")
 E = TypeVar("E", bound=Exception)
@@ -122,9 +121,9 @@ class TokenTrace(Tracer):
 
     def __init__(self, **labels: ChanEnd) -> None:
         self.sent: list[tuple[str, Run]] = []
-        self._labels: dict[SteppedResource, str] = {end: label for label, end in labels.items()}
+        self._labels: dict[TracedEnd, str] = {end: label for label, end in labels.items()}
 
-    def output(self, end: SteppedResource, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run) -> None:
         label = self._labels[end]
         if isinstance(run, bytes) and self.sent and self.sent[-1][0] == label:
             before = self.sent[-1][1]

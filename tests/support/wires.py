@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import open_node
 from aisrv.xcore.tokens import Control, Run
-from aisrv.xcore.trace import Tracer
-from aisrv.xcore.verb import SteppedResource
+from aisrv.xcore.trace import TracedEnd, Tracer
 
 _NAMES = {1: "END", 2: "PAUSE", 3: "ACK", 4: "NACK"}
 
@@ -19,7 +18,7 @@ class Wiretap(Tracer):
     def __init__(self) -> None:
         self._sent: dict[int, list[Run]] = {}
 
-    def output(self, end: SteppedResource, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run) -> None:
         self._sent.setdefault(end.resource_id, []).append(run)
 
     def sent(self, end: ChanEnd) -> str:

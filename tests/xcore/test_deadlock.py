@@ -42,9 +42,9 @@ def test_verbs_of_every_kind_are_named() -> None:
             await lock.acquire()
             node.tiles[0].start(lock.acquire, name="locker")
             node.tiles[0].start(chan_out_word, a, 1, name="sender")
-            node.tiles[0].start(lambda: select(node, *quiet), name="selector")
+            node.tiles[0].start(lambda: select(*quiet), name="selector")
             node.tiles[1].start(d.outbytes, bytes(9), name="streamer")
-            node.tiles[1].start(lambda: select(node, Case(b, lambda: False)), name="guarded")
+            node.tiles[1].start(lambda: select(Case(b, lambda: False)), name="guarded")
 
     assert _report(program).splitlines()[1:] == [
         "  tile 0 core 0 (locker): lock_acquire on lock 0x80000005",
@@ -162,7 +162,7 @@ async def test_no_deadlock_while_a_select_has_a_timer_running() -> None:
         async def watchdog() -> None:
             unused = node.tiles[0].allocate_chanend()
             deadline = node.tiles[0].allocate_timer().after(1_000_000)
-            assert await select(node, unused, deadline) is deadline
+            assert await select(unused, deadline) is deadline
             await a.outuint(1)
 
         node.tiles[0].start(watchdog)

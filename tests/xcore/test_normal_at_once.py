@@ -51,7 +51,7 @@ async def _side(test: Bench, end: ChanEnd, is_a: bool, program: list[Transfer]) 
                 await end.outct(Control.END)
             continue
         if selects:
-            assert await select(test.node, end) is end
+            assert await select(end) is end
         if isinstance(what, bytes):
             got.append(await chan_in_buf_byte(end, len(what)))
         elif isinstance(what, int):

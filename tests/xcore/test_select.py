@@ -25,16 +25,16 @@ def _sinks(test: Bench, count: int) -> tuple[list[ChanEnd], list[ChanEnd]]:
 @simulated
 async def test_an_end_is_ready_when_one_token_is_buffered(token: bytes | int) -> None:
     async with bench() as (node, a, b, _tasks):
-        assert await select_or_default(node, b) is None
+        assert await select_or_default(b) is None
         await (a.outct(token) if isinstance(token, int) else a.outbytes(token))
-        assert await select(node, b) is b
+        assert await select(b) is b
 
 
 @simulated
 async def test_a_select_consumes_nothing() -> None:
     async with bench() as (node, a, b, _tasks):
         await a.outuchar(7)
-        assert [await select(node, b), await select(node, b)] == [b, b]
+        assert [await select(b), await select(b)] == [b, b]
         assert await drain(b) == tokens(b"\x07")
 
 
@@ -42,7 +42,7 @@ async def test_a_select_consumes_nothing() -> None:
 async def test_pause_is_no_event() -> None:
     async with bench() as (node, a, b, _tasks):
         await a.outct(Control.PAUSE)
-        assert await select_or_default(node, b) is None
+        assert await select_or_default(b) is None
 
 
 @simulated
@@ -63,7 +63,7 @@ async def test_of_several_ready_events_any_is_taken() -> None:
         sources, sinks = _sinks(test, 3)
         for source in sources:
             await source.outct(Control.END)
-        taken = Counter([sinks.index(await select(test.node, *sinks)) for _ in range(300)])  # type: ignore[arg-type]  # an end went in
+        taken = Counter([sinks.index(await select(*sinks)) for _ in range(300)])  # type: ignore[arg-type]  # an end went in
         assert set(taken) == {0, 1, 2}
         assert min(taken.values()) > 50
 
@@ -76,7 +76,7 @@ async def test_a_seeded_node_repeats_its_choices() -> None:
             pairs = [node.channel(*node.tiles) for _ in range(4)]
             for pair in pairs:
                 await pair.a.outuchar(1)
-            runs.append([(await select(node, *(pair.b for pair in pairs))).name for _ in range(50)])
+            runs.append([(await select(*(pair.b for pair in pairs))).name for _ in range(50)])
             for pair in pairs:
                 await pair.b.inuchar()
     assert runs[0] == runs[1]
@@ -89,14 +89,14 @@ async def test_an_ordered_select_takes_the_first_ready_case() -> None:
         sources, sinks = _sinks(test, 3)
         await sources[2].outuchar(1)
         await sources[1].outuchar(1)
-        assert {await select(test.node, *sinks, ordered=True) for _ in range(50)} == {sinks[1]}
+        assert {await select(*sinks, ordered=True) for _ in range(50)} == {sinks[1]}
 
 
 @simulated
 async def test_an_ordered_select_that_parked_takes_whichever_comes_first() -> None:
     async with bench() as test:
         sources, sinks = _sinks(test, 3)
-        chosen = test.start(lambda: select(test.node, *sinks, ordered=True))
+        chosen = test.start(lambda: select(*sinks, ordered=True))
         await settle()
         await sources[2].outuchar(1)
         await sources[0].outuchar(1)  # in the same pass of the scheduler
@@ -122,7 +122,7 @@ async def test_ends_that_become_ready_in_one_pass_wake_the_select_once(count: in
         async def server() -> None:
             left = list(sinks)
             while left:
-                end = await select(test.node, *left)
+                end = await select(*left)
                 assert isinstance(end, ChanEnd)
                 received.append(await end.inuchar())
                 left.remove(end)
@@ -145,7 +145,7 @@ async def test_a_guard_that_is_false_leaves_its_case_out() -> None:
         for source in sources:
             await source.outuchar(1)
         cases = (Case(sinks[0], lambda: False), Case(sinks[1], lambda: True))
-        assert {await select(test.node, *cases) for _ in range(20)} == {sinks[1]}
+        assert {await select(*cases) for _ in range(20)} == {sinks[1]}
 
 
 @simulated
@@ -157,7 +157,7 @@ async def test_guards_are_evaluated_each_time() -> None:
         room = [True, False, True]
         seen = iter(room)
         cases = (Case(sinks[0], lambda: next(seen)), sinks[1])
-        chosen = [await select(test.node, *cases, ordered=True) for _ in room]
+        chosen = [await select(*cases, ordered=True) for _ in room]
         assert chosen == [sinks[0], sinks[1], sinks[0]]
 
 
@@ -182,9 +182,9 @@ async def test_a_guard_is_not_evaluated_while_the_select_is_parked() -> None:
 @simulated
 async def test_the_default_case_is_taken_when_nothing_is_ready() -> None:
     async with bench() as (node, a, b, _tasks):
-        assert await select_or_default(node, b) is None
+        assert await select_or_default(b) is None
         await a.outuchar(1)
-        assert await select_or_default(node, b) is b
+        assert await select_or_default(b) is b
 
 
 @simulated
@@ -193,7 +193,7 @@ async def test_a_loop_over_a_default_case_lets_others_run() -> None:
 
         async def engine() -> int:
             turns = 0
-            while await select_or_default(test.node, test.b) is None:
+            while await select_or_default(test.b) is None:
                 turns += 1
             return turns
 
@@ -212,9 +212,9 @@ async def test_a_resource_may_stand_in_one_case_only() -> None:
         timer = node.tiles[0].allocate_timer()
         for twice in ((b, b), (b, Case(b, lambda: False)), (timer.after(1), b, timer.after(2))):
             with pytest.raises(SelectError, match="a resource may stand in one case of a select only"):
-                await select(node, *twice)
+                await select(*twice)
         with pytest.raises(SelectError):
-            await select_or_default(node, b, b)
+            await select_or_default(b, b)
 
 
 @simulated
@@ -224,7 +224,7 @@ async def test_a_second_core_that_selects_on_the_same_end_traps_and_leaves_the_f
         first = test.start(select, test.node, test.b)
         await settle()
         with pytest.raises(Trap) as trap:
-            await select(test.node, free, test.b)
+            await select(free, test.b)
         assert trap.value.kind is TrapKind.RESOURCE_DEP
         assert trap.value.reason == "select on chanend 0x80010002 while another core is using it"
         await test.a.outuchar(1)
@@ -239,7 +239,7 @@ async def test_a_select_on_an_end_in_a_verb_traps() -> None:
         test.start(test.b.inuint)
         await settle()
         with pytest.raises(Trap) as trap:
-            await select(test.node, test.b)
+            await select(test.b)
         assert trap.value.kind is TrapKind.RESOURCE_DEP
 
 
@@ -283,7 +283,7 @@ async def test_a_timer_among_the_events_ends_the_wait() -> None:
     async with bench() as test:
         timer = test.node.tiles[0].allocate_timer()
         deadline = timer.after(timer.now() + 1000)
-        assert await select(test.node, test.b, deadline) is deadline
+        assert await select(test.b, deadline) is deadline
         assert timer.now() == 1001
 
 
@@ -292,7 +292,7 @@ async def test_the_earlier_of_two_timers_is_taken() -> None:
     async with bench() as test:
         one, other = (test.node.tiles[0].allocate_timer() for _ in range(2))
         late, early = one.after(2000), other.after(1000)
-        assert await select(test.node, late, early) is early
+        assert await select(late, early) is early
         assert one.now() == 1001
 
 
@@ -321,8 +321,8 @@ async def test_a_timer_that_has_passed_is_ready_at_once() -> None:
         timer = test.node.tiles[0].allocate_timer()
         await timer.wait_after(10)
         past = timer.after(10)
-        assert await select_or_default(test.node, test.b, past) is past
-        assert await select_or_default(test.node, test.b, timer.after(11)) is None
+        assert await select_or_default(test.b, past) is past
+        assert await select_or_default(test.b, timer.after(11)) is None
 
 
 @simulated
@@ -331,7 +331,7 @@ async def test_an_ordered_select_puts_a_ready_end_before_a_passed_time() -> None
         timer = test.node.tiles[0].allocate_timer()
         await timer.wait_after(10)
         await test.a.outuchar(1)
-        assert {await select(test.node, test.b, timer.after(1), ordered=True) for _ in range(20)} == {test.b}
+        assert {await select(test.b, timer.after(1), ordered=True) for _ in range(20)} == {test.b}
 
 
 @simulated
@@ -350,7 +350,7 @@ async def test_a_periodic_case_keeps_its_times_whatever_else_happens() -> None:
         test.start(source)
         time = timer.now()
         while len(due) < 10:
-            event = await select(test.node, test.b, timer.after(time + 500))
+            event = await select(test.b, timer.after(time + 500))
             if event is test.b:
                 await test.b.inuchar()
                 bytes_taken += 1

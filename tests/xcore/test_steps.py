@@ -16,10 +16,10 @@ class Refused(Exception):
 
 
 def _question(c: ChanEnd, data: bytes, size: int) -> Steps[bytes]:
-    yield from c.output(data)
-    yield from c.output(END)
-    answer = yield from c.input_data(size)
-    yield from c.check_control(END)
+    yield from c.outbytes(data)
+    yield from c.outct(END)
+    answer = yield from c.inbytes(size)
+    yield from c.chkct(END)
     if answer == b"no":
         raise Refused
     return answer
@@ -82,14 +82,14 @@ async def test_input_until_control_takes_data_as_they_come_then_the_token() -> N
         await a.outbytes(b"abcde")
         await a.outbytes(b"f")
         await a.outct(5)
-        taken = [await b.perform("input", b.input_until_control(3)) for _ in range(4)]
+        taken = [await b.in_until_control(3) for _ in range(4)]
         assert taken == [b"abc", b"de", b"f", 5]
 
 
 @simulated
 async def test_input_until_control_waits_for_a_token() -> None:
     async with bench() as test:
-        data = test.start(test.b.perform, "input", test.b.input_until_control(100))
+        data = test.start(test.b.in_until_control, 100)
         await settle()
         assert not data.done
         await test.a.outuchar(7)
@@ -105,8 +105,8 @@ async def test_two_ends_of_one_task_step_each_other() -> None:
         def exchange(c: ChanEnd) -> Steps[bytes]:
             received = b""
             for piece in range(50):
-                yield from c.output(bytes((piece,)) * 8)
-                received += yield from c.input_data(8)
+                yield from c.outbytes(bytes((piece,)) * 8)
+                received += yield from c.inbytes(8)
             return received
 
         one = test.start(test.a.perform, "exchange", exchange(test.a))

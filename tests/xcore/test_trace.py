@@ -5,9 +5,8 @@ from typing import Any
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Core, Resource
 from aisrv.xcore.tokens import Control, Run
-from aisrv.xcore.trace import Tracer
+from aisrv.xcore.trace import TracedEnd, Tracer
 from aisrv.xcore.traps import Trap
-from aisrv.xcore.verb import SteppedResource
 from tests.support.simulation import bench, settle, simulated
 
 
@@ -32,16 +31,16 @@ class _Log(Tracer):
     def woken(self, core: Core) -> None:
         self.lines.append(("woken", core.name))
 
-    def output(self, end: SteppedResource, run: Run) -> None:
+    def output(self, end: TracedEnd, run: Run) -> None:
         self.lines.append(("output", end.resource_id, run))
 
-    def input(self, end: SteppedResource, run: Run) -> None:
+    def input(self, end: TracedEnd, run: Run) -> None:
         self.lines.append(("input", end.resource_id, run))
 
-    def route_opened(self, source: SteppedResource, destination: SteppedResource) -> None:
+    def route_opened(self, source: TracedEnd, destination: TracedEnd) -> None:
         self.lines.append(("opened", source.resource_id, destination.resource_id))
 
-    def route_closed(self, source: SteppedResource, destination: SteppedResource) -> None:
+    def route_closed(self, source: TracedEnd, destination: TracedEnd) -> None:
         self.lines.append(("closed", source.resource_id, destination.resource_id))
 
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol, runtime_checkable
 import trio
 
 from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
-from aisrv.xcore.timer import TICKS_PER_SECOND, Clock
+from aisrv.xcore.clock import TICKS_PER_SECOND, Clock
 
 FASTEST: Final = 1_000_000
 """Frames a second at most."""

@@ -1,0 +1,194 @@
+"""What the resources of a node share: its switch, clock and tracer, and the count of the cores that can run.
+
+Cores are counted as they park and wake, so that a deadlock is seen the moment it happens.
+"""
+
+import logging
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import Any, Final, Literal, TypeVar, TypeVarTuple
+
+import trio
+
+from aisrv.xcore.clock import Clock
+from aisrv.xcore.core import Core, Resource, current_core
+from aisrv.xcore.switch import Switch
+from aisrv.xcore.trace import Tracer
+from aisrv.xcore.traps import Deadlock, Trap
+from aisrv.xcore.waiter import Waiter, withdraw_nothing
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+OnTrap = Literal["raise", "halt"]
+
+
+class Runtime:
+    """One for each node; every resource of the node is handed it."""
+
+    def __init__(self, nursery: trio.Nursery, *, number: int, on_trap: OnTrap, seed: int | None) -> None:
+        self._nursery = nursery
+        self._on_trap = on_trap
+        self._seed = seed
+        self._live: list[Core] = []
+        self._outsiders = 0
+        self.number: Final = number
+        """The node's number."""
+        self.switch: Final[Switch[Any]] = Switch()
+        """Its ends are `ChanEnd`s, which are made with a runtime."""
+        self.clock: Final = Clock()
+        self.tracer: Tracer | None = None
+        self.runnable = 0
+        """Cores that run, or wait for something that is sure to come."""
+
+    @cached_property
+    def random(self) -> random.Random:
+        """Chooses among ready events; made at its first use, as its state is larger than that of a core."""
+        return random.Random(self._seed)  # noqa: S311 - keeps no secret
+
+    @property
+    def cores(self) -> tuple[Core, ...]:
+        """Cores whose task has not ended, by tile and number."""
+        return tuple(sorted(self._live, key=lambda core: (core.tile, core.number)))
+
+    def resource_id(self, tile: int, resource_type: int, number: int) -> int:
+        """Compose a resource id: type in bits 0 to 7, number in 8 to 15, node and tile above."""
+        return (0x8000 | self.number << 1 | tile) << 16 | number << 8 | resource_type
+
+    @contextmanager
+    def tracing(self, tracer: Tracer) -> Iterator[Tracer]:
+        """Call the hooks of `tracer` within the block."""
+        previous, self.tracer = self.tracer, tracer
+        try:
+            yield tracer
+        finally:
+            self.tracer = previous
+
+    @contextmanager
+    def outside_world(self) -> Iterator[None]:
+        """Say that something other than the cores may wake them: no deadlock is reported within the block."""
+        self._outsiders += 1
+        try:
+            yield
+        finally:
+            self._outsiders -= 1
+            self._check_deadlock()
+
+    def run_core(
+        self,
+        core: Core,
+        release: Callable[[Core], None],
+        function: Callable[[*Ts], Awaitable[object]],
+        *args: *Ts,
+    ) -> None:
+        """Start the task of a core; `release` takes the core back when it returns, not where it trapped."""
+        self._live.append(core)
+        self.runnable += 1
+
+        async def run() -> None:
+            core.enter()
+            if self.tracer is not None:
+                self.tracer.core_started(core)
+            try:
+                await function(*args)
+            except Trap as trap:
+                self._trapped(core, trap)
+            else:
+                release(core)
+            finally:
+                self._live.remove(core)
+                self.runnable -= 1
+                if self.tracer is not None:
+                    self.tracer.core_ended(core)
+                self._check_deadlock()
+
+        self._nursery.start_soon(run, name=str(core))
+
+    def stop(self) -> None:
+        """Stop all cores, as taking the power away does."""
+        self._nursery.cancel_scope.cancel()
+
+    def core_parked(self, core: Core, verb: str, resource: Resource) -> None:
+        """Count a core out until it is woken; with a timer running it still counts."""
+        core.verb, core.waits_on = verb, resource
+        self.runnable -= 1
+        if self.tracer is not None:
+            self.tracer.parked(core, verb, resource)
+        if self.runnable == 0:
+            self._check_deadlock()
+
+    def core_woken(self, core: Core) -> None:
+        """Count a core in again."""
+        core.verb, core.waits_on = None, None
+        self.runnable += 1
+        if self.tracer is not None:
+            self.tracer.woken(core)
+
+    def report(self) -> str:
+        """Say for each live core what it waits for, one line each."""
+        return "\n".join(
+            f"  {core}: {core.verb} on {core.waits_on.name if core.waits_on else 'nothing'}"
+            if core.verb
+            else f"  {core}: running"
+            for core in self.cores
+        )
+
+    @property
+    def _deadlocked(self) -> bool:
+        return self.runnable == 0 and bool(self._live) and not self._outsiders
+
+    def _check_deadlock(self) -> None:
+        if self._deadlocked:
+            self._nursery.start_soon(self._fail)
+
+    async def _fail(self) -> None:
+        """Raise Deadlock, unless another error ends the node first or a core parked only to be cancelled."""
+        if self._deadlocked:
+            raise Deadlock(f"every core is parked for ever:\n{self.report()}")
+
+    def _trapped(self, core: Core, trap: Trap) -> None:
+        if self.tracer is not None:
+            self.tracer.core_trapped(core, trap)
+        note = f"{core} trapped at tick {self.clock.ticks()}"
+        if self._on_trap == "raise":
+            trap.add_note(note)
+            raise trap
+        logger.error("%s: %s; the core is halted", note, trap)
+
+
+class Parking(Waiter[T]):
+    """A waiter of a node's resource: the core that sleeps in it is counted as parked."""
+
+    __slots__ = ("_core", "_runtime")
+
+    def __init__(self, runtime: Runtime) -> None:
+        super().__init__()
+        self._runtime = runtime
+        self._core: Core | None = None
+
+    def park(
+        self,
+        verb: str,
+        resource: Resource,
+        withdraw: Callable[[], object] = withdraw_nothing,
+        *,
+        timed: bool = False,
+    ) -> Awaitable[T]:
+        """Count the core as parked in `verb` on `resource`, and `wait`.
+
+        With `timed` something is sure to wake the core: it does not count as parked.
+        """
+        core = current_core()
+        if core is not None and not timed and core.task is trio.lowlevel.current_task():
+            self._core = core  # a child task parks alone: its core itself may well be running
+            self._runtime.core_parked(core, verb, resource)
+        return self.wait(withdraw)
+
+    def _leave(self) -> None:
+        self.task = None
+        core, self._core = self._core, None
+        if core is not None:
+            self._runtime.core_woken(core)

@@ -75,7 +75,7 @@ async def _served(directory: Path) -> list[Row]:
         async with open_node() as node:
             channel = node.channel(node.tiles[0], node.tiles[1])
             service = FlashService(divide(FlashChip(part, storage), 0))
-            node.tiles[1].start(flash_server, node, service, [channel.b])
+            node.tiles[1].start(flash_server, service, [channel.b])
             rows = await _reads(FlashChannel(channel.a))
             node.stop()
     return rows

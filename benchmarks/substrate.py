@@ -98,7 +98,7 @@ def _select_wakes(ends: int, count: int) -> float:
             await c.outct(Control.END)
             await c.chkct(Control.END)
 
-    async def server(node: Node, channels: list[ChanEnd]) -> None:
+    async def server(channels: list[ChanEnd]) -> None:
         for _ in range(count):
             c = await select(*channels)
             assert isinstance(c, ChanEnd)
@@ -108,7 +108,7 @@ def _select_wakes(ends: int, count: int) -> float:
     async def program(node: Node) -> None:
         channels = [node.channel(*node.tiles) for _ in range(ends)]
         node.tiles[0].start(client, [channel.a for channel in channels])
-        node.tiles[1].start(server, node, [channel.b for channel in channels])
+        node.tiles[1].start(server, [channel.b for channel in channels])
 
     return _rate(program, count)
 

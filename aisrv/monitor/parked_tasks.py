@@ -11,9 +11,10 @@ from typing import Final
 import trio
 
 from aisrv.monitor.values import CoreState, CoreStatus
-from aisrv.xcore.core import Core, Parking
+from aisrv.xcore.core import Core
+from aisrv.xcore.waiter import Waiter
 
-_SKIPPED: Final = ("trio.", "outcome.", "aisrv.xcore.core.")
+_SKIPPED: Final = ("trio.", "aisrv.xcore.runtime.", "aisrv.xcore.waiter.")
 """Beginnings of the modules whose calls say nothing of the firmware."""
 
 
@@ -36,8 +37,8 @@ def core_status(core: Core) -> CoreStatus:
 def _innermost(task: trio.lowlevel.Task) -> FrameType | None:
     """Find the last public function on the way to what the task awaits; None where it awaits nothing."""
     frames = [frame for frame, _ in task.iter_await_frames()]
-    parkings = [owner for frame in frames if isinstance(owner := frame.f_locals.get("self"), Parking)]
-    if any(parking.task is None for parking in parkings):
+    waiters = [owner for frame in frames if isinstance(owner := frame.f_locals.get("self"), Waiter)]
+    if any(waiter.task is None for waiter in waiters):
         return None
     ours = [frame for frame in frames if _is_public(frame)]
     return ours[-1] if len(ours) > 1 else None  # the first is the node's own

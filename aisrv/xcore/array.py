@@ -36,8 +36,8 @@ def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
     whole = len(data) & -WORD_BYTES
     if whole:
         yield from c.outwords(data[:whole])
-    yield from c.outpacket(b"")
-    yield from c.outpacket(bytes(data[whole:]))
+    yield from c.packet(b"")
+    yield from c.packet(bytes(data[whole:]))
 
 
 @verb

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from aisrv.xcore.runtime import Parking, Runtime
-from aisrv.xcore.switch import Switch
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind
@@ -102,7 +101,7 @@ class ChanEnd:
         """Name with resource id, as traps and reports give it."""
         self._release = release
         self._freed = False
-        self._switch: Switch[ChanEnd] = runtime.switch
+        self._switch = runtime.switch
         # Input.
         self._buffer = TokenBuffer()
         self._source: ChanEnd | None = None  # the end whose route is open to this one
@@ -143,6 +142,7 @@ class ChanEnd:
                 f"freer on {self.name} with {queued} tokens buffered or a route open",
             )
         self._freed = True
+        self._destination = None
         self._switch.remove(self)
         self._release(self.number)
 
@@ -177,17 +177,9 @@ class ChanEnd:
         """Output a block of little-endian words from memory: `outuint` for each word, in one run."""
         return _Output(self, "outwords", words_to_wire(block))
 
-    @verb
-    def outct(self, token: int) -> Steps[None]:
+    def outct(self, token: int) -> Verb[None]:
         """Output a control token, 0 to 191; END and PAUSE close the route."""
-        return self._output(int(token))
-
-    @verb
-    def outpacket(self, data: bytes) -> Steps[None]:
-        """Output data tokens and END, which close the route."""
-        if not self._output_packet_at_once(data):
-            yield from self._output(data)
-            yield from self._output(Control.END)
+        return _Output(self, "outct", int(token))
 
     # Input verbs.
 
@@ -235,15 +227,8 @@ class ChanEnd:
     @verb
     def chkct(self, token: int) -> Steps[None]:
         """Consume the control token that must come next; anything else traps and is not consumed."""
-        while not self._buffer.queued:
+        while not self.take_control(token):
             yield
-        found = self._buffer.control
-        if found != token:
-            got = "data" if found is None else f"control token {found}"
-            raise Trap(
-                TrapKind.ILLEGAL_RESOURCE, f"expected control token {token} on {self.name}, got {got}"
-            )
-        self._take_control(token)
 
     @verb
     def testct(self) -> Steps[bool]:
@@ -280,7 +265,11 @@ class ChanEnd:
 
     # The verb in progress.
 
-    async def perform(self, verb: str, steps: Steps[T]) -> T:
+    def perform(self, verb: str, steps: Steps[T]) -> Verb[T]:
+        """Make a verb of steps, for a name that is not the function's."""
+        return Verb(self, verb, steps)
+
+    def carry_out(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
         """Carry out a verb; the task sleeps until all of its steps are done.
 
         A verb that need not wait is done at once and lets nobody else run; where it waits it can be
@@ -292,7 +281,7 @@ class ChanEnd:
         self._switch.step(self)
         result: T
         if self._steps is not None:
-            result = await self._parking.park(verb, self, self._withdraw)
+            result = yield from self._parking.park(verb, self, self._withdraw).__await__()
             return result
         if self._error is not None:
             error, self._error = self._error, None
@@ -403,7 +392,24 @@ class ChanEnd:
         if self._listener is not None:
             self._listener.fire(self)
 
+    def packet(self, data: bytes) -> Steps[None]:
+        """Send data tokens and END, which close the route; a step of larger verbs."""
+        if not self._output_packet_at_once(data):
+            yield from self._output(data)
+            yield from self._output(_END)
+
     # Input.
+
+    def take_control(self, token: int) -> bool:
+        """Take that control token where a token waits; anything else traps and stays."""
+        if not self._buffer.queued:
+            return False
+        found = self._buffer.control
+        if found != token:
+            got = "data" if found is None else f"control token {found}"
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected control token {token} on {self.name}, got {got}")
+        self._take_control(token)
+        return True
 
     def _input(self, count: int) -> Steps[bytes]:
         """Take `count` data tokens; a control token among them traps, of up to four tokens none is taken."""
@@ -458,8 +464,10 @@ class ChanEnd:
     # claims the route, no token queued that is not looked at. Else it changes nothing and answers False, or
     # no bytes, and the tokens cross. Proof by example: tests/xcore/test_shortcuts.py.
 
-    def _output_at_once(self, run: bytes) -> bool:
-        """Output data over an open route with room for all of them: nothing to wait for."""
+    def _output_at_once(self, run: Run) -> bool:
+        """Output data over an open route with room for all of them, or an END: nothing to wait for."""
+        if isinstance(run, int):
+            return run == _END and self._steps is None and self._output_packet_at_once(b"")
         target = self._route
         if target is None or target._buffer.queued + len(run) > BUFFER_TOKENS or self._steps is not None:
             return False
@@ -472,7 +480,7 @@ class ChanEnd:
         return self._take_run(count) if self._steps is None and self._listener is None else b""
 
     def _output_packet_at_once(self, data: bytes) -> bool:
-        """Output data and END over a route that opens and closes within: it leaves no trace but the tokens."""
+        """Output data and END over a route that opens and closes within the verb."""
         target = self._route
         if target is None:
             if self._destination is None or self._dropping:
@@ -490,7 +498,7 @@ class ChanEnd:
         target._tokens_arrived()
         return True
 
-    # A normal output and the input that matches it, with both ends at rest: six tokens that cross in one known
+    # A normal output and the input that matches it, with both ends at rest: their tokens cross in one known
     # order. The side that comes second carries both verbs out.
 
     def hand_over(self, data: bytes) -> bool:
@@ -536,7 +544,9 @@ class ChanEnd:
         """The end that this one sends to and that sends to this one, where both are at rest; else None."""
         if self._route is not None or self._buffer.queued or self._source is not None or self._claims:
             return None
-        twin = self._switch.find(self._destination) if self._destination is not None else None
+        twin: ChanEnd | None = None
+        if self._destination is not None:
+            twin = self._switch.find(self._destination)
         if twin is None or twin._destination != self.resource_id or self.runtime.tracer is not None:
             return None
         if twin._route is not None or twin._source is not None or twin._claims:
@@ -544,22 +554,22 @@ class ChanEnd:
         return twin
 
 
-# The verbs on plain data, which try their shortcut before they make a generator.
+# The instructions whose shortcut is tried before there is a generator.
 
 
 class _Output(Verb[None]):
-    """Output of a run of data."""
+    """Output of a run."""
 
     __slots__ = ("_end", "_run")
 
-    def __init__(self, end: ChanEnd, name: str, run: bytes) -> None:
+    def __init__(self, end: ChanEnd, name: str, run: Run) -> None:
         self._end = end
         self._name = name
         self._run = run
 
     def __await__(self) -> Generator[Any, Any, None]:
         if not self._end._output_at_once(self._run):
-            yield from self._end.perform(self._name, self._end._output(self._run)).__await__()
+            yield from self._end.carry_out(self._name, self._end._output(self._run))
 
     def __iter__(self) -> Steps[None]:
         return self._end._output(self._run)
@@ -580,7 +590,7 @@ class _Input(Verb[T], Generic[T]):
         end = self._end
         data = end._input_at_once(self._count)
         if not data:
-            data = yield from end.perform(self._name, end._input(self._count)).__await__()
+            data = yield from end.carry_out(self._name, end._input(self._count))
         return self._convert(data)
 
     def __iter__(self) -> Steps[T]:

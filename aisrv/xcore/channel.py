@@ -32,25 +32,29 @@ def _out(c: ChanEnd, data: bytes) -> Steps[None]:
     """Normal output: END, await END, the data, END, await END."""
     if c.hand_over(data):
         return
-    yield from c.outpacket(b"")
+    yield from c.packet(b"")
     if (yield from c.offer(data)):
         return
-    yield from c.chkct(_END)
-    yield from c.outpacket(data)
-    yield from c.chkct(_END)
+    while not c.take_control(_END):
+        yield
+    yield from c.packet(data)
+    while not c.take_control(_END):
+        yield
 
 
 def _in(c: ChanEnd, count: int) -> Steps[bytes]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
-    if data := (yield from c.take_handed(count)):
+    if not c.ready and (data := (yield from c.take_handed(count))):
         return data
-    yield from c.chkct(_END)
+    while not c.take_control(_END):
+        yield
     if data := c.take_offer(count):
         return data
-    yield from c.outpacket(b"")
+    yield from c.packet(b"")
     data = yield from c.inbytes(count)
-    yield from c.chkct(_END)
-    yield from c.outpacket(b"")
+    while not c.take_control(_END):
+        yield
+    yield from c.packet(b"")
     return data
 
 
@@ -145,12 +149,12 @@ class Transaction:
     side that was sending closes its route with END and the side that begins to send awaits that END.
     """
 
-    __slots__ = ("c", "last_out", "perform")
+    __slots__ = ("c", "carry_out", "last_out")
 
     def __init__(self, c: ChanEnd, last_out: bool) -> None:
         self.c = c
         self.last_out = last_out
-        self.perform = c.perform
+        self.carry_out = c.carry_out
 
     def out_steps(self, data: bytes) -> Steps[None]:
         """Output data, after awaiting the other side's END where the direction changes."""

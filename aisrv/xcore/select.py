@@ -130,7 +130,7 @@ class Selection:
             return None
         return ready[0] if self._ordered or len(ready) == 1 else self._runtime.random.choice(ready)
 
-    async def _wait_for(self, events: list[Event]) -> Event:
+    async def _wait_for(self, events: list[Event]) -> Any:  # noqa: ANN401 - an Event
         """Park until an event comes; a deadline among the events counts as one."""
         listening: list[Selectable] = []
         try:
@@ -140,12 +140,10 @@ class Selection:
                     listening.append(event)
             timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else []
             if not timers:
-                fired: Event = await self._parking.park("select", self)
-                return fired
+                return await self._parking.park("select", self)
             first = min(timers, key=lambda event: event.deadline)
             with trio.CancelScope(deadline=first.deadline):
-                fired = await self._parking.park("select", self, timed=True)
-                return fired
+                return await self._parking.park("select", self, timed=True)
             return first
         finally:
             for event in listening:

@@ -6,7 +6,7 @@ from aisrv.xcore.tokens import Run
 
 
 class TokenBuffer:
-    """Tokens in the order in which they came. What is taken is there: ask `queued`, `control` or both first."""
+    """Tokens in the order in which they came. Ask `queued` and `control` before taking one."""
 
     __slots__ = ("_offset", "_runs", "queued")
 

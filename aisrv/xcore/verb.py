@@ -4,7 +4,7 @@ A verb is a generator. It yields where it needs tokens or room that are not ther
 `@verb` makes a function of it whose value a task awaits, and a larger verb on the same end takes as a step:
 
     @verb
-    def exchange(c, request, size):
+    def exchange(c: ChanEnd, request: bytes, size: int) -> Steps[bytes]:
         yield from chan_out_buf_byte(c, request)
         return (yield from chan_in_buf_byte(c, size))
 
@@ -26,8 +26,8 @@ Steps = Generator[None, None, T]
 class Performer(Protocol):
     """What carries verbs out: a channel end, or something that owns one."""
 
-    async def perform(self, verb: str, steps: Steps[T]) -> T:
-        """Carry out a verb; the task sleeps until all of its steps are done."""
+    def carry_out(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
+        """Carry out a verb for the running task, which sleeps until all of its steps are done."""
 
 
 C = TypeVar("C", bound=Performer)
@@ -45,8 +45,8 @@ class Verb(Generic[T_co]):
         self._steps = steps
 
     def __await__(self) -> Generator[Any, Any, T_co]:
-        """Perform it: the task sleeps until all of it is done."""
-        return self._performer.perform(self._name, self._steps).__await__()
+        """Carry it out: the task sleeps until all of it is done."""
+        return self._performer.carry_out(self._name, self._steps)
 
     def __iter__(self) -> Steps[T_co]:
         """Be a step of a larger verb."""
@@ -57,7 +57,7 @@ def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> Callable[Concatenate[C
     """Make a verb of a generator function whose first argument is the channel end, or what owns it."""
     name = steps.__name__
 
-    def begin(performer: C, *args: P.args, **kwargs: P.kwargs) -> Verb[T]:
+    def begin(performer: C, /, *args: P.args, **kwargs: P.kwargs) -> Verb[T]:
         return Verb(performer, name, steps(performer, *args, **kwargs))
 
     functools.update_wrapper(begin, steps)

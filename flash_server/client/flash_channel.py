@@ -82,11 +82,11 @@ class FlashChannel:
 
         Leave the block before the end and the rest is not sent; other commands wait until it is left.
         """
-        reader = ModelReader(self, await self._perform(_READ_MODEL, self._begin_model_steps()))
+        reader = ModelReader(self, await self._perform(_READ_MODEL, self._begin_model()))
         try:
             yield reader
             if self._open and not reader.left:
-                await self._perform(_READ_MODEL, self._close_steps(_READ_MODEL))
+                await self._perform(_READ_MODEL, self._close(_READ_MODEL))
         finally:
             await self._give_up()
 
@@ -154,7 +154,7 @@ class FlashChannel:
     # Transactions.
 
     async def _transact(self, request: Request, size: int) -> bytes:
-        return await self._perform(request, self._transact_steps(request, size))
+        return await self._perform(request, self._request_and_answer(request, size))
 
     async def _perform(self, request: Request, steps: Steps[T]) -> T:
         try:
@@ -167,71 +167,70 @@ class FlashChannel:
         """Let go of the server where a transaction is open; does not wait, so it works when cancelled."""
         if self._open:
             self._open, self._given_up = False, True
-            await self._c.perform("give up", self._give_up_steps())
+            await self._c.perform("give up", self._abandon())
 
-    def _give_up_steps(self) -> Steps[None]:
+    def _abandon(self) -> Steps[None]:
         while self._c.ready:  # makes room for whatever the server still has to say
             yield from self._c.in_until_control(PIECE_BYTES)
-        yield from self._c.output(Control.NACK)
-        yield from self._c.output(Control.END)
+        yield from self._c.outct(Control.NACK)
+        yield from self._c.outct(Control.END)
 
-    def _transact_steps(self, request: Request, size: int) -> Steps[bytes]:
-        yield from self._request_steps(request)
-        data = yield from self._data_steps(request, size)
-        yield from self._close_steps(request)
+    def _request_and_answer(self, request: Request, size: int) -> Steps[bytes]:
+        yield from self._request(request)
+        data = yield from self._data(request, size)
+        yield from self._close(request)
         return data
 
-    def _begin_model_steps(self) -> Steps[int]:
-        yield from self._request_steps(_READ_MODEL)
-        return int.from_bytes((yield from self._data_steps(_READ_MODEL, WORD_BYTES)), "big")
+    def _begin_model(self) -> Steps[int]:
+        yield from self._request(_READ_MODEL)
+        return int.from_bytes((yield from self._data(_READ_MODEL, WORD_BYTES)), "big")
 
-    def _request_steps(self, request: Request) -> Steps[None]:
+    def _request(self, request: Request) -> Steps[None]:
         c = self._c
         while self._given_up:
             if (yield from c.in_until_control(PIECE_BYTES)) == Control.ACK:
-                yield from c.check_control(Control.END)
+                yield from c.chkct(Control.END)
                 self._given_up = False
         if self._open:
             raise FlashError(f"{request} while a model is being read: leave the block of open_model first")
         self._open = True
-        yield from c.output(Control.END)
-        yield from c.check_control(Control.END)
-        yield from c.output(bytes(request))
-        yield from c.output(Control.END)
+        yield from c.outct(Control.END)
+        yield from c.chkct(Control.END)
+        yield from c.outbytes(bytes(request))
+        yield from c.outct(Control.END)
 
-    def _data_steps(self, request: Request, size: int) -> Steps[bytes]:
+    def _data(self, request: Request, size: int) -> Steps[bytes]:
         """Take the next `size` bytes of the answer."""
-        c = self._c
-        if whole := c.take_run(size):
-            return whole
-        data = bytearray()
-        while len(data) < size:
-            run = yield from c.in_until_control(size - len(data))
+        runs: list[bytes] = []
+        left = size
+        while left:
+            run = yield from self._c.in_until_control(left)
             if isinstance(run, int):
-                yield from self._failure_steps(request, run)
+                yield from self._failure(request, run)
             else:
-                data += run
-        return bytes(data)
+                runs.append(run)
+                left -= len(run)
+        return b"".join(runs)
 
-    def _fill_steps(self, request: Request, view: memoryview) -> Steps[None]:
+    def _fill(self, request: Request, view: memoryview) -> Steps[None]:
         """Take as many bytes of the answer as the view has, into it."""
         at = 0
         while at < len(view):
             run = yield from self._c.in_until_control(len(view) - at)
             if isinstance(run, int):
-                yield from self._failure_steps(request, run)
+                yield from self._failure(request, run)
             else:
                 view[at : at + len(run)] = run
                 at += len(run)
 
-    def _close_steps(self, request: Request) -> Steps[None]:
+    def _close(self, request: Request) -> Steps[None]:
         run = yield from self._c.in_until_control(1)
         if run != Control.END:
-            yield from self._failure_steps(request, run)
-        yield from self._c.output(Control.END)
+            yield from self._failure(request, run)
+        yield from self._c.outct(Control.END)
         self._open = False
 
-    def _failure_steps(self, request: Request, run: bytes | int) -> Steps[NoReturn]:
+    def _failure(self, request: Request, run: bytes | int) -> Steps[NoReturn]:
         """Take the code after NACK, close the transaction and raise FlashReadError."""
         c = self._c
         if run != Control.NACK:
@@ -239,9 +238,9 @@ class FlashChannel:
             raise Trap(
                 TrapKind.ILLEGAL_RESOURCE, f"{request} on {c.name}: {got} where the answer should go on"
             )
-        code = int.from_bytes((yield from c.input_data(WORD_BYTES)), "big")
-        yield from c.check_control(Control.END)
-        yield from c.output(Control.END)
+        code = yield from c.inuint()
+        yield from c.chkct(Control.END)
+        yield from c.outct(Control.END)
         self._open = False
         raise FlashReadError(code, f"{request}: {failure_text(code)}")
 
@@ -259,7 +258,7 @@ class ModelReader:
     async def read(self, size: int) -> bytes:
         """Read the next `size` bytes, or those that are left where they are fewer."""
         size = min(size, self.left)
-        data = await self._flash._perform(_READ_MODEL, self._flash._data_steps(_READ_MODEL, size))
+        data = await self._flash._perform(_READ_MODEL, self._flash._data(_READ_MODEL, size))
         self.left -= size
         return data
 
@@ -267,5 +266,5 @@ class ModelReader:
         """Fill a view of bytes, which must not be longer than what is left, with the next bytes."""
         if len(view) > self.left:
             raise ValueError(f"a view of {len(view)} bytes, {self.left} bytes of the model are left")
-        await self._flash._perform(_READ_MODEL, self._flash._fill_steps(_READ_MODEL, view))
+        await self._flash._perform(_READ_MODEL, self._flash._fill(_READ_MODEL, view))
         self.left -= len(view)

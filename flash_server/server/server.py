@@ -21,7 +21,7 @@ from typing import Final
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.select import select
 from aisrv.xcore.tokens import WORD_BYTES, Control
-from aisrv.xcore.verb import Steps
+from aisrv.xcore.verb import Steps, verb
 from flash_server.errors import FlashError
 from flash_server.image.nibbles import SWAP
 from flash_server.protocol import PIECE_BYTES, FlashFailure, Request
@@ -71,7 +71,7 @@ class _Client:
 async def _serve(service: FlashService, client: _Client) -> None:
     """Carry out one request."""
     c = client.c
-    wire = await c.perform("flash request", _request_steps(c))
+    wire = await _receive_request(c)
     if wire is None:
         return
     text = f"request of {len(wire)} bytes"
@@ -81,8 +81,8 @@ async def _serve(service: FlashService, client: _Client) -> None:
         await _send(service, c, await handler.run(service, client.number, request))
     except (RequestFailed, FlashError) as error:
         service.log(f"flash, {client.name}: {text}: {error}")
-        await c.perform("flash failure", _failure_steps(c, failure_of(error)))
-    await c.perform("flash request", _close_steps(c))
+        await _send_failure(c, failure_of(error))
+    await _close(c)
 
 
 def _parse(client: _Client, wire: bytes) -> tuple[Handler, Request]:
@@ -110,51 +110,54 @@ async def _send(service: FlashService, c: ChanEnd, answer: Answer) -> None:
     """Send an answer piece by piece; other tasks run between pieces, and a client that gave up ends it."""
     if c.ready:
         return
-    await c.perform("flash data", c.output(answer.head))
+    await c.outbytes(answer.head)
     end = answer.offset + answer.size
     for at in range(answer.offset, end, PIECE_BYTES):
         piece = await service.data.read(at, min(PIECE_BYTES, end - at))
         if c.ready:
             return
-        await c.perform("flash data", c.output(piece.translate(SWAP) if answer.swapped else piece))
+        await c.outbytes(piece.translate(SWAP) if answer.swapped else piece)
 
 
-def _request_steps(c: ChanEnd) -> Steps[bytes | None]:
+@verb
+def _receive_request(c: ChanEnd) -> Steps[bytes | None]:
     """Take a request's data tokens, up to `_KEPT_BYTES`; None where it was given up or never opened."""
     first = yield from c.in_until_control(WORD_BYTES)
     if first != Control.END:
         yield from _drop_to_end(c, first)
-        yield from _acknowledge_steps(c)
+        yield from _acknowledge(c)
         return None
-    yield from c.output(Control.END)
+    yield from c.outct(Control.END)
     data = bytearray()
     while not isinstance(run := (yield from c.in_until_control(PIECE_BYTES)), int):
         data += run[: _KEPT_BYTES - len(data)]
     if run == Control.END:
         return bytes(data)
     yield from _drop_to_end(c, run)
-    yield from _acknowledge_steps(c)
+    yield from _acknowledge(c)
     return None
 
 
-def _failure_steps(c: ChanEnd, code: FlashFailure) -> Steps[None]:
+@verb
+def _send_failure(c: ChanEnd, code: FlashFailure) -> Steps[None]:
     # With END, ACK and END these are eight tokens: they fit the buffer of a client that gave up.
-    yield from c.output(Control.NACK)
-    yield from c.output(code.to_bytes(WORD_BYTES, "big"))
+    yield from c.outct(Control.NACK)
+    yield from c.outuint(code)
 
 
-def _close_steps(c: ChanEnd) -> Steps[None]:
+@verb
+def _close(c: ChanEnd) -> Steps[None]:
     """Close the transaction after the answer."""
-    yield from c.output(Control.END)
+    yield from c.outct(Control.END)
     first = yield from c.in_until_control(WORD_BYTES)
     if first != Control.END:
         yield from _drop_to_end(c, first)
-        yield from _acknowledge_steps(c)
+        yield from _acknowledge(c)
 
 
-def _acknowledge_steps(c: ChanEnd) -> Steps[None]:
-    yield from c.output(Control.ACK)
-    yield from c.output(Control.END)
+def _acknowledge(c: ChanEnd) -> Steps[None]:
+    yield from c.outct(Control.ACK)
+    yield from c.outct(Control.END)
 
 
 def _drop_to_end(c: ChanEnd, token: bytes | int) -> Steps[None]:

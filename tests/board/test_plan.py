@@ -137,7 +137,7 @@ async def test_each_core_runs_the_task_that_it_is_said_to() -> None:
     plan = plan_of(board)
     async with open_device(board, runner=inline) as device:
         await trio.testing.wait_all_tasks_blocked()
-        running = [line.split(":")[0].strip() for line in device.node.report().splitlines()]
+        running = [line.split(":")[0].strip() for line in device.node.runtime.report().splitlines()]
     cores = [
         f"tile {tile} core {core} ({task.name})"
         for tile in range(2)

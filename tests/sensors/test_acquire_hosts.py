@@ -82,7 +82,7 @@ async def hosts(model: bytes | None = PICTURE, **options: object) -> AsyncIterat
         engine.watchers.append(Watcher(changes.b))
         clients += [to_engine.b, of_usb.b]
         there.start(spi_slave, bus, memory, to_slave.a)
-        there.start(spi_buffer, node, memory, to_slave.b, to_engine.a, changes.a)
+        there.start(spi_buffer, memory, to_slave.b, to_engine.a, changes.a)
         there.start(usb_ep0, usb)
         there.start(UsbData(usb.out_endpoint, usb.in_endpoint, [of_usb.a], "usb").run, name="usb_data")
 

@@ -182,7 +182,7 @@ def start_acquisition(
     exposure = Exposure(source)
     between = node.channel(tile, tile)
     tile.start(sensor, source, exposure, between.a)
-    tile.start(acquire, node, exposure, image_path, registers, clients, between.b)
+    tile.start(acquire, exposure, image_path, registers, clients, between.b)
 
 
 Extend = Callable[[Node, AIEngine, list[ChanEnd]], None]
@@ -217,7 +217,7 @@ async def camera(
             clients = [each.b for each in channels]
             if extend is not None and number == 0:
                 extend(node, engine, clients)
-            here.start(aiengine, node, engine, clients)
+            here.start(aiengine, engine, clients)
             built.append(engine)
             hosts.append([Host(each.a) for each in channels])
         if sensor:

@@ -77,7 +77,7 @@ def start_server(
     service = FlashService(divide(chip, len(boot)), log.append)
     channels = [node.channel(node.tiles[0], node.tiles[1]) for _ in range(engines + loaders)]
     served = [channel.b for channel in channels]
-    node.tiles[1].start(flash_server, node, service, served[:engines], served[engines:])
+    node.tiles[1].start(flash_server, service, served[:engines], served[engines:])
     clients = [FlashChannel(channel.a) for channel in channels]
     ends = [channel.a for channel in channels[:engines]]
     return Rig(node, chip, storage, service, clients[:engines], clients[engines:], ends, served, log)

@@ -126,7 +126,7 @@ async def spi_device(
         changes = node.channel(here, there)
         bus, memory = SpiBus(), SharedMemory()
         here.start(spi_slave, bus, memory, to_slave.a)
-        here.start(spi_buffer, node, memory, to_slave.b, to_engine.a, changes.a, server)
+        here.start(spi_buffer, memory, to_slave.b, to_engine.a, changes.a, server)
         there.start(engine.run, to_engine.b)
         await wait_all_tasks_blocked()
         yield SpiRig(bus, memory, node, engine, changes.b)

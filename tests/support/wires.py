@@ -1,6 +1,6 @@
 """A channel between two tiles with a record of every token that crosses it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -52,6 +52,11 @@ async def wire() -> AsyncIterator[Wire]:
         with node.tracing(opened.tap):
             yield opened
             node.stop()
+
+
+async def carry_out(verb: Callable[..., Awaitable[object]], *args: object) -> None:
+    """Carry out a verb in a task of its own, as a nursery starts one."""
+    await verb(*args)
 
 
 async def send_tokens(c: ChanEnd, *runs: bytes | int) -> None:

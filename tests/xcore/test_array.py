@@ -8,13 +8,12 @@ from hypothesis import strategies as st
 from aisrv.xcore.array import (
     Array,
     ArrayAbandoned,
-    abandon_array_steps,
-    end_array_steps,
+    abandon_array,
     receive_array,
     send_array,
 )
 from aisrv.xcore.traps import Trap, TrapKind
-from tests.support.wires import END, NACK, Wire, send_tokens, wire
+from tests.support.wires import END, NACK, Wire, carry_out, send_tokens, wire
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 511, 512, 513, 1024, 1025)
 
@@ -53,7 +52,7 @@ async def exchange(w: Wire, limit: int, *runs: bytes | int) -> Array:
 async def test_tokens_of_an_array(data: bytes, tokens: str, kind: type) -> None:
     async with wire() as w:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(send_array, w.a, kind(data))
+            nursery.start_soon(carry_out, send_array, w.a, kind(data))
             array = await receive_array(w.b, 1024)
         assert w.tap.sent(w.a) == tokens
         assert w.tap.sent(w.b) == ""
@@ -63,7 +62,7 @@ async def test_tokens_of_an_array(data: bytes, tokens: str, kind: type) -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_array_sent_is_the_array_received(size: int) -> None:
     async with wire() as w, trio.open_nursery() as nursery:
-        nursery.start_soon(send_array, w.a, numbered(size))
+        nursery.start_soon(carry_out, send_array, w.a, numbered(size))
         array = await receive_array(w.b, size)
         assert (array.data, array.length, array.overflowed) == (numbered(size), size, False)
 
@@ -81,7 +80,7 @@ async def test_words_sent_in_pieces_make_one_array() -> None:
         async def send() -> None:
             await w.a.outwords(numbered(8))
             await w.a.outwords(numbered(4))
-            await w.a.perform("end", end_array_steps(w.a, b"xyz"))
+            await send_array(w.a, b"xyz")
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send)
@@ -137,7 +136,7 @@ async def test_array_given_up(words: int) -> None:
 
         async def send() -> None:
             await w.a.outwords(numbered(words))
-            await w.a.perform("abandon", abandon_array_steps(w.a))
+            await abandon_array(w.a)
             await send_array(w.a, b"after")
 
         async with trio.open_nursery() as nursery:
@@ -151,7 +150,7 @@ async def test_tokens_of_an_array_given_up() -> None:
     async with wire() as w:
         await w.a.outwords(numbered(4))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(w.a.perform, "abandon", abandon_array_steps(w.a))
+            nursery.start_soon(carry_out, abandon_array, w.a)
             with pytest.raises(ArrayAbandoned):
                 await receive_array(w.b, 1024)
         assert w.tap.sent(w.a) == "04030201 NACK END"

@@ -12,10 +12,9 @@ import pytest
 import trio
 
 from aisrv.xcore import channel
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.chanend import BUFFER_TOKENS, ChanEnd
 from aisrv.xcore.channel import Transaction
 from aisrv.xcore.select import select
-from aisrv.xcore.tokenbuffer import BUFFER_TOKENS
 from aisrv.xcore.tokens import Control, Run
 from tests.support.simulation import (
     Bench,
@@ -395,7 +394,7 @@ async def test_a_cancelled_long_input_has_taken_what_there_was() -> None:
 async def test_a_cancelled_select_leaves_nobody_listening() -> None:
     async with bench() as test:
         other = test.end()
-        await (await _parked(test, select, test.node, test.b, other)).cancel()
+        await (await _parked(test, select, test.b, other)).cancel()
         other.free()
         word = await _parked(test, test.b.inuint)  # no other core uses the end
         await test.a.outuint(5)
@@ -407,7 +406,7 @@ async def test_a_cancelled_select_leaves_nobody_listening() -> None:
 async def test_a_cancelled_select_with_a_timer_leaves_nothing_behind() -> None:
     async with bench() as test:
         timer = test.node.tiles[0].allocate_timer()
-        await (await _parked(test, select, test.node, test.b, timer.after(1000))).cancel()
+        await (await _parked(test, select, test.b, timer.after(1000))).cancel()
         word = await _parked(test, test.b.inuint)
         await timer.wait_after(5000)
         assert not word.done
@@ -420,7 +419,7 @@ async def test_a_cancelled_select_with_a_timer_leaves_nothing_behind() -> None:
 @simulated
 async def test_a_select_cancelled_after_its_event_leaves_the_token() -> None:
     async with bench() as test:
-        chosen = await _parked(test, select, test.node, test.b)
+        chosen = await _parked(test, select, test.b)
         await test.a.outuchar(7)  # wakes it
         chosen.scope.cancel()  # too late
         await settle()

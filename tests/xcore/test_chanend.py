@@ -414,7 +414,7 @@ async def test_every_verb_traps_while_another_core_is_in_one(verb: str) -> None:
 @simulated
 async def test_every_input_traps_while_another_core_selects_on_the_end(verb: str) -> None:
     async with bench() as test:
-        selection = test.start(select, test.node, test.a)
+        selection = test.start(select, test.a)
         await settle()
         with pytest.raises(Trap) as trap:
             await VERBS[verb](test.a)
@@ -428,7 +428,7 @@ async def test_every_input_traps_while_another_core_selects_on_the_end(verb: str
 async def test_another_core_may_set_the_destination_and_output_while_one_selects() -> None:
     async with bench() as test:
         loop = test.end()
-        selection = test.start(select, test.node, loop)
+        selection = test.start(select, loop)
         await settle()
         loop.setd(loop)
         await loop.outuint(0x1E761921)

@@ -14,6 +14,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import Transaction
 from aisrv.xcore.tokens import Control, Run
 from tests.support.simulation import TokenTrace, bench, settle, simulated
+from tests.support.wires import carry_out
 
 END = Control.END
 Program = Callable[[ChanEnd], Awaitable[Any]]
@@ -323,4 +324,4 @@ async def test_a_mismatched_protocol_traps_at_the_receiver() -> None:
     ):
         async with bench() as test, trio.open_nursery() as tasks:
             await test.a.outuint(1)
-            tasks.start_soon(channel.chan_in_word, test.b)
+            tasks.start_soon(carry_out, channel.chan_in_word, test.b)

@@ -233,7 +233,7 @@ async def test_a_node_can_report_where_its_cores_are_at_any_time() -> None:
         node.tiles[1].start(b.inuint, name="sink")
         node.tiles[0].start(trio.sleep, 1, name="sleeper")
         await settle()
-        assert node.report() == (
+        assert node.runtime.report() == (
             "  tile 0 core 0 (sleeper): running\n  tile 1 core 0 (sink): inuint on chanend 0x80010002"
         )
         await a.outuint(1)

@@ -24,7 +24,7 @@ def _sinks(test: Bench, count: int) -> tuple[list[ChanEnd], list[ChanEnd]]:
 @pytest.mark.parametrize("token", [b"\x01", 5])
 @simulated
 async def test_an_end_is_ready_when_one_token_is_buffered(token: bytes | int) -> None:
-    async with bench() as (node, a, b, _tasks):
+    async with bench() as (_node, a, b, _tasks):
         assert await select_or_default(b) is None
         await (a.outct(token) if isinstance(token, int) else a.outbytes(token))
         assert await select(b) is b
@@ -32,7 +32,7 @@ async def test_an_end_is_ready_when_one_token_is_buffered(token: bytes | int) ->
 
 @simulated
 async def test_a_select_consumes_nothing() -> None:
-    async with bench() as (node, a, b, _tasks):
+    async with bench() as (_node, a, b, _tasks):
         await a.outuchar(7)
         assert [await select(b), await select(b)] == [b, b]
         assert await drain(b) == tokens(b"\x07")
@@ -40,7 +40,7 @@ async def test_a_select_consumes_nothing() -> None:
 
 @simulated
 async def test_pause_is_no_event() -> None:
-    async with bench() as (node, a, b, _tasks):
+    async with bench() as (_node, a, b, _tasks):
         await a.outct(Control.PAUSE)
         assert await select_or_default(b) is None
 
@@ -49,7 +49,7 @@ async def test_pause_is_no_event() -> None:
 async def test_a_select_waits_for_the_first_event() -> None:
     async with bench() as test:
         sources, sinks = _sinks(test, 3)
-        chosen = test.start(select, test.node, *sinks)
+        chosen = test.start(select, *sinks)
         await settle()
         assert not chosen.done
         await sources[1].outuchar(1)
@@ -171,7 +171,7 @@ async def test_a_guard_is_not_evaluated_while_the_select_is_parked() -> None:
             return evaluated[-1]
 
         guarded, other = Case(test.b, guard), test.end()
-        chosen = test.start(select, test.node, guarded, other)
+        chosen = test.start(select, guarded, other)
         await settle()
         await test.a.outuchar(1)
         await settle()
@@ -181,7 +181,7 @@ async def test_a_guard_is_not_evaluated_while_the_select_is_parked() -> None:
 
 @simulated
 async def test_the_default_case_is_taken_when_nothing_is_ready() -> None:
-    async with bench() as (node, a, b, _tasks):
+    async with bench() as (_node, a, b, _tasks):
         assert await select_or_default(b) is None
         await a.outuchar(1)
         assert await select_or_default(b) is b
@@ -221,7 +221,7 @@ async def test_a_resource_may_stand_in_one_case_only() -> None:
 async def test_a_second_core_that_selects_on_the_same_end_traps_and_leaves_the_first_alone() -> None:
     async with bench() as test:
         free = test.end()
-        first = test.start(select, test.node, test.b)
+        first = test.start(select, test.b)
         await settle()
         with pytest.raises(Trap) as trap:
             await select(free, test.b)
@@ -245,11 +245,11 @@ async def test_a_select_on_an_end_in_a_verb_traps() -> None:
 
 @simulated
 async def test_a_select_on_a_freed_end_traps() -> None:
-    async with bench() as (node, _a, b, _tasks):
+    async with bench() as (_node, _a, b, _tasks):
         b.free()
         for verb in (select, select_or_default):
             with pytest.raises(Trap) as trap:
-                await verb(node, b)
+                await verb(b)
             assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
             assert trap.value.reason == "select on chanend 0x80010002, which was freed"
 
@@ -257,7 +257,7 @@ async def test_a_select_on_a_freed_end_traps() -> None:
 @simulated
 async def test_an_end_can_be_used_again_after_a_select() -> None:
     async with bench() as test:
-        chosen = test.start(select, test.node, test.a, test.end())
+        chosen = test.start(select, test.a, test.end())
         await settle()
         await test.b.outct(Control.END)
         await settle()
@@ -301,7 +301,7 @@ async def test_a_token_before_the_time_is_taken_and_the_timer_does_nothing_later
     async with bench() as test:
         timer = test.node.tiles[0].allocate_timer()
         deadline = timer.after(1000)
-        chosen = test.start(select, test.node, test.b, deadline)
+        chosen = test.start(select, test.b, deadline)
         await timer.wait_after(500)
         await test.a.outuchar(1)
         await settle()

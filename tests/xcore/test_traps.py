@@ -154,7 +154,7 @@ def test_the_tracer_hears_of_a_trap(on_trap: str) -> None:
     @simulated
     async def program() -> None:
         async with open_node(on_trap=on_trap) as node:  # type: ignore[arg-type]  # one of the two literals
-            node.tracer = Listener()
+            node.runtime.tracer = Listener()
             node.tiles[0].start(_trap)
 
     if on_trap == "raise":

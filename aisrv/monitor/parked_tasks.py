@@ -41,7 +41,7 @@ def _innermost(task: trio.lowlevel.Task) -> FrameType | None:
     if any(waiter.task is None for waiter in waiters):
         return None
     ours = [frame for frame in frames if _is_public(frame)]
-    return ours[-1] if len(ours) > 1 else None  # the first is the node's own
+    return ours[-1] if ours else None
 
 
 def _is_public(frame: FrameType) -> bool:

@@ -83,6 +83,7 @@ class ChanEnd:
         "_steps",
         "_switch",
         "_wanted",
+        "_word_input",
         "name",
         "number",
         "resource_id",
@@ -107,6 +108,7 @@ class ChanEnd:
         self._source: ChanEnd | None = None  # the end whose route is open to this one
         self._claims: list[ChanEnd] = []  # ends that wait for their route to this one: few, mostly none
         self._listener: Listener | None = None
+        self._word_input: Verb[int] = _Input(self, "inuint", WORD_BYTES, int.from_bytes)
         # Output.
         self._destination: int | None = None
         self._route: ChanEnd | None = None
@@ -185,7 +187,7 @@ class ChanEnd:
 
     def inuint(self) -> Verb[int]:
         """Input a word; a control token among its four tokens traps at once."""
-        return _Input(self, "inuint", WORD_BYTES, int.from_bytes)
+        return self._word_input
 
     def inuchar(self) -> Verb[int]:
         """Input one data token; a control token traps."""
@@ -281,7 +283,7 @@ class ChanEnd:
         self._switch.step(self)
         result: T
         if self._steps is not None:
-            result = yield from self._parking.park(verb, self, self._withdraw).__await__()
+            result = yield from self._parking.park(verb, self, self._withdraw)
             return result
         if self._error is not None:
             error, self._error = self._error, None
@@ -383,7 +385,8 @@ class ChanEnd:
         if self.runtime.tracer is not None:
             self.runtime.tracer.output(self, run)
         target._buffer.push(run)
-        target._tokens_arrived()
+        if target._steps is not None or target._listener is not None:
+            target._tokens_arrived()
 
     def _tokens_arrived(self) -> None:
         """Let go on who waits for tokens."""
@@ -413,14 +416,16 @@ class ChanEnd:
 
     def _input(self, count: int) -> Steps[bytes]:
         """Take `count` data tokens; a control token among them traps, of up to four tokens none is taken."""
-        if taken_at_once := self._take_run(count):
-            return taken_at_once
+        if data := self._take_run(count):
+            return data
         buffer = self._buffer
         if 0 < count <= WORD_BYTES:
-            while not buffer.control_within(count) and buffer.queued < count:
+            while not (control := buffer.control_within(count)) and buffer.queued < count:
                 yield
-            if buffer.control_within(count):
+            if control:
                 raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected data on {self.name}, got a control token")
+            if data := self._take_run(count):
+                return data
         taken = bytearray()
         while len(taken) < count:
             if buffer.queued:
@@ -469,15 +474,21 @@ class ChanEnd:
         if isinstance(run, int):
             return run == _END and self._steps is None and self._output_packet_at_once(b"")
         target = self._route
-        if target is None or target._buffer.queued + len(run) > BUFFER_TOKENS or self._steps is not None:
+        if target is None or self._steps is not None or not run:
             return False
-        if run:
-            self._deliver(target, run)
+        if target._buffer.queued + len(run) > BUFFER_TOKENS:
+            return False
+        self._deliver(target, run)
         return True
 
     def _input_at_once(self, count: int) -> bytes:
         """Input the first run where it is just what is asked for: nothing to wait for, nothing to join."""
-        return self._take_run(count) if self._steps is None and self._listener is None else b""
+        if self._steps is not None or self._listener is not None:
+            return b""
+        run = self._buffer.take_run(count)
+        if run:
+            self._taken(run, count)
+        return run
 
     def _output_packet_at_once(self, data: bytes) -> bool:
         """Output data and END over a route that opens and closes within the verb."""

@@ -5,11 +5,14 @@ bare outputs over a route that stays open. Transaction (`t_chan_…`): one hands
 both directions. Source: lib_xcore's channel.h, channel_streaming.h and channel_transaction.h.
 """
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Final, NamedTuple, TypeVar
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
 from aisrv.xcore.verb import Steps, Verb, verb
+
+T = TypeVar("T")
 
 _END: Final = Control.END
 
@@ -42,20 +45,20 @@ def _out(c: ChanEnd, data: bytes) -> Steps[None]:
         yield
 
 
-def _in(c: ChanEnd, count: int) -> Steps[bytes]:
+def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
     if not c.ready and (data := (yield from c.take_handed(count))):
-        return data
+        return convert(data)
     while not c.take_control(_END):
         yield
     if data := c.take_offer(count):
-        return data
+        return convert(data)
     yield from c.packet(b"")
     data = yield from c.inbytes(count)
     while not c.take_control(_END):
         yield
     yield from c.packet(b"")
-    return data
+    return convert(data)
 
 
 @verb
@@ -67,7 +70,7 @@ def chan_out_word(c: ChanEnd, word: int) -> Steps[None]:
 @verb
 def chan_in_word(c: ChanEnd) -> Steps[int]:
     """Input one word: `c :> word`."""
-    return int.from_bytes((yield from _in(c, WORD_BYTES)))
+    return _in(c, WORD_BYTES, int.from_bytes)
 
 
 @verb
@@ -79,7 +82,7 @@ def chan_out_byte(c: ChanEnd, byte: int) -> Steps[None]:
 @verb
 def chan_in_byte(c: ChanEnd) -> Steps[int]:
     """Input one byte."""
-    return (yield from _in(c, 1))[0]
+    return _in(c, 1, int.from_bytes)
 
 
 @verb
@@ -91,7 +94,7 @@ def chan_out_buf_word(c: ChanEnd, block: bytes) -> Steps[None]:
 @verb
 def chan_in_buf_word(c: ChanEnd, count: int) -> Steps[bytes]:
     """Input a block of `count` words as little-endian memory."""
-    return words_to_wire((yield from _in(c, count * WORD_BYTES)))
+    return _in(c, count * WORD_BYTES, words_to_wire)
 
 
 @verb
@@ -103,7 +106,7 @@ def chan_out_buf_byte(c: ChanEnd, data: bytes) -> Steps[None]:
 @verb
 def chan_in_buf_byte(c: ChanEnd, count: int) -> Steps[bytes]:
     """Input a block of `count` bytes."""
-    return _in(c, count)
+    return _in(c, count, bytes)
 
 
 # Streaming channels: the instructions themselves.

@@ -40,6 +40,5 @@ class Core:
         self.task = trio.lowlevel.current_task()
 
 
-def current_core() -> Core | None:
-    """Return the core that the running task is, None outside of any core."""
-    return _current.get()
+current_core: Final = _current.get
+"""Return the core that the running task is, None outside of any core."""

@@ -17,7 +17,7 @@ from aisrv.xcore.core import Core, Resource, current_core
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Deadlock, Trap
-from aisrv.xcore.waiter import Waiter, withdraw_nothing
+from aisrv.xcore.waiter import Sleep, Waiter, withdraw_nothing
 
 logger = logging.getLogger(__name__)
 
@@ -176,16 +176,17 @@ class Parking(Waiter[T]):
         withdraw: Callable[[], object] = withdraw_nothing,
         *,
         timed: bool = False,
-    ) -> Awaitable[T]:
+    ) -> "Sleep[T]":
         """Count the core as parked in `verb` on `resource`, and `wait`.
 
         With `timed` something is sure to wake the core: it does not count as parked.
         """
+        task = trio.lowlevel.current_task()
         core = current_core()
-        if core is not None and not timed and core.task is trio.lowlevel.current_task():
+        if core is not None and not timed and core.task is task:
             self._core = core  # a child task parks alone: its core itself may well be running
             self._runtime.core_parked(core, verb, resource)
-        return self.wait(withdraw)
+        return self._sleep(task, withdraw)
 
     def _leave(self) -> None:
         self.task = None

@@ -1,61 +1,72 @@
 """The one way in which a task waits for another to wake it."""
 
-from collections.abc import Callable
-from typing import Generic, TypeVar
+import types
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
 import trio
 
+if TYPE_CHECKING:
+    from typing import AwaitableGenerator
+
 T = TypeVar("T")
+Sleep: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
+"""What a task awaits, or a generator that a task awaits yields from."""
 
 
 def withdraw_nothing() -> None:
     """Withdraw nothing."""
 
 
+class _Failure:
+    """An error on its way to the task."""
+
+    __slots__ = ("error",)
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+
 class Waiter(Generic[T]):
     """A place for one task to sleep until another wakes it, at most once however many try."""
 
-    __slots__ = ("_arrived", "_withdraw", "task")
+    __slots__ = ("_withdraw", "task")
 
     def __init__(self) -> None:
         self.task: trio.lowlevel.Task | None = None
         """The task that sleeps; None once it was woken or cancelled."""
         self._withdraw: Callable[[], object] = withdraw_nothing
-        self._arrived: list[tuple[T, None] | tuple[None, Exception]] = []
 
-    async def wait(self, withdraw: Callable[[], object] = withdraw_nothing) -> T:
+    def wait(self, withdraw: Callable[[], object] = withdraw_nothing) -> "Sleep[T]":
         """Sleep until `wake`, and return its value, or until `fail`, and raise its error.
 
         Where the task is cancelled instead, `withdraw` is called at that moment and Cancelled is raised.
         """
-        arrived = self._arrived = []  # of this sleep: the next may begin before the task runs on
+        return self._sleep(trio.lowlevel.current_task(), withdraw)
+
+    @types.coroutine  # for verbs, which are generators: they `yield from` it, others await it
+    def _sleep(self, task: trio.lowlevel.Task, withdraw: Callable[[], object]) -> Generator[Any, Any, T]:
+        self.task = task
         self._withdraw = withdraw
-        self.task = trio.lowlevel.current_task()
-        await trio.lowlevel.wait_task_rescheduled(self._abort)
-        value, error = arrived[0]
-        if error is not None:
-            raise error
-        return value  # type: ignore[return-value]  # there is a value where there is no error
+        yield from trio.lowlevel.wait_task_rescheduled(self._abort)  # noqa: ASYNC105 - as above
+        result: T | _Failure = task.custom_sleep_data
+        if isinstance(result, _Failure):
+            raise result.error
+        return result
 
     def wake(self, value: T) -> bool:
         """Let the task run on with a value; False where none sleeps."""
         task = self.task
         if task is None:
             return False
-        self._arrived.append((value, None))
         self._leave()
         trio.lowlevel.reschedule(task)
+        task.custom_sleep_data = value  # with the task, as another may sleep here before this one runs on
         return True
 
     def fail(self, error: Exception) -> bool:
         """Let the task run on with an error that `wait` raises; False where none sleeps."""
-        task = self.task
-        if task is None:
-            return False
-        self._arrived.append((None, error))
-        self._leave()
-        trio.lowlevel.reschedule(task)
-        return True
+        return self.wake(_Failure(error))  # type: ignore[arg-type]  # no value: `wait` raises it
 
     def _abort(self, _: object) -> trio.lowlevel.Abort:
         self._leave()

@@ -6,11 +6,11 @@ give up a request, and reset the bus.
 
 from typing import Any
 
-import outcome
 import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.protocol.usb_descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
+from aisrv.xcore.waiter import Waiter
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
@@ -29,34 +29,24 @@ class _Completion:
     """Waits for a request's `complete(status, result)`, which may come before or after `wait`."""
 
     def __init__(self) -> None:
-        self._task: trio.lowlevel.Task | None = None
-        self._result: outcome.Outcome[Any] | None = None
+        self._waiter: Waiter[None] = Waiter()
+        self._result: tuple[TransferStatus, Any] | None = None
 
     def __call__(self, status: TransferStatus, result: int | bytes) -> None:
-        done: outcome.Outcome[Any] = (
-            outcome.Value(result)
-            if status is TransferStatus.OKAY
-            else outcome.Error(TransferFailed(status, result))
-        )
-        if self._task is None:
-            self._result = done
-        else:
-            task, self._task = self._task, None
-            trio.lowlevel.reschedule(task, done)
+        self._result = status, result
+        self._waiter.wake(None)
 
     async def wait(self, bus: HostPort, request: OutUrb | InUrb | ControlUrb) -> Any:  # noqa: ANN401
         """Wait for the end of the request; cancelled, it is unlinked."""
-        if self._result is not None:
+        if self._result is None:
+            await self._waiter.wait(lambda: bus.unlink(request))
+        else:
             await trio.lowlevel.cancel_shielded_checkpoint()  # it is done: too late to cancel it
-            return self._result.unwrap()
-        self._task = trio.lowlevel.current_task()
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._task = None
-            bus.unlink(request)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        return await trio.lowlevel.wait_task_rescheduled(abort)
+        assert self._result is not None  # noqa: S101 - for the type checker
+        status, result = self._result
+        if status is not TransferStatus.OKAY:
+            raise TransferFailed(status, result)
+        return result
 
 
 class InProcessHost:

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
-import outcome
 import trio
+
+from aisrv.xcore.waiter import Waiter
 
 LARGEST_MESSAGE: Final = 1024 * 1024
 """Bytes that a message may clock, far more than Linux takes by default (bufsiz, 4096)."""
@@ -67,7 +68,7 @@ class PendingMessage(NamedTuple):
     """A message that waits for its answer."""
 
     transfers: Sequence[Transfer]
-    task: trio.lowlevel.Task
+    master: Waiter[list[bytes]]
 
 
 class SpiBus:
@@ -75,7 +76,7 @@ class SpiBus:
 
     def __init__(self) -> None:
         self._pending: deque[PendingMessage] = deque()
-        self._slave: trio.lowlevel.Task | None = None
+        self._slave: Waiter[None] = Waiter()
         self._selected = False  # once all that is pending is done
 
     # The master's side.
@@ -86,20 +87,12 @@ class SpiBus:
         if size > LARGEST_MESSAGE:
             raise SpiError(f"a message of {size} bytes, {LARGEST_MESSAGE} are allowed")
         await trio.lowlevel.checkpoint_if_cancelled()
-        message = PendingMessage(transfers, trio.lowlevel.current_task())
+        message = PendingMessage(transfers, Waiter())
         self._pending.append(message)
         if transfers:
             self._selected = not transfers[-1].deselect
-        if self._slave is not None:
-            slave, self._slave = self._slave, None
-            trio.lowlevel.reschedule(slave)
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._pending.remove(message)
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        miso: list[bytes] = await trio.lowlevel.wait_task_rescheduled(abort)
-        return miso
+        self._slave.wake(None)
+        return await message.master.wait(lambda: self._pending.remove(message))
 
     async def transfer(self, mosi: bytes) -> bytes:
         """Clock one transaction, chip select low to high; returns what came on MISO."""
@@ -117,15 +110,9 @@ class SpiBus:
     async def next_message(self) -> PendingMessage:
         """Wait for a message; `answer` must follow without any wait in between."""
         while not self._pending:
-            self._slave = trio.lowlevel.current_task()
-
-            def abort(_: object) -> trio.lowlevel.Abort:
-                self._slave = None
-                return trio.lowlevel.Abort.SUCCEEDED
-
-            await trio.lowlevel.wait_task_rescheduled(abort)
+            await self._slave.wait()
         return self._pending.popleft()
 
     def answer(self, message: PendingMessage, miso: list[bytes]) -> None:
         """End a message with the bytes that went out on MISO."""
-        trio.lowlevel.reschedule(message.task, outcome.Value(miso))
+        message.master.wake(miso)

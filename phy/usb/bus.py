@@ -8,11 +8,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
-import outcome
 import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 from aisrv.protocol.usb_descriptors import Descriptors, SetupPacket
+from aisrv.xcore.waiter import Waiter
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import InEndpoint, OutEndpoint
 
@@ -91,7 +91,7 @@ class UsbBus:
         self.address = 0
         self.configuration = 0
         self._control: deque[ControlUrb] = deque()
-        self._ep0_task: trio.lowlevel.Task | None = None
+        self._ep0: Waiter[ControlUrb] = Waiter()
 
     # The host's side.
 
@@ -116,11 +116,8 @@ class UsbBus:
 
     def submit_control(self, urb: ControlUrb) -> None:
         """Submit a control transfer to endpoint 0."""
-        task, self._ep0_task = self._ep0_task, None
-        if task is None:
+        if not self._ep0.wake(urb):
             self._control.append(urb)
-        else:
-            trio.lowlevel.reschedule(task, outcome.Value(urb))
 
     def unlink(self, urb: OutUrb | InUrb | ControlUrb) -> bool:
         """Take a URB back; False where it is done, or is being answered."""
@@ -151,14 +148,7 @@ class UsbBus:
         """Wait for a control transfer."""
         if self._control:
             return self._control.popleft()
-        self._ep0_task = trio.lowlevel.current_task()
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._ep0_task = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        request: ControlUrb = await trio.lowlevel.wait_task_rescheduled(abort)
-        return request
+        return await self._ep0.wait()
 
     def configure(self, value: int) -> None:
         """Enter a configuration: what the endpoints had in progress is dropped, halts are cleared."""

@@ -11,10 +11,8 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Final, Generic, TypeVar
 
-import outcome
-import trio
-
 from aisrv.protocol.commands import PACKET_SIZE
+from aisrv.xcore.waiter import Waiter
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 _OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each URB
@@ -33,7 +31,7 @@ class _Endpoint(ABC, Generic[R]):
     def __init__(self, address: int) -> None:
         self.address: Final = address
         self._urbs: deque[R] = deque()
-        self._task: trio.lowlevel.Task | None = None
+        self._firmware: Waiter[Any] = Waiter()
         self._halted = False
         self._reset = False
 
@@ -74,8 +72,9 @@ class _Endpoint(ABC, Generic[R]):
         """Drop the host's URBs and the halt; the firmware's present or next call raises UsbReset."""
         self._halted = False
         self._reset = True
-        if self._task is not None:
-            self._wake(outcome.Error(self._take_reset()))
+        if self._firmware.task is not None:
+            self._forget()
+            self._firmware.fail(self._take_reset())
         self._finish_all(TransferStatus.SHUTDOWN)
 
     # The firmware's side.
@@ -89,7 +88,7 @@ class _Endpoint(ABC, Generic[R]):
         """Wait until the host has cleared the halt; UsbReset where a reset did."""
         self.check_reset()
         if self._halted:
-            await self._wait()
+            await self._firmware.wait(self._forget)
 
     def check_reset(self) -> None:
         """Raise UsbReset where one has come since the last call."""
@@ -104,21 +103,9 @@ class _Endpoint(ABC, Generic[R]):
         self._reset = False
         return UsbReset(f"endpoint 0x{self.address:02x} was reset")
 
-    async def _wait(self) -> Any:  # noqa: ANN401 - what _wake brings
-        self._task = trio.lowlevel.current_task()
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._task = None
-            self._forget()
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        return await trio.lowlevel.wait_task_rescheduled(abort)
-
-    def _wake(self, result: outcome.Outcome[Any]) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            self._forget()
-            trio.lowlevel.reschedule(task, result)
+    def _wake(self, result: object = None) -> None:
+        self._forget()
+        self._firmware.wake(result)
 
     def _finish_all(self, status: TransferStatus) -> None:
         urbs, self._urbs = self._urbs, deque()
@@ -168,17 +155,17 @@ class OutEndpoint(_Endpoint[OutUrb]):
         if packets is not None:
             return packets
         self._wanted = limit
-        got: Packets = await self._wait()
+        got: Packets = await self._firmware.wait(self._forget)
         return got
 
     def _serve(self) -> None:
         if self._wanted:
             packets, ended = self._take(self._wanted)
             if packets is not None:
-                self._wake(outcome.Value(packets))
+                self._wake(packets)
             _finish(ended)  # last, as the host may submit its next URB from there
-        elif self._task is not None and not self._halted:
-            self._wake(outcome.Value(None))
+        elif self._firmware.task is not None and not self._halted:
+            self._wake()
 
     def _forget(self) -> None:
         self._wanted = 0
@@ -224,15 +211,15 @@ class InEndpoint(_Endpoint[InUrb]):
         self._sending = last or bool(data)
         self._serve()
         if self._sending:
-            await self._wait()
+            await self._firmware.wait(self._forget)
 
     def _serve(self) -> None:
         if self._sending:
             self._send()
-            if not self._sending and self._task is not None:
-                self._wake(outcome.Value(None))
-        elif self._task is not None and not self._halted:
-            self._wake(outcome.Value(None))
+            if not self._sending and self._firmware.task is not None:
+                self._wake()
+        elif self._firmware.task is not None and not self._halted:
+            self._wake()
 
     def _forget(self) -> None:
         self._data = b""

@@ -156,7 +156,7 @@ async def test_data_that_are_due_are_what_the_task_waits_for() -> None:
         await host.write(bytes(512))
         status = await sole_snapshot(watched)
         engine, data_task = status.tiles[0].cores[0], status.tiles[1].cores[2]
-        assert (engine.verb, engine.waits_on) == ("data", "chanend 0x80000002")
+        assert (engine.verb, engine.waits_on) == ("receive_array", "chanend 0x80000002")
         assert (data_task.verb, data_task.waits_on) == ("get_buffer", "OutEndpoint")
 
 

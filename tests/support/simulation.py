@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-import outcome
 import trio
 import trio.testing
 
@@ -42,27 +41,28 @@ class Started:
     """A verb in a task of its own."""
 
     def __init__(self, tasks: trio.Nursery, verb: Callable[..., Awaitable[Any]], *args: Any) -> None:
-        self.result: outcome.Outcome[Any] | None = None
+        self.done = False
+        """Whether the verb has returned or trapped."""
+        self._result: Any = None
+        self._error: Exception | None = None
         self.scope = trio.CancelScope()
 
         async def run() -> None:
             with self.scope:
                 try:
-                    self.result = outcome.Value(await verb(*args))
+                    self._result = await verb(*args)
                 except Exception as error:  # not Cancelled, which the scope takes
-                    self.result = outcome.Error(error)
+                    self._error = error
+                self.done = True
 
         tasks.start_soon(run)
 
-    @property
-    def done(self) -> bool:
-        """Whether the verb has returned or trapped."""
-        return self.result is not None
-
     def value(self) -> Any:
         """What the verb returned; raises what it raised."""
-        assert self.result is not None, "the verb is still parked"
-        return self.result.unwrap()
+        assert self.done, "the verb is still parked"
+        if self._error is not None:
+            raise self._error
+        return self._result
 
     async def cancel(self) -> None:
         """Cancel the verb, which must be parked."""

@@ -7,6 +7,8 @@ from typing import Final
 
 import trio
 
+from aisrv.xcore.waiter import Waiter
+
 _GATHER: Final = 512
 """Buffers handed to one system call, which takes 1024 at most."""
 
@@ -28,7 +30,7 @@ class Sender:
         self._unsent: list[bytes | memoryview] = []
         self._unsent_bytes = 0
         self._gathering = False
-        self._writer: trio.lowlevel.Task | None = None
+        self._writer: Waiter[None] = Waiter()
         self._writer_due = False
         self._relief: trio.Event | None = None
 
@@ -80,20 +82,11 @@ class Sender:
         if self._writer_due:
             self._writer_due = False
             return
-        self._writer = trio.lowlevel.current_task()
-
-        def abort(_: object) -> trio.lowlevel.Abort:
-            self._writer = None
-            return trio.lowlevel.Abort.SUCCEEDED
-
-        await trio.lowlevel.wait_task_rescheduled(abort)
+        await self._writer.wait()
 
     def _wake_writer(self) -> None:
-        if self._writer is None:
+        if not self._writer.wake(None):
             self._writer_due = True
-        else:
-            task, self._writer = self._writer, None
-            trio.lowlevel.reschedule(task)
 
     def _send(self) -> bool:
         """Send what the socket takes; whether that was all."""

@@ -50,6 +50,7 @@ class Waiter(Generic[T]):
         self._withdraw = withdraw
         yield from trio.lowlevel.wait_task_rescheduled(self._abort)  # noqa: ASYNC105 - as above
         result: T | _Failure = task.custom_sleep_data
+        task.custom_sleep_data = None  # the task must not keep it alive until it sleeps again
         if isinstance(result, _Failure):
             raise result.error
         return result

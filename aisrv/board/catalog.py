@@ -1,4 +1,7 @@
-"""Boards by name: those that come with the package, and files. Each is read when it is first asked for."""
+"""Boards by name: those that come with the package, and files. Each is read when it is first asked for.
+
+The parsers of TOML and XML, and msgspec, are imported when a file is read.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -6,8 +9,6 @@ from pathlib import Path
 from typing import Final
 
 from aisrv.board import Board, BoardError
-from aisrv.board.toml_file import read_board
-from aisrv.board.xn_file import read_xn
 
 _DIRECTORY: Final = Path(__file__).parent / "boards"
 
@@ -34,6 +35,8 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def _read(name: str) -> Board:
+    from aisrv.board.toml_file import read_board
+
     return read_board(_DIRECTORY / f"{name}.toml")
 
 
@@ -45,8 +48,12 @@ def find_board(name: str) -> Board:
     """Return a shipped board, or read the file where the name ends in .toml or .xn. Raises BoardError."""
     suffix = Path(name).suffix.lower()
     if suffix == ".toml":
+        from aisrv.board.toml_file import read_board
+
         return read_board(Path(name))
     if suffix == ".xn":
+        from aisrv.board.xn_file import read_xn
+
         return read_xn(Path(name))
     if name not in BOARDS:
         raise BoardError(f"{name!r} is not one of {', '.join(map(repr, BOARDS))}, nor FILE.toml or FILE.xn")

@@ -3,12 +3,18 @@
 Such a file describes hardware and not what runs on it: one engine, and USB and SPI, have their defaults. The
 structure is that of the files of XMOS's boards, such as XCORE-AI-EXPLORER.xn: packages, nodes and tiles with
 their ports, and external devices.
+
+A file is untrusted: a large one, one that is nested deep, and a document type declaration, which could define
+entities to expand, are refused.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
+from xml.etree.ElementTree import Element, TreeBuilder
+from xml.parsers import expat
 
 from aisrv.board import (
     DEFAULT_ARENA,
@@ -24,7 +30,6 @@ from aisrv.board import (
     SpiSpec,
     plan_of,
 )
-from aisrv.board.xn_elements import Element, XmlError, parse_elements
 from aisrv.settings.errors import SettingsError
 from aisrv.settings.toml_file import read_bounded
 from flash_server.chip.part import MX25R6435F, PARTS, SECTOR_ERASE, Erase, FlashPart
@@ -32,6 +37,8 @@ from flash_server.errors import FlashError
 
 LARGEST_FILE: Final = 256 * KIB
 """Bytes; the files of XMOS's boards have some thousands."""
+DEEPEST: Final = 32
+"""Elements within each other; the files of XMOS's boards have about eight."""
 REFERENCE_CLOCK: Final = 100_000_000
 """Hz, of the reference clock that all timers here count."""
 FLASH_CLASSES: Final = ("spiflash", "sqiflash", "qspiflash")
@@ -54,25 +61,81 @@ def read_xn(path: Path) -> Board:
 def parse_xn(data: bytes, name: str = "board.xn") -> Board:
     """Read a board from an `.xn` file's bytes; `name` is what messages call it. Raises BoardFileError."""
     try:
-        board = _board(parse_elements(data))
-        plan_of(board).check()
-    except (_Wrong, XmlError) as error:
+        network, lines = _parse_xml(data)
+    except _XmlError as error:
         raise BoardFileError(f"{name}:{error.line}: {error}") from None
+    try:
+        board = _board(network)
+        plan_of(board).check()
+    except _Wrong as error:
+        raise BoardFileError(f"{name}:{lines[error.element]}: {error}") from None
     except BoardError as error:
         raise BoardFileError(f"{name}: {error}") from None
     return board
+
+
+class _XmlError(Exception):
+    """Text that is no such XML."""
+
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
+        self.line = line
 
 
 class _Wrong(Exception):
     """What is wrong with an element."""
 
     def __init__(self, element: Element, message: str) -> None:
-        super().__init__(f"{element.name}: {message}")
-        self.line = element.line
+        super().__init__(f"{element.tag}: {message}")
+        self.element = element
+
+
+def _parse_xml(data: bytes) -> tuple[Element, Mapping[Element, int]]:
+    """Parse a document into its outermost element and the line of each.
+
+    Names count without their namespace and in lower case, as the files of XMOS's boards write them both ways.
+    """
+    parser = expat.ParserCreate()
+    builder = TreeBuilder()
+    lines: dict[Element, int] = {}
+    depth = 0
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        nonlocal depth
+        depth += 1
+        if depth > DEEPEST:
+            raise _XmlError("nested too deep", parser.CurrentLineNumber)
+        element = builder.start(_plain(name), {_plain(key): value for key, value in attributes.items()})
+        lines[element] = parser.CurrentLineNumber
+
+    def end(name: str) -> None:
+        nonlocal depth
+        depth -= 1
+        builder.end(_plain(name))
+
+    def doctype(*_details: object) -> None:
+        raise _XmlError("a document type declaration, which boards do without", parser.CurrentLineNumber)
+
+    parser.buffer_text = True
+    parser.StartElementHandler = start
+    parser.EndElementHandler = end
+    parser.CharacterDataHandler = builder.data
+    parser.StartDoctypeDeclHandler = doctype
+    try:
+        parser.Parse(data, True)
+    except expat.ExpatError as error:
+        raise _XmlError(expat.ErrorString(error.code), error.lineno) from None
+    except (LookupError, ValueError) as error:  # of the encoding that the text names
+        raise _XmlError(str(error), 1) from None
+    return builder.close(), lines
+
+
+def _plain(name: str) -> str:
+    return name.rpartition(":")[2].lower()
 
 
 def _board(network: Element) -> Board:
-    if network.name != "network":
+    if network.tag != "network":
         raise _Wrong(network, "an .xn file is a Network")
     node = _node(network)
     numbers = _tile_numbers(node)
@@ -89,22 +152,22 @@ def _board(network: Element) -> Board:
         core_clock_mhz=_clock_mhz(node),
         internal_kib=internal,
         spi=SpiSpec(tile=last),
-        flashes=tuple(_flash(device) for device in network.all("device") if _is_flash(device, node)),
+        flashes=tuple(_flash(device) for device in network.iter("device") if _is_flash(device, node)),
         ports=tuple(_ports(node)),
-        description=next((name.text for name in network.elements if name.name == "name"), ""),
+        description=(network.findtext("name") or "").strip(),
     )
 
 
 def _node(network: Element) -> Element:
     """Find the one node that is a chip; debuggers are nodes too, of the type "device:"."""
-    nodes = [each for each in network.all("node") if not (each.get("type") or "").startswith("device:")]
+    nodes = [each for each in network.iter("node") if not (_get(each, "type") or "").startswith("device:")]
     if len(nodes) != 1:
         raise _Wrong(nodes[1] if nodes else network, f"{len(nodes)} nodes, a board here has one")
     return nodes[0]
 
 
 def _tile_numbers(node: Element) -> list[int]:
-    tiles = list(node.all("tile"))
+    tiles = list(node.iter("tile"))
     numbers = sorted({_whole(tile, "number") for tile in tiles})
     if numbers not in ([0], [0, 1]):
         raise _Wrong(node, f"tiles {', '.join(map(str, numbers)) or 'none'}; a node has 0, or 0 and 1")
@@ -113,7 +176,7 @@ def _tile_numbers(node: Element) -> list[int]:
 
 def _internal_kib(node: Element, tiles: int) -> int:
     """Memory of a tile, from the type: XS3-L16A-1024 has 1024 KiB in all."""
-    node_type = node.get("type")
+    node_type = _get(node, "type")
     match = _NODE_TYPE.fullmatch(node_type or "")
     if match is None:
         raise _Wrong(node, f"the type {node_type!r} is no xcore.ai, such as 'XS3-L16A-1024'")
@@ -132,16 +195,16 @@ def _clock_mhz(node: Element) -> int:
 
 def _external_bytes(node: Element) -> int:
     """External memory, as much of it as an engine can have; a node without the element has none."""
-    memories = list(node.all("extmem"))
+    memories = list(node.iter("extmem"))
     size = sum(_whole(memory, "sizembit") for memory in memories) * KIB * KIB // 8
     return min(size, LARGEST_EXTERNAL)
 
 
 def _usb_tile(node: Element, default: int) -> int:
     """Find the tile that is called so, or that has ports for USB."""
-    for tile in node.all("tile"):
-        names = [port.get("name") or "" for port in tile.all("port")]
-        if tile.get("reference") == "usb_tile" or any("USB" in name.upper() for name in names):
+    for tile in node.iter("tile"):
+        names = [_get(port, "name") or "" for port in tile.iter("port")]
+        if _get(tile, "reference") == "usb_tile" or any("USB" in name.upper() for name in names):
             return _whole(tile, "number")
     return default
 
@@ -149,14 +212,14 @@ def _usb_tile(node: Element, default: int) -> int:
 def _ports(node: Element) -> list[PortSpec]:
     return [
         PortSpec(_whole(tile, "number"), _text(port, "location"), _text(port, "name"))
-        for tile in node.all("tile")
-        for port in tile.all("port")
+        for tile in node.iter("tile")
+        for port in tile.iter("port")
     ]
 
 
 def _is_flash(device: Element, node: Element) -> bool:
-    of_node = device.get("nodeid") in (None, node.get("id"))
-    return of_node and (device.get("class") or "").lower() in FLASH_CLASSES
+    of_node = _get(device, "nodeid") in (None, _get(node, "id"))
+    return of_node and (_get(device, "class") or "").lower() in FLASH_CLASSES
 
 
 def _flash(device: Element) -> FlashSpec:
@@ -164,18 +227,18 @@ def _flash(device: Element) -> FlashSpec:
         part = _part(device)
     except FlashError as error:
         raise _Wrong(device, str(error)) from None
-    tile = _whole(device, "tile") if device.get("tile") else 0
+    tile = _whole(device, "tile") if _get(device, "tile") else 0
     return FlashSpec(part, tile=tile, boot_bytes=min(DEFAULT_BOOT, part.size))
 
 
 def _part(device: Element) -> FlashPart:
     """Take the part by its name, and what the file says of it over that."""
-    name = device.get("type") or MX25R6435F.name
+    name = _get(device, "type") or MX25R6435F.name
     part = PARTS.get(name.upper(), replace(MX25R6435F, name=name))
-    page = _whole(device, "pagesize") if device.get("pagesize") else part.page_size
-    size = _whole(device, "numpages") * page if device.get("numpages") else part.size
+    page = _whole(device, "pagesize") if _get(device, "pagesize") else part.page_size
+    size = _whole(device, "numpages") * page if _get(device, "numpages") else part.size
     erases = part.erases
-    if device.get("sectorsize") and (sector := _whole(device, "sectorsize")) != part.sector_size:
+    if _get(device, "sectorsize") and (sector := _whole(device, "sectorsize")) != part.sector_size:
         larger = tuple(erase for erase in erases if erase.size > sector)
         erases = (Erase(SECTOR_ERASE, sector, part.erases[0].seconds), *larger)
     jedec_id = part.jedec_id
@@ -189,8 +252,13 @@ def _part(device: Element) -> FlashPart:
 # Attributes.
 
 
+def _get(element: Element, attribute: str) -> str | None:
+    """Return an attribute, or None where it is absent or empty."""
+    return element.get(attribute, "").strip() or None
+
+
 def _text(element: Element, attribute: str) -> str:
-    value = element.get(attribute)
+    value = _get(element, attribute)
     if value is None:
         raise _Wrong(element, f"it has no attribute {attribute}")
     return value
@@ -204,7 +272,7 @@ def _whole(element: Element, attribute: str) -> int:
 
 
 def _frequency(element: Element, attribute: str, default: int) -> int:
-    value = element.get(attribute)
+    value = _get(element, attribute)
     if value is None:
         return default
     match = _FREQUENCY.fullmatch(value)

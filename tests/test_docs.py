@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,23 @@ def test_the_usb_page_has_every_command_and_status() -> None:
     }
     over_usb = {command.name: command.value for command in Command if command is not Command.SET_SERVER}
     assert named == over_usb | {status.name: status.value for status in Status}
+
+
+def test_the_dependencies_page_has_every_package() -> None:
+    page = (ROOT / "docs/reference/dependencies.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ")[:2] for line in page.splitlines() if line.startswith("| ")]
+    first, second = (" ".join(row[column] for row in rows) for column in (0, 1))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    assert [name for name in names(project["dependencies"]) if name not in first] == []
+    assert [name for name in extras if f"`{name}`" not in first] == []
+    assert [name for extra in extras for name in names(extras[extra]) if name not in second] == []
+
+
+def names(requirements: list[str]) -> list[str]:
+    """The packages that are required; those of this project's own extras are named there."""
+    found = [re.split(r"[\[<>=;]", requirement)[0].strip() for requirement in requirements]
+    return [name for name in found if name != "aisrv" and not name.startswith("types-")]
 
 
 def exists(name: str) -> bool:

@@ -1,14 +1,15 @@
 """The plan of a board: its tasks, each on a tile, and the channels that join them, as one value.
 
-Whoever adds a task adds it here, with its links. The plan is checked and counted here, `aisrv.board.drawing`
-draws it, and `aisrv.device.wiring` carries it out: a channel for each link, a core for each task.
+Whoever adds a task adds it here, as a part with its tasks and links. The plan is checked and counted here,
+`aisrv.board.drawing` draws it, and `aisrv.device.wiring` carries it out: a channel for each link, a core for
+each task.
 """
 
 import enum
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from aisrv.board.board import Board
 from aisrv.board.specs import BoardError
@@ -24,7 +25,10 @@ _MOST_NAMES: Final = 12
 
 
 class TaskKind(enum.Enum):
-    """What a task does, by the name of its function; `aisrv.device.tasks` says how each kind is started."""
+    """What a task does, by the name of its function; `aisrv.device.tasks` says how each kind is started.
+
+    Tasks of a tile get their cores in this order.
+    """
 
     XUD = "XUD"
     USB_EP0 = "usb_ep0"
@@ -138,99 +142,122 @@ def _listed(names: list[str]) -> str:
 
 def plan_of(board: Board) -> Plan:
     """Return the plan of a board; `Plan.check` says whether the tiles have cores and ends enough for it."""
-    tasks = _Tasks(board)
-    return Plan(tuple(tasks.on_cores()), tuple(tasks.links()))
-
-
-class _Tasks:
-    """The tasks of a board by what they do, and what joins them."""
-
-    def __init__(self, board: Board) -> None:
-        self._board = board
-        self._engines = [
-            _numbered(TaskKind.AIENGINE, spec.tile, number) for number, spec in enumerate(board.engines)
-        ]
-        self._flashes = [
+    servers = _Servers(
+        tuple(_numbered(TaskKind.AIENGINE, spec.tile, number) for number, spec in enumerate(board.engines)),
+        tuple(
             _numbered(TaskKind.FLASH_SERVER, spec.tile, number) for number, spec in enumerate(board.flashes)
-        ]
-        self._usb = _on_tile(board.usb_tile, TaskKind.XUD, TaskKind.USB_EP0, TaskKind.USB_DATA)
-        self._spi = (
-            [] if board.spi is None else _on_tile(board.spi.tile, TaskKind.SPI_SLAVE, TaskKind.SPI_BUFFER)
-        )
-        self._acquisition = (
-            [] if board.sensor is None else _on_tile(board.sensor.tile, TaskKind.SENSOR, TaskKind.ACQUIRE)
-        )
-        self._user = [
-            Task(spec.name, spec.tile, TaskKind.USER, number) for number, spec in enumerate(board.tasks)
-        ]
+        ),
+    )
+    entries = [entry for part in _PARTS for entry in part(board, servers)]
+    order = list(TaskKind)
+    tasks = [entry for entry in entries if isinstance(entry, Task)]
+    return Plan(
+        tuple(sorted(tasks, key=lambda task: order.index(task.kind))),
+        tuple(entry for entry in entries if isinstance(entry, Link)),
+    )
 
-    def on_cores(self) -> list[Task]:
-        return [*self._usb, *self._spi, *self._flashes, *self._acquisition, *self._engines, *self._user]
 
-    def links(self) -> Iterator[Link]:
-        yield from self._engine_links()
-        yield from self._usb_links()
-        yield from self._spi_links()
-        yield from self._program_links()
-        yield from self._sensor_links()
-        for task, spec in zip(self._user, self._board.tasks, strict=True):
-            for name, target in spec.ends.items():
-                yield self._user_link(task.end(name), parse_target(target))
+# The parts of a board: for each its tasks and links, in the order in which servers number their clients.
 
-    def _engine_links(self) -> Iterator[Link]:
-        for engine, spec in zip(self._engines, self._board.engines, strict=True):
-            if spec.chain_to is not None:
-                yield Link(engine.end("chain"), self._engines[spec.chain_to].end("clients"), "the chain")
-            if self._flashes:
-                flash = self._flashes[spec.flash]
-                yield Link(engine.end("flash"), flash.end("engines"), "models and parameters")
 
-    def _usb_links(self) -> Iterator[Link]:
-        data = self._usb[-1]
-        for engine in self._engines:
-            yield Link(data.end("engines"), engine.end("clients"), "commands")
+class _Servers(NamedTuple):
+    """The tasks that others are clients of."""
 
-    def _spi_links(self) -> Iterator[Link]:
-        if self._board.spi is None:
-            return
-        slave, buffer = self._spi
-        engine = self._engines[self._board.spi.engine]
-        yield Link(slave.end("buffer"), buffer.end("slave"), "blocks")
-        yield Link(buffer.end("engine"), engine.end("clients"), "commands")
-        yield Link(engine.end("watchers"), buffer.end("changes"), "model notifications")
-        if self._flashes:
-            yield Link(buffer.end("flash"), self._flashes[0].end("loaders"), "server upgrades")
+    engines: tuple[Task, ...]
+    flashes: tuple[Task, ...]
 
-    def _program_links(self) -> Iterator[Link]:
-        for engine in self._engines:
-            yield Link(_program(engine.tile).end("engines"), engine.end("clients"), "commands")
-        if self._flashes:
-            for engine, spec in zip(self._engines, self._board.engines, strict=True):
-                flash = self._flashes[spec.flash]
-                yield Link(_program(engine.tile).end("windows"), flash.end("windows"), "windows")
-        for flash in self._flashes:
-            yield Link(_program(flash.tile).end("loaders"), flash.end("loaders"), "writes")
 
-    def _sensor_links(self) -> Iterator[Link]:
-        if self._board.sensor is None:
-            return
-        sensor, acquire = self._acquisition
-        yield Link(sensor.end("acquire"), acquire.end("sensor"), "exposures")
-        for number in self._board.acquiring:
-            engine = self._engines[number]
-            yield Link(engine.end("sensor"), acquire.end("clients"), "acquisitions")
-            yield Link(acquire.end("frames"), engine.end("frames"), "frame notifications")
+_Entries = Iterator[Task | Link]
 
-    def _user_link(self, end: End, target: PartTarget | TaskTarget) -> Link:
-        if isinstance(target, TaskTarget):
-            other = next(task for task in self._user if task.name == target.task)
-            return Link(end, other.end(target.end), end.name)
-        if target.kind is PartKind.FLASH:
-            return Link(end, self._flashes[target.number].end("loaders"), "reads and writes")
-        engine = self._engines[target.number]
-        if target.kind is PartKind.CHANGES:
-            return Link(engine.end("watchers"), end, "model notifications")
-        return Link(end, engine.end("clients"), "commands")
+
+def _engines(board: Board, servers: _Servers) -> _Entries:
+    yield from servers.engines
+    for engine, spec in zip(servers.engines, board.engines, strict=True):
+        if spec.chain_to is not None:
+            yield Link(engine.end("chain"), servers.engines[spec.chain_to].end("clients"), "the chain")
+        if servers.flashes:
+            yield Link(
+                engine.end("flash"), servers.flashes[spec.flash].end("engines"), "models and parameters"
+            )
+
+
+def _usb(board: Board, servers: _Servers) -> _Entries:
+    tasks = _on_tile(board.usb_tile, TaskKind.XUD, TaskKind.USB_EP0, TaskKind.USB_DATA)
+    yield from tasks
+    for engine in servers.engines:
+        yield Link(tasks[-1].end("engines"), engine.end("clients"), "commands")
+
+
+def _spi(board: Board, servers: _Servers) -> _Entries:
+    if board.spi is None:
+        return
+    slave, buffer = _on_tile(board.spi.tile, TaskKind.SPI_SLAVE, TaskKind.SPI_BUFFER)
+    engine = servers.engines[board.spi.engine]
+    yield from (slave, buffer)
+    yield Link(slave.end("buffer"), buffer.end("slave"), "blocks")
+    yield Link(buffer.end("engine"), engine.end("clients"), "commands")
+    yield Link(engine.end("watchers"), buffer.end("changes"), "model notifications")
+    if servers.flashes:
+        yield Link(buffer.end("flash"), servers.flashes[0].end("loaders"), "server upgrades")
+
+
+def _flash(_board: Board, servers: _Servers) -> _Entries:
+    yield from servers.flashes
+
+
+def _program(board: Board, servers: _Servers) -> _Entries:
+    """The embedding program has ends on the tiles of those whose client it is."""
+    for engine in servers.engines:
+        yield Link(_program_on(engine.tile).end("engines"), engine.end("clients"), "commands")
+    if servers.flashes:
+        for engine, spec in zip(servers.engines, board.engines, strict=True):
+            flash = servers.flashes[spec.flash]
+            yield Link(_program_on(engine.tile).end("windows"), flash.end("windows"), "windows")
+    for flash in servers.flashes:
+        yield Link(_program_on(flash.tile).end("loaders"), flash.end("loaders"), "writes")
+
+
+def _sensor(board: Board, servers: _Servers) -> _Entries:
+    if board.sensor is None:
+        return
+    sensor, acquire = _on_tile(board.sensor.tile, TaskKind.SENSOR, TaskKind.ACQUIRE)
+    yield from (sensor, acquire)
+    yield Link(sensor.end("acquire"), acquire.end("sensor"), "exposures")
+    for number in board.acquiring:
+        engine = servers.engines[number]
+        yield Link(engine.end("sensor"), acquire.end("clients"), "acquisitions")
+        yield Link(acquire.end("frames"), engine.end("frames"), "frame notifications")
+
+
+def _user_tasks(board: Board, servers: _Servers) -> _Entries:
+    tasks = {
+        spec.name: Task(spec.name, spec.tile, TaskKind.USER, number)
+        for number, spec in enumerate(board.tasks)
+    }
+    yield from tasks.values()
+    for spec in board.tasks:
+        for name, text in spec.ends.items():
+            end = tasks[spec.name].end(name)
+            match parse_target(text):
+                case TaskTarget(other, other_end):
+                    yield Link(end, tasks[other].end(other_end), name)
+                case PartTarget(PartKind.ENGINE, number):
+                    yield Link(end, servers.engines[number].end("clients"), "commands")
+                case PartTarget(PartKind.CHANGES, number):
+                    yield Link(servers.engines[number].end("watchers"), end, "model notifications")
+                case PartTarget(PartKind.FLASH, number):
+                    yield Link(end, servers.flashes[number].end("loaders"), "reads and writes")
+
+
+_PARTS: Final[tuple[Callable[[Board, _Servers], _Entries], ...]] = (
+    _engines,
+    _usb,
+    _spi,
+    _flash,
+    _program,
+    _sensor,
+    _user_tasks,
+)
 
 
 def _numbered(kind: TaskKind, tile: int, number: int) -> Task:
@@ -241,5 +268,5 @@ def _on_tile(tile: int, *kinds: TaskKind) -> list[Task]:
     return [Task(kind.value, tile, kind) for kind in kinds]
 
 
-def _program(tile: int) -> Task:
+def _program_on(tile: int) -> Task:
     return Task(TaskKind.PROGRAM.value, tile, TaskKind.PROGRAM)

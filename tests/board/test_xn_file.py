@@ -91,6 +91,16 @@ def test_a_node_of_one_tile() -> None:
     assert [task.tile for task in plan_of(board).tasks] == [0] * 6
 
 
+def test_a_file_with_more_than_a_tile_has_cores_for() -> None:
+    chip = '<Device NodeId="0" Tile="1" Class="SQIFlash" Type="OTHER" NumPages="4096"/>'
+    with pytest.raises(BoardFileError) as error:
+        parse_xn(edited("  <ExternalDevices>", f"  <ExternalDevices>{3 * chip}"), "many.xn")
+    assert str(error.value) == (
+        "many.xn: tile 1 needs 9 cores: XUD, usb_ep0, usb_data, spi_slave, spi_buffer, flash_server 0, "
+        "flash_server 1, flash_server 2, flash_server 3; it has 8"
+    )
+
+
 def test_names_count_in_any_case() -> None:
     attributes = edited("SystemFrequency", "systemfrequency").decode().replace("sizeMbit", "SIZEMBIT")
     assert parse_xn(attributes.encode()) == parse_xn(BOARD.encode())

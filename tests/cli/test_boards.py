@@ -111,12 +111,30 @@ tile = 1
 location = "XS1_PORT_1A"
 name = "X"
 """
+TASK_FILE = """
+[[engines]]
+arena = "64K"
+[[engines]]
+arena = "64K"
+[[tasks]]
+name = "worker"
+task = "own:work"
+tile = 1
+ends = { engine = "engine 1" }
+"""
 
 
 @pytest.fixture
 def board_file(tmp_path: Path) -> str:
     path = tmp_path / "my.toml"
     path.write_text(BOARD_FILE)
+    return str(path)
+
+
+@pytest.fixture
+def task_file(tmp_path: Path) -> str:
+    path = tmp_path / "tasks.toml"
+    path.write_text(TASK_FILE)
     return str(path)
 
 
@@ -148,6 +166,28 @@ def test_a_board_made_smaller_keeps_what_fits(board_file: str) -> None:
     ] * 2
     assert board.sensor == SensorSpec(tile=0, source="pattern:bars")
     assert (board.usb_tile, board.flashes[0].tile, board.ports) == (0, 0, ())
+
+
+def test_tasks_move_to_the_tile_that_is_left(task_file: str) -> None:
+    assert [task.tile for task in made(name=task_file, tiles=1).tasks] == [0]
+
+
+def test_a_task_whose_engine_the_options_take_away(task_file: str) -> None:
+    with pytest.raises(click.UsageError) as error:
+        made(name=task_file, engines=1)
+    assert error.value.message == "engine 1 is not there, the board has 1"
+
+
+def test_tasks_are_in_the_json_of_a_board(task_file: str) -> None:
+    values = json.loads(run(task_file, "--json").output)
+    (task,) = values["tasks"]
+    assert {key: task[key] for key in ("name", "task", "tile", "ends")} == {
+        "name": "worker",
+        "task": "own:work",
+        "tile": 1,
+        "ends": {"engine": "engine 1"},
+    }
+    assert "worker" in values["demand"]["tiles"][1]["cores"]
 
 
 def test_spi_is_as_the_board_has_it() -> None:

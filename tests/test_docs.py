@@ -90,6 +90,16 @@ def test_the_dependencies_page_has_every_package() -> None:
     assert [name for extra in extras for name in names(extras[extra]) if name not in second] == []
 
 
+def test_the_architecture_page_has_the_floors() -> None:
+    page = (ROOT / "docs/inside/architecture.md").read_text(encoding="utf-8")
+    floors = [
+        re.findall(r"`([\w.]+)`", row) for row in re.findall(r"^\| \d+ \| ([^|]+)\|", page, re.MULTILINE)
+    ]
+    tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
+    contract = next(each for each in tool["importlinter"]["contracts"] if each["type"] == "layers")
+    assert floors == [layer.split(" | ") for layer in contract["layers"]]
+
+
 def names(requirements: list[str]) -> list[str]:
     """The packages that are required; those of this project's own extras are named there."""
     found = [re.split(r"[\[<>=;]", requirement)[0].strip() for requirement in requirements]

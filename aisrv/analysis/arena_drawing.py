@@ -4,12 +4,11 @@ As SVG, which names every buffer when it is pointed at, and as PNG with Pillow, 
 text, each field names the tensor that is there, and the buffers that make the peak follow.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 from typing import Final
 
+from aisrv.analysis.template import render
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.model import Model
 from aisrv.model.arena_plan import Allocation, ArenaPlan
@@ -175,36 +174,15 @@ def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
 
 def to_svg(drawing: Picture) -> str:
     """Draw as SVG."""
-    return "\n".join(_svg_lines(drawing)) + "\n"
-
-
-def _svg_lines(drawing: Picture) -> Iterator[str]:
-    bottom = drawing.height - _NAMES
-    right = drawing.width - _MARGIN
-    yield (
-        f'<svg xmlns="http://www.w3.org/2000/svg" width="{drawing.width}" height="{drawing.height}" '
-        f'font-family="sans-serif" font-size="{_FONT}">'
+    return render(
+        "arena.svg.j2",
+        drawing=drawing,
+        bottom=drawing.height - _NAMES,
+        margin=_MARGIN,
+        font=_FONT,
+        line_color=_LINE_COLOR,
+        lines=((drawing.head, _HEAD_COLOR), (drawing.bound, _BOUND_COLOR)),
     )
-    yield '<rect width="100%" height="100%" fill="#ffffff"/>'
-    yield f'<text x="{_MARGIN}" y="16" font-size="13">{escape(drawing.title)}</text>'
-    for box in drawing.boxes:
-        yield (
-            f'<g><rect x="{box.left:g}" y="{box.top:.2f}" width="{box.right - box.left:g}" '
-            f'height="{box.bottom - box.top:.2f}" fill="{box.color}" stroke="{_LINE_COLOR}"/>'
-            f"<title>{escape(box.title)}</title>"
-            f'<text x="{box.left + 3:g}" y="{box.bottom - 3:.2f}">{escape(box.label)}</text></g>'
-        )
-    for height, color in ((drawing.head, _HEAD_COLOR), (drawing.bound, _BOUND_COLOR)):
-        yield (
-            f'<line x1="{_MARGIN}" x2="{right}" y1="{height:.2f}" y2="{height:.2f}" stroke="{color}" '
-            'stroke-dasharray="4 3"/>'
-        )
-    for middle, name in drawing.steps:
-        yield (
-            f'<text x="{middle:g}" y="{bottom + 8}" text-anchor="start" '
-            f'transform="rotate(60 {middle:g} {bottom + 8})">{escape(name)}</text>'
-        )
-    yield "</svg>"
 
 
 def write_png(drawing: Picture, path: Path) -> None:

@@ -1,6 +1,6 @@
 """A report in one HTML file: tables, and charts as inline SVG. It loads nothing and runs no script.
 
-What is in the report is collected here; `report.html.j2` is the page. Jinja2 escapes whatever goes into it.
+What is in the report is collected here; the template `profile.html.j2` is the page.
 """
 
 from collections.abc import Iterable, Sequence
@@ -9,12 +9,11 @@ from typing import Final
 
 from aisrv.analysis.profile import wording
 from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile, milliseconds
+from aisrv.analysis.template import render
 from aisrv.inference.timings import Basis
 
 MAX_BARS: Final = 100
 """Bars of one chart; the table below it has all operators."""
-
-TEMPLATE: Final = "report.html.j2"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,20 +65,11 @@ class Section:
 
 def to_html(profiles: Sequence[ModelProfile]) -> str:
     """Return the whole file."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader(__package__, "."),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=StrictUndefined,
-        keep_trailing_newline=True,
-    )
-    environment.filters["ms"] = _ms
-    return environment.get_template(TEMPLATE).render(
+    return render(
+        "profile.html.j2",
         names=", ".join(dict.fromkeys(profile.name for profile in profiles)),
         wording=wording,
+        ms=_ms,
         comparison=_comparison(profiles) if len(profiles) > 1 else None,
         sections=[_section(profile) for profile in profiles],
     )

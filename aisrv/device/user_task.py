@@ -40,9 +40,10 @@ class UserTask:
         """Import the function of the board's task `number`, which takes `ends`. Raises BoardError."""
         try:
             module = _import(spec)
-            function = _function(module, spec.task.partition(":")[2])
+            name = spec.task.partition(":")[2]
+            function = _function(module, name)
             parameters = inspect.signature(function).parameters
-            _check_parameters(function.__name__, parameters, ends)
+            _check_parameters(name, parameters, ends)
         except _Wrong as error:
             origin = spec.origin or f"the task {spec.name!r}"
             raise BoardError(f"{origin}: {error}", "tasks", number, "task") from error.__cause__
@@ -79,12 +80,12 @@ def _import(spec: TaskSpec) -> ModuleType:
                 f"there is no module {name!r}; it is looked for {where}among those that are installed"
             ) from None
         raise _Wrong(f"the module {name!r} cannot be imported: {error}") from error
-    except Exception as error:  # whatever the user's module raises
+    except (Exception, SystemExit) as error:  # whatever the user's module raises
         raise _Wrong(f"the module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
-    if beside is not None and not beside.samefile(module.__file__ or "/"):
-        raise _Wrong(
-            f"{beside} is hidden by another module {name!r}, {module.__file__}: give it another name"
-        )
+    file = getattr(module, "__file__", None)
+    if beside is not None and not (file and beside.samefile(file)):
+        other = file or "which is part of Python"
+        raise _Wrong(f"{beside} is hidden by another module {name!r}, {other}: give it another name")
     return module
 
 

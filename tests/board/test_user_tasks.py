@@ -108,6 +108,14 @@ def test_ends_of_a_task_are_counted_on_its_tile() -> None:
     assert ends == [2, 2]
 
 
+def test_boards_with_tasks_can_be_compared_and_hashed() -> None:
+    one, same, other = (
+        Board(tasks=(task(c=f"engine {engine}"),), engines=engines(0, 0)) for engine in (0, 0, 1)
+    )
+    assert (one == same, one == other) == (True, False)
+    assert len({one, same, other}) == 2
+
+
 def test_tasks_are_drawn() -> None:
     board = Board(
         spi=None,

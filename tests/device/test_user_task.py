@@ -295,6 +295,7 @@ def test_a_module_that_is_not_there_for_a_board_without_a_file() -> None:
     [
         ("import no_such_module_here", "No module named 'no_such_module_here'"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("raise SystemExit(3)", "SystemExit: 3"),
         ("from trio import nothing", "ImportError: cannot import name 'nothing' from 'trio'"),
     ],
 )
@@ -321,6 +322,32 @@ def test_a_module_with_the_name_of_an_installed_one(tmp_path: Path, monkeypatch:
         f"the task 'a': {tmp_path / 'json.py'} is hidden by another module 'json', {json.__file__}: "
         "give it another name"
     )
+
+
+def test_a_module_with_the_name_of_a_part_of_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    (tmp_path / "sys.py").write_text("async def f(): pass")
+    assert refused(TaskSpec("a", "sys:f", 0, {}, tmp_path)) == (
+        f"the task 'a': {tmp_path / 'sys.py'} is hidden by another module 'sys', which is part of Python: "
+        "give it another name"
+    )
+
+
+def test_a_function_with_some_of_its_arguments(tmp_path: Path, module: WRITE_MODULE) -> None:
+    name = module(
+        """
+        from functools import partial
+        got = []
+
+        async def task(word, engine):
+            got.append((word, engine.name))
+
+        seven = partial(task, 7)
+        """
+    )
+    trio.run(run, board_of(tmp_path, TaskSpec("a", f"{name}:seven", 0, {"engine": "engine 0"}, tmp_path)))
+    ((word, end),) = sys.modules[name].got
+    assert (word, end) == (7, "chanend 0x80000302")
 
 
 def test_a_folder_without_the_module_is_not_searched_by_others(

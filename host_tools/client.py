@@ -112,11 +112,11 @@ class AiServer:
         return self._get_word(Command.GET_ID)
 
     def status(self) -> Status:
-        """The engine's status bits. Reading them clears the error bits."""
+        """Return the engine's status bits. Reading them clears the error bits."""
         return Status(self._get_word(Command.GET_STATUS))
 
     def spec(self) -> Spec:
-        """What the hardware is, and the sizes of the loaded model's tensors."""
+        """Return what the hardware is, and the sizes of the loaded model's tensors."""
         data = self._exchange.get(Command.GET_SPEC)
         try:
             return Spec.from_bytes(data)
@@ -124,11 +124,11 @@ class AiServer:
             raise TransferError(f"GET_SPEC: {error}") from error
 
     def debug_log(self) -> str:
-        """The last lines of the engine's log, without the padding."""
+        """Return the last lines of the engine's log, without the padding."""
         return log_text(self._exchange.get(Command.GET_DEBUG_LOG))
 
     def boot_report(self) -> bytes:
-        """What the device booted (`flash_server.boot.boot_image.BootReport`); no bytes where it does not say.
+        """Return what the device booted, a `flash_server.boot.boot_image.BootReport`; no bytes where unknown.
 
         The question is the virtual device's own: hardware refuses it, or over SPI answers zeros.
         """
@@ -139,7 +139,7 @@ class AiServer:
         return report if any(report) else b""
 
     def memory_map(self) -> MemoryMap | None:
-        """Where model and tensors lie in the engine's memories; None where the device does not say.
+        """Return where model and tensors lie in the engine's memories; None where the device does not say.
 
         The question is the virtual device's own, and goes over USB only.
         """
@@ -173,11 +173,11 @@ class AiServer:
     # Tensors and inference
 
     def input_length(self, tensor: int = 0) -> int:
-        """Bytes of an input tensor."""
+        """Return the bytes of an input tensor."""
         return self._get_word(Command.GET_INPUT_TENSOR_LENGTH, tensor)
 
     def output_length(self, tensor: int = 0) -> int:
-        """Bytes of an output tensor."""
+        """Return the bytes of an output tensor."""
         return self._get_word(Command.GET_OUTPUT_TENSOR_LENGTH, tensor)
 
     def write_input(self, data: Buffer, tensor: int = 0, progress: Progress | None = None) -> None:
@@ -185,11 +185,11 @@ class AiServer:
         self._exchange.set(Command.SET_INPUT_TENSOR, data, tensor, progress)
 
     def read_input(self, tensor: int = 0) -> bytes:
-        """The bytes of an input tensor; an inference may have overwritten them."""
+        """Return the bytes of an input tensor; an inference may have overwritten them."""
         return self._exchange.get(Command.GET_INPUT_TENSOR, tensor)
 
     def read_output(self, tensor: int = 0) -> bytes:
-        """The bytes of an output tensor."""
+        """Return the bytes of an output tensor."""
         return self._exchange.get(Command.GET_OUTPUT_TENSOR, tensor)
 
     def infer(self) -> None:
@@ -201,7 +201,7 @@ class AiServer:
         return self._exchange.run(data)
 
     def timings(self) -> tuple[int, ...]:
-        """Time of each operator in the last inference, in execution order, in ticks of 10 ns."""
+        """Return the time of each operator in the last inference, in execution order, in ticks of 10 ns."""
         data = self._exchange.get(Command.GET_TIMINGS)
         if len(data) % 4:
             raise TransferError(f"GET_TIMINGS: {len(data)} bytes are no whole number of words")
@@ -210,7 +210,7 @@ class AiServer:
     # GPIO
 
     def gpio_enabled(self) -> bool:
-        """Whether inferences drive the GPIO outputs."""
+        """Return whether inferences drive the GPIO outputs."""
         return bool(self._get_number(Command.GET_OUTPUT_GPIO_EN))
 
     def enable_gpio(self, enabled: bool = True) -> None:
@@ -218,7 +218,7 @@ class AiServer:
         self._exchange.set(Command.SET_OUTPUT_GPIO_EN, bytes([enabled]))
 
     def gpio_thresholds(self) -> tuple[int, ...]:
-        """The threshold of each GPIO output, -128 to 127."""
+        """Return the threshold of each GPIO output, -128 to 127."""
         data = self._exchange.get(Command.GET_OUTPUT_GPIO_THRESH)
         return struct.unpack(f"{len(data)}b", data)
 
@@ -231,7 +231,7 @@ class AiServer:
         self._exchange.set(Command.SET_OUTPUT_GPIO_THRESH, struct.pack("Bb", index, threshold))
 
     def gpio_mode(self) -> GpioMode:
-        """How the outputs follow output tensor 0."""
+        """Return how the outputs follow output tensor 0."""
         number = self._get_number(Command.GET_OUTPUT_GPIO_MODE)
         return _choice(Command.GET_OUTPUT_GPIO_MODE, GpioMode, number)
 
@@ -254,12 +254,12 @@ class AiServer:
         self._exchange.set(Command.START_ACQUIRE_SET_I2C, bytes([address, register, value]))
 
     def acquire_mode(self) -> AcquireMode:
-        """Whether single frames or a stream are acquired."""
+        """Return whether single frames or a stream are acquired."""
         number = self._get_word(Command.GET_ACQUIRE_MODE)
         return _choice(Command.GET_ACQUIRE_MODE, AcquireMode, number)
 
     def read_sensor(self) -> bytes:
-        """The bytes of the last frame."""
+        """Return the bytes of the last frame."""
         return self._exchange.get(Command.GET_SENSOR_TENSOR)
 
     def write_sensor(self, data: Buffer) -> None:
@@ -275,7 +275,7 @@ class AiServer:
         return int.from_bytes(data, "little")
 
     def _get_number(self, command: Command) -> int:
-        """A small number that firmware sends as a byte or as a word."""
+        """Get a small number that firmware sends as a byte or as a word."""
         data = self._exchange.get(command)
         if not data:
             raise TransferError(f"{command.name}: expected a number, got no bytes")

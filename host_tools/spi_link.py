@@ -27,17 +27,20 @@ from aisrv.protocol.spi_link import (
     SpiLinkError,
     parse_head,
 )
+from host_tools.server_address import parse_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Final
 
-__all__ = ["LinkGone", "LinkTransfer", "SpiLink", "UnknownSlave", "list_slaves", "parse_address"]
+__all__ = ["LinkGone", "LinkTransfer", "SpiLink", "UnknownSlave", "list_slaves"]
 
 _Answer = TypeVar("_Answer")
 
 CONNECT_SECONDS: Final = 10.0
 """Time that a server has to answer while a slave is opened."""
+
+_EXAMPLE_PORT: Final = 5000
 
 
 class LinkGone(ConnectionError):
@@ -48,20 +51,8 @@ class UnknownSlave(LookupError):
     """The server has no slave of that name."""
 
 
-def parse_address(address: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; an IPv6 host stands in brackets. Anything else is a ValueError."""
-    host, colon, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError(f"{address!r}: put an IPv6 host in brackets, as in [::1]:5000")
-    if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-        raise ValueError(f"{address!r} is no address of the form HOST:PORT, such as localhost:5000")
-    return host, int(port)
-
-
 def list_slaves(address: str, timeout: float = CONNECT_SECONDS) -> tuple[str, ...]:
-    """Names of the server's slaves; LinkGone where none answers in time."""
+    """Return the names of the server's slaves; LinkGone where none answers in time."""
     with SpiLink(address, timeout) as link:
         return link.slaves
 
@@ -76,7 +67,7 @@ class SpiLink:
 
     def __init__(self, address: str, timeout: float = CONNECT_SECONDS) -> None:
         """Connect and greet; LinkGone, SpiLinkError, or ValueError where `address` is none."""
-        host, port = parse_address(address)
+        host, port = parse_address(address, _EXAMPLE_PORT)
         self.address = address
         self._deadline: float | None = time.monotonic() + timeout
         try:
@@ -111,7 +102,7 @@ class SpiLink:
         return self._socket.fileno() < 0
 
     def fileno(self) -> int:
-        """The socket's file descriptor; -1 once closed."""
+        """Return the socket's file descriptor; -1 once closed."""
         return self._socket.fileno()
 
     def message(self, transfers: Sequence[LinkTransfer], timeout: float | None = None) -> bytes:

@@ -45,7 +45,7 @@ def measure(name: str, operation: Callable[[], object], seconds: float, nbytes: 
 
 
 def measure_server(server: AiServer, seconds: float, model: bytes | None = None) -> Iterator[Measurement]:
-    """Round trips; with `model` its loading; with a model on the engine its tensors and inferences.
+    """Yield round trips; with `model` its loading; with a model on the engine its tensors and inferences.
 
     Input 0 is left full of zeros. Where no model is loaded, only what works without one is measured.
     """

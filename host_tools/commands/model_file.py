@@ -20,7 +20,7 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def model_option(text: str) -> Callable[[_Command], _Command]:
-    """The option --model FILE with its help text."""
+    """Create the option --model FILE with its help text."""
     return click.option("--model", "model_file", type=FILE, help=text)
 
 
@@ -53,7 +53,7 @@ input_options = option_group("reading", InputOptions)
 
 
 def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | None, list[TensorSpec]]":
-    """The model, if its file is given, and what is known of its inputs."""
+    """Return the model, if its file is given, and what is known of its inputs."""
     from host_tools.tensors.files import read_model_file
     from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -64,7 +64,7 @@ def input_specs(model_file: Path | None, shape: str | None) -> "tuple[Model | No
 
 
 def input_spec(model_file: Path | None, shape: str | None, number: int) -> "TensorSpec | None":
-    """What the model's file, or the shape, says of one input tensor; None without either."""
+    """Return what the model's file, or the shape, says of one input tensor; None without either."""
     from host_tools.tensors.files import read_model_file
     from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -74,7 +74,7 @@ def input_spec(model_file: Path | None, shape: str | None, number: int) -> "Tens
 
 
 def output_spec(model_file: Path | None, number: int) -> "TensorSpec | None":
-    """What the model's file says of one output tensor; None without it."""
+    """Return what the model's file says of one output tensor; None without it."""
     from host_tools.tensors.files import read_model_file
 
     if not model_file:

@@ -28,20 +28,20 @@ class Score:
 
 
 def best_scores(values: Sequence[float], count: int, labels: Sequence[str] = ()) -> list[Score]:
-    """The largest values first; of equal ones, the first first."""
+    """Return the largest values in falling order; of equal ones the first comes first."""
     order = sorted(range(len(values)), key=lambda index: -values[index])[:count]
     return [Score(index, labels[index] if index < len(labels) else "", values[index]) for index in order]
 
 
 def show_pairs(pairs: Mapping[str, object]) -> None:
-    """Names and values, one pair a line."""
+    """Print names and values, one pair a line."""
     width = max(map(len, pairs), default=0)
     for name, value in pairs.items():
         print(f"{name:<{width}}  {value}")
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table of text; columns whose first cell is a number are aligned to the right."""
+    """Print a table of text; columns whose first cell is a number are aligned to the right."""
     table = _table()
     for heading, cell in zip(headings, rows[0] if rows else headings, strict=True):
         _add_column(table, heading, right=isinstance(cell, int | float))
@@ -51,7 +51,7 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
 
 
 def show_scores(scores: Sequence[Score]) -> None:
-    """The best elements of an output, each with a bar."""
+    """Print the best elements of an output, each with a bar."""
     table = _table()
     for heading, right in (("index", True), ("label", False), ("value", True), ("", False)):
         if heading != "label" or any(score.label for score in scores):
@@ -65,7 +65,7 @@ def show_scores(scores: Sequence[Score]) -> None:
 
 
 def show_timings(ticks: Sequence[int], names: Sequence[str] = ()) -> None:
-    """The time of each operator, with its share and a bar, then the total; a tick is 10 ns."""
+    """Print the time of each operator, with its share and a bar, then the total; a tick is 10 ns."""
     total = sum(ticks)
     longest = max(ticks, default=0)
     table = _table(footer=True)
@@ -89,7 +89,7 @@ def show_timings(ticks: Sequence[int], names: Sequence[str] = ()) -> None:
 
 
 def microseconds(ticks: int) -> float:
-    """Ticks of the reference clock in microseconds."""
+    """Convert ticks of the reference clock to microseconds."""
     return ticks * 1e6 / TICKS_PER_SECOND
 
 

@@ -73,5 +73,5 @@ pass_settings = click.make_pass_decorator(Settings)
 
 
 def examples(*lines: str) -> str:
-    """The end of a help text: commands to copy, kept as they are."""
+    """Return the end of a help text: commands to copy, kept as they are."""
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -150,7 +150,7 @@ class SpiExchange:
             raise self._explain(command, errors)
 
     def _write_blocks(self, command: Command, data: memoryview, progress: Progress | None) -> Status:
-        """All blocks, the last of them short; returns the errors that came meanwhile."""
+        """Write all blocks, the last of them short; returns the errors that came meanwhile."""
         errors = Status.OKAY
         for start in range(0, len(data) + 1, BLOCK):
             block = data[start : start + BLOCK]

@@ -169,7 +169,7 @@ class Exchange:
         return PACKET_SIZE if self.dialect is Dialect.DESIGN else 0
 
     def _set_step(self, command: Command, data: memoryview, tensor: int = 0) -> _Step:
-        """A SET: command packet, data, and an empty packet where the data does not end with a short one."""
+        """Create a SET: command packet, data, and an empty packet where no short one ends the data."""
         writes: list[Buffer] = [self._packet(command, tensor)]
         if data:
             writes.append(data)
@@ -181,7 +181,7 @@ class Exchange:
         return bytes(CommandPacket(command, self.engine, tensor, self.dialect))
 
     def _receive_all(self) -> bytes:
-        """One answer of any length: reads of growing size, the last of which comes back short."""
+        """Receive an answer of any length: reads of growing size, the last of which comes back short."""
         pieces = []
         for size in _read_sizes():
             pieces.append(self.transport.read(size, self.timeout))
@@ -202,7 +202,7 @@ class Exchange:
     # Failures
 
     def _explain(self, command: Command, tensor: int, status: int | None = None) -> CommandError:
-        """The error for a command that failed with a status word, or where that is None with halts.
+        """Return the error for a command that failed with a status word, or where that is None with halts.
 
         Reading the status clears its error bits: status() does not return again what was raised.
         """
@@ -220,7 +220,7 @@ class Exchange:
         return error
 
     def _ask(self, command: Command) -> bytes | None:
-        """A GET in the course of a failure; None where that fails, too."""
+        """Send a GET in the course of a failure; None where that fails, too."""
         try:
             self.transport.write(self._packet(command, 0), self.timeout)
             if self.dialect is Dialect.DESIGN and any(self.transport.read(PACKET_SIZE, self.timeout)):
@@ -239,6 +239,6 @@ def _read_sizes() -> Iterator[int]:
 
 
 def log_text(data: bytes) -> str:
-    """Text of a debug log: lines, each of which some firmware pads with NUL by itself."""
+    """Return the text of a debug log: lines, each of which some firmware pads with NUL by itself."""
     lines = (line.strip(b"\r\n") for line in data.split(b"\0"))
     return b"\n".join(line for line in lines if line).decode(errors="backslashreplace")

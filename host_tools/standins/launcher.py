@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from host_tools.usbip.discovery import parse_address
+from host_tools.server_address import parse_address
 
 _logger = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ BY_SIGNAL: Final = 128
 def environment(
     address: str, base: Mapping[str, str] = os.environ, spi_address: str | None = None
 ) -> dict[str, str]:
-    """Environment for a program that shall see the devices of the USB/IP server at `address`, HOST:PORT.
+    """Return the environment of a program that uses the devices of the USB/IP server at `address`, HOST:PORT.
 
     With `spi_address`, `import spidev` gives it the slaves of the SPI link server there, too. `base` is what
     it would have otherwise. ValueError where an address is none.
@@ -84,7 +84,7 @@ async def _pass_on(signals: AsyncIterator[int], process: trio.Process) -> None:
 
 
 def _in_foreground() -> bool:
-    """Whether a terminal sends its signals to our process group, of which the program is a part."""
+    """Return whether a terminal sends its signals to our process group, of which the program is a part."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY | os.O_NOCTTY)
     except OSError:

@@ -32,6 +32,7 @@ from aisrv.protocol.usb_descriptors import (
     InterfaceDescriptor,
     SetupPacket,
 )
+from host_tools.server_address import parse_address
 from host_tools.standins.libusb_errors import libusb_code, libusb_errors, usb_error
 from host_tools.standins.pyusb_descriptors import (
     pyusb_configuration,
@@ -46,7 +47,6 @@ from host_tools.usbip.client import (
     TransferTimeoutError,
     UsbipClientError,
     list_devices,
-    parse_address,
 )
 from host_tools.usbip.standard_requests import (
     clear_halt,
@@ -121,7 +121,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
     # Devices and descriptors
 
     def enumerate_devices(self) -> list[Device]:
-        """What the server exports now; nothing where no server answers."""
+        """Return what the server exports now; nothing where no server answers."""
         try:
             return [Device(exported.record) for exported in list_devices(self.address)]
         except UsbipClientError as error:
@@ -129,7 +129,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
             return []
 
     def get_parent(self, dev: Device) -> None:
-        """A device behind USB/IP has no hub that could be asked."""
+        """Return None: a device behind USB/IP has no hub that could be asked."""
 
     def get_device_descriptor(self, dev: Device) -> SimpleNamespace:
         """See IBackend. Of a device that cannot be asked, what the server's list says: no strings.
@@ -351,7 +351,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
 
 @functools.cache
 def get_backend(address: str) -> UsbipBackend:
-    """The backend for the server at HOST:PORT; one per process, because a device is imported once."""
+    """Return the backend for the server at HOST:PORT; one per process, because a device is imported once."""
     return UsbipBackend(address)
 
 
@@ -368,7 +368,7 @@ def _configuration(device: Device, config: int) -> ConfigurationDescriptor:
 
 
 def _setting(device: Device, interface: int, alternate: int, config: int) -> InterfaceDescriptor:
-    """An alternate setting, by the indices that pyusb counts up until one is an IndexError."""
+    """Return an alternate setting, by the indices that pyusb counts up until one is an IndexError."""
     interfaces = _configuration(device, config).settings
     if interface >= len(interfaces):
         raise IndexError(f"Invalid interface index {interface}")
@@ -378,7 +378,7 @@ def _setting(device: Device, interface: int, alternate: int, config: int) -> Int
 
 
 def _settings(device: Device, interface: int) -> list[InterfaceDescriptor]:
-    """The alternate settings of an interface, by its number; none where there is no such interface."""
+    """Return the alternate settings of an interface, by its number; none where there is no such interface."""
     for configuration in device.configurations:
         for settings in configuration.settings:
             if settings[0].number == interface:
@@ -387,7 +387,7 @@ def _settings(device: Device, interface: int) -> list[InterfaceDescriptor]:
 
 
 def _ports(busid: str) -> tuple[int, ...]:
-    """The port numbers in a bus id such as `1-2.3`, from the root; empty where it is not made like that."""
+    """Return the port numbers in a bus id such as `1-2.3`, from the root; empty in any other text."""
     parts = busid.partition("-")[2].split(".")
     return tuple(map(int, parts)) if all(part.isascii() and part.isdigit() for part in parts) else ()
 

@@ -52,7 +52,7 @@ def _error(number: int, text: str = "") -> OSError:
 
 
 def _c_int(value: Any) -> int:  # noqa: ANN401 - what a program passes
-    """What Python's C interface makes of an argument that is an int."""
+    """Return what Python's C interface makes of an argument that is an int."""
     number = index(value)
     if not -_LONG_MAX - 1 <= number <= _LONG_MAX:
         raise OverflowError("Python int too large to convert to C long")
@@ -64,13 +64,13 @@ def _c_int(value: Any) -> int:  # noqa: ANN401 - what a program passes
 
 
 def _bus(bus: int = -1, client: int = -1) -> int:
-    """The arguments of the class; without a bus nothing is opened."""
+    """Return the arguments of the class; without a bus nothing is opened."""
     _c_int(client)
     return _c_int(bus)
 
 
 def _sequence(values: Iterable[Any]) -> list[Any] | tuple[Any, ...]:
-    """A list or tuple as it is, anything else that can be iterated as a new list."""
+    """Return a list or tuple as it is, anything else that can be iterated as a new list."""
     if isinstance(values, (list, tuple)):
         return values
     try:
@@ -80,7 +80,7 @@ def _sequence(values: Iterable[Any]) -> list[Any] | tuple[Any, ...]:
 
 
 def _bytes_of(values: bytes | list[Any] | tuple[Any, ...]) -> bytes:
-    """The low byte of each integer."""
+    """Return the low byte of each integer."""
     if isinstance(values, bytes):
         return values
     if set(map(type, values)) == {int}:
@@ -97,7 +97,7 @@ def _bytes_of(values: bytes | list[Any] | tuple[Any, ...]) -> bytes:
 
 
 def _limited(values: Iterable[Any]) -> tuple[list[Any] | tuple[Any, ...], bytes]:
-    """A sequence of 1 to MAX_LIST integers, and its bytes; its length counts in 16 bits, as the package's."""
+    """Return a sequence of 1 to MAX_LIST integers, and its bytes; the length counts in 16 bits."""
     sequence = _sequence(values)
     size = len(sequence) & 0xFFFF
     if size == 0:
@@ -108,7 +108,7 @@ def _limited(values: Iterable[Any]) -> tuple[list[Any] | tuple[Any, ...], bytes]
 
 
 def _bufsiz() -> int:
-    """Bytes that the Linux driver takes at once: its parameter, or the default where there is no driver."""
+    """Return how many bytes the Linux driver takes at once: its parameter, or the default without one."""
     try:
         with open(BUFSIZ_FILE) as file:  # noqa: PTH123 - pathlib would slow the import
             size = int(file.read())
@@ -255,7 +255,7 @@ class SpiDev:
     def xfer2(
         self, values: Iterable[int], speed_hz: int = 0, delay_usecs: int = 0, bits_per_word: int = 0, /
     ) -> Any:  # noqa: ANN401 - as for xfer
-        """The same as `xfer`, as with the package, which clocks one transfer in both."""
+        """Do the same as `xfer`, as with the package, which clocks one transfer in both."""
         return self._exchange(values, speed_hz, delay_usecs, bits_per_word)
 
     def xfer3(

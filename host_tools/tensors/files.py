@@ -32,7 +32,7 @@ def read_tensor(
     value_range: str = images.AUTO,
     invert: bool = False,
 ) -> bytes:
-    """The bytes of a tensor from a file: an image or `.npy` by the name's ending, anything else raw.
+    """Return the bytes of a tensor from a file: an image or `.npy` by the name's ending, anything else raw.
 
     `spec` is needed for images and for arrays of real numbers. Without it, `length` in bytes is what is
     checked. `value_range` (of `images.RANGE_NAMES`) and `invert` are for images. Raises TensorError.
@@ -84,7 +84,7 @@ def _array(path: Path, spec: TensorSpec | None, length: int | None) -> bytes:
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape as it matters for the order of its elements."""
+    """Return a shape as it matters for the order of its elements."""
     return tuple(extent for extent in shape if extent != 1)
 
 

@@ -41,7 +41,7 @@ _CHANNEL_MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def read_image(path: Path, spec: TensorSpec, value_range: str = AUTO, invert: bool = False) -> bytes:
-    """The bytes of the tensor `spec` for an image; `invert` swaps black and white. Raises TensorError."""
+    """Return the bytes of the tensor `spec` for an image; `invert` swaps black and white; or TensorError."""
     import numpy as np
 
     height, width, channels = _image_shape(spec)
@@ -97,7 +97,7 @@ def pixels_to_elements(pixels: "Pixels", spec: TensorSpec, value_range: str = AU
 
 
 def _covered_range(spec: TensorSpec) -> str:
-    """The range whose ends a tensor's quantization meets within a tenth of its width."""
+    """Return the range whose ends a tensor's quantization meets within a tenth of its width."""
     import numpy as np
 
     dtype = np.dtype(spec.dtype)

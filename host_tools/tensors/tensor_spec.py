@@ -51,7 +51,7 @@ class TensorSpec:
 
     @classmethod
     def of(cls, tensor: "Tensor") -> Self:
-        """What a model file says of a tensor."""
+        """Return what a model file says of a tensor."""
         dtype = tensor.type.name.lower()
         if dtype not in DTYPES:
             raise TensorError(f"tensor {tensor.name!r} has type {tensor.type.name}; give raw bytes for it")
@@ -83,7 +83,7 @@ class TensorSpec:
         return elements
 
     def values(self, data: bytes) -> "Array":
-        """The tensor's elements as real numbers, or as its integers where it is not quantized."""
+        """Return the tensor's elements as real numbers, or as its integers where it is not quantized."""
         elements = self.elements(data)
         if self.scale is None:
             return elements
@@ -93,7 +93,7 @@ class TensorSpec:
         return real
 
     def elements(self, data: bytes) -> "Array":
-        """The tensor as an array."""
+        """Return the tensor as an array."""
         import numpy as np
 
         if len(data) != self.nbytes:

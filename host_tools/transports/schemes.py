@@ -70,7 +70,7 @@ def open_transport(device: str) -> "Transport | SpiTransport":
 
 
 def list_devices(device: str) -> list[DeviceInfo]:
-    """The devices that an address reaches: all of USB for `usb`, all of a server for `usbip:HOST:PORT`."""
+    """List the devices at an address: all of USB for `usb`, all of a server for `usbip:HOST:PORT`."""
     scheme, spec = _split(device)
     return scheme.list(spec)
 

@@ -183,7 +183,7 @@ def open_spi(spec: str) -> SpiTransport:
 
 
 def list_spi(spec: str) -> list[DeviceInfo]:
-    """The slaves of a link server for `@HOST:PORT`, of the one in AISRV_SPI, or the nodes in /dev.
+    """List the slaves of a link server for `@HOST:PORT`, of the one in AISRV_SPI, or the nodes in /dev.
 
     What answers behind them is not asked: a slave that is no AI server could take the question for an order.
     """
@@ -204,7 +204,7 @@ def list_spi(spec: str) -> list[DeviceInfo]:
 
 
 def _bufsiz() -> int:
-    """Bytes that the driver takes at once; 4096 where it does not say."""
+    """Return the bytes that the driver takes at once; 4096 where it does not say."""
     try:
         return int(BUFSIZ_FILE.read_text())
     except (OSError, ValueError):

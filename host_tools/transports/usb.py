@@ -67,7 +67,7 @@ def _translated(what: str) -> Iterator[None]:
 
 
 def translate(error: usb.core.USBError, what: str) -> HostError:
-    """Our error for one of pyusb's, by libusb's code."""
+    """Return our error for one of pyusb's, by libusb's code."""
     if isinstance(error, usb.core.USBTimeoutError):
         return TransferTimeout(f"{what}: timed out")
     if error.backend_error_code == libusb1.LIBUSB_ERROR_PIPE:  # libusb's name for a stall
@@ -161,7 +161,7 @@ class Found:
 
 
 def find(backend: Any) -> list[Found]:  # noqa: ANN401 - pyusb has no types
-    """The AI servers that a backend sees, known by vendor and product number."""
+    """Return the AI servers that a backend sees, known by vendor and product number."""
     found = []
     with _translated("looking for devices"):
         for device in backend.enumerate_devices():
@@ -192,7 +192,7 @@ def open_usb(spec: str) -> UsbTransport:
 
 
 def list_usb(spec: str) -> list[DeviceInfo]:
-    """All boards on USB, or those that fit the serial number or BUS-DEVICE number."""
+    """List all boards on USB, or those that fit the serial number or BUS-DEVICE number."""
     backend = _libusb()
     devices = []
     for one in find(backend):
@@ -213,7 +213,7 @@ def _libusb() -> Any:  # noqa: ANN401 - pyusb has no types
 
 
 def describe(backend: Any, found: Found) -> DeviceInfo:  # noqa: ANN401 - pyusb has no types
-    """What a device says of itself; a device that cannot be opened is still listed, with the reason."""
+    """Describe a device in its own words; a device that cannot be opened is still listed, with the reason."""
     try:
         handle = backend.open_device(found.device)
     except usb.core.USBError as error:
@@ -235,7 +235,7 @@ def describe(backend: Any, found: Found) -> DeviceInfo:  # noqa: ANN401 - pyusb 
 
 
 def _string(backend: Any, handle: object, index: int) -> str:  # noqa: ANN401 - pyusb has no types
-    """A string descriptor (USB 2.0, section 9.6.7) in English; empty where the device has none."""
+    """Return a string descriptor (USB 2.0, section 9.6.7) in English; empty where the device has none."""
     if not index:
         return ""
     descriptor = array("B", bytes(255))

@@ -25,6 +25,7 @@ from host_tools.errors import (
     TransferStall,
     TransferTimeout,
 )
+from host_tools.server_address import parse_address
 from host_tools.transports.transport import Buffer, DeviceInfo
 from host_tools.usbip import client as usbip_client
 from host_tools.usbip.client import Connection
@@ -193,7 +194,7 @@ def _split(spec: str) -> tuple[str, str]:
     if address.endswith("]") or ":" not in address:
         address = f"{address}:{PORT}"
     try:
-        usbip_client.parse_address(address)
+        parse_address(address)
     except ValueError as error:
         raise BadAddressError(f"usbip:{spec}: {error}") from error
     return address, busid

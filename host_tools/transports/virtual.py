@@ -31,7 +31,7 @@ _READY_LINE_LIMIT: Final = 4096
 
 
 def device_command(board: str) -> list[str]:
-    """The command that starts a device; an empty `board` is the default board."""
+    """Return the command that starts a device; an empty `board` is the default board."""
     # -P: the directory that a user happens to be in must not provide the modules.
     command = [sys.executable, "-P", "-m", "aisrv", "run", "--port", "0", "--until-eof"]
     return [*command, "--board", board] if board else command
@@ -107,7 +107,7 @@ class VirtualDevice:
 
 
 def _read_line(pipe: IO[bytes], timeout: float) -> str:
-    """One line within the time, or what came before the end of the stream."""
+    """Read one line within the time, or what came before the end of the stream."""
     deadline = time.monotonic() + timeout
     line = bytearray()
     with selectors.DefaultSelector() as selector:
@@ -135,5 +135,5 @@ def open_virtual(spec: str) -> UsbipTransport:
 
 
 def list_virtual(spec: str) -> list[DeviceInfo]:
-    """The virtual device that `open_virtual` would start; nothing is started."""
+    """List the virtual device that `open_virtual` would start; nothing is started."""
     return [DeviceInfo(f"virtual:{spec}" if spec else "virtual", note="started when it is used")]

@@ -21,7 +21,6 @@ from host_tools.usbip.discovery import (
     ExportedDevice,
     import_device,
     list_devices,
-    parse_address,
 )
 from host_tools.usbip.errors import (
     DeviceBusyError,
@@ -58,7 +57,6 @@ __all__ = [
     "UnknownDeviceError",
     "UsbipClientError",
     "list_devices",
-    "parse_address",
 ]
 
 _CONTROL_OUT: Final = 0x00
@@ -88,18 +86,18 @@ class Connection(Pipeline):
         self.close()
 
     def control_out(self, setup: bytes, data: Buffer = b"", timeout: float | None = None) -> int:
-        """A control transfer that writes `data`; return the number of bytes that the device took."""
+        """Write `data` in a control transfer; return the number of bytes that the device took."""
         return self._run(_CONTROL_OUT, data, setup, timeout)
 
     def control_in(self, setup: bytes, length: int, timeout: float | None = None) -> bytes:
-        """A control transfer that reads up to `length` bytes."""
+        """Read up to `length` bytes in a control transfer."""
         buffer = bytearray(length)
         return bytes(buffer[: self.control_in_into(setup, buffer, timeout)])
 
     def control_in_into(
         self, setup: bytes, buffer: bytearray | memoryview, timeout: float | None = None
     ) -> int:
-        """A control transfer that reads into `buffer`; return the number of bytes."""
+        """Read into `buffer` in a control transfer; return the number of bytes."""
         return self._run(_CONTROL_IN, buffer, setup, timeout)
 
     def bulk_out(self, endpoint: int, data: Buffer, timeout: float | None = None) -> int:

@@ -20,6 +20,7 @@ from aisrv.protocol.usbip import (
     OperationHeader,
     pack_busid,
 )
+from host_tools.server_address import parse_address
 from host_tools.usbip.errors import (
     DeviceBusyError,
     ImportRefusedError,
@@ -50,20 +51,8 @@ class ExportedDevice:
     interfaces: tuple[InterfaceRecord, ...]
 
 
-def parse_address(address: str) -> tuple[str, int]:
-    """Host and port of `HOST:PORT`; an IPv6 host stands in brackets. Anything else is a ValueError."""
-    host, colon, port = address.rpartition(":")
-    if host.startswith("[") and host.endswith("]"):
-        host = host[1:-1]
-    elif ":" in host:
-        raise ValueError(f"{address!r}: put an IPv6 host in brackets, as in [::1]:3240")
-    if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-        raise ValueError(f"{address!r} is no address of the form HOST:PORT, such as localhost:3240")
-    return host, int(port)
-
-
 def list_devices(address: str, timeout: float = ANSWER_GRACE) -> list[ExportedDevice]:
-    """What the server at `address` exports; ServerError where nothing useful answers within `timeout`."""
+    """Return what the server at `address` exports; ServerError where none answers within `timeout`."""
     deadline = time.monotonic() + timeout
     with _Dialogue.connect(address, deadline) as dialogue:
         status = dialogue.request(Operation.REQ_DEVLIST, Operation.REP_DEVLIST)
@@ -165,7 +154,7 @@ class _Dialogue:
 
 
 def _refusal(address: str, busid: str, status: int, deadline: float) -> ImportRefusedError:
-    """The error for a refused import; most servers send 1 whatever the reason, so look at their list."""
+    """Return the error for a refused import; most servers always send 1, so look at their list."""
     unknown = status == _STATUS_NO_DEVICE
     busy = status == _STATUS_BUSY
     if status == _STATUS_NOT_AVAILABLE:

@@ -269,7 +269,7 @@ class Pipeline:
         return transfer
 
     def _tail(self, endpoint: int, length: int, setup: bytes, flags: int) -> bytes:
-        """A SUBMIT without its first 8 bytes."""
+        """Return a SUBMIT without its first 8 bytes."""
         if length > MAX_TRANSFER:
             raise ValueError(f"a request moves {MAX_TRANSFER} bytes at most, not {length}")
         if len(setup) != len(_NO_SETUP):
@@ -431,19 +431,19 @@ class Pipeline:
 
 
 def bytes_of(buffer: Buffer) -> memoryview:
-    """A view of a buffer as single bytes."""
+    """Return a view of a buffer as single bytes."""
     view = memoryview(buffer)
     # A view of nothing cannot be cast, and one of single bytes need not be.
     return view if view.format == "B" or not view.nbytes else view.cast("B")
 
 
 def deadline_after(timeout: float | None) -> float | None:
-    """The time that is `timeout` seconds from now; None stays None."""
+    """Return the time that is `timeout` seconds from now; None stays None."""
     return None if timeout is None else time.monotonic() + timeout
 
 
 def remaining_until(deadline: float | None) -> float | None:
-    """Seconds until a deadline, 0 where it has passed."""
+    """Return the seconds until a deadline, 0 where it has passed."""
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
@@ -454,7 +454,7 @@ def _poll(peer: socket.socket, events: int) -> select.poll:
 
 
 def _unsent(parts: list[Buffer], sent: int) -> list[Buffer]:
-    """What is left of `parts` after their first `sent` bytes."""
+    """Return what is left of `parts` after their first `sent` bytes."""
     for index, part in enumerate(parts):
         if sent < len(part):
             return [memoryview(part)[sent:], *parts[index + 1 :]]

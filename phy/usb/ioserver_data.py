@@ -54,7 +54,7 @@ class UsbIoserver(DataTask):
             await self._halt_until_cleared()
 
     def _engine(self, packet: IoserverPacket) -> ChanEnd:
-        """The channel to a model, and to model 0 for a number that there is not, as in the firmware."""
+        """Return the channel to a model; to model 0 for an unknown number, as in the firmware."""
         if packet.model < len(self._engines):
             return self._engines[packet.model]
         logger.warning("%s: there is no model %d, using model 0", self._name, packet.model)

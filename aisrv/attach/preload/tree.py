@@ -82,7 +82,7 @@ class PreloadTree:
         return self.directory / "ioctl" / "_default"
 
     def socket_of(self, node: str) -> Path:
-        """Where it connects for a node, a path below `/dev`."""
+        """Return where the library connects for a node, a path below `/dev`."""
         return self.directory / "ioctl" / "dev" / node
 
     def add_node(self, node: str, major: int, minor: int) -> Path:

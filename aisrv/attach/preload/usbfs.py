@@ -87,12 +87,12 @@ class Urb(UsbfsPacket, name="a usbfs request"):
     context: Pointer = 0
 
     def ended(self, status: int, actual_length: int) -> Self:
-        """The request with its result: 0 or a negative errno, and the bytes that crossed."""
+        """Return the request with its result: 0 or a negative errno, and the bytes that crossed."""
         return replace(self, status=status, actual_length=actual_length, error_count=0)
 
 
 def _code(number: int, size: int = 0, *, read: bool = False, write: bool = False) -> int:
-    """A request code, as the macros of `asm-generic/ioctl.h` make it for type 'U'."""
+    """Return a request code, as the macros of `asm-generic/ioctl.h` make it for type 'U'."""
     return (read << 31) | (write << 30) | size << 16 | ord("U") << 8 | number
 
 

@@ -39,11 +39,11 @@ class Call:
     argument: int
 
     async def fetch(self, size: int) -> bytes:
-        """The structure that the argument points to; EFAULT for a null pointer."""
+        """Return the structure that the argument points to; EFAULT for a null pointer."""
         return await self.stream.read_memory(self._address(), size)
 
     async def fetch_uint(self) -> int:
-        """The unsigned int that the argument points to."""
+        """Return the unsigned int that the argument points to."""
         return UInt.from_bytes(await self.fetch(UInt.SIZE)).value
 
     def store(self, data: bytes) -> None:
@@ -62,7 +62,7 @@ class Call:
 
 
 async def configuration_of(host: InProcessHost) -> int:
-    """The number of the configuration that the device is in, 0 for none."""
+    """Return the number of the configuration that the device is in, 0 for none."""
     return (await host.control(SetupPacket(DIRECTION_IN, Request.GET_CONFIGURATION, 0, 0, 1)))[0]
 
 

@@ -109,7 +109,7 @@ class UsbfsNode:
         return self._reapable
 
     def interface_of(self, endpoint: int) -> int:
-        """The interface that an endpoint belongs to; ENOENT where there is no such endpoint."""
+        """Return the interface that an endpoint belongs to; ENOENT where there is no such endpoint."""
         try:
             return self._interfaces[endpoint]
         except KeyError:
@@ -151,7 +151,7 @@ class UsbfsFile:
         self._position = 0
 
     def read(self, size: int) -> bytes:
-        """What reading the node gives: the device descriptor and that of the configuration."""
+        """Return what reading the node gives: the device descriptor and that of the configuration."""
         data = self._content[self._position : self._position + size]
         self._position += len(data)
         return data

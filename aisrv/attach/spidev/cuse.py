@@ -122,7 +122,7 @@ class IoctlMemory:
         self._stored[region] = data
 
     def stored(self) -> bytes:
-        """What goes to the regions to be written, one after the other."""
+        """Return what goes to the regions to be written, one after the other."""
         return b"".join(self._stored[each] for each in self._writes)
 
 

@@ -99,7 +99,7 @@ class Reply(CusePacket, name="a reply"):
 
 
 def reply(unique: int, body: bytes = b"", *, errno: int = 0) -> bytes:
-    """The reply to a request, or with an errno its failure."""
+    """Return the reply to a request, or with an errno its failure."""
     return bytes(Reply(Reply.SIZE + len(body), -errno, unique, body))
 
 
@@ -130,7 +130,7 @@ class InitReply(CusePacket, name="the reply to INIT"):
 
 
 def init_reply(minor: int, most_bytes: int, name: str) -> bytes:
-    """The reply's body: makes `/dev/NAME`, whose reads and writes come in pieces of `most_bytes`."""
+    """Return the reply's body: makes `/dev/NAME`, whose reads and writes come in pieces of `most_bytes`."""
     text = f"DEVNAME={name}".encode() + b"\0"
     return bytes(InitReply(MAJOR, minor, InitFlag.UNRESTRICTED_IOCTL, most_bytes, most_bytes, text))
 
@@ -231,11 +231,11 @@ class Region(CusePacket, name="a piece of memory"):
 
 
 def ioctl_reply(result: int, data: bytes = b"") -> bytes:
-    """The body of the reply to IOCTL: its result, and what fills the pieces of memory to be written."""
+    """Return the body of the reply to IOCTL: its result, and what fills the memory to be written."""
     return bytes(IoctlReply(result, data=data))
 
 
 def ioctl_retry(reads: Sequence[tuple[int, int]], writes: Sequence[tuple[int, int]]) -> bytes:
-    """The body of the reply to IOCTL that asks for memory; each piece is an address and a size."""
+    """Return the body of the reply to IOCTL that asks for memory; each piece is an address and a size."""
     regions = b"".join(bytes(Region(*region)) for region in (*reads, *writes))
     return bytes(IoctlReply(0, IoctlFlag.RETRY, len(reads), len(writes), regions))

@@ -29,7 +29,7 @@ _SIZE_BITS: Final = 14
 
 
 def _code(direction: int, number: int, size: int) -> int:
-    """A request code, as the macros of `asm-generic/ioctl.h` make it for type 'k'."""
+    """Return a request code, as the macros of `asm-generic/ioctl.h` make it for type 'k'."""
     return direction << 30 | size << 16 | ord("k") << 8 | number
 
 
@@ -126,12 +126,12 @@ class SpiIocTransfer(Packet, order="=", name="a spidev transfer"):
 
 
 def message_code(count: int) -> int:
-    """The request code of a message of that many transfers, 0 to 511."""
+    """Return the request code of a message of that many transfers, 0 to 511."""
     return _code(_WRITE, 0, count * SpiIocTransfer.SIZE)
 
 
 def message_size(code: int) -> int:
-    """How many bytes of transfers a message's request code announces.
+    """Return how many bytes of transfers a message's request code announces.
 
     SpidevError: ENOTTY for a code that is no message's, EINVAL where the size is not one of whole transfers.
     """
@@ -144,5 +144,5 @@ def message_size(code: int) -> int:
 
 
 def transfers_of(data: bytes) -> list[SpiIocTransfer]:
-    """The transfers of a message, from the array that a program passes."""
+    """Return the transfers of a message, from the array that a program passes."""
     return [SpiIocTransfer.unpack_from(data, start) for start in range(0, len(data), SpiIocTransfer.SIZE)]

@@ -88,7 +88,7 @@ def find_elsewhere(
     path: Sequence[str] | None,
     target: ModuleType | None,
 ) -> ModuleSpec | None:
-    """What the finders other than `own` find."""
+    """Return what the finders other than `own` find."""
     for finder in sys.meta_path:
         find_spec = None if finder is own else getattr(finder, "find_spec", None)
         spec: ModuleSpec | None = find_spec and find_spec(name, path, target)
@@ -120,12 +120,12 @@ class PatchingLoader:
 
 
 def get_backend(find_library: Any = None) -> Any:  # noqa: ANN401, ARG001 - pyusb's signature, no types
-    """The backend for the server that AISRV_USBIP names, in place of libusb's."""
+    """Return the backend for the server that AISRV_USBIP names, in place of libusb's."""
     return PRIVATE_MODULES.load("host_tools.standins.pyusb_backend").get_backend(os.environ[_VARIABLE])
 
 
 def preferring(own: Callable[..., Any]) -> Callable[..., Any]:
-    """A `get_backend` that gives libusb's backend, which the preload library serves, or ours without it."""
+    """Return a `get_backend` for libusb's backend, which the preload library serves, or ours without it."""
 
     def get_backend_of_either(find_library: Any = None) -> Any:  # noqa: ANN401 - pyusb's signature, no types
         return own(find_library=find_library) or get_backend(find_library)
@@ -134,7 +134,7 @@ def preferring(own: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_served() -> bool:
-    """Whether this Python can load our modules; says so where it cannot, so this file suits older ones."""
+    """Return whether this Python can load our modules, with a message where not: this file suits any."""
     served = sys.version_info >= _OLDEST_PYTHON
     if not served:
         sys.stderr.write("aisrv: the virtual device needs Python {}.{} or later\n".format(*_OLDEST_PYTHON))
@@ -156,7 +156,7 @@ class PrivateModules:
         self._modules: dict[str, ModuleType] = {}
 
     def load(self, name: str) -> ModuleType:
-        """The module of this name, loaded at the first call."""
+        """Return the module of this name, loaded at the first call."""
         if name not in self._modules:
             import builtins
             from importlib.util import module_from_spec, spec_from_file_location
@@ -177,7 +177,7 @@ class PrivateModules:
         return self._modules[name]
 
     def _import(self, name: str, *details: Any) -> ModuleType:  # noqa: ANN401 - as __import__ takes them
-        """What the import statements of a private module call."""
+        """Import for a private module, whose import statements call this."""
         if name.partition(".")[0] in ("aisrv", "host_tools"):
             return self.load(name)
         return __import__(name, *details)

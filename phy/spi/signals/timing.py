@@ -128,19 +128,19 @@ class CheckedPort(SpiRelayPort):
 
 
 def _later(data: bytes, first: int) -> bytes:
-    """Every bit one clock later; `first` comes in and the last bit is lost."""
+    """Return the data with every bit one clock later; `first` comes in and the last bit is lost."""
     bits = first << 8 * len(data) | int.from_bytes(data, "big")
     return (bits >> 1).to_bytes(len(data), "big")
 
 
 def _earlier(data: bytes) -> bytes:
-    """Every bit one clock earlier: the first is lost and 0 comes in."""
+    """Return the data with every bit one clock earlier: the first is lost and 0 comes in."""
     bits = (int.from_bytes(data, "big") << 1) & ((1 << 8 * len(data)) - 1)
     return bits.to_bytes(len(data), "big")
 
 
 def _repeat_bit(data: bytes) -> bytes:
-    """The last bit takes the value of the previous one."""
+    """Return the data with the last bit as the previous one."""
     return data[:-1] + bytes((data[-1] & 0xFE | data[-1] >> 1 & 1,)) if data else data
 
 
@@ -185,7 +185,7 @@ class _Part:
         return [_later(each, 0) if fast else each for each, fast in zip(answers, self.fast, strict=True)]
 
     def nothing(self) -> list[bytes]:
-        """What comes on MISO past the end of a transaction."""
+        """Return what comes on MISO past the end of a transaction."""
         return [bytes(len(each.mosi)) for each in self.transfers]
 
     def _cut(self, data: bytes) -> list[bytes]:

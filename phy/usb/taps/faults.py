@@ -133,7 +133,7 @@ class FaultyPort(RelayPort[_Transfer]):
         queue.advancing = False
 
     def _is_busy(self, queue: _Queue) -> bool:
-        """Whether a transfer of the endpoint runs."""
+        """Return whether a transfer of the endpoint runs."""
         return any(transfer.queue is queue for transfer in self._relays.values())
 
     def _start_late(self, transfer: _Transfer) -> None:

@@ -26,7 +26,7 @@ _NANOSECONDS: Final = 9
 
 
 def _block(kind: int, body: bytes) -> bytes:
-    """A body of a multiple of 4 bytes between the block's two lengths."""
+    """Return a body of a multiple of 4 bytes between the block's two lengths."""
     total = 12 + len(body)
     return struct.pack("<II", kind, total) + body + struct.pack("<I", total)
 

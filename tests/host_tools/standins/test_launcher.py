@@ -207,6 +207,7 @@ OF_AISRV = (
         "aisrv/protocol/commands.py",
         "aisrv/protocol/usb_descriptors.py",
         "aisrv/protocol/usbip.py",
+        "host_tools/server_address.py",
         "host_tools/standins/injection/sitecustomize.py",
         "host_tools/standins/libusb_errors.py",
         "host_tools/standins/pyusb_backend.py",
@@ -229,7 +230,7 @@ def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     allowed = {*sys.stdlib_module_names, "usb", *OF_AISRV}
     foreign = {name for name in names if not {name, name.partition(".")[0]} & allowed}
-    ours = ("host_tools.usbip", "host_tools.standins")
+    ours = ("host_tools.server_address", "host_tools.standins", "host_tools.usbip")
     assert {name for name in foreign if not name.startswith(ours)} <= {"sitecustomize"}
     assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)
 

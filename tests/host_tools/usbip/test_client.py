@@ -21,6 +21,7 @@ from aisrv.protocol.usbip import (
     UnlinkReply,
     UrbStatus,
 )
+from host_tools.server_address import parse_address
 from host_tools.usbip import pipeline as usbip_pipeline
 from host_tools.usbip.client import (
     Connection,
@@ -33,7 +34,6 @@ from host_tools.usbip.client import (
     TransferTimeoutError,
     UnknownDeviceError,
     list_devices,
-    parse_address,
 )
 from tests.support.usbip_peers import DEADLINE, RECORD, Peer, Script, echo_device, plugged, scripted
 

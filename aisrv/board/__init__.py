@@ -10,7 +10,6 @@ from aisrv.board.specs import (
     DEFAULT_EXTERNAL,
     DEFAULT_SPI,
     ENCODINGS,
-    KIB,
     LARGEST_EXTERNAL,
     LARGEST_FLASH,
     LARGEST_INTERNAL,
@@ -25,6 +24,7 @@ from aisrv.board.specs import (
     TaskSpec,
     UsbProtocol,
 )
+from aisrv.settings.size import KIB
 
 __all__ = [
     "BOOT_COMMANDS",

@@ -8,7 +8,6 @@ from aisrv.board.specs import (
     BOOT_COMMANDS,
     DEFAULT_SPI,
     ENCODINGS,
-    KIB,
     LARGEST_EXTERNAL,
     LARGEST_FLASH,
     LARGEST_INTERNAL,
@@ -25,6 +24,7 @@ from aisrv.board.specs import (
 )
 from aisrv.board.user_tasks import check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
+from aisrv.settings.size import KIB
 
 LARGEST_FRAME_SIDE: Final = 0xFFFF
 """Pixels; a region gives its edges as 16 bits."""

@@ -5,8 +5,9 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final
 
-from aisrv.board import CHANNEL_ENDS, CORES, KIB, Board, Plan, Task, UsbProtocol, plan_of
+from aisrv.board import CHANNEL_ENDS, CORES, Board, Plan, Task, UsbProtocol, plan_of
 from aisrv.protocol.commands import GPIO_COUNT
+from aisrv.settings.size import Size
 
 _GAP: Final = "   "
 _PROTOCOLS: Final = {UsbProtocol.AISRV: "the AI server's commands", UsbProtocol.IOSERVER: "the IO server's"}
@@ -28,14 +29,6 @@ def draw_board(board: Board) -> str:
         if table:
             lines += ["", title, *(f"  {row}" for row in table)]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def show_size(size: int) -> str:
-    """Show a number of bytes as board files write it: 448K."""
-    for unit, letter in ((KIB * KIB, "M"), (KIB, "K")):
-        if size and size % unit == 0:
-            return f"{size // unit}{letter}"
-    return str(size)
 
 
 def _box(board: Board, plan: Plan, tile: int) -> list[str]:
@@ -70,7 +63,7 @@ def _place(task: Task) -> str:
 
 def _engines(board: Board) -> Iterator[tuple[str, ...]]:
     for number, engine in enumerate(board.engines):
-        details = [f"external memory {show_size(engine.external_bytes)}"] if engine.external_bytes else []
+        details = [f"external memory {Size(engine.external_bytes).short()}"] if engine.external_bytes else []
         if engine.threads > 1:
             details.append(f"{engine.threads} threads")
         if engine.chain_to is not None:
@@ -87,7 +80,7 @@ def _engines(board: Board) -> Iterator[tuple[str, ...]]:
             str(number),
             f"tile {engine.tile}",
             str(engine.kind),
-            f"arena {show_size(engine.arena_bytes)}",
+            f"arena {Size(engine.arena_bytes).short()}",
             ", ".join(details),
         )
 
@@ -108,7 +101,7 @@ def _around(board: Board) -> Iterator[tuple[str, ...]]:
         yield "SPI", f"tile {board.spi.tile}", f"of engine {board.spi.engine}{_door(board.spi.port)}"
     for number, flash in enumerate(board.flashes):
         where = "in memory" if flash.path is None else f"in {flash.path}"
-        sizes = f"{show_size(flash.part.size)}, of which {show_size(flash.boot_bytes)} to boot from"
+        sizes = f"{Size(flash.part.size).short()}, of which {Size(flash.boot_bytes).short()} to boot from"
         yield (
             f"flash chip {number}",
             f"tile {flash.tile}",

@@ -8,10 +8,10 @@ from typing import Final
 
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
+from aisrv.settings.size import KIB
 from flash_server.chip.part import MX25R6435F, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 
-KIB: Final = 1024
 DEFAULT_ARENA: Final = 448 * KIB
 DEFAULT_EXTERNAL: Final = 16 * KIB * KIB
 LARGEST_EXTERNAL: Final = 0xFFFF * KIB

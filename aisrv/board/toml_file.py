@@ -11,7 +11,6 @@ from msgspec import Meta
 
 from aisrv.board import (
     BOOT_MEMORIES,
-    KIB,
     Board,
     BoardError,
     BoardFileError,
@@ -26,7 +25,7 @@ from aisrv.board import (
 )
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from aisrv.settings.errors import SettingsError
-from aisrv.settings.size import Size
+from aisrv.settings.size import KIB, Size
 from aisrv.settings.tables import Integer, Number, Table, convert
 from aisrv.settings.toml_file import TomlFile, parse_toml, read_toml
 from flash_server.chip.part import PARTS, Erase, FlashPart, part_named

@@ -19,7 +19,6 @@ from xml.parsers import expat
 from aisrv.board import (
     DEFAULT_ARENA,
     DEFAULT_BOOT,
-    KIB,
     LARGEST_EXTERNAL,
     Board,
     BoardError,
@@ -31,6 +30,7 @@ from aisrv.board import (
     plan_of,
 )
 from aisrv.settings.errors import SettingsError
+from aisrv.settings.size import KIB
 from aisrv.settings.toml_file import read_bounded
 from flash_server.chip.part import MX25R6435F, PARTS, SECTOR_ERASE, Erase, FlashPart
 from flash_server.errors import FlashError

@@ -25,3 +25,10 @@ class Size(int):
             raise ValueError(f"{shown!r} is no size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB")
         number = int(match[1], 16) if match[1] else int(match[2])
         return cls(number * _UNITS[match[3].upper()])
+
+    def short(self) -> str:
+        """Write the number as `parse` reads it, with the largest unit of K and M that divides it: 448K."""
+        for unit in ("M", "K"):
+            if self and self % _UNITS[unit] == 0:
+                return f"{self // _UNITS[unit]}{unit}"
+        return str(int(self))

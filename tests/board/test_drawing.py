@@ -4,7 +4,7 @@ import pytest
 
 from aisrv.board import Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
 from aisrv.board.catalog import BOARDS
-from aisrv.board.drawing import draw_board, show_size
+from aisrv.board.drawing import draw_board
 
 CHAINED = """\
 ╭─ tile 0, 512K, 600 MHz ────────────╮   ╭─ tile 1, 512K, 600 MHz ─────────────╮
@@ -75,19 +75,3 @@ def test_every_shipped_board_fits_a_terminal(name: str) -> None:
     boxes = [line for line in lines if line[0:1] in "╭│├╰" and line]
     assert len({len(line) for line in boxes}) == 1
     assert len(boxes) == 12
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [
-        (0, "0"),
-        (1, "1"),
-        (1023, "1023"),
-        (1024, "1K"),
-        (458752, "448K"),
-        (1 << 20, "1M"),
-        (1536 << 10, "1536K"),
-    ],
-)
-def test_sizes(size: int, text: str) -> None:
-    assert show_size(size) == text

@@ -1,6 +1,8 @@
 """Sizes: the one way in which options and files write them."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from aisrv.settings.size import Size
 
@@ -56,3 +58,26 @@ def test_what_is_no_size(text: str) -> None:
 def test_a_long_text_is_cut_in_the_message() -> None:
     with pytest.raises(ValueError, match=r"^'9{20}\.\.\.' is no size"):
         Size.parse("9" * 1000)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0"),
+        (1, "1"),
+        (1023, "1023"),
+        (1024, "1K"),
+        (458752, "448K"),
+        (1 << 20, "1M"),
+        (1536 << 10, "1536K"),
+        (1 << 30, "1024M"),
+    ],
+)
+def test_a_size_in_short(size: int, text: str) -> None:
+    assert Size(size).short() == text
+
+
+@settings(deadline=None, derandomize=True)
+@given(st.integers(0, 1 << 40) | st.integers(0, 1 << 20).map(lambda kib: kib << 10))
+def test_a_size_in_short_is_read_again(size: int) -> None:
+    assert Size.parse(Size(size).short()) == size

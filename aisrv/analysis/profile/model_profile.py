@@ -5,6 +5,7 @@ from typing import Final
 
 from aisrv.analysis.profile.errors import ProfileError
 from aisrv.analysis.profile.host import HostTime
+from aisrv.board import DEFAULT_ARENA, DEFAULT_EXTERNAL
 from aisrv.inference.errors import ModelError
 from aisrv.inference.memory import ModelMemory, arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import (
@@ -23,9 +24,6 @@ from aisrv.protocol.commands import TICKS_PER_SECOND
 
 CLOCKS_MHZ: Final = (600, 700, 800)
 """Core clocks for which times are predicted."""
-DEFAULT_ARENA: Final = 448 * 1024
-DEFAULT_EXTERNAL: Final = 16 * 1024 * 1024
-"""Memory of an engine of the default board."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from aisrv.analysis.profile.errors import ProfileError
-from aisrv.analysis.profile.model_profile import DEFAULT_ARENA, DEFAULT_EXTERNAL, Configuration, printable
+from aisrv.analysis.profile.model_profile import Configuration, printable
 from aisrv.inference.timings import DeviceModel, Kernels
 from aisrv.settings.errors import KeyPath, SettingsError
 from aisrv.settings.size import Size
@@ -130,7 +130,7 @@ def read_suite(text: str, *, where: str, directory: Path) -> Suite:
 def _suite(file: TomlFile) -> Suite:
     tables = convert(file, _File)
     models = tuple(_model(entry, file.directory) for entry in tables.models or ())
-    base = Configuration(DeviceModel(), DEFAULT_ARENA, DEFAULT_EXTERNAL)
+    base = Configuration()
     if tables.defaults is not None:
         _check_memory(file, tables.defaults, ("defaults",))
         base = tables.defaults.over(base)

@@ -16,13 +16,13 @@ from typing import Final
 import click
 
 from aisrv.protocol.commands import ProtocolError
-from aisrv.terminal.command_group import CommandGroup
+from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.option_group import option_group
 from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
 from host_tools.commands.inspect import info, list_command, log, timings
 from host_tools.commands.network import infer, load, upgrade
-from host_tools.commands.settings import Settings, examples
+from host_tools.commands.settings import Settings
 from host_tools.commands.tensors import read, write
 from host_tools.errors import (
     BadAddressError,

@@ -8,6 +8,7 @@ import click
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.terminal.file_types import FILE
 
 if TYPE_CHECKING:
     from aisrv.analysis.engine_comparison import Comparison
@@ -60,12 +61,12 @@ def _line(each: "Comparison") -> str:
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=FILE)
 @click.option(
     "--input",
     "inputs",
     multiple=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="Raw bytes of an input tensor, one file for each in order. [default: random bytes]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random bytes.")

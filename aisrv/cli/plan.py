@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aisrv.terminal.file_types import FILE, NEW_FILE
+
 if TYPE_CHECKING:
     from aisrv.model import Model
     from aisrv.model.arena_plan import ArenaPlan
@@ -50,10 +52,10 @@ def plan_json(model: "Model", plan: "ArenaPlan") -> str:
 
 
 @click.command()
-@click.argument("model", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("model", type=FILE)
 @click.option("--kernels", default="numpy", show_default=True, help="Backend whose scratch is planned.")
-@click.option("--svg", type=click.Path(dir_okay=False, path_type=Path), help="Draw into this SVG file.")
-@click.option("--png", type=click.Path(dir_okay=False, path_type=Path), help="Draw into this PNG file.")
+@click.option("--svg", type=NEW_FILE, help="Draw into this SVG file.")
+@click.option("--png", type=NEW_FILE, help="Draw into this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json: bool) -> None:
     """Draw where the tensors of MODEL lie in the arena: operators to the right, offsets upwards.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from aisrv.settings.size import Size
+from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.size import SIZE
 
@@ -125,10 +126,10 @@ def _read(path: Path) -> bytes:
 
 
 @click.command()
-@click.argument("models", nargs=-1, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("models", nargs=-1, type=FILE)
 @click.option(
     "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=FILE,
     help="TOML file of models and configurations; options of the command line count more.",
 )
 @option_group("device", DeviceSettings)

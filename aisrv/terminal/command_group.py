@@ -23,3 +23,8 @@ class CommandGroup(click.Group):
             ctx.exit(next(code for kind, code in self.exit_codes.items() if isinstance(error, kind)))
         except KeyboardInterrupt:
             ctx.exit(INTERRUPTED)
+
+
+def examples(*lines: str) -> str:
+    """Return the end of a help text: commands to copy, kept as they are."""
+    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -1,12 +1,14 @@
 """Groups of command-line options: a command takes each group as one value of a dataclass.
 
-@dataclass(frozen=True, slots=True)
-class UsbOptions:
-pcap: Path | None = option("--pcap", type=click.Path(path_type=Path), help="Capture file.")
+    @dataclass(frozen=True, slots=True)
+    class UsbOptions:
+        pcap: Path | None = option("--pcap", type=FILE, help="Capture file.")
 
-@click.command()
-@option_group("usb", UsbOptions)
-def run(usb: UsbOptions) -> None: ...
+    @click.command()
+    @option_group("usb", UsbOptions)
+    def run(usb: UsbOptions) -> None: ...
+
+A field declares its option once: flags, type, default and help.
 """
 
 from collections.abc import Callable

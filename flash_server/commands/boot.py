@@ -5,10 +5,12 @@ from pathlib import Path
 
 import click
 
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.progress import progress_bar
 from flash_server.boot.boot_image import Slot, build_boot_image, parse_boot_image
 from flash_server.commands.chip import TargetOptions, target_options
-from flash_server.commands.settings import FILE, NEW_FILE, Settings, examples, pass_settings
+from flash_server.commands.settings import Settings, pass_settings
 from flash_server.errors import FlashError
 from flash_server.files import map_file, write_file
 

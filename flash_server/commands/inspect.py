@@ -5,15 +5,15 @@ from pathlib import Path
 
 import click
 
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.file_types import FILE
 from aisrv.terminal.progress import progress_bar
 from flash_server.commands.drawing import describe, show_image, summary
 from flash_server.commands.settings import (
     DIFFERENT,
-    FILE,
     ReadingOptions,
     Settings,
     engine_option,
-    examples,
     pass_settings,
     reading_options,
 )

@@ -7,18 +7,17 @@ from typing import Any
 
 import click
 
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.file_types import FILE, FOLDER, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
 from aisrv.terminal.size import SIZE
 from flash_server.commands.drawing import describe, summary
 from flash_server.commands.settings import (
-    FILE,
-    NEW_FILE,
     NIBBLES,
     ReadingOptions,
     Settings,
     engine_option,
-    examples,
     pass_settings,
     reading_options,
 )
@@ -127,7 +126,7 @@ def pack(settings: Settings, engines: tuple[EngineFiles, ...], packing: PackSett
 @click.option(
     "--output",
     required=True,
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     metavar="DIR",
     help="A directory.",
 )

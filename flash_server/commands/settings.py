@@ -15,9 +15,6 @@ from flash_server.image.headers import MAX_ENGINES
 from flash_server.image.image_file import EngineFiles, Image
 from flash_server.image.nibbles import OLDER_ORDERS, ORDERS
 
-FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
-
 DIFFERENT: Final = 1
 """The exit code where images differ; the same as for an error."""
 
@@ -107,8 +104,3 @@ class ReadingOptions:
 
 reading_options = option_group("reading", ReadingOptions)
 """Add how to read an image to a command, which takes it as `reading`."""
-
-
-def examples(*lines: str) -> str:
-    """The end of a help text: commands to copy, kept as they are."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

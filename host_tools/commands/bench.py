@@ -4,7 +4,9 @@ from pathlib import Path
 
 import click
 
-from host_tools.commands.settings import FILE, Settings, examples, pass_settings
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.file_types import FILE
+from host_tools.commands.settings import Settings, pass_settings
 
 
 @click.command(

@@ -3,7 +3,8 @@
 import click
 
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
-from host_tools.commands.settings import Settings, examples, pass_settings
+from aisrv.terminal.command_group import examples
+from host_tools.commands.settings import Settings, pass_settings
 
 _MODES = [mode.name.lower() for mode in GpioMode]
 

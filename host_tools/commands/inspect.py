@@ -7,8 +7,10 @@ from typing import Final
 import click
 
 from aisrv.protocol.usbip import PORT
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.file_types import FILE
 from flash_server.boot.boot_image import BootImageError, BootReport
-from host_tools.commands.settings import DEFAULT_DEVICE, FILE, Settings, examples, pass_settings
+from host_tools.commands.settings import DEFAULT_DEVICE, Settings, pass_settings
 from host_tools.errors import DeviceNotFound, TensorError, TransferError
 
 LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")

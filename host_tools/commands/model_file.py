@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
-from host_tools.commands.settings import FILE
 from host_tools.errors import TensorError
 from host_tools.tensors.images import AUTO, RANGE_NAMES
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
 from host_tools.commands.model_file import InputOptions, input_options, input_specs, model_option, output_spec
-from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
+from host_tools.commands.settings import NUMBER, Settings, pass_settings
 from host_tools.errors import TensorError
 
 if TYPE_CHECKING:

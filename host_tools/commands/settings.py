@@ -3,7 +3,6 @@
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -16,8 +15,6 @@ if TYPE_CHECKING:
 
 DEFAULT_DEVICE: Final = "usb"
 
-FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
-NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
 NUMBER: Final = click.IntRange(0, 255)
 """A tensor or engine number, as the classic framing carries it."""
 
@@ -70,8 +67,3 @@ class Settings:
 
 
 pass_settings = click.make_pass_decorator(Settings)
-
-
-def examples(*lines: str) -> str:
-    """Return the end of a help text: commands to copy, kept as they are."""
-    return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)

@@ -4,9 +4,11 @@ from pathlib import Path
 
 import click
 
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.progress import progress_bar
 from host_tools.commands.model_file import InputOptions, input_options, input_spec, model_option, output_spec
-from host_tools.commands.settings import FILE, NEW_FILE, NUMBER, Settings, examples, pass_settings
+from host_tools.commands.settings import NUMBER, Settings, pass_settings
 
 
 @click.command(

@@ -19,6 +19,7 @@ from aisrv.board import (
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind
+from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.size import SIZE
 from flash_server.chip.part import MX25R6435F, PARTS
@@ -65,7 +66,7 @@ class BoardOptions:
     )
     flash: Path | None = option(
         "--flash",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=NEW_FILE,
         help="File with the contents of a flash chip; made, erased, where it is missing.",
     )
     flash_part: str = option(

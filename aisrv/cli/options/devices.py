@@ -11,6 +11,7 @@ from aisrv.board import Board, BoardError, UsbProtocol
 from aisrv.cli.options.board import BoardOptions
 from aisrv.cli.options.protocol import MODEL_MEMORY, make_protocol_board
 from aisrv.protocol.commands import Command
+from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import enum_option, option, option_group
 
 MOST_DEVICES: Final = 1000
@@ -34,7 +35,7 @@ class DeviceOptions:
         "--model",
         default=(),
         multiple=True,
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        type=FILE,
         help="Model to load at start; the second goes to engine 1, and so on.",
     )
     model_memory: str | None = option(

@@ -8,11 +8,12 @@ import click
 
 from aisrv.board import Board
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
+from aisrv.terminal.file_types import FOLDER
 
 dump_option = click.option(
     "--dump-tensors",
     "dump_folder",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Write every tensor of every run below this folder, as .npy files; needs --engine kernels.",
 )
 

@@ -5,8 +5,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import click
-
+from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.spi.bus import SpiPort
 from phy.spi.signals.timing import CheckedPort, StrictPort
@@ -18,7 +17,7 @@ class SpiOptions:
 
     vcd: Path | None = option(
         "--vcd",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=NEW_FILE,
         help="Draw the SPI bus of the first device into this file, for GTKWave and sigrok.",
     )
     strict: bool = option(

@@ -18,6 +18,7 @@ from aisrv.monitor.command_stream import Framing, aisrv_framing, ioserver_framin
 from aisrv.monitor.counting_spi import CountedSpiPort
 from aisrv.monitor.counting_usb import CountedUsbPort
 from aisrv.monitor.snapshot import DeviceMonitor
+from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
@@ -51,7 +52,7 @@ class StatusOptions:
     )
     gpio_vcd: Path | None = option(
         "--gpio-vcd",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=NEW_FILE,
         help="Draw the LEDs of the first device's engines into this file, for GTKWave and sigrok.",
     )
 

@@ -9,6 +9,7 @@ import click
 import trio
 
 from aisrv.attach.usbip.server import BUS_DEVICES
+from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.usb.bus import HostPort
 from phy.usb.taps.capture import CapturedPort, CaptureFile
@@ -37,7 +38,7 @@ class UsbOptions:
 
     pcap: Path | None = option(
         "--pcap",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=NEW_FILE,
         help="Write the USB traffic to this file, for Wireshark.",
     )
     faults: tuple[Fault, ...] = option(

@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import trio
 
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.protocol.commands import FrameRegion
+from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.sources.patterns import Pattern, PatternSource
 from benchmarks.rows import Row
@@ -120,7 +121,7 @@ def run() -> list[Row]:
 def _compare(encoding: Encoding, width: int, height: int) -> list[Row]:
     frame = trio.run(_frame, encoding)
     pixels = np.frombuffer(frame.data, np.uint8).reshape(HEIGHT, -1)
-    region = Region(0, WIDTH, 0, HEIGHT, width, height)
+    region = FrameRegion(0, WIDTH, 0, HEIGHT, width, height)
     path = ImagePath()
     name = f"{encoding.value} to {width}x{height}"
     actions: list[Callable[[], object]] = [lambda: path.to_pixels(frame, region)]
@@ -148,7 +149,7 @@ def _regions() -> list[Row]:
         left, top = draw.randrange(300), draw.randrange(200)
         right, bottom = draw.randrange(left + 20, WIDTH + 1), draw.randrange(top + 20, HEIGHT + 1)
         width, height = draw.randrange(8, 400), draw.randrange(8, 300)
-        exact = path.to_pixels(frame, Region(left, right, top, bottom, width, height))
+        exact = path.to_pixels(frame, FrameRegion(left, right, top, bottom, width, height))
         part = np.ascontiguousarray(pixels[top:bottom, left:right])
         count = int(np.count_nonzero(_rgb_floats(part.reshape(bottom - top, -1), width, height) != exact))
         wrong += count > 0

@@ -14,9 +14,9 @@ from PIL import Image
 from aisrv import digits
 from aisrv.board import Board, SensorSpec
 from aisrv.device.device import open_device
-from aisrv.protocol.commands import Command
+from aisrv.protocol.commands import Command, FrameRegion
 from aisrv.protocol.engine_channel import get_command, set_command
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.sources.patterns import Pattern, PatternSource
 from benchmarks.rows import Row
@@ -42,7 +42,7 @@ def fastest(*actions: Callable[[], object]) -> list[float]:
     return best
 
 
-def _by_pillow(frame: RawFrame, region: Region) -> bytes:
+def _by_pillow(frame: RawFrame, region: FrameRegion) -> bytes:
     """Frame of RGB bytes to an int8 tensor: copy in, crop, resize by box, subtract 128."""
     image = Image.frombytes("RGB", (frame.width, frame.height), frame.data)
     box = (region.start_x, region.start_y, region.end_x, region.end_y)
@@ -93,7 +93,7 @@ def _image_path() -> list[Row]:
     path = ImagePath()
     rows = []
     for target in TARGETS:
-        region = Region(0, WIDTH, 0, HEIGHT, *target)
+        region = FrameRegion(0, WIDTH, 0, HEIGHT, *target)
         actions: list[Callable[[], object]] = [
             lambda frame=frame, region=region: path.to_tensor(frame, region)  # type: ignore[misc]
             for frame in frames.values()

@@ -13,7 +13,18 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar
 
-from aisrv.protocol.commands import AcquireMode, Command, Dialect, GpioMode, ProtocolError, Spec, Status
+from aisrv.protocol.commands import (
+    AcquireMode,
+    Command,
+    Dialect,
+    FrameRegion,
+    GpioMode,
+    GpioThreshold,
+    ProtocolError,
+    RegisterWrite,
+    Spec,
+    Status,
+)
 from aisrv.protocol.memory_map import MemoryMap
 from host_tools.errors import CommandError, TransferError, UnsupportedCommand
 from host_tools.exchange.usb import Exchange, Progress, log_text
@@ -228,7 +239,7 @@ class AiServer:
             raise ValueError(f"a GPIO index is 0 to 255, not {index}")
         if not -128 <= threshold <= 127:
             raise ValueError(f"a GPIO threshold is -128 to 127, not {threshold}")
-        self._exchange.set(Command.SET_OUTPUT_GPIO_THRESH, struct.pack("Bb", index, threshold))
+        self._exchange.set(Command.SET_OUTPUT_GPIO_THRESH, bytes(GpioThreshold(index, threshold)))
 
     def gpio_mode(self) -> GpioMode:
         """Return how the outputs follow output tensor 0."""
@@ -243,7 +254,7 @@ class AiServer:
 
     def acquire_single(self, region: tuple[int, int, int, int, int, int] | None = None) -> None:
         """Acquire one frame: start x, end x, start y, end y, width, height; None is the whole frame."""
-        self._exchange.set(Command.START_ACQUIRE_SINGLE, struct.pack("<6H", *region) if region else b"")
+        self._exchange.set(Command.START_ACQUIRE_SINGLE, bytes(FrameRegion(*region)) if region else b"")
 
     def acquire_stream(self) -> None:
         """Acquire frames continuously."""
@@ -251,7 +262,7 @@ class AiServer:
 
     def set_sensor_register(self, address: int, register: int, value: int) -> None:
         """Write one register of the sensor at an I2C address; each number is a byte."""
-        self._exchange.set(Command.START_ACQUIRE_SET_I2C, bytes([address, register, value]))
+        self._exchange.set(Command.START_ACQUIRE_SET_I2C, bytes(RegisterWrite(address, register, value)))
 
     def acquire_mode(self) -> AcquireMode:
         """Return whether single frames or a stream are acquired."""

@@ -12,7 +12,19 @@ style); "XCORE AI server: numbers and wire behavior", section Commands.
 import struct
 from typing import Final, Literal
 
-from aisrv.protocol.commands import GPIO_COUNT, AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
+from aisrv.protocol.commands import (
+    GPIO_COUNT,
+    AcquireMode,
+    AisrvPacket,
+    Command,
+    FrameRegion,
+    GpioMode,
+    GpioThreshold,
+    ProtocolError,
+    RegisterWrite,
+    Spec,
+    Status,
+)
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
@@ -59,11 +71,11 @@ async def _set(c: ChanEnd, command: Command, data: Buffer = b"", tensor: int = 0
         raise LocalError(command, status)
 
 
-def _packed(command: Command, layout: str, *values: int) -> bytes:
+def _packed(command: Command, packet: AisrvPacket) -> bytes:
     try:
-        return struct.pack(layout, *values)
-    except struct.error as error:
-        raise ValueError(f"{command.name} {values}: {error}") from None
+        return bytes(packet)
+    except ProtocolError as error:
+        raise ValueError(f"{command.name}: {error}") from None
 
 
 # What the design document names.
@@ -82,7 +94,7 @@ async def aisrv_local_acquire_single(
     Each number is 0 to 65535; ValueError otherwise, and the engine is not asked.
     """
     command = Command.START_ACQUIRE_SINGLE
-    await _set(c, command, _packed(command, "<6H", start_x, end_x, start_y, end_y, width, height))
+    await _set(c, command, _packed(command, FrameRegion(start_x, end_x, start_y, end_y, width, height)))
 
 
 async def aisrv_local_start_inference(c: ChanEnd) -> None:
@@ -178,7 +190,7 @@ async def aisrv_local_get_acquire_mode(c: ChanEnd) -> AcquireMode:
 async def aisrv_local_set_i2c(c: ChanEnd, address: int, register: int, value: int) -> None:
     """Write a register of the sensor over I2C; each number is 0 to 255, ValueError otherwise."""
     command = Command.START_ACQUIRE_SET_I2C
-    await _set(c, command, _packed(command, "<3B", address, register, value))
+    await _set(c, command, _packed(command, RegisterWrite(address, register, value)))
 
 
 async def aisrv_local_get_sensor_tensor(c: ChanEnd) -> bytes:
@@ -220,7 +232,7 @@ async def aisrv_local_get_output_gpio_thresh(c: ChanEnd) -> tuple[int, ...]:
 async def aisrv_local_set_output_gpio_thresh(c: ChanEnd, index: int, threshold: int) -> None:
     """Set the threshold of an output, -128 to 127; ValueError otherwise."""
     command = Command.SET_OUTPUT_GPIO_THRESH
-    await _set(c, command, _packed(command, "<Bb", index, threshold))
+    await _set(c, command, _packed(command, GpioThreshold(index, threshold)))
 
 
 async def aisrv_local_get_output_gpio_mode(c: ChanEnd) -> GpioMode:

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
+from aisrv.attach.tcp_server import TcpServer
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.serprog import (
     ENDLESS_BUFFER,
@@ -50,6 +50,9 @@ _NAK: Final = bytes((Reply.NAK,))
 class SerprogServer(TcpServer):
     """Serves one chip to one programmer at a time."""
 
+    PEER = "programmer"
+    PROTOCOL_ERROR = EOFError
+
     def __init__(self, chip: FlashChip, released: Callable[[], Awaitable[None]] | None = None) -> None:
         """Serve a chip; `released` is called when a programmer has left, as the bytes may be others now."""
         self.chip: Final = chip
@@ -57,29 +60,19 @@ class SerprogServer(TcpServer):
         self._programmer: str | None = None
         self._turn = trio.Lock()
 
-    async def _serve_stream(self, stream: trio.SocketStream) -> None:
-        peer = "that left at once"
+    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+        with trio.move_on_after(HANDOVER_SECONDS) as handover:
+            await self._turn.acquire()
+        if handover.cancelled_caught:
+            logger.warning("programmer %s turned away: %s has the flash", peer, self._programmer)
+            return
+        self._programmer = peer
         try:
-            peer = peer_of(stream)
-            with trio.move_on_after(HANDOVER_SECONDS) as handover:
-                await self._turn.acquire()
-            if handover.cancelled_caught:
-                logger.warning("programmer %s turned away: %s has the flash", peer, self._programmer)
-                return
-            self._programmer = peer
-            try:
-                set_options(stream)
-                await _Session(self.chip, stream).run()
-                if self._released is not None:
-                    await self._released()
-            finally:
-                self._turn.release()
-        except EOFError as error:
-            logger.warning("programmer %s: %s; connection closed", peer, error)
-        except (trio.BrokenResourceError, OSError) as error:
-            logger.info("programmer %s went away: %s", peer, error)
+            await _Session(self.chip, stream).run()
+            if self._released is not None:
+                await self._released()
         finally:
-            stream.socket.close()
+            self._turn.release()
 
 
 class _Session:

@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
+from aisrv.attach.tcp_server import TcpServer
 from aisrv.protocol import spi_link
 from aisrv.protocol.spi_link import (
     Done,
@@ -45,25 +45,16 @@ _PIECE: Final = 64 * 1024
 class SpiLinkServer(TcpServer):
     """Serves any number of slaves by name, such as `0.0`: bus and chip select."""
 
+    PEER = "SPI peer"
+    PROTOCOL_ERROR = SpiLinkError
+
     def __init__(self, slaves: Mapping[str, SpiPort]) -> None:
         self.slaves: Final = dict(slaves)
         self._greeting = bytes(Slaves(tuple(self.slaves)))
         self._left_selected: dict[str, Connection] = {}
 
-    async def _serve_stream(self, stream: trio.SocketStream) -> None:
-        peer = "that left at once"
-        try:
-            peer = peer_of(stream)
-            set_options(stream)
-            await self._serve_peer(Connection(stream), peer)
-        except SpiLinkError as error:
-            logger.warning("SPI peer %s: %s; connection closed", peer, error)
-        except (trio.BrokenResourceError, OSError) as error:
-            logger.info("SPI peer %s went away: %s", peer, error)
-        finally:
-            stream.socket.close()
-
-    async def _serve_peer(self, connection: "Connection", peer: str) -> None:
+    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+        connection = Connection(stream)
         name = None
         with trio.move_on_after(FRAME_SECONDS) as patience:
             name = await self._greet(connection, peer)

@@ -1,8 +1,11 @@
-"""What the TCP servers among the attachments have in common: how they listen, and their sockets' options."""
+"""How the attachments' servers listen, serve a peer's connection, and log its end."""
 
+import logging
 import socket
 from abc import ABC, abstractmethod
-from typing import Final, NoReturn
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import ClassVar, Final, NoReturn
 
 import trio
 
@@ -14,6 +17,12 @@ BACKLOG: Final = 64
 
 class TcpServer(ABC):
     """Serves any number of peers, each in a task of its own."""
+
+    PEER: ClassVar[str]
+    """What the log calls a peer, such as "USB/IP peer"."""
+
+    PROTOCOL_ERROR: ClassVar[type[Exception]]
+    """What `_serve_peer` raises for a peer that breaks the protocol."""
 
     async def serve(
         self,
@@ -31,12 +40,42 @@ class TcpServer(ABC):
         task_status.started((address[0], address[1]))
         await trio.serve_listeners(self._serve_stream, listeners)
 
-    @abstractmethod
     async def _serve_stream(self, stream: trio.SocketStream) -> None:
-        """Serve one peer to its end, whatever it sends."""
+        logger = logging.getLogger(type(self).__module__)
+        try:
+            peer = _peer_of(stream)
+        except OSError as error:
+            logger.info("%s left at once: %s", self.PEER, error)
+            await stream.aclose()
+            return
+        async with closing_connection(stream, f"{self.PEER} {peer}", self.PROTOCOL_ERROR, logger):
+            _set_options(stream)
+            await self._serve_peer(stream, peer)
+
+    @abstractmethod
+    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+        """Serve one peer, HOST:PORT, to its end, whatever it sends.
+
+        May raise PROTOCOL_ERROR, and what Trio and the system raise for a broken connection.
+        """
 
 
-def set_options(stream: trio.SocketStream) -> None:
+@asynccontextmanager
+async def closing_connection(
+    stream: trio.SocketStream, peer: str, protocol_error: type[Exception], logger: logging.Logger
+) -> AsyncIterator[None]:
+    """Close a connection at the end of the block; log the peer that broke it or the protocol."""
+    try:
+        yield
+    except protocol_error as error:
+        logger.warning("%s: %s; connection closed", peer, error)
+    except (trio.BrokenResourceError, OSError) as error:
+        logger.info("%s went away: %s", peer, error)
+    finally:
+        await stream.aclose()
+
+
+def _set_options(stream: trio.SocketStream) -> None:
     """Send small messages at once, and notice peers that are gone."""
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -45,7 +84,7 @@ def set_options(stream: trio.SocketStream) -> None:
             stream.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def peer_of(stream: trio.SocketStream) -> str:
+def _peer_of(stream: trio.SocketStream) -> str:
     """Return the peer's HOST:PORT; raises OSError where it is gone already."""
     address = stream.socket.getpeername()
     return f"{address[0]}:{address[1]}"

@@ -10,9 +10,9 @@ from typing import Final
 
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.model import Tensor, TensorType
-from aisrv.protocol.commands import AcquireMode, Status
+from aisrv.protocol.commands import AcquireMode, FrameRegion, RegisterWrite, Status
 from aisrv.sensors.acquire_channel import AcquireChannel, AcquireError, FrameFormat, ImageRequest
-from aisrv.sensors.image.frame import Encoding, Region
+from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.image.image_path import check_region
 from aisrv.xcore.array import Array
 from aisrv.xcore.tokens import WORD_BYTES
@@ -84,10 +84,10 @@ async def set_i2c(engine: AIEngine, _tensor: int, array: Array) -> None:
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"address, register and value are 3 bytes, not {array.length}"
         )
-    address, register, value = array.data[:3]
+    write = RegisterWrite.unpack_from(array.data)
     async with _refusals():
-        await sensor.set_i2c(address, register, value)
-    engine.log.write(f"I2C 0x{address:02x}: register 0x{register:02x} = 0x{value:02x}")
+        await sensor.set_i2c(write.address, write.register, write.value)
+    engine.log.write(f"I2C 0x{write.address:02x}: register 0x{write.register:02x} = 0x{write.value:02x}")
 
 
 def frame_limit(engine: AIEngine) -> int:
@@ -154,7 +154,7 @@ def _part(engine: AIEngine, frames: FrameFormat, data: bytes) -> ImageRequest:
     channels = tensor.shape[3] if tensor is not None and _is_picture(tensor) else 3
     room = len(engine.inference.input(0)) if engine.inference.input_count else None
     try:
-        region = Region.from_bytes(data)
+        region = FrameRegion.from_bytes(data)
         check_region(region, frames.width, frames.height, room, channels)
     except ValueError as error:
         raise CommandFailed(Status.ERROR_BAD_CMD, str(error)) from None

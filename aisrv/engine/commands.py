@@ -11,7 +11,7 @@ from typing import Final
 from aisrv.engine import acquisition
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.memory import model_shortage
-from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, Status
+from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 from aisrv.xcore.array import Array
@@ -205,10 +205,12 @@ async def _set_gpio_threshold(engine: AIEngine, _tensor: int, array: Array) -> N
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"a threshold has 2 bytes, index and level, not {array.length}"
         )
-    index, threshold = struct.unpack_from("Bb", array.data)
-    if index >= GPIO_COUNT:
-        raise CommandFailed(Status.ERROR_BAD_CMD, f"there are {GPIO_COUNT} GPIO outputs, there is no {index}")
-    engine.gpio.thresholds[index] = threshold
+    setting = GpioThreshold.unpack_from(array.data)
+    if setting.index >= GPIO_COUNT:
+        raise CommandFailed(
+            Status.ERROR_BAD_CMD, f"there are {GPIO_COUNT} GPIO outputs, there is no {setting.index}"
+        )
+    engine.gpio.thresholds[setting.index] = setting.threshold
 
 
 SetAction = Callable[[AIEngine, int, Array], Awaitable[None]]

@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from aisrv.packet import U8, U16, U32, Packet
+from aisrv.packet import I8, U8, U16, U32, Packet
 
 if TYPE_CHECKING:
     from typing import Self
@@ -164,6 +164,35 @@ class CommandPacket:
             return _FRAMINGS[self.dialect].pack(self.command, self.engine, self.tensor)
         except struct.error as error:
             raise ProtocolError(f"{self} does not fit the {self.dialect.value} framing: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class FrameRegion(AisrvPacket, name="a region"):
+    """Data of START_ACQUIRE_SINGLE: the wanted part of a frame, ends excluded, and its size subsampled."""
+
+    start_x: U16
+    end_x: U16
+    start_y: U16
+    end_y: U16
+    width: U16
+    height: U16
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterWrite(AisrvPacket, name="a register write"):
+    """Data of START_ACQUIRE_SET_I2C: the sensor's address, a register and its new value."""
+
+    address: U8
+    register: U8
+    value: U8
+
+
+@dataclass(frozen=True, slots=True)
+class GpioThreshold(AisrvPacket, name="a threshold"):
+    """Data of SET_OUTPUT_GPIO_THRESH: an output, and the level above which it is high."""
+
+    index: U8
+    threshold: I8
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ frame serves all clients that wait when it comes. Protocol: `aisrv.sensors.acqui
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from aisrv.protocol.commands import Status
+from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
 from aisrv.sensors.acquire_channel import (
     FRAME,
     LARGEST_IMAGE,
@@ -20,7 +20,7 @@ from aisrv.sensors.acquire_channel import (
     ImageRequest,
 )
 from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
-from aisrv.sensors.image.frame import RawFrame, Region, Source, SourceError
+from aisrv.sensors.image.frame import RawFrame, Source, SourceError
 from aisrv.sensors.image.image_path import check_region
 from aisrv.xcore.array import Array, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
@@ -36,10 +36,10 @@ _SMALL: Final = 16  # bytes of the longest arguments that are no frame, and of a
 class ImagePath(Protocol):
     """Makes int8 pixels, value - 128, of a region of a frame: `aisrv.sensors.image.image_path.ImagePath`."""
 
-    def to_tensor(self, frame: RawFrame, region: Region) -> bytes:
+    def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Make RGB, height * width * 3 bytes."""
 
-    def to_grey(self, frame: RawFrame, region: Region) -> bytes:
+    def to_grey(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Make gray, height * width bytes."""
 
 
@@ -198,12 +198,13 @@ class AcquireTask:
 
     def set_i2c(self, arguments: bytes) -> bytes:
         """Write a register on the bus."""
-        if len(arguments) != 3:
+        if len(arguments) != RegisterWrite.SIZE:
             raise AcquireError(
                 Status.ERROR_BAD_CMD, f"address, register and value are 3 bytes, not {len(arguments)}"
             )
         try:
-            self._i2c.write(*arguments)
+            write = RegisterWrite.from_bytes(arguments)
+            self._i2c.write(write.address, write.register, write.value)
         except I2cNak as nak:
             raise AcquireError(Status.ERROR_BAD_CMD, f"NAK: {nak}") from None
         return b""

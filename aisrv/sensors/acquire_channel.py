@@ -11,13 +11,13 @@ failed to, so that a client can wait in a select for it. The protocol is ours, i
 """
 
 import enum
-import struct
 from dataclasses import dataclass
-from typing import Final, NamedTuple, Self
+from typing import Annotated, Final, NamedTuple
 
-from aisrv.protocol.commands import Status
+from aisrv.packet import U8, U32, Packet, Wire
+from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
 from aisrv.protocol.engine_channel import MAX_ARRAY
-from aisrv.sensors.image.frame import Encoding, Region
+from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.image.frame_size import frame_size
 from aisrv.xcore.array import receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
@@ -33,7 +33,6 @@ NO_FRAME: Final = 8
 LARGEST_IMAGE: Final = 16 * 1024 * 1024
 """Bytes of an image that the task makes: far more than a tile has, and a bound on what one command costs."""
 
-_FORMAT: Final = struct.Struct("<3I")
 _ENCODINGS: Final = tuple(Encoding)
 
 
@@ -51,60 +50,45 @@ class AcquireCommand(enum.IntEnum):
     WRITE_FRAME = 4
     """A frame's bytes, which take the place of the latest frame until the next comes."""
     SET_I2C = 5
-    """Address, register, value: one byte each."""
+    """A `RegisterWrite`."""
     EXPLAIN = 6
     """Refused with the reason where the last exposure failed."""
 
 
+def _encoding(number: int) -> Encoding:
+    if number >= len(_ENCODINGS):
+        raise ValueError(f"encoding {number}, there are {len(_ENCODINGS)}")
+    return _ENCODINGS[number]
+
+
 @dataclass(frozen=True, slots=True)
-class FrameFormat:
+class FrameFormat(Packet, order="<", name="a frame format"):
     """Size and encoding of all frames of a sensor."""
 
-    width: int
-    height: int
-    encoding: Encoding
+    width: U32
+    height: U32
+    encoding: Annotated[Encoding, Wire("I", _encoding, _ENCODINGS.index)]
 
     @property
     def nbytes(self) -> int:
         """Bytes of a frame."""
         return frame_size(self.width, self.height, self.encoding)
 
-    def __bytes__(self) -> bytes:
-        """Pack as three words: width, height, place of the encoding in `Encoding`."""
-        return _FORMAT.pack(self.width, self.height, _ENCODINGS.index(self.encoding))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Unpack; ValueError for another length or encoding."""
-        if len(data) != _FORMAT.size:
-            raise ValueError(f"a frame format has {_FORMAT.size} bytes, not {len(data)}")
-        width, height, encoding = _FORMAT.unpack(data)
-        if encoding >= len(_ENCODINGS):
-            raise ValueError(f"encoding {encoding}, there are {len(_ENCODINGS)}")
-        return cls(width, height, _ENCODINGS[encoding])
-
-    def whole(self, width: int, height: int) -> Region:
+    def whole(self, width: int, height: int) -> FrameRegion:
         """Return the region that is the whole frame, at a target size."""
-        return Region(0, self.width, 0, self.height, width, height)
+        return FrameRegion(0, self.width, 0, self.height, width, height)
 
 
 @dataclass(frozen=True, slots=True)
-class ImageRequest:
+class ImageRequest(Packet, order="<", name="an image request"):
     """A part of the latest frame, and whether in color (3 bytes a pixel, RGB) or gray (1, luma)."""
 
-    region: Region
-    channels: int = 3
+    region: Annotated[FrameRegion, Wire(f"{FrameRegion.SIZE}s", FrameRegion.from_bytes, bytes)]
+    channels: U8 = 3
 
-    def __bytes__(self) -> bytes:
-        """Pack: the region, then the number of channels in a byte."""
-        return bytes(self.region) + bytes((self.channels,))
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Unpack; ValueError for another length or number of channels."""
-        if not data or data[-1] not in (1, 3):
+    def __post_init__(self) -> None:
+        if self.channels not in (1, 3):
             raise ValueError("an image has 1 or 3 channels")
-        return cls(Region.from_bytes(data[:-1]), data[-1])
 
 
 class AcquireError(Exception):
@@ -173,7 +157,7 @@ class AcquireChannel:
 
     async def set_i2c(self, address: int, register: int, value: int) -> None:
         """Write a register of the device at an I2C address; each number is a byte."""
-        await self._command(AcquireCommand.SET_I2C, bytes((address, register, value)))
+        await self._command(AcquireCommand.SET_I2C, bytes(RegisterWrite(address, register, value)))
 
     async def _command(self, command: AcquireCommand, arguments: bytes = b"") -> bytes:
         status, data = await acquire_command(self._c, command, arguments)

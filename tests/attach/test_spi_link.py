@@ -244,7 +244,7 @@ def test_end_of_the_server_does_not_wait_for_a_slave_that_is_gone() -> None:
         near, far = memory_stream_pair()
         server = SpiLinkServer({"0.0": Dead()})
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(server._serve_peer, Connection(far), "peer")  # type: ignore[arg-type]
+            nursery.start_soon(server._serve_peer, far, "peer")  # type: ignore[arg-type]
             await near.send_all(HELLO + OPEN + message((b"\1", 0)))
             await wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()

@@ -10,7 +10,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.protocol.commands import Status
+from aisrv.protocol.commands import FrameRegion, Status
 from aisrv.sensors.acquire import SensorModel
 from aisrv.sensors.acquire_channel import (
     FRAME,
@@ -22,7 +22,7 @@ from aisrv.sensors.acquire_channel import (
     FrameFormat,
     ImageRequest,
 )
-from aisrv.sensors.image.frame import Encoding, Region
+from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.registers import GenericSensor
 from aisrv.xcore.array import receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
@@ -41,7 +41,7 @@ from tests.support.acquisition_rig import (
 )
 from tests.support.wires import Wiretap
 
-WHOLE = Region(0, 4, 0, 4, 2, 2)
+WHOLE = FrameRegion(0, 4, 0, 4, 2, 2)
 
 
 @dataclass
@@ -89,7 +89,9 @@ def test_frame_format_survives_the_wire(value: FrameFormat) -> None:
     assert FrameFormat.from_bytes(bytes(value)) == value
 
 
-@given(st.builds(ImageRequest, st.builds(Region, *[st.integers(0, 0xFFFF)] * 6), st.sampled_from((1, 3))))
+@given(
+    st.builds(ImageRequest, st.builds(FrameRegion, *[st.integers(0, 0xFFFF)] * 6), st.sampled_from((1, 3)))
+)
 def test_image_request_survives_the_wire(value: ImageRequest) -> None:
     assert ImageRequest.from_bytes(bytes(value)) == value
 
@@ -136,7 +138,7 @@ async def test_tokens_of_an_exposure_and_an_image() -> None:
     async with task() as on:
         with on.node.tracing(tap := Wiretap()):
             await on.clients[0].expose()
-            await on.clients[0].image(ImageRequest(Region(0, 1, 0, 1, 1, 1)))
+            await on.clients[0].image(ImageRequest(FrameRegion(0, 1, 0, 1, 1, 1)))
         commands, frames = on.ends[0]
         assert tap.sent(frames) == "7"
         # status 0, no data; then status 0 and three bytes, 10 to 12 less 128
@@ -188,8 +190,8 @@ async def test_any_length_of_arguments_is_answered(command: AcquireCommand, size
         assert (await on.ask(0))[0] == 0
 
 
-@given(st.builds(Region, *[st.sampled_from((0, 1, 3, 4, 5, 300, 65535))] * 6), st.sampled_from((1, 3)))
-def test_hostile_region_gives_its_image_or_a_reason(region: Region, channels: int) -> None:
+@given(st.builds(FrameRegion, *[st.sampled_from((0, 1, 3, 4, 5, 300, 65535))] * 6), st.sampled_from((1, 3)))
+def test_hostile_region_gives_its_image_or_a_reason(region: FrameRegion, channels: int) -> None:
     inside = region.start_x < region.end_x <= 4 and region.start_y < region.end_y <= 4
     size = region.width * region.height * channels
     if inside and 1_000_000 < size <= LARGEST_IMAGE:
@@ -213,7 +215,7 @@ def test_hostile_region_gives_its_image_or_a_reason(region: Region, channels: in
 @on_virtual_time
 async def test_image_larger_than_the_task_makes_is_refused(width: int, height: int) -> None:
     async with task() as on:
-        request = ImageRequest(Region(0, 4, 0, 4, width, height))
+        request = ImageRequest(FrameRegion(0, 4, 0, 4, width, height))
         status, reason = await on.ask(AcquireCommand.FETCH_IMAGE, bytes(request))
         assert (status, b"more than the 16777216" in reason) == (Status.ERROR_BAD_CMD, True)
 
@@ -223,7 +225,7 @@ async def test_refusal_raises_with_status_and_reason_and_the_channel_goes_on() -
     async with task() as on:
         client = on.clients[0]
         with pytest.raises(AcquireError, match="4 of the frame") as caught:
-            await client.image(ImageRequest(Region(0, 5, 0, 4, 1, 1)))
+            await client.image(ImageRequest(FrameRegion(0, 5, 0, 4, 1, 1)))
         assert caught.value.status == Status.ERROR_BAD_CMD
         assert await client.frame() == bytes(FRAME_BYTES)
 

@@ -11,10 +11,9 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.engine.state import AIEngine, Watcher
-from aisrv.protocol.commands import Command
+from aisrv.protocol.commands import Command, FrameRegion
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
-from aisrv.sensors.image.frame import Region
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tokens import Control
@@ -42,7 +41,7 @@ from tests.support.acquisition_rig import (
 from tests.support.spi_rig import Master
 
 STREAM, GET_MODE = 0x8E, 0x0E
-PART = Region(1, 3, 2, 4, 2, 2)
+PART = FrameRegion(1, 3, 2, 4, 2, 2)
 
 
 @dataclass
@@ -165,7 +164,7 @@ async def test_frame_is_read_until_the_next_inference() -> None:
 
 @pytest.mark.parametrize("region", [replace(PART, end_x=5), replace(PART, end_x=1), replace(PART, width=9)])
 @on_virtual_time
-async def test_refused_region_shows_in_status_and_log_and_leaves_the_output(region: Region) -> None:
+async def test_refused_region_shows_in_status_and_log_and_leaves_the_output(region: FrameRegion) -> None:
     async with hosts() as on:
         await on.spi.write(spi.START_INFER)
         before = await on.spi.read(spi.GET_OUTPUT, 64)

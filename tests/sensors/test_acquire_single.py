@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.inference.buffer_engine import BufferEngine
-from aisrv.protocol.commands import Command, Status
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.protocol.commands import Command, FrameRegion, Status
+from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.registers import GenericSensor
 from tests.support.acquisition_rig import (
     BAD_CMD,
@@ -34,7 +34,7 @@ INFER_ERR = Status.ERROR_INFER_ERR
 NO_MODEL = Status.ERROR_NO_MODEL
 SINGLE, STREAM = Command.START_ACQUIRE_SINGLE, Command.START_ACQUIRE_STREAM
 GET_INPUT, GET_SENSOR = Command.GET_INPUT_TENSOR, Command.GET_SENSOR_TENSOR
-PART = Region(1, 3, 2, 4, 2, 2)
+PART = FrameRegion(1, 3, 2, 4, 2, 2)
 
 
 # What goes where.
@@ -85,7 +85,7 @@ async def test_model_of_one_channel_gets_grey() -> None:
 
 @on_virtual_time
 async def test_target_smaller_than_the_tensor_fills_its_beginning() -> None:
-    region = Region(0, 4, 0, 4, 1, 2)
+    region = FrameRegion(0, 4, 0, 4, 1, 2)
     async with camera(PICTURE) as rig:
         await rig.host.put(Command.SET_INPUT_TENSOR, b"x" * 12)
         assert await rig.host.put(SINGLE, bytes(region)) == OKAY
@@ -103,7 +103,7 @@ async def test_region_goes_into_a_tensor_that_is_no_picture_as_rgb() -> None:
 async def test_region_without_a_model_goes_into_the_sensor_tensor_alone() -> None:
     async with camera() as rig:
         assert await rig.host.get(GET_SENSOR) == bytes(FRAME_BYTES)
-        assert await rig.host.put(SINGLE, bytes(Region(0, 4, 0, 4, 65535, 65535))) == OKAY
+        assert await rig.host.put(SINGLE, bytes(FrameRegion(0, 4, 0, 4, 65535, 65535))) == OKAY
         assert await rig.host.get(GET_SENSOR) == frame_data(1)
 
 
@@ -155,7 +155,7 @@ async def test_engine_that_needs_no_model_takes_a_region_into_its_buffer() -> No
     async with camera(inference=buffer_engine()) as rig:
         assert await rig.host.put(SINGLE, bytes(PART)) == OKAY
         assert await rig.host.get(Command.GET_OUTPUT_TENSOR) == image_of(1, PART) + bytes(8)
-        assert await rig.host.put(SINGLE, bytes(Region(0, 4, 0, 4, 7, 1))) == BAD_CMD
+        assert await rig.host.put(SINGLE, bytes(FrameRegion(0, 4, 0, 4, 7, 1))) == BAD_CMD
 
 
 @on_virtual_time
@@ -197,7 +197,7 @@ async def test_samples_of_another_length_are_refused(size: int) -> None:
 @on_virtual_time
 async def test_samples_have_no_regions() -> None:
     async with camera(FLAT, source=PacedSource(12, 1, Encoding.SAMPLES)) as rig:
-        assert await rig.host.put(SINGLE, bytes(Region(0, 4, 0, 1, 2, 1))) == BAD_CMD
+        assert await rig.host.put(SINGLE, bytes(FrameRegion(0, 4, 0, 1, 2, 1))) == BAD_CMD
         assert "no regions" in (await rig.host.log())[0]
 
 
@@ -219,23 +219,25 @@ async def refused_and_untouched(host: Host, data: bytes, status: Status = BAD_CM
 @pytest.mark.parametrize(
     "region",
     [
-        Region(0, 5, 0, 4, 2, 2),
-        Region(0, 4, 0, 5, 2, 2),
-        Region(4, 5, 0, 4, 2, 2),
-        Region(0, 65535, 0, 65535, 2, 2),
-        Region(2, 2, 0, 4, 2, 2),
-        Region(0, 4, 3, 3, 2, 2),
-        Region(3, 2, 0, 4, 2, 2),
-        Region(0, 4, 4, 0, 2, 2),
-        Region(0, 4, 0, 4, 0, 2),
-        Region(0, 4, 0, 4, 2, 0),
-        Region(0, 4, 0, 4, 5, 1),
-        Region(0, 4, 0, 4, 65535, 65535),
-        Region(0, 0, 0, 0, 0, 0),
+        FrameRegion(0, 5, 0, 4, 2, 2),
+        FrameRegion(0, 4, 0, 5, 2, 2),
+        FrameRegion(4, 5, 0, 4, 2, 2),
+        FrameRegion(0, 65535, 0, 65535, 2, 2),
+        FrameRegion(2, 2, 0, 4, 2, 2),
+        FrameRegion(0, 4, 3, 3, 2, 2),
+        FrameRegion(3, 2, 0, 4, 2, 2),
+        FrameRegion(0, 4, 4, 0, 2, 2),
+        FrameRegion(0, 4, 0, 4, 0, 2),
+        FrameRegion(0, 4, 0, 4, 2, 0),
+        FrameRegion(0, 4, 0, 4, 5, 1),
+        FrameRegion(0, 4, 0, 4, 65535, 65535),
+        FrameRegion(0, 0, 0, 0, 0, 0),
     ],
 )
 @on_virtual_time
-async def test_region_that_cannot_be_is_refused_with_a_reason_and_overwrites_nothing(region: Region) -> None:
+async def test_region_that_cannot_be_is_refused_with_a_reason_and_overwrites_nothing(
+    region: FrameRegion,
+) -> None:
     async with camera(PICTURE) as rig:
         await rig.host.put(Command.SET_INPUT_TENSOR, b"x" * 12)
         assert await refused_and_untouched(rig.host, bytes(region))
@@ -260,7 +262,7 @@ def test_any_region_is_taken_whole_or_refused_whole(words: tuple[int, ...], mode
             await rig.host.put(Command.SET_INPUT_TENSOR, before)
             status = await rig.host.put(SINGLE, struct.pack("<6H", *words))
             assert status == (OKAY if fits else BAD_CMD)
-            expected = image_of(1, Region(*words))[:: 3 // channels] if fits else b""
+            expected = image_of(1, FrameRegion(*words))[:: 3 // channels] if fits else b""
             assert await rig.host.get(GET_INPUT) == expected + before[len(expected) :]
             assert rig.source.taken == ([1] if fits else [])
             assert await rig.host.get(GET_SENSOR) == (frame_data(1) if fits else bytes(FRAME_BYTES))

@@ -22,11 +22,11 @@ from aisrv.engine.state import AIEngine
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.process.inline import inline
 from aisrv.model.writer import Model, Operator, Quantization, Tensor
-from aisrv.protocol.commands import Command, Spec, Status
+from aisrv.protocol.commands import Command, FrameRegion, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.sensors.acquire import Exposure, ImagePath, SensorModel, acquire, sensor
 from aisrv.sensors.acquire_channel import AcquireChannel, AcquireEnds
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region, Source, SourceError
+from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tile import Tile
@@ -81,7 +81,7 @@ class PacedSource:
 class Nearest:
     """The simplest image path: one pixel of the frame for each of the image. RGB frames only."""
 
-    def to_tensor(self, frame: RawFrame, region: Region) -> bytes:
+    def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
         pixels = bytearray()
         for row in range(region.height):
             y = region.start_y + row * (region.end_y - region.start_y) // region.height
@@ -91,14 +91,14 @@ class Nearest:
                 pixels += bytes(value ^ 0x80 for value in frame.data[at : at + 3])
         return bytes(pixels)
 
-    def to_grey(self, frame: RawFrame, region: Region) -> bytes:
+    def to_grey(self, frame: RawFrame, region: FrameRegion) -> bytes:
         return self.to_tensor(frame, region)[0::3]
 
 
-def image_of(number: int, region: Region | None = None) -> bytes:
+def image_of(number: int, region: FrameRegion | None = None) -> bytes:
     """What `Nearest` makes of a frame, by default all of it at 2 by 2 pixels."""
     frame = RawFrame(SIZE, SIZE, Encoding.RGB, frame_data(number))
-    return Nearest().to_tensor(frame, region or Region(0, SIZE, 0, SIZE, 2, 2))
+    return Nearest().to_tensor(frame, region or FrameRegion(0, SIZE, 0, SIZE, 2, 2))
 
 
 def doubling_network(*shape: int, tensor_type: int = TensorType.INT8) -> bytes:

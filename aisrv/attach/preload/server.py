@@ -30,6 +30,7 @@ from aisrv.attach.preload.usbfs_ioctls import Call, configuration_of, ioctl
 from aisrv.attach.preload.usbfs_node import UsbfsFile, UsbfsNode
 from aisrv.attach.preload.wire import LIBRARY, PACKAGE, Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevNode
+from aisrv.attach.tcp_server import closing_connection
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
@@ -204,24 +205,21 @@ async def _serve_others(stream: trio.SocketStream) -> None:
 
     The library calls for it only where the file could not be opened and the program goes on regardless.
     """
-    try:
-        async with stream:
-            others = PreloadStream(stream)
-            while await others.next_call() is not None:
-                await others.run()
-    except (WireError, trio.BrokenResourceError) as error:
-        logger.info("preload client of another file went away: %s", error)
+    async with closing_connection(stream, "preload client of another file", WireError, logger):
+        others = PreloadStream(stream)
+        while await others.next_call() is not None:
+            await others.run()
 
 
 async def _serve_stream(node: UsbfsNode, stream: trio.SocketStream) -> None:
     file = node.open()
     try:
-        async with stream:
+        async with closing_connection(
+            stream, f"preload client of device {node.device_number}", WireError, logger
+        ):
             if len(node.files) == 1:
                 await _plug_in_again(node)
             await _serve_calls(PreloadStream(stream), file)
-    except (WireError, trio.BrokenResourceError) as error:
-        logger.info("preload client of device %d went away: %s", node.device_number, error)
     finally:
         file.close()
 

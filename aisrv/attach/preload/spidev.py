@@ -18,6 +18,7 @@ from aisrv.attach.preload.tree import PreloadTree
 from aisrv.attach.preload.wire import Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevFile, SpidevNode, check_size
 from aisrv.attach.spidev.ioctls import BUFFER_SIZE, Region, SpidevError
+from aisrv.attach.tcp_server import closing_connection
 
 logger = logging.getLogger(__name__)
 
@@ -90,10 +91,8 @@ class SpidevService:
         self._ends[stream] = trio.Event()
         file = self.node.open()
         try:
-            async with stream:
+            async with closing_connection(stream, f"preload client of {self.node.name}", WireError, logger):
                 await _serve_calls(PreloadStream(stream), file)
-        except (WireError, trio.BrokenResourceError) as error:
-            logger.info("preload client of %s went away: %s", self.node.name, error)
         finally:
             try:
                 await file.close()

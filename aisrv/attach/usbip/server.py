@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.tcp_server import TcpServer, peer_of, set_options
+from aisrv.attach.tcp_server import TcpServer
 from aisrv.attach.usbip.connection import Connection
 from aisrv.protocol import usbip
 from aisrv.protocol.usbip import DeviceRecord, InterfaceRecord, Operation, OperationHeader, UsbipError
@@ -76,23 +76,16 @@ def export_all(buses: Sequence[HostPort]) -> list[Export]:
 class UsbipServer(TcpServer):
     """Serves any number of devices by bus id."""
 
+    PEER = "USB/IP peer"
+    PROTOCOL_ERROR = UsbipError
+
     def __init__(self, exports: Sequence[Export]) -> None:
         self.exports: Final[Mapping[str, Export]] = {each.record.busid: each for each in exports}
 
-    async def _serve_stream(self, stream: trio.SocketStream) -> None:
-        peer = "that left at once"
-        try:
-            peer = peer_of(stream)
-            set_options(stream)
-            exported = await self._greet(stream, peer)
-            if exported is not None:
-                await self._serve_import(stream, exported, peer)
-        except UsbipError as error:
-            logger.warning("USB/IP peer %s: %s; connection closed", peer, error)
-        except (trio.BrokenResourceError, OSError) as error:
-            logger.info("USB/IP peer %s went away: %s", peer, error)
-        finally:
-            stream.socket.close()
+    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+        exported = await self._greet(stream, peer)
+        if exported is not None:
+            await self._serve_import(stream, exported, peer)
 
     async def _greet(self, stream: trio.SocketStream, peer: str) -> Export | None:
         """Answer device lists until the peer imports a device; None when it leaves or is refused."""

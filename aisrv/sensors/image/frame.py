@@ -1,11 +1,8 @@
 """Raw frames as a sensor delivers them, the part of one that is wanted, and sensors as sources of frames."""
 
 import enum
-import struct
 from dataclasses import dataclass
-from typing import Final, Protocol, Self
-
-_REGION: Final = struct.Struct("<6H")
+from typing import Protocol
 
 
 class Encoding(enum.Enum):
@@ -29,32 +26,6 @@ class RawFrame:
     height: int
     encoding: Encoding
     data: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Region:
-    """The part of a frame that is wanted, ends excluded, and the size that it is subsampled to.
-
-    On the wire six u16, little-endian ("XCORE AI server: numbers and wire behavior", START_ACQUIRE_SINGLE).
-    """
-
-    start_x: int
-    end_x: int
-    start_y: int
-    end_y: int
-    width: int
-    height: int
-
-    def __bytes__(self) -> bytes:
-        """Pack the six words."""
-        return _REGION.pack(self.start_x, self.end_x, self.start_y, self.end_y, self.width, self.height)
-
-    @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
-        """Unpack the six words; ValueError for another length."""
-        if len(data) != _REGION.size:
-            raise ValueError(f"a region has {_REGION.size} bytes, not {len(data)}")
-        return cls(*_REGION.unpack(data))
 
 
 class Source(Protocol):

@@ -10,7 +10,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.protocol.commands import FrameRegion
+from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.frame_size import FrameError, check_frame
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ class RegionError(ValueError):
 
 
 def check_region(
-    region: Region, width: int, height: int, room: int | None, channels: int = RGB_CHANNELS
+    region: FrameRegion, width: int, height: int, room: int | None, channels: int = RGB_CHANNELS
 ) -> None:
     """Check a region of a frame of `width` x `height` pixels, and its tensor against `room` bytes.
 
@@ -72,7 +73,7 @@ class ImagePath:
         """How many sizes and regions have their filters kept now."""
         return self._resampler.cache_info().currsize
 
-    def to_tensor(self, frame: RawFrame, region: Region) -> bytes:
+    def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Make RGB int8, value - 128, height x width x 3, row by row.
 
         Raises FrameError for a frame that is no picture or has the wrong length, RegionError for what
@@ -80,18 +81,20 @@ class ImagePath:
         """
         return _as_int8(self.to_pixels(frame, region))
 
-    def to_grey(self, frame: RawFrame, region: Region) -> bytes:
+    def to_grey(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Make gray (0.299 R + 0.587 G + 0.114 B) int8, value - 128, height x width, row by row.
 
         Raises as `to_tensor`.
         """
         return _as_int8(self._convert(frame, region, _TO_GREY))
 
-    def to_pixels(self, frame: RawFrame, region: Region) -> "Bytes":
+    def to_pixels(self, frame: RawFrame, region: FrameRegion) -> "Bytes":
         """Make RGB without the offset, as an array (height, width, 3). Raises as `to_tensor`."""
         return self._convert(frame, region, _TO_RGB)
 
-    def _convert(self, frame: RawFrame, region: Region, converters: "dict[Encoding, Converter]") -> "Bytes":
+    def _convert(
+        self, frame: RawFrame, region: FrameRegion, converters: "dict[Encoding, Converter]"
+    ) -> "Bytes":
         if frame.encoding is Encoding.SAMPLES:
             raise FrameError("a frame of samples is no picture: it goes into the tensor as it is")
         check_frame(frame)
@@ -107,17 +110,17 @@ def _as_int8(pixels: "Bytes") -> bytes:
     return (pixels ^ 0x80).tobytes()  # value - 128 in two's complement
 
 
-def to_tensor(frame: RawFrame, region: Region) -> bytes:
+def to_tensor(frame: RawFrame, region: FrameRegion) -> bytes:
     """Make one RGB tensor; with many frames, an `ImagePath` is faster as it keeps the filters."""
     return ImagePath().to_tensor(frame, region)
 
 
-def to_grey(frame: RawFrame, region: Region) -> bytes:
+def to_grey(frame: RawFrame, region: FrameRegion) -> bytes:
     """Make one gray tensor; see `to_tensor`."""
     return ImagePath().to_grey(frame, region)
 
 
-def _make_resampler(width: int, height: int, encoding: Encoding, region: Region) -> "Resampler":
+def _make_resampler(width: int, height: int, encoding: Encoding, region: FrameRegion) -> "Resampler":
     from aisrv.sensors.image.demosaic import UNIT, bayer_channels
     from aisrv.sensors.image.resample import Plane, Resampler, Span, Term, each_sample
     from aisrv.sensors.image.yuv import YUV_CHANNELS

@@ -5,8 +5,9 @@ from typing import Final
 
 import numpy as np
 
+from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.image.resample import Bytes
 from aisrv.sensors.image.yuv import pack_yuv422
@@ -39,4 +40,4 @@ class Scaler:
         if (width, height) == self._size:
             return picture
         frame = RawFrame(width, height, Encoding.RGB, picture.tobytes())
-        return self._path.to_pixels(frame, Region(0, width, 0, height, *self._size))
+        return self._path.to_pixels(frame, FrameRegion(0, width, 0, height, *self._size))

@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region
+from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.frame_size import FrameError, check_frame, frame_size
 from aisrv.sensors.image.image_path import ImagePath, RegionError, check_region, to_grey, to_tensor
 from aisrv.sensors.image.yuv import pack_yuv422
@@ -42,17 +43,17 @@ def yuv_frame(picture: Picture) -> RawFrame:
     return RawFrame(picture.shape[1], picture.shape[0], Encoding.YUV422, pack_yuv422(picture).tobytes())
 
 
-def whole(frame: RawFrame, width: int, height: int) -> Region:
-    return Region(0, frame.width, 0, frame.height, width, height)
+def whole(frame: RawFrame, width: int, height: int) -> FrameRegion:
+    return FrameRegion(0, frame.width, 0, frame.height, width, height)
 
 
-def pixels(tensor: bytes, region: Region, channels: int = 3) -> Picture:
+def pixels(tensor: bytes, region: FrameRegion, channels: int = 3) -> Picture:
     values = np.frombuffer(tensor, np.int8).astype(np.int16) + 128
     shape = (region.height, region.width, channels) if channels > 1 else (region.height, region.width)
     return values.astype(np.uint8).reshape(shape)
 
 
-def resampled(frame: RawFrame, region: Region) -> Picture:
+def resampled(frame: RawFrame, region: FrameRegion) -> Picture:
     return pixels(to_tensor(frame, region), region)
 
 
@@ -112,7 +113,7 @@ def exact_demosaic(frame: RawFrame, x: int, y: int) -> list[Fraction]:
     }[x % 2, y % 2]
 
 
-def exact(frame: RawFrame, region: Region) -> Picture:
+def exact(frame: RawFrame, region: FrameRegion) -> Picture:
     result = np.zeros((region.height, region.width, 3), np.uint8)
     for row in range(region.height):
         down = exact_weights(region.start_y, region.end_y, region.height, row)
@@ -132,25 +133,25 @@ def exact(frame: RawFrame, region: Region) -> Picture:
 
 
 @st.composite
-def frames_and_regions(draw: st.DrawFn, encoding: Encoding) -> tuple[RawFrame, Region]:
+def frames_and_regions(draw: st.DrawFn, encoding: Encoding) -> tuple[RawFrame, FrameRegion]:
     width, height = draw(st.integers(2, 9)), draw(st.integers(2, 9))
     size = frame_size(width, height, encoding)
     data = draw(st.binary(min_size=size, max_size=size))
     start_x, start_y = draw(st.integers(0, width - 1)), draw(st.integers(0, height - 1))
     end_x, end_y = draw(st.integers(start_x + 1, width)), draw(st.integers(start_y + 1, height))
     target = draw(st.integers(1, 7)), draw(st.integers(1, 7))
-    return RawFrame(width, height, encoding, data), Region(start_x, end_x, start_y, end_y, *target)
+    return RawFrame(width, height, encoding, data), FrameRegion(start_x, end_x, start_y, end_y, *target)
 
 
 @settings(max_examples=60)
 @given(frames_and_regions(Encoding.RGB))
-def test_rgb_is_the_exact_mean_rounded_once(case: tuple[RawFrame, Region]) -> None:
+def test_rgb_is_the_exact_mean_rounded_once(case: tuple[RawFrame, FrameRegion]) -> None:
     assert resampled(*case).tolist() == exact(*case).tolist()
 
 
 @settings(max_examples=60)
 @given(frames_and_regions(Encoding.BAYER_RGGB))
-def test_bayer_is_the_exact_mean_of_the_bilinear_mosaic(case: tuple[RawFrame, Region]) -> None:
+def test_bayer_is_the_exact_mean_of_the_bilinear_mosaic(case: tuple[RawFrame, FrameRegion]) -> None:
     assert resampled(*case).tolist() == exact(*case).tolist()
 
 
@@ -225,7 +226,7 @@ def test_raw_frames_keep_the_picture_that_was_seen(
 def test_region_is_that_part_of_the_picture_alone() -> None:
     picture = noise(WIDTH, HEIGHT)
     part = rgb_frame(np.ascontiguousarray(picture[57:209, 101:413]))
-    region = Region(101, 413, 57, 209, 104, 38)
+    region = FrameRegion(101, 413, 57, 209, 104, 38)
     assert to_tensor(rgb_frame(picture), region) == to_tensor(part, whole(part, 104, 38))
 
 
@@ -275,7 +276,7 @@ def test_mosaic_is_red_green_over_green_blue(at: tuple[int, int], color: tuple[i
 @pytest.mark.parametrize("y", [0, 1, 240, 479])
 def test_region_of_one_pixel_has_the_phase_of_the_whole_mosaic(x: int, y: int) -> None:
     flat = np.full((HEIGHT, WIDTH, 3), (200, 100, 50), np.uint8)
-    assert resampled(bayer_frame(flat), Region(x, x + 1, y, y + 1, 1, 1)).tolist() == [[[200, 100, 50]]]
+    assert resampled(bayer_frame(flat), FrameRegion(x, x + 1, y, y + 1, 1, 1)).tolist() == [[[200, 100, 50]]]
 
 
 @pytest.mark.parametrize("size", [(2, 2), (3, 3), (5, 7), (7, 5), (641, 479)])
@@ -325,33 +326,33 @@ def test_yuv_out_of_gamut_is_clipped() -> None:
 @pytest.mark.parametrize(
     ("region", "message"),
     [
-        (Region(0, 641, 0, 480, 8, 8), "columns end at 641, beyond the 640 of the frame"),
-        (Region(0, 640, 0, 481, 8, 8), "rows end at 481, beyond the 480 of the frame"),
-        (Region(640, 640, 0, 480, 8, 8), "columns 640 to 640 are empty"),
-        (Region(0, 640, 7, 7, 8, 8), "rows 7 to 7 are empty"),
-        (Region(20, 10, 0, 480, 8, 8), "columns 20 to 10 end before they start"),
-        (Region(0, 640, 65535, 0, 8, 8), "rows 65535 to 0 end before they start"),
-        (Region(-1, 640, 0, 480, 8, 8), "columns start at -1"),
-        (Region(0, 640, 0, 480, 0, 8), "target width of 0"),
-        (Region(0, 640, 0, 480, 8, 0), "target height of 0"),
-        (Region(0, 640, 0, 480, 8, 9), "8x9 in 3 channels is 216 bytes, more than the 192"),
+        (FrameRegion(0, 641, 0, 480, 8, 8), "columns end at 641, beyond the 640 of the frame"),
+        (FrameRegion(0, 640, 0, 481, 8, 8), "rows end at 481, beyond the 480 of the frame"),
+        (FrameRegion(640, 640, 0, 480, 8, 8), "columns 640 to 640 are empty"),
+        (FrameRegion(0, 640, 7, 7, 8, 8), "rows 7 to 7 are empty"),
+        (FrameRegion(20, 10, 0, 480, 8, 8), "columns 20 to 10 end before they start"),
+        (FrameRegion(0, 640, 65535, 0, 8, 8), "rows 65535 to 0 end before they start"),
+        (FrameRegion(-1, 640, 0, 480, 8, 8), "columns start at -1"),
+        (FrameRegion(0, 640, 0, 480, 0, 8), "target width of 0"),
+        (FrameRegion(0, 640, 0, 480, 8, 0), "target height of 0"),
+        (FrameRegion(0, 640, 0, 480, 8, 9), "8x9 in 3 channels is 216 bytes, more than the 192"),
     ],
 )
-def test_wrong_region_is_named(region: Region, message: str) -> None:
+def test_wrong_region_is_named(region: FrameRegion, message: str) -> None:
     with pytest.raises(RegionError, match=message):
         check_region(region, WIDTH, HEIGHT, 192)
 
 
 def test_largest_regions_pass() -> None:
-    check_region(Region(0, 640, 0, 480, 8, 8), WIDTH, HEIGHT, 192)
-    check_region(Region(639, 640, 479, 480, 65535, 65535), WIDTH, HEIGHT, None)
-    check_region(Region(0, 1, 0, 1, 8, 24), WIDTH, HEIGHT, 192, channels=1)
+    check_region(FrameRegion(0, 640, 0, 480, 8, 8), WIDTH, HEIGHT, 192)
+    check_region(FrameRegion(639, 640, 479, 480, 65535, 65535), WIDTH, HEIGHT, None)
+    check_region(FrameRegion(0, 1, 0, 1, 8, 24), WIDTH, HEIGHT, 192, channels=1)
 
 
 def test_conversion_checks_the_region() -> None:
     frame = RawFrame(2, 2, Encoding.RGB, bytes(12))
     with pytest.raises(RegionError, match="columns end at 3"):
-        to_tensor(frame, Region(0, 3, 0, 2, 1, 1))
+        to_tensor(frame, FrameRegion(0, 3, 0, 2, 1, 1))
 
 
 # Frames.
@@ -372,7 +373,7 @@ def test_conversion_checks_the_region() -> None:
 )
 def test_wrong_frame_is_refused(frame: RawFrame, message: str) -> None:
     with pytest.raises(FrameError, match=message):
-        to_tensor(frame, Region(0, 1, 0, 1, 1, 1))
+        to_tensor(frame, FrameRegion(0, 1, 0, 1, 1, 1))
 
 
 def test_samples_have_as_many_bytes_as_their_size_says() -> None:
@@ -388,7 +389,7 @@ def test_filters_are_kept_for_the_same_size_and_region_only() -> None:
     for _ in range(2):
         for make in (rgb_frame, bayer_frame, yuv_frame):
             frame = make(picture)
-            for region in (whole(frame, 4, 4), Region(1, 8, 0, 8, 4, 4), whole(frame, 9, 4)):
+            for region in (whole(frame, 4, 4), FrameRegion(1, 8, 0, 8, 4, 4), whole(frame, 9, 4)):
                 assert path.to_tensor(frame, region) == to_tensor(frame, region)
 
 

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
+from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
-from aisrv.sensors.image.frame import Encoding, RawFrame, Region, Source, SourceError
+from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
 from aisrv.sensors.image.frame_size import check_frame
 from aisrv.sensors.image.image_path import to_tensor
 from aisrv.sensors.sources import images
@@ -93,7 +94,7 @@ async def test_patterns_have_every_size_and_encoding(
 
 async def test_bayer_pattern_shows_the_first_bar_white_through_the_image_path() -> None:
     frame = await PatternSource(Pattern.BARS).frame()
-    assert to_tensor(frame, Region(0, 70, 0, 480, 1, 1)) == bytes([127, 127, 127])
+    assert to_tensor(frame, FrameRegion(0, 70, 0, 480, 1, 1)) == bytes([127, 127, 127])
 
 
 @pytest.mark.parametrize("size", [(0, 4), (4, 0), (1, 2), (65536, 2), (65535, 65535)])

@@ -19,6 +19,15 @@ from typing import TYPE_CHECKING, Any
 
 from aisrv.protocol.spi_link import LinkTransfer, SpiLinkError
 from host_tools.spi_link import LinkGone, SpiLink, UnknownSlave
+from host_tools.standins.spidev_arguments import (
+    LONG_MAX,
+    MAX_LIST,
+    as_sequence,
+    bus_number,
+    bytes_of,
+    c_int,
+    limited,
+)
 
 if TYPE_CHECKING:
     from _thread import LockType
@@ -31,9 +40,6 @@ __version__: Final = "3.8"
 SERVER_VARIABLE: Final = "AISRV_SPI"
 """Environment variable that names the server, as HOST:PORT."""
 
-MAX_LIST: Final = 4096
-"""Bytes that `xfer`, `xfer2`, `readbytes` and `writebytes` take."""
-
 LARGEST_BLOCK: Final = 65535
 """Bytes that `xfer3` and `writebytes2` clock in one transaction, however large the driver's buffer is."""
 
@@ -43,68 +49,10 @@ DEFAULT_BUFSIZ: Final = 4096
 WORD_BITS: Final = 8
 
 _NODE = re.compile(r"/dev/spidev(\d+\.\d+)\Z")
-_INT_MAX = 0x7FFFFFFF
-_LONG_MAX = 0x7FFFFFFFFFFFFFFF
 
 
 def _error(number: int, text: str = "") -> OSError:
     return OSError(number, text or os.strerror(number))
-
-
-def _c_int(value: Any) -> int:  # noqa: ANN401 - what a program passes
-    """Return what Python's C interface makes of an argument that is an int."""
-    number = index(value)
-    if not -_LONG_MAX - 1 <= number <= _LONG_MAX:
-        raise OverflowError("Python int too large to convert to C long")
-    if number > _INT_MAX:
-        raise OverflowError("signed integer is greater than maximum")
-    if number < -_INT_MAX - 1:
-        raise OverflowError("signed integer is less than minimum")
-    return number
-
-
-def _bus(bus: int = -1, client: int = -1) -> int:
-    """Return the arguments of the class; without a bus nothing is opened."""
-    _c_int(client)
-    return _c_int(bus)
-
-
-def _sequence(values: Iterable[Any]) -> list[Any] | tuple[Any, ...]:
-    """Return a list or tuple as it is, anything else that can be iterated as a new list."""
-    if isinstance(values, (list, tuple)):
-        return values
-    try:
-        return list(values)
-    except TypeError:
-        raise TypeError("expected a sequence") from None
-
-
-def _bytes_of(values: bytes | list[Any] | tuple[Any, ...]) -> bytes:
-    """Return the low byte of each integer."""
-    if isinstance(values, bytes):
-        return values
-    if set(map(type, values)) == {int}:
-        try:
-            return bytes(values)
-        except ValueError:  # not every one fits a byte
-            pass
-    low = bytearray()
-    for value in values:
-        if not isinstance(value, int):
-            raise TypeError(f"Non-Int/Long value in arguments: {id(value) & 0xFFFFFFFF:x}.")
-        low.append(value & 0xFF)
-    return bytes(low)
-
-
-def _limited(values: Iterable[Any]) -> tuple[list[Any] | tuple[Any, ...], bytes]:
-    """Return a sequence of 1 to MAX_LIST integers, and its bytes; the length counts in 16 bits."""
-    sequence = _sequence(values)
-    size = len(sequence) & 0xFFFF
-    if size == 0:
-        raise TypeError("Empty argument list.")
-    if size > MAX_LIST:
-        raise OverflowError(f"Argument list size exceeds {MAX_LIST} bytes.")
-    return sequence, _bytes_of(sequence[:size])
 
 
 def _bufsiz() -> int:
@@ -172,7 +120,7 @@ class SpiDev:
         return self
 
     def __init__(self, *numbers: int, **named: int) -> None:
-        if _bus(*numbers, **named) >= 0:
+        if bus_number(*numbers, **named) >= 0:
             SpiDev.open(
                 self, *numbers, **named
             )  # so that `client` cannot be given by name, as in the package
@@ -192,7 +140,7 @@ class SpiDev:
 
     def open(self, bus: int, device: int) -> None:
         """Open slave `bus`.`device`, which is /dev/spidev<bus>.<device>."""
-        self._open(f"{_c_int(bus)}.{_c_int(device)}")
+        self._open(f"{c_int(bus)}.{c_int(device)}")
 
     def open_path(self, path: str | bytes | os.PathLike[str]) -> None:
         """Open the slave of a path such as /dev/spidev0.0, also through symbolic links."""
@@ -223,12 +171,12 @@ class SpiDev:
 
     def readbytes(self, len: int, /) -> list[int]:  # noqa: A002 - the package's name
         """Clock `len` zeros, 1 to 4096; the bytes that came."""
-        size = min(max(_c_int(len), 1), MAX_LIST)
+        size = min(max(c_int(len), 1), MAX_LIST)
         return list(self._clock(bytes(size)))
 
     def writebytes(self, values: Iterable[int], /) -> None:
         """Clock 1 to 4096 bytes; what comes is dropped."""
-        self._clock(_limited(values)[1])
+        self._clock(limited(values)[1])
 
     def writebytes2(self, values: Any, /) -> None:  # noqa: ANN401 - any buffer or sequence
         """Clock a buffer or a sequence of any length, a block a transaction; what comes is dropped."""
@@ -239,12 +187,12 @@ class SpiDev:
         if data is not None and data.c_contiguous:
             sequence: Any = data.tobytes()
         else:
-            sequence = _sequence(values)
+            sequence = as_sequence(values)
             if not sequence:
                 raise TypeError("Empty argument list.")
         block = min(self._bufsiz, LARGEST_BLOCK)
         for start in range(0, len(sequence), block):
-            self._clock(_bytes_of(sequence[start : start + block]))
+            self._clock(bytes_of(sequence[start : start + block]))
 
     def xfer(
         self, values: Iterable[int], speed_hz: int = 0, delay_usecs: int = 0, bits_per_word: int = 0, /
@@ -263,13 +211,13 @@ class SpiDev:
     ) -> tuple[int, ...]:
         """Clock any number of bytes, a block a transaction; what came, as a tuple."""
         settings = index(speed_hz), index(delay_usecs), index(bits_per_word)
-        sequence = _sequence(values)
+        sequence = as_sequence(values)
         if not sequence:
             raise TypeError("Empty argument list.")
         block = min(self._bufsiz, LARGEST_BLOCK)
         miso = bytearray()
         for start in range(0, len(sequence), block):
-            miso += self._clock(_bytes_of(sequence[start : start + block]), *settings)
+            miso += self._clock(bytes_of(sequence[start : start + block]), *settings)
         return tuple(miso)
 
     # Settings
@@ -283,7 +231,7 @@ class SpiDev:
     def mode(self, value: int) -> None:
         if not isinstance(value, int):
             raise TypeError("The mode attribute must be an integer")
-        if abs(value) > _LONG_MAX or value & 0xFF > 3:
+        if abs(value) > LONG_MAX or value & 0xFF > 3:
             raise TypeError("The mode attribute must be an integerbetween 0 and 3.")
         self._opened()
         self._mode = value & 0xFF
@@ -306,7 +254,7 @@ class SpiDev:
     def bits_per_word(self, value: int) -> None:
         if not isinstance(value, int):
             raise TypeError("The bits_per_word attribute must be an integer")
-        bits = value & 0xFF if abs(value) <= _LONG_MAX else 0xFF
+        bits = value & 0xFF if abs(value) <= LONG_MAX else 0xFF
         if not 8 <= bits <= 32:
             raise TypeError("invalid bits_per_word (8 to 32)")
         if bits != self._bits_per_word:
@@ -326,7 +274,7 @@ class SpiDev:
     def max_speed_hz(self, value: int) -> None:
         if not isinstance(value, int):
             raise TypeError("The max_speed_hz attribute must be an integer")
-        if abs(value) > _LONG_MAX:
+        if abs(value) > LONG_MAX:
             raise OverflowError("Python int too large to convert to C long")
         speed = value & 0xFFFFFFFF
         if speed != self._max_speed_hz:
@@ -386,7 +334,7 @@ class SpiDev:
     def _exchange(self, values: Iterable[int], speed: int, delay: int, bits: int) -> Any:  # noqa: ANN401
         """Clock a list in place, or a tuple into a new one."""
         settings = index(speed), index(delay), index(bits)
-        sequence, mosi = _limited(values)
+        sequence, mosi = limited(values)
         miso = self._clock(mosi, *settings)
         if isinstance(sequence, tuple):
             return (*miso, *sequence[len(miso) :])

@@ -148,6 +148,7 @@ def test_program_without_spidev_pays_nothing(bare_python: Path, address: str, tm
         "host_tools/server_address.py",
         "host_tools/spi_link.py",
         "host_tools/standins/spidev.py",
+        "host_tools/standins/spidev_arguments.py",
     ],
 )
 def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
@@ -155,6 +156,12 @@ def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
     tree = ast.parse((ROOT / module).read_text(), feature_version=(3, 10))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    ours = {"aisrv.packet", "aisrv.protocol.spi_link", "host_tools.server_address", "host_tools.spi_link"}
+    ours = {
+        "aisrv.packet",
+        "aisrv.protocol.spi_link",
+        "host_tools.server_address",
+        "host_tools.spi_link",
+        "host_tools.standins.spidev_arguments",
+    }
     assert {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names} <= ours
     assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)

@@ -28,7 +28,8 @@ from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.graph import Graph
 from aisrv.kernels.graph.load import load_graph
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from benchmarks.rows import Row
 from tests.support import mlperf_tiny, networks
 
@@ -130,7 +131,7 @@ def _means(medians: list[dict[str, float]]) -> Iterator[Row]:
 def _tiny(code: int) -> bytes:
     """A chain of operators over four values."""
     scale = Quantization.per_tensor(1.0 if code == BuiltinOperator.ADD else 1 / 256, -128)
-    weights = Tensor.constant("weights", np.eye(4, dtype=np.int8), Quantization.per_tensor(1.0, 0))
+    weights = constant_tensor("weights", np.eye(4, dtype=np.int8), Quantization.per_tensor(1.0, 0))
     values = [Tensor(f"v{i}", (1, 4), TensorType.INT8, scale) for i in range(TINY_OPERATORS + 1)]
     operators = []
     for first, second in pairwise(values):
@@ -140,9 +141,9 @@ def _tiny(code: int) -> bytes:
         elif code == BuiltinOperator.FULLY_CONNECTED:
             inputs = (first.name, "weights", "")
         options = {"beta": 1.0} if code == BuiltinOperator.SOFTMAX else {}
-        operators.append(Operator(code, inputs, (second.name,), options))
+        operators.append(NetworkOperator(code, inputs, (second.name,), options))
     tensors = (*values, weights) if code == BuiltinOperator.FULLY_CONNECTED else tuple(values)
-    return bytes(Model(tensors, tuple(operators), ("v0",), (values[-1].name,)))
+    return bytes(Network(tensors, tuple(operators), ("v0",), (values[-1].name,)))
 
 
 def _overheads() -> Iterator[Row]:

@@ -18,7 +18,8 @@ from aisrv.board import KIB, Board, EngineSpec
 from aisrv.device.device import open_device
 from aisrv.inference.engine import Runners
 from aisrv.inference.process.isolation import isolated
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator
 from aisrv.xcore.chanend import ChanEnd
 from phy.local import (
     aisrv_local_get_output_tensor,
@@ -55,7 +56,7 @@ class Sight:
 def detector_network() -> bytes:
     """Mean of each place: int8 [1, 8, 32, 1] to int8 [1, 1, 4, 1], quantized as the digits' images are."""
     pixels = Quantization.per_tensor(1 / 240, -128)
-    pool = Operator(
+    pool = NetworkOperator(
         BuiltinOperator.AVERAGE_POOL_2D,
         ("frame",),
         ("ink",),
@@ -69,7 +70,7 @@ def detector_network() -> bytes:
     )
     frame = Tensor("frame", (1, SIDE, WIDTH, 1), TensorType.INT8, pixels)
     ink = Tensor("ink", (1, 1, PLACES, 1), TensorType.INT8, pixels)
-    return bytes(Model((frame, ink), (pool,), ("frame",), ("ink",), "ink in each place"))
+    return bytes(Network((frame, ink), (pool,), ("frame",), ("ink",), "ink in each place"))
 
 
 def cut_out(frame: bytes, place: int) -> bytes:

@@ -13,7 +13,8 @@ from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
 from aisrv.digits import INK, INT8_PAPER, INT8_STEP
 from aisrv.digits.training import CHANNELS, KERNEL, Array, Parameters, forward
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 
 RANGE_GRID: Final = 2.0**8
 """Ranges of activations end at multiples of 1/RANGE_GRID, so that rounding errors do not reach the scales."""
@@ -37,7 +38,7 @@ _POOL_2X2: Final = {
 }
 
 
-def quantize(parameters: Parameters, examples: Array) -> Model:
+def quantize(parameters: Parameters, examples: Array) -> Network:
     """Build the int8 network; `examples`, images [n, 8, 8, 1] of 0 to 1, set its activations' ranges."""
     seen = forward(parameters, examples)
     first, second, third = CHANNELS
@@ -57,17 +58,23 @@ def quantize(parameters: Parameters, examples: Array) -> Model:
         Tensor(CLASSES, (1, 10), TensorType.INT8, Quantization.per_tensor(1 / 256, -128)),
     )
     operators = (
-        Operator(BuiltinOperator.CONV_2D, (IMAGE, "conv1_weights", "conv1_bias"), ("conv1",), _CONVOLUTION),
-        Operator(BuiltinOperator.MAX_POOL_2D, ("conv1",), ("pool1",), _POOL_2X2),
-        Operator(BuiltinOperator.CONV_2D, ("pool1", "conv2_weights", "conv2_bias"), ("conv2",), _CONVOLUTION),
-        Operator(BuiltinOperator.MAX_POOL_2D, ("conv2",), (FEATURES,), _POOL_2X2),
-        Operator(BuiltinOperator.FULLY_CONNECTED, (FEATURES, "dense_weights", "dense_bias"), ("logits",)),
-        Operator(BuiltinOperator.SOFTMAX, ("logits",), (CLASSES,), {"beta": 1.0}),
+        NetworkOperator(
+            BuiltinOperator.CONV_2D, (IMAGE, "conv1_weights", "conv1_bias"), ("conv1",), _CONVOLUTION
+        ),
+        NetworkOperator(BuiltinOperator.MAX_POOL_2D, ("conv1",), ("pool1",), _POOL_2X2),
+        NetworkOperator(
+            BuiltinOperator.CONV_2D, ("pool1", "conv2_weights", "conv2_bias"), ("conv2",), _CONVOLUTION
+        ),
+        NetworkOperator(BuiltinOperator.MAX_POOL_2D, ("conv2",), (FEATURES,), _POOL_2X2),
+        NetworkOperator(
+            BuiltinOperator.FULLY_CONNECTED, (FEATURES, "dense_weights", "dense_bias"), ("logits",)
+        ),
+        NetworkOperator(BuiltinOperator.SOFTMAX, ("logits",), (CLASSES,), {"beta": 1.0}),
     )
-    return Model(tensors, operators, (IMAGE,), (CLASSES,), "digits: handwritten digits, 8x8, int8")
+    return Network(tensors, operators, (IMAGE,), (CLASSES,), "digits: handwritten digits, 8x8, int8")
 
 
-def with_features(model: Model) -> Model:
+def with_features(model: Network) -> Network:
     """The same network with the pooled features as its second output."""
     return replace(model, outputs=(CLASSES, FEATURES))
 
@@ -104,6 +111,6 @@ def _constants(
     bias_scales = scales * np.float64(np.float32(of_input.scales[0]))
     bias_integers = np.round(bias / bias_scales).astype(np.int32)
     return (
-        Tensor.constant(f"{name}_weights", integers, Quantization.per_channel(scales, axis=0)),
-        Tensor.constant(f"{name}_bias", bias_integers, Quantization.per_channel(bias_scales, axis=0)),
+        constant_tensor(f"{name}_weights", integers, Quantization.per_channel(scales, dimension=0)),
+        constant_tensor(f"{name}_bias", bias_integers, Quantization.per_channel(bias_scales, dimension=0)),
     )

@@ -142,7 +142,9 @@ def _tensor(index: int, table: Table, buffers: list[memoryview]) -> Tensor:
         raise ModelFileError(f"{table.where} names buffer {buffer_index} of {len(buffers)}")
     data = buffers[buffer_index]
     available = data.nbytes
-    is_sparse = table.table("Sparsity") is not None  # holds fewer elements than its shape has
+    is_sparse = (
+        table.table("Sparsity") is not None and available > 0
+    )  # holds fewer elements than its shape has
     if 0 < available < nbytes and not is_sparse:
         raise ModelFileError(f"{table.where} needs {nbytes} bytes, its buffer has {available}")
     return Tensor(
@@ -151,9 +153,7 @@ def _tensor(index: int, table: Table, buffers: list[memoryview]) -> Tensor:
         shape=shape,
         type=kind,
         quantization=_quantization(table, shape),
-        is_constant=available > 0,
         is_variable=bool(table.number("IsVariable")),
-        nbytes=nbytes,
         data=data[:nbytes] if available and not is_sparse else None,
     )
 

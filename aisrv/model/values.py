@@ -1,9 +1,10 @@
 """A model as a value: its tensors and operators."""
 
 import enum
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, TypeAlias
+from typing import Final, Self, TypeAlias
 
 
 class TensorType(enum.IntEnum):
@@ -68,6 +69,17 @@ class Quantization:
     zero_points: tuple[int, ...]
     dimension: int = 0
 
+    @classmethod
+    def per_tensor(cls, scale: float, zero_point: int) -> Self:
+        """One scale and zero point for a whole tensor."""
+        return cls((scale,), (zero_point,))
+
+    @classmethod
+    def per_channel(cls, scales: Iterable[float], dimension: int) -> Self:
+        """One scale for each index of `dimension`, every zero point 0: int8 weights and their biases."""
+        values = tuple(float(scale) for scale in scales)
+        return cls(values, (0,) * len(values), dimension)
+
     @property
     def is_per_channel(self) -> bool:
         """Whether there is more than one scale."""
@@ -88,20 +100,30 @@ class Quantization:
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of a subgraph. An empty shape is a scalar; `nbytes` is the size of its data."""
+    """A tensor of a subgraph. An empty shape is a scalar."""
 
-    index: int
     name: str
     shape: tuple[int, ...]
     type: TensorType
-    quantization: Quantization | None
-    is_constant: bool
-    """Whether the file holds its data."""
-    is_variable: bool
-    """Whether it keeps its value from one invocation to the next."""
-    nbytes: int
+    quantization: Quantization | None = None
     data: bytes | memoryview | None = field(default=None, repr=False)
-    """The `nbytes` bytes of a constant; None for what the file does not hold, or holds in a sparse form."""
+    """A constant's elements in row-major order, little-endian; None for what is computed, given or sparse."""
+    is_variable: bool = False
+    """Whether it keeps its value from one invocation to the next."""
+    is_sparse: bool = False
+    """Whether it is a constant of which the file holds fewer elements than its shape has."""
+    index: int = 0
+    """Its place among the tensors of the subgraph, which the reader knows."""
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the file holds its data."""
+        return self.data is not None or self.is_sparse
+
+    @property
+    def nbytes(self) -> int:
+        """Size of its data; elements of fewer than 8 bits share bytes."""
+        return (math.prod(self.shape) * TensorType(self.type).bits + 7) // 8
 
 
 OptionValue: TypeAlias = "int | float | str | tuple[int, ...]"

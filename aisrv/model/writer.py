@@ -1,30 +1,33 @@
 """Write `.tflite` files: a network as a value, and the bytes of its file.
 
-A `Model` names its tensors, and its operators refer to them by name:
+A `Network` has tensors with names, and its operators refer to them by name:
 
-    Model(
+    sum_of = NetworkOperator(BuiltinOperator.ADD, ("a", "a"), ("sum",))
+    Network(
         tensors=(Tensor("a", (1, 4), TensorType.INT8, q), Tensor("sum", (1, 4), TensorType.INT8, q)),
-        operators=(Operator(BuiltinOperator.ADD, ("a", "a"), ("sum",)),),
+        operators=(sum_of,),
         inputs=("a",),
         outputs=("sum",),
     )
 
-and `bytes(model)` is the file. The format is TensorFlow Lite's schema (`tensorflow/lite/schema/schema.fbs`),
-version 3, file identifier `TFL3`. The data of every buffer starts at a multiple of 16 bytes, which the schema
-asks of `Buffer.data` (`force_align: 16`). A model gives the same bytes at every call with one version of the
-`flatbuffers` package.
+and `bytes(network)` is the file. Tensors are the values that the reader yields. The format is TensorFlow
+Lite's schema (`tensorflow/lite/schema/schema.fbs`), version 3, file identifier `TFL3`. The data of each buffer
+starts at a multiple of 16 bytes, which the schema asks of `Buffer.data` (`force_align: 16`). A network gives
+the same bytes at every call with one version of the `flatbuffers` package.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import flatbuffers
 import numpy as np
 import numpy.typing as npt
 import tflite
-from tflite import BuiltinOperator, BuiltinOptions, TensorType
+from tflite import BuiltinOperator, BuiltinOptions
+
+from aisrv.model.values import Quantization, Tensor, TensorType
 
 SCHEMA_VERSION: Final = 3
 FILE_IDENTIFIER: Final = b"TFL3"
@@ -76,55 +79,17 @@ class WriteError(ValueError):
     """A model that cannot be written; the message names the tensor or operator at fault."""
 
 
-@dataclass(frozen=True, slots=True)
-class Quantization:
-    """real = scale * (integer - zero point): one pair for the tensor, or one for each index of `axis`.
-
-    Scales are rounded to float32 in the file.
-    """
-
-    scales: tuple[float, ...]
-    zero_points: tuple[int, ...]
-    axis: int = 0
-
-    @classmethod
-    def per_tensor(cls, scale: float, zero_point: int) -> Self:
-        """One scale and zero point for a whole tensor."""
-        return cls((scale,), (zero_point,))
-
-    @classmethod
-    def per_channel(cls, scales: Iterable[float], axis: int) -> Self:
-        """One scale for each index of `axis`, every zero point 0: int8 weights and their biases."""
-        values = tuple(float(scale) for scale in scales)
-        return cls(values, (0,) * len(values), axis)
+def constant_tensor(name: str, array: npt.NDArray[Any], quantization: Quantization | None = None) -> Tensor:
+    """Make a constant of the array's shape and elements; raise WriteError for a type not in DTYPES."""
+    for code, dtype in DTYPES.items():
+        if array.dtype == dtype:
+            data = array.astype(dtype).tobytes()
+            return Tensor(name, array.shape, TensorType(code), quantization, data)
+    raise WriteError(f"tensor {name!r}: elements of type {array.dtype} cannot be written")
 
 
 @dataclass(frozen=True, slots=True)
-class Tensor:
-    """A tensor; `data` is None for what is computed or given.
-
-    `data` holds a constant's elements in row-major order, little-endian. A variable tensor keeps its value
-    from one invocation to the next and has no data.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    type: int
-    quantization: Quantization | None = None
-    data: bytes | None = field(default=None, repr=False)
-    is_variable: bool = False
-
-    @classmethod
-    def constant(cls, name: str, array: npt.NDArray[Any], quantization: Quantization | None = None) -> Self:
-        """Make a constant of the array's shape and elements; raise WriteError for a type not in DTYPES."""
-        for code, dtype in DTYPES.items():
-            if array.dtype == dtype:
-                return cls(name, array.shape, code, quantization, array.astype(dtype).tobytes())
-        raise WriteError(f"tensor {name!r}: elements of type {array.dtype} cannot be written")
-
-
-@dataclass(frozen=True, slots=True)
-class Operator:
+class NetworkOperator:
     """An operator over named tensors.
 
     `code` is a BuiltinOperator, or any int32 for a model that asks for what does not exist. `options` maps
@@ -140,14 +105,14 @@ class Operator:
 
 
 @dataclass(frozen=True, slots=True)
-class Model:
+class Network:
     """A network of one subgraph; operators are in execution order.
 
-    `bytes(model)` is its `.tflite` file and raises WriteError for a model that contradicts itself.
+    `bytes(network)` is its `.tflite` file and raises WriteError for a model that contradicts itself.
     """
 
     tensors: tuple[Tensor, ...]
-    operators: tuple[Operator, ...]
+    operators: tuple[NetworkOperator, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     description: str = ""
@@ -173,9 +138,10 @@ def _check(tensor: Tensor) -> None:
         count = len(quantization.scales)
         if count != len(quantization.zero_points):
             raise WriteError(f"{where}: {count} scales but {len(quantization.zero_points)} zero points")
-        if count > 1 and tensor.shape[quantization.axis : quantization.axis + 1] != (count,):
+        if count > 1 and tensor.shape[quantization.dimension : quantization.dimension + 1] != (count,):
             raise WriteError(
-                f"{where}: {count} scales for axis {quantization.axis} of a tensor of shape {tensor.shape}"
+                f"{where}: {count} scales for dimension {quantization.dimension} of a tensor of shape "
+                f"{tensor.shape}"
             )
     if tensor.data is None:
         return
@@ -188,7 +154,7 @@ def _check(tensor: Tensor) -> None:
         raise WriteError(f"{where}: {len(tensor.data)} bytes of data, its shape and type need {needed}")
 
 
-def _write(model: Model, builder: flatbuffers.Builder, indices: Mapping[str, int]) -> None:
+def _write(model: Network, builder: flatbuffers.Builder, indices: Mapping[str, int]) -> None:
     # A flatbuffer is written from its end: whatever a table refers to comes before the table.
     buffers = [_table(builder, "Buffer")]  # buffer 0 stays empty and serves every tensor without data
     tensors = []
@@ -247,7 +213,7 @@ def _tensor(builder: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
             "QuantizationParameters",
             scale=_numbers(builder, tensor.quantization.scales, "<f4"),
             zero_point=_numbers(builder, tensor.quantization.zero_points, "<i8"),
-            quantized_dimension=tensor.quantization.axis,
+            quantized_dimension=tensor.quantization.dimension,
         )
     return _table(builder, "Tensor", **fields)
 
@@ -265,7 +231,7 @@ def _operator_code(builder: flatbuffers.Builder, code: int, custom_code: str) ->
 
 
 def _operator(
-    builder: flatbuffers.Builder, operator: Operator, code_index: int, indices: Mapping[str, int]
+    builder: flatbuffers.Builder, operator: NetworkOperator, code_index: int, indices: Mapping[str, int]
 ) -> int:
     where = f"operator {operator.code} that makes {', '.join(operator.outputs)}"
     fields = {
@@ -320,7 +286,7 @@ def _numbers(builder: flatbuffers.Builder, values: Sequence[float], dtype: str) 
     return int(builder.CreateNumpyVector(np.array(values, dtype)))
 
 
-def _aligned_bytes(builder: flatbuffers.Builder, data: bytes) -> int:
+def _aligned_bytes(builder: flatbuffers.Builder, data: bytes | memoryview) -> int:
     builder.StartVector(1, len(data), BUFFER_ALIGNMENT)
     # The builder's public way is one call for each byte.
     builder.head -= len(data)

@@ -25,11 +25,12 @@ from aisrv.inference.memory import (
     model_shortage,
     place_model,
 )
-from aisrv.model import Model, ModelFileError, Operator, Tensor, TensorType, writer
+from aisrv.model import Model, ModelFileError, Operator, TensorType, writer
 from aisrv.model.arena_plan import OFFLINE_PLAN, Allocation, plan_arena
 from aisrv.model.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
+from aisrv.model.values import Quantization, Tensor
 from tests.support import mlperf_tiny
 
 TFLM = {  # head, tail
@@ -39,7 +40,7 @@ TFLM = {  # head, tail
     "str_ww_ref_model": (6656, 9984),
     "vww_96_int8": (73_728, 29_952),
 }
-INT8 = writer.Quantization.per_tensor(0.5, 0)
+INT8 = Quantization.per_tensor(0.5, 0)
 
 
 def reference_model(name: str) -> Model:
@@ -49,14 +50,14 @@ def reference_model(name: str) -> Model:
 def branches(offline_plan: bytes | None = None) -> Model:
     """x -> a -> b -> c = b + b -> d = b + c; the outputs are d and b. Tensor sizes 40, 64, 48, 48, 48."""
 
-    def activation(name: str, size: int) -> writer.Tensor:
-        return writer.Tensor(name, (1, size), TensorType.INT8, INT8)
+    def activation(name: str, size: int) -> Tensor:
+        return Tensor(name, (1, size), TensorType.INT8, INT8)
 
-    def weights(name: str, rows: int, columns: int) -> writer.Tensor:
-        return writer.Tensor.constant(name, np.ones((rows, columns), np.int8), INT8)
+    def weights(name: str, rows: int, columns: int) -> Tensor:
+        return writer.constant_tensor(name, np.ones((rows, columns), np.int8), INT8)
 
     dense, add = tflite.BuiltinOperator.FULLY_CONNECTED, tflite.BuiltinOperator.ADD
-    network = writer.Model(
+    network = writer.Network(
         tensors=(
             activation("x", 40),
             weights("wa", 64, 40),
@@ -67,10 +68,10 @@ def branches(offline_plan: bytes | None = None) -> Model:
             activation("d", 48),
         ),
         operators=(
-            writer.Operator(dense, ("x", "wa", writer.ABSENT), ("a",)),
-            writer.Operator(dense, ("a", "wb", writer.ABSENT), ("b",)),
-            writer.Operator(add, ("b", "b"), ("c",)),
-            writer.Operator(add, ("b", "c"), ("d",)),
+            writer.NetworkOperator(dense, ("x", "wa", writer.ABSENT), ("a",)),
+            writer.NetworkOperator(dense, ("a", "wb", writer.ABSENT), ("b",)),
+            writer.NetworkOperator(add, ("b", "b"), ("c",)),
+            writer.NetworkOperator(add, ("b", "c"), ("d",)),
         ),
         inputs=("x",),
         outputs=("d", "b"),
@@ -82,8 +83,7 @@ def branches(offline_plan: bytes | None = None) -> Model:
 def chain(*sizes: int, outputs: tuple[int, ...] | None = None) -> Model:
     """Tensors of these sizes, each computed from the one before."""
     tensors = tuple(
-        Tensor(index, f"t{index}", (size,), TensorType.INT8, None, False, False, size)
-        for index, size in enumerate(sizes)
+        Tensor(f"t{index}", (size,), TensorType.INT8, index=index) for index, size in enumerate(sizes)
     )
     operators = tuple(Operator(k, "LOGISTIC", (k,), (k + 1,)) for k in range(len(sizes) - 1))
     last = (len(sizes) - 1,)
@@ -169,7 +169,9 @@ def test_tensor_that_nothing_uses_takes_its_place_all_the_same() -> None:
     assert plan_arena(model).lower_bound == 16
 
 
-@pytest.mark.parametrize("change", [{"is_constant": True}, {"is_variable": True}, {"nbytes": 0}])
+@pytest.mark.parametrize(
+    "change", [{"data": bytes(64)}, {"is_sparse": True}, {"is_variable": True}, {"shape": (0,)}]
+)
 def test_constants_variables_and_empty_tensors_stay_outside(change: dict[str, Any]) -> None:
     model = chain(16, 64)
     model = replace(model, tensors=(model.tensors[0], replace(model.tensors[1], **change)))
@@ -278,7 +280,7 @@ def test_tail_by_hand() -> None:
 
 def test_variable_is_part_of_the_tail() -> None:
     model = chain(16, 16)
-    variable = Tensor(2, "state", (100,), TensorType.INT8, None, False, True, 100)
+    variable = Tensor("state", (100,), TensorType.INT8, is_variable=True, index=2)
     # 12 for the tensor, 112 for its data: 504 + 124 = 628, rounded up to 640.
     assert estimate_tail(replace(model, tensors=(*model.tensors, variable))) == 640
 

@@ -23,10 +23,7 @@ def model(*loads: tuple[str, Options | bytes, tuple[int, ...]]) -> Model:
     operators = []
     for index, (name, options, sizes) in enumerate(loads):
         first = len(tensors)
-        tensors += [
-            Tensor(first + i, "", (size,), TensorType.INT8, None, False, False, size)
-            for i, size in enumerate(sizes)
-        ]
+        tensors += [Tensor("", (size,), TensorType.INT8, index=first + i) for i, size in enumerate(sizes)]
         data = options if isinstance(options, bytes) else bytes(flexbuffers.Dumps(options))
         outputs = tuple(range(first, len(tensors)))
         operators.append(Operator(index, name, (), outputs, is_custom=True, custom_options=data))

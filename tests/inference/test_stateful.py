@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tflite import ActivationFunctionType, BuiltinOperator, TensorType
+from tflite import ActivationFunctionType, BuiltinOperator
 
 from aisrv.board import Board, UsbProtocol
 from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
 from aisrv.model.reader import read_model
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor, TensorType
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, get_command, set_command
 from tests.support import networks
@@ -29,7 +30,7 @@ RUNNERS = [
 ]
 
 
-def kept_sums(kind: int, state: int) -> bytes:
+def kept_sums(kind: TensorType, state: TensorType) -> bytes:
     """The sum of the last three inputs, [1, 4]: they are kept in a variable tensor of its own type."""
     unit = None if kind == TensorType.FLOAT32 else Quantization.per_tensor(1.0, 0)
     numbers = {TensorType.FLOAT32: np.float32, TensorType.INT8: np.int8, TensorType.INT16: np.int16}
@@ -37,16 +38,18 @@ def kept_sums(kind: int, state: int) -> bytes:
     bias = np.zeros(4, np.float32 if sums == TensorType.FLOAT32 else np.int32)
     tensors = (
         Tensor("input", (1, 4), kind, unit),
-        Tensor.constant("feature", np.eye(4, dtype=numbers[kind]), unit),
-        Tensor.constant("time", np.ones((4, 3), numbers[state]), unit),
-        Tensor.constant("bias", bias, unit),
+        constant_tensor("feature", np.eye(4, dtype=numbers[kind]), unit),
+        constant_tensor("time", np.ones((4, 3), numbers[state]), unit),
+        constant_tensor("bias", bias, unit),
         Tensor("state", (1, 12), state, unit, is_variable=True),
         Tensor("sum", (1, 4), kind, unit),
     )
     # An int8 SVDF has to have a ReLU.
     options = {"rank": 1, "fused_activation_function": ActivationFunctionType.RELU}
-    svdf = Operator(BuiltinOperator.SVDF, ("input", "feature", "time", "bias", "state"), ("sum",), options)
-    return bytes(Model(tensors, (svdf,), ("input",), ("sum",), "sums"))
+    svdf = NetworkOperator(
+        BuiltinOperator.SVDF, ("input", "feature", "time", "bias", "state"), ("sum",), options
+    )
+    return bytes(Network(tensors, (svdf,), ("input",), ("sum",), "sums"))
 
 
 FLOAT_SUMS = kept_sums(TensorType.FLOAT32, TensorType.FLOAT32)
@@ -118,13 +121,13 @@ def typed_network() -> bytes:
         Tensor("int16 out", (1, 8), TensorType.INT16, scale(1.0)),
     )
     operators = (
-        Operator(BuiltinOperator.QUANTIZE, ("float in",), ("int8 out",)),
-        Operator(BuiltinOperator.DEQUANTIZE, ("int8 in",), ("float out",)),
-        Operator(BuiltinOperator.QUANTIZE, ("uint8 in",), ("signed out",)),
-        Operator(BuiltinOperator.ADD, ("int16 in", "int16 in"), ("int16 out",)),
+        NetworkOperator(BuiltinOperator.QUANTIZE, ("float in",), ("int8 out",)),
+        NetworkOperator(BuiltinOperator.DEQUANTIZE, ("int8 in",), ("float out",)),
+        NetworkOperator(BuiltinOperator.QUANTIZE, ("uint8 in",), ("signed out",)),
+        NetworkOperator(BuiltinOperator.ADD, ("int16 in", "int16 in"), ("int16 out",)),
     )
     names = [tensor.name for tensor in tensors]
-    return bytes(Model(tensors, operators, tuple(names[:4]), tuple(names[4:])))
+    return bytes(Network(tensors, operators, tuple(names[:4]), tuple(names[4:])))
 
 
 @pytest.mark.parametrize(("_kind", "runner"), RUNNERS)

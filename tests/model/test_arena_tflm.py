@@ -19,8 +19,8 @@ from aisrv import digits
 from aisrv.inference.memory import arena_need
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.reader import read_model
-from aisrv.model.writer import Model as Network
-from aisrv.model.writer import Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator
 from tests.support import mlperf_tiny, networks
 
 pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
@@ -64,7 +64,9 @@ def additions(seed: int) -> bytes:
     names = tuple(f"t{number}" for number in range(chance.randint(2, 8)))
     unit = Quantization.per_tensor(1.0, 0)
     operators = tuple(
-        Operator(BuiltinOperator.ADD, (chance.choice(names), chance.choice(names)), (chance.choice(names),))
+        NetworkOperator(
+            BuiltinOperator.ADD, (chance.choice(names), chance.choice(names)), (chance.choice(names),)
+        )
         for _ in range(chance.randint(1, 8))
     )
     return bytes(

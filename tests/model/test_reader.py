@@ -22,31 +22,31 @@ from aisrv.model import (
     ModelFileError,
     Options,
     Padding,
-    Quantization,
     SchemaVersionError,
     TensorType,
     writer,
 )
 from aisrv.model.reader import read_model
+from aisrv.model.values import Quantization, Tensor
 from tests.support import mlperf_tiny
 
-INT8 = writer.Quantization.per_tensor(0.5, -3)
+INT8 = Quantization.per_tensor(0.5, -3)
 
 
-def small_network() -> writer.Model:
+def small_network() -> writer.Network:
     """A strided convolution without bias, a pool and a custom operator."""
     weights = np.ones((4, 3, 2, 3), np.int8)
-    return writer.Model(
+    return writer.Network(
         tensors=(
-            writer.Tensor("x", (1, 8, 8, 3), TensorType.INT8, INT8),
-            writer.Tensor.constant("w", weights, writer.Quantization.per_channel([0.25] * 4, 0)),
-            writer.Tensor("y", (1, 4, 4, 4), TensorType.INT8, INT8),
-            writer.Tensor("state", (3,), TensorType.FLOAT32, is_variable=True),
-            writer.Tensor("z", (1, 2, 2, 4), TensorType.INT8, INT8),
-            writer.Tensor("out", (16,), TensorType.INT16, INT8),
+            Tensor("x", (1, 8, 8, 3), TensorType.INT8, INT8),
+            writer.constant_tensor("w", weights, Quantization.per_channel([0.25] * 4, 0)),
+            Tensor("y", (1, 4, 4, 4), TensorType.INT8, INT8),
+            Tensor("state", (3,), TensorType.FLOAT32, is_variable=True),
+            Tensor("z", (1, 2, 2, 4), TensorType.INT8, INT8),
+            Tensor("out", (16,), TensorType.INT16, INT8),
         ),
         operators=(
-            writer.Operator(
+            writer.NetworkOperator(
                 tflite.BuiltinOperator.CONV_2D,
                 ("x", "w", writer.ABSENT),
                 ("y",),
@@ -59,7 +59,7 @@ def small_network() -> writer.Model:
                     "fused_activation_function": Activation.RELU6,
                 },
             ),
-            writer.Operator(
+            writer.NetworkOperator(
                 tflite.BuiltinOperator.MAX_POOL_2D,
                 ("y",),
                 ("z",),
@@ -71,7 +71,9 @@ def small_network() -> writer.Model:
                     "filter_height": 2,
                 },
             ),
-            writer.Operator(tflite.BuiltinOperator.CUSTOM, ("z",), ("out",), custom_code="XC_lookup_8"),
+            writer.NetworkOperator(
+                tflite.BuiltinOperator.CUSTOM, ("z",), ("out",), custom_code="XC_lookup_8"
+            ),
         ),
         inputs=("x",),
         outputs=("out", "y"),
@@ -268,13 +270,13 @@ def test_per_channel_quantization_has_no_single_scale() -> None:
 
 
 def test_scalar_takes_one_element() -> None:
-    network = writer.Model((writer.Tensor("x", (), TensorType.INT32),), (), ("x",), ("x",))
+    network = writer.Network((Tensor("x", (), TensorType.INT32),), (), ("x",), ("x",))
     assert read_model(bytes(network)).tensors[0].nbytes == 4
 
 
 @pytest.mark.parametrize(("elements", "size"), [(0, 0), (1, 1), (2, 1), (3, 2)])
 def test_four_bit_elements_share_bytes(elements: int, size: int) -> None:
-    network = writer.Model((writer.Tensor("x", (elements,), TensorType.INT4),), (), ("x",), ("x",))
+    network = writer.Network((Tensor("x", (elements,), TensorType.INT4),), (), ("x",), ("x",))
     assert read_model(bytes(network)).tensors[0].nbytes == size
 
 
@@ -284,8 +286,8 @@ def test_any_kind_of_bytes_will_do(kind: Callable[[bytes], bytes | bytearray | m
 
 
 def test_single_scale_with_a_stale_dimension_is_accepted() -> None:
-    network = writer.Model(
-        (writer.Tensor("x", (2,), TensorType.INT8, writer.Quantization((0.5,), (0,), axis=3)),),
+    network = writer.Network(
+        (Tensor("x", (2,), TensorType.INT8, Quantization((0.5,), (0,), dimension=3)),),
         (),
         ("x",),
         ("x",),
@@ -369,16 +371,16 @@ def test_operator_code_out_of_range() -> None:
 
 
 def test_operator_that_the_schema_does_not_know() -> None:
-    network = writer.Model(
-        (writer.Tensor("x", (1,), TensorType.INT8),), (writer.Operator(209, ("x",), ("x",)),), ("x",), ("x",)
+    network = writer.Network(
+        (Tensor("x", (1,), TensorType.INT8),), (writer.NetworkOperator(209, ("x",), ("x",)),), ("x",), ("x",)
     )
     with pytest.raises(ModelFileError, match=r"^operator code 0 is 209, which the schema does not know$"):
         read_model(bytes(network))
 
 
 def test_custom_operator_without_a_name() -> None:
-    network = writer.Model(
-        (writer.Tensor("x", (1,), TensorType.INT8),), (writer.Operator(32, ("x",), ("x",)),), ("x",), ("x",)
+    network = writer.Network(
+        (Tensor("x", (1,), TensorType.INT8),), (writer.NetworkOperator(32, ("x",), ("x",)),), ("x",), ("x",)
     )
     with pytest.raises(ModelFileError, match=r"^operator code 0 is CUSTOM without a name$"):
         read_model(bytes(network))
@@ -426,13 +428,13 @@ def test_extent_that_is_not_known(extent: int) -> None:
 
 @pytest.mark.parametrize("shape", [(2**31 - 1,) * 4, (2**31 - 1, 2), (1 << 16, 1 << 16, 0)])
 def test_tensor_of_petabytes(shape: tuple[int, ...]) -> None:
-    network = writer.Model((writer.Tensor("x", shape, TensorType.INT8),), (), ("x",), ("x",))
+    network = writer.Network((Tensor("x", shape, TensorType.INT8),), (), ("x",), ("x",))
     with pytest.raises(ModelFileError, match=r"^tensor 0 is larger than 2147483647 bytes$"):
         read_model(bytes(network))
 
 
 def test_largest_tensor() -> None:
-    network = writer.Model((writer.Tensor("x", (2**31 - 1,), TensorType.INT8),), (), ("x",), ("x",))
+    network = writer.Network((Tensor("x", (2**31 - 1,), TensorType.INT8),), (), ("x",), ("x",))
     assert read_model(bytes(network)).tensors[0].nbytes == 2**31 - 1
 
 
@@ -554,7 +556,7 @@ def test_too_many_tables() -> None:
 def shared_metadata(entries: int, size: int) -> bytes:
     """A file in which metadata of one buffer of `size` bytes stands under several names."""
     contents = {str(index): b"" if index else bytes(size) for index in range(entries)}
-    data = bytes(writer.Model((), (), (), (), metadata=contents))
+    data = bytes(writer.Network((), (), (), (), metadata=contents))
     for index in range(entries):
         data = patched(data, field(root_of(data).Metadata(index), 1), "<I", 1)
     return data

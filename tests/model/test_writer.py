@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
-from aisrv.model.writer import ABSENT, Model, Operator, Quantization, Tensor, WriteError
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import ABSENT, Network, NetworkOperator, WriteError, constant_tensor
 from tests.support.networks import (
     BIG_INPUT_BYTES,
     MMAC_INPUT_BYTES,
@@ -38,7 +39,7 @@ def int8(name: str, *shape: int, quantization: Quantization = UNIT) -> Tensor:
 
 
 def constant(name: str, values: Any, dtype: str, quantization: Quantization | None = UNIT) -> Tensor:
-    return Tensor.constant(name, np.array(values, dtype), quantization)
+    return constant_tensor(name, np.array(values, dtype), quantization)
 
 
 def single(
@@ -49,8 +50,8 @@ def single(
     options: dict[str, Any] | None = None,
 ) -> bytes:
     names = (source.name, *(tensor.name for tensor in constants))
-    operator = Operator(code, names, (result.name,), options or {})
-    return bytes(Model((source, *constants, result), (operator,), (source.name,), (result.name,)))
+    operator = NetworkOperator(code, names, (result.name,), options or {})
+    return bytes(Network((source, *constants, result), (operator,), (source.name,), (result.name,)))
 
 
 def signed(*values: int) -> bytes:
@@ -116,8 +117,8 @@ def test_fully_connected_uses_zero_points_and_takes_no_bias() -> None:
     source = int8("x", 1, 2, quantization=Quantization.per_tensor(1.0, 3))
     weights = constant("w", [[2, 5], [-1, 100]], "i1")
     target = int8("y", 1, 2, quantization=Quantization.per_tensor(1.0, -10))
-    operator = Operator(BuiltinOperator.FULLY_CONNECTED, ("x", "w", ABSENT), ("y",))
-    model = bytes(Model((source, weights, target), (operator,), ("x",), ("y",)))
+    operator = NetworkOperator(BuiltinOperator.FULLY_CONNECTED, ("x", "w", ABSENT), ("y",))
+    model = bytes(Network((source, weights, target), (operator,), ("x",), ("y",)))
     # (4-3)*2 + (5-3)*5 - 10 = 2; -(4-3) + (5-3)*100 - 10 = 189 saturates
     assert result(model, signed(4, 5)) == [2, 127]
 
@@ -206,7 +207,7 @@ def test_header_and_version() -> None:
 @pytest.mark.parametrize("size", [1, 3, 15, 16, 17, 511, 512, 513])
 def test_every_buffer_starts_at_a_multiple_of_16(size: int) -> None:
     constants = tuple(constant(f"c{i}", np.ones(n), "i1") for i, n in enumerate((1, size, 2)))
-    model = Model((int8("x", 1), *constants), (), ("x",), ("x",), "d" * size, {"note": b"m" * size})
+    model = Network((int8("x", 1), *constants), (), ("x",), ("x",), "d" * size, {"note": b"m" * size})
     data = bytes(model)
     markers = [data.index(struct.pack("<I", size) + b"m" * size) + 4]
     root = tflite.Model.GetRootAs(data, 0)
@@ -232,13 +233,13 @@ names = st.lists(st.text("abc/:", min_size=1, max_size=8), min_size=1, max_size=
 
 
 @st.composite
-def models(draw: st.DrawFn) -> Model:
+def models(draw: st.DrawFn) -> Network:
     tensors = []
     for name in draw(names):
         shape = tuple(draw(st.lists(st.integers(1, 5), max_size=3)))
         dtype = draw(st.sampled_from(["?", "i1", "u1", "<i2", "<i4", "<i8", "<f4"]))
         array = np.full(shape, draw(st.integers(0, 1)), dtype)
-        tensor = Tensor.constant(name, array)
+        tensor = constant_tensor(name, array)
         if len(shape) > 0 and draw(st.booleans()):
             axis = draw(st.integers(0, len(shape) - 1))
             tensor = replace(tensor, quantization=Quantization.per_channel([0.5] * shape[axis], axis))
@@ -249,7 +250,10 @@ def models(draw: st.DrawFn) -> Model:
     operators = draw(
         st.lists(
             st.builds(
-                Operator, st.sampled_from([30000, BuiltinOperator.SUM, BuiltinOperator.NEG]), some, some
+                NetworkOperator,
+                st.sampled_from([30000, BuiltinOperator.SUM, BuiltinOperator.NEG]),
+                some,
+                some,
             ),
             min_size=1,
             max_size=4,
@@ -259,12 +263,14 @@ def models(draw: st.DrawFn) -> Model:
         st.dictionaries(st.text("xyz", min_size=1), st.binary(min_size=1, max_size=40), max_size=3)
     )
     inputs, outputs = draw(some.filter(bool)), draw(some.filter(bool))
-    return Model(tuple(tensors), tuple(operators), inputs, outputs, draw(st.text("d", max_size=5)), metadata)
+    return Network(
+        tuple(tensors), tuple(operators), inputs, outputs, draw(st.text("d", max_size=5)), metadata
+    )
 
 
 @given(models())
 @settings(derandomize=True, max_examples=60, deadline=None)
-def test_the_schema_reads_what_was_written(model: Model) -> None:
+def test_the_schema_reads_what_was_written(model: Network) -> None:
     assert read(bytes(model)) == model
 
 
@@ -283,18 +289,18 @@ def test_the_schema_reads_what_was_written(model: Model) -> None:
         ),
         (
             {"quantization": Quantization.per_channel((1.0, 2.0, 3.0), 1)},
-            "tensor 'x': 3 scales for axis 1 of a tensor of shape (1, 4)",
+            "tensor 'x': 3 scales for dimension 1 of a tensor of shape (1, 4)",
         ),
         (
             {"quantization": Quantization.per_channel((1.0, 2.0), 2)},
-            "tensor 'x': 2 scales for axis 2 of a tensor of shape (1, 4)",
+            "tensor 'x': 2 scales for dimension 2 of a tensor of shape (1, 4)",
         ),
     ],
 )
 def test_a_tensor_that_contradicts_itself(changes: dict[str, Any], message: str) -> None:
     tensor = replace(int8("x", 1, 4), **changes)
     with pytest.raises(WriteError) as error:
-        bytes(Model((tensor,), (), ("x",), ("x",)))
+        bytes(Network((tensor,), (), ("x",), ("x",)))
     assert str(error.value) == message
 
 
@@ -302,39 +308,39 @@ def test_a_tensor_that_contradicts_itself(changes: dict[str, Any], message: str)
     ("operator", "message"),
     [
         (
-            Operator(BuiltinOperator.ADD, ("x", "y"), ("x",)),
+            NetworkOperator(BuiltinOperator.ADD, ("x", "y"), ("x",)),
             "operator 0 that makes x: there is no tensor named 'y'",
         ),
         (
-            Operator(BuiltinOperator.ADD, ("x", "x"), ("x",), {"strides": 1}),
+            NetworkOperator(BuiltinOperator.ADD, ("x", "x"), ("x",), {"strides": 1}),
             "the schema's table AddOptions has no field 'strides'",
         ),
         (
-            Operator(BuiltinOperator.CUSTOM, ("x",), ("x",), {"beta": 1.0}, "Mine"),
+            NetworkOperator(BuiltinOperator.CUSTOM, ("x",), ("x",), {"beta": 1.0}, "Mine"),
             "operator 32 that makes x: OPERATORS has no table of options for this operator",
         ),
     ],
 )
-def test_an_operator_that_cannot_be_written(operator: Operator, message: str) -> None:
+def test_an_operator_that_cannot_be_written(operator: NetworkOperator, message: str) -> None:
     with pytest.raises(WriteError) as error:
-        bytes(Model((int8("x", 1, 4),), (operator,), ("x",), ("x",)))
+        bytes(Network((int8("x", 1, 4),), (operator,), ("x",), ("x",)))
     assert str(error.value) == message
 
 
 def test_an_unknown_input() -> None:
     with pytest.raises(WriteError, match=r"^the model's inputs: there is no tensor named 'z'$"):
-        bytes(Model((int8("x", 1),), (), ("z",), ("x",)))
+        bytes(Network((int8("x", 1),), (), ("z",), ("x",)))
 
 
 @pytest.mark.parametrize("tensors", [(int8("x", 1), int8("x", 2)), (int8("", 1),)])
 def test_names_that_do_not_tell_tensors_apart(tensors: tuple[Tensor, ...]) -> None:
     with pytest.raises(WriteError, match="names that are different and not empty"):
-        bytes(Model(tensors, (), (), ()))
+        bytes(Network(tensors, (), (), ()))
 
 
 def test_elements_that_the_writer_does_not_know() -> None:
     with pytest.raises(WriteError, match="tensor 'x': elements of type complex128 cannot be written"):
-        Tensor.constant("x", np.zeros(1, np.complex128))
+        constant_tensor("x", np.zeros(1, np.complex128))
 
 
 # The generated networks are what they say.

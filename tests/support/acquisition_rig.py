@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import trio
-from tflite import BuiltinOperator, TensorType
+from tflite import BuiltinOperator
 from trio.testing import MockClock
 
 from aisrv.engine.aiengine import aiengine
@@ -21,7 +21,8 @@ from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.state import AIEngine
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.process.inline import inline
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor, TensorType
+from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.commands import Command, FrameRegion, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.sensors.acquire import Exposure, ImagePath, SensorModel, acquire, sensor
@@ -101,12 +102,12 @@ def image_of(number: int, region: FrameRegion | None = None) -> bytes:
     return Nearest().to_tensor(frame, region or FrameRegion(0, SIZE, 0, SIZE, 2, 2))
 
 
-def doubling_network(*shape: int, tensor_type: int = TensorType.INT8) -> bytes:
+def doubling_network(*shape: int, tensor_type: TensorType = TensorType.INT8) -> bytes:
     """A network whose output is twice its input, saturated."""
     unit = Quantization.per_tensor(1.0, 0) if tensor_type == TensorType.INT8 else None
     tensors = tuple(Tensor(name, shape, tensor_type, unit) for name in ("input", "sum"))
-    operator = Operator(BuiltinOperator.ADD, ("input", "input"), ("sum",))
-    return bytes(Model(tensors, (operator,), ("input",), ("sum",), "doubling"))
+    operator = NetworkOperator(BuiltinOperator.ADD, ("input", "input"), ("sum",))
+    return bytes(Network(tensors, (operator,), ("input",), ("sum",), "doubling"))
 
 
 def doubled(data: bytes) -> bytes:

@@ -19,7 +19,8 @@ import tflite
 from tflite import BuiltinOperator, Padding, TensorType
 
 from aisrv import digits
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
 
 MIB: Final = 1 << 20
@@ -146,18 +147,20 @@ _ENUMERATIONS: Final = ("padding", "fused_activation_function", "weights_format"
 _EXTENT_OPTIONS: Final = ("stride", "dilation", "filter", "depth", "rank")
 
 
-def _network(chance: Random) -> Model:
+def _network(chance: Random) -> Network:
     return networks.read(_base(chance))
 
 
-def _changed_operator(network: Model, chance: Random, change: Callable[[Operator], Operator]) -> bytes:
+def _changed_operator(
+    network: Network, chance: Random, change: Callable[[NetworkOperator], NetworkOperator]
+) -> bytes:
     number = chance.randrange(len(network.operators))
     operators = list(network.operators)
     operators[number] = change(operators[number])
     return bytes(replace(network, operators=tuple(operators)))
 
 
-def _changed_tensor(network: Model, chance: Random, change: Callable[[Tensor], Tensor]) -> bytes:
+def _changed_tensor(network: Network, chance: Random, change: Callable[[Tensor], Tensor]) -> bytes:
     number = chance.choice([i for i, tensor in enumerate(network.tensors) if tensor.data is None])
     tensors = list(network.tensors)
     tensors[number] = change(tensors[number])
@@ -177,7 +180,7 @@ def _operators(chance: Random) -> bytes:
 def _options(chance: Random) -> bytes:
     network = _network(chance)
 
-    def change(operator: Operator) -> Operator:
+    def change(operator: NetworkOperator) -> NetworkOperator:
         if not operator.options:
             return replace(operator, inputs=operator.inputs[:1])
         name = chance.choice(list(operator.options))
@@ -197,7 +200,7 @@ def _options(chance: Random) -> bytes:
 
 
 def _arity(chance: Random) -> bytes:
-    def change(operator: Operator) -> Operator:
+    def change(operator: NetworkOperator) -> NetworkOperator:
         inputs = chance.choice(
             (
                 (),
@@ -220,7 +223,7 @@ def _ranks(chance: Random) -> bytes:
 
 def _types(chance: Random) -> bytes:
     kind = chance.randrange(-1, 21)
-    return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, type=kind))
+    return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, type=kind))  # type: ignore[arg-type]  # on purpose
 
 
 def _quantizations(chance: Random) -> bytes:
@@ -289,7 +292,7 @@ def _constants(chance: Random) -> bytes:
     code = chance.choice(_CONSTANT_OPERATORS)
     data_shape = chance.choice(((4,), (1, 16), (1, 4, 4, 1), ()))
     constants = tuple(
-        Tensor.constant(
+        constant_tensor(
             f"constant{number}",
             np.array(
                 [chance.choice(EXTENTS) for _ in range(chance.choice((0, 1, 2, 4, 8)))], np.int32
@@ -305,8 +308,8 @@ def _constants(chance: Random) -> bytes:
         *constants,
         Tensor("result", chance.choice(((), (1, 16), (64, 64))), TensorType.INT8, _UNIT),
     )
-    operator = Operator(code, inputs, ("result",))
-    return bytes(Model(tensors, (operator,), ("data",), ("result",)))
+    operator = NetworkOperator(code, inputs, ("result",))
+    return bytes(Network(tensors, (operator,), ("data",), ("result",)))
 
 
 # Sizes.
@@ -320,25 +323,25 @@ def _huge(chance: Random) -> bytes:
         case 1:
             count = chance.choice((1000, 4096, 4097, 5000))
             tensors = (plain, *(Tensor(f"t{i}", (1,), TensorType.INT8, _UNIT) for i in range(count - 1)))
-            return bytes(Model(tensors, (), ("input",), ("input",)))
+            return bytes(Network(tensors, (), ("input",), ("input",)))
         case 2:
-            add = Operator(BuiltinOperator.ADD, ("input", "input"), ("input",))
-            return bytes(Model((plain,), (add,) * chance.choice((1000, 8000)), ("input",), ("input",)))
+            add = NetworkOperator(BuiltinOperator.ADD, ("input", "input"), ("input",))
+            return bytes(Network((plain,), (add,) * chance.choice((1000, 8000)), ("input",), ("input",)))
         case 3:
             count = chance.choice((40, 41, 1000))
             return networks.adding_network(count, chance.choice((1, count)))
         case 4:
             many = ("input",) * chance.choice((1000, 20_000))
-            add = Operator(BuiltinOperator.CONCATENATION, many, ("input",))
-            return bytes(Model((plain,), (add,), ("input",), ("input",)))
+            add = NetworkOperator(BuiltinOperator.CONCATENATION, many, ("input",))
+            return bytes(Network((plain,), (add,), ("input",), ("input",)))
         case 5:
             side = chance.choice((300, 600, 30_000))
             wide = Tensor("input", (1, side, side), TensorType.INT8, _UNIT)
             out = replace(wide, name="output")
-            add = Operator(BuiltinOperator.ADD, ("input", "input"), ("output",))
-            return bytes(Model((wide, out), (add,), ("input",), ("output",)))
+            add = NetworkOperator(BuiltinOperator.ADD, ("input", "input"), ("output",))
+            return bytes(Network((wide, out), (add,), ("input",), ("output",)))
         case 6:
-            return bytes(Model((replace(plain, name="n" * MIB),), (), ("n" * MIB,), ("n" * MIB,)))
+            return bytes(Network((replace(plain, name="n" * MIB),), (), ("n" * MIB,), ("n" * MIB,)))
         case _:
             return _slow()
 
@@ -346,13 +349,13 @@ def _huge(chance: Random) -> bytes:
 def _slow() -> bytes:
     """A convolution of 2**30 products, in a file of 16 kB."""
     picture = Tensor("input", (1, 256, 256, 1), TensorType.INT8, _UNIT)
-    weights = Tensor.constant(
+    weights = constant_tensor(
         "weights", np.ones((1, 128, 128, 1), np.int8), Quantization.per_channel([1.0], 0)
     )
     result = replace(picture, name="output")
     options = {"padding": Padding.SAME, "stride_w": 1, "stride_h": 1}
-    convolution = Operator(BuiltinOperator.CONV_2D, ("input", "weights", ""), ("output",), options)
-    return bytes(Model((picture, weights, result), (convolution,), ("input",), ("output",)))
+    convolution = NetworkOperator(BuiltinOperator.CONV_2D, ("input", "weights", ""), ("output",), options)
+    return bytes(Network((picture, weights, result), (convolution,), ("input",), ("output",)))
 
 
 # Graphs that call graphs.

@@ -6,10 +6,11 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tflite import BuiltinOperator, TensorType
+from tflite import BuiltinOperator
 
 from aisrv.model import writer as tflite_writer
-from aisrv.model.writer import Model, Operator, OperatorKind, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor, TensorType
+from aisrv.model.writer import Network, NetworkOperator, OperatorKind, constant_tensor
 
 _KINDS: Final[Mapping[int, OperatorKind]] = {
     BuiltinOperator.CONCATENATION: OperatorKind("ConcatenationOptions", 2),
@@ -33,7 +34,11 @@ PROBABILITIES: Final = Quantization.per_tensor(1 / 256, -128)
 
 
 def tensor(
-    name: str, shape: Sequence[int], scale: float = 1.0, zero_point: int = 0, kind: int = TensorType.INT8
+    name: str,
+    shape: Sequence[int],
+    scale: float = 1.0,
+    zero_point: int = 0,
+    kind: TensorType = TensorType.INT8,
 ) -> Tensor:
     """A tensor that is computed or given."""
     quantized = kind in (TensorType.INT8, TensorType.UINT8)
@@ -44,7 +49,7 @@ def constant(
     name: str, values: Any, dtype: Any = np.int32, quantization: Quantization | None = None
 ) -> Tensor:
     """A constant of the values."""
-    return Tensor.constant(name, np.array(values, dtype), quantization)
+    return constant_tensor(name, np.array(values, dtype), quantization)
 
 
 def single(
@@ -56,13 +61,13 @@ def single(
     """A model of one operator; its inputs are those without data."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tflite_writer, "OPERATORS", {**tflite_writer.OPERATORS, **_KINDS})
-        operator = Operator(
+        operator = NetworkOperator(
             code, tuple(each.name for each in inputs), tuple(each.name for each in outputs), options or {}
         )
         given = tuple(each.name for each in inputs if each.data is None)
         tensors = {each.name: each for each in (*inputs, *outputs)}
         names = tuple(each.name for each in outputs)
-        return bytes(Model(tuple(tensors.values()), (operator,), given, names))
+        return bytes(Network(tuple(tensors.values()), (operator,), given, names))
 
 
 def tflm(model: bytes, *inputs: npt.NDArray[Any], outputs: int = 1) -> list[bytes]:

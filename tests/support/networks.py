@@ -16,7 +16,8 @@ import tflite
 from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
 from aisrv import digits
-from aisrv.model.writer import ABSENT, Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import ABSENT, Network, NetworkOperator, constant_tensor
 
 MMAC_INPUT_BYTES: Final = 96 * 96 * 3
 MMAC_MACS: Final = 51_426_560
@@ -52,12 +53,12 @@ def adding_network(inputs: int = 2, outputs: int = 1, length: int = 16) -> bytes
     sums = tuple(f"sum{number}" for number in range(outputs))
     tensors = tuple(Tensor(name, (1, length), TensorType.INT8, _UNIT) for name in sources + sums)
     operators = tuple(
-        Operator(
+        NetworkOperator(
             BuiltinOperator.ADD, (sources[number % inputs], sources[(number + 1) % inputs]), (sums[number],)
         )
         for number in range(outputs)
     )
-    return bytes(Model(tensors, operators, sources, sums, "adding"))
+    return bytes(Network(tensors, operators, sources, sums, "adding"))
 
 
 def two_input_add_network(length: int = 16) -> bytes:
@@ -69,14 +70,14 @@ def summing_network() -> bytes:
     """The sum of the last three inputs, float [1, 4]: they are kept in a variable tensor."""
     tensors = (
         Tensor("input", (1, 4), TensorType.FLOAT32),
-        Tensor.constant("feature", np.eye(4, dtype=np.float32)),
-        Tensor.constant("time", np.ones((4, 3), np.float32)),
+        constant_tensor("feature", np.eye(4, dtype=np.float32)),
+        constant_tensor("time", np.ones((4, 3), np.float32)),
         Tensor("state", (1, 12), TensorType.FLOAT32, is_variable=True),
         Tensor("sum", (1, 4), TensorType.FLOAT32),
     )
     inputs = ("input", "feature", "time", ABSENT, "state")
-    operator = Operator(BuiltinOperator.SVDF, inputs, ("sum",), {"rank": 1})
-    return bytes(Model(tensors, (operator,), ("input",), ("sum",), "sums"))
+    operator = NetworkOperator(BuiltinOperator.SVDF, inputs, ("sum",), {"rank": 1})
+    return bytes(Network(tensors, (operator,), ("input",), ("sum",), "sums"))
 
 
 def floats(*values: float) -> bytes:
@@ -122,12 +123,14 @@ def cut_in_two(model: bytes | None = None, at: str = "features") -> tuple[bytes,
 
 def unknown_operator_network(code: int = 9999) -> bytes:
     """One operator with a builtin code that the schema does not have."""
-    return _single_operator(Operator(code, ("input",), ("output",)))
+    return _single_operator(NetworkOperator(code, ("input",), ("output",)))
 
 
 def custom_operator_network(name: str = "NoSuchOperator") -> bytes:
     """One custom operator that no interpreter has."""
-    return _single_operator(Operator(BuiltinOperator.CUSTOM, ("input",), ("output",), custom_code=name))
+    return _single_operator(
+        NetworkOperator(BuiltinOperator.CUSTOM, ("input",), ("output",), custom_code=name)
+    )
 
 
 def wrong_version(model: bytes, version: int = 2) -> bytes:
@@ -164,7 +167,7 @@ class Layers:
         self._random = np.random.RandomState(seed)
         self._activation = Quantization.per_tensor(1 / 16, 0)
         self._tensors = [Tensor("input", (1, *shape), TensorType.INT8, self._activation)]
-        self._operators: list[Operator] = []
+        self._operators: list[NetworkOperator] = []
         self._last = self._tensors[0]
         self.macs = 0
 
@@ -181,7 +184,7 @@ class Layers:
             "stride_h": stride,
             "fused_activation_function": ActivationFunctionType.RELU,
         }
-        constants = self._constants((channels, 3, 3, depth), Quantization.per_channel(scales, axis=0))
+        constants = self._constants((channels, 3, 3, depth), Quantization.per_channel(scales, dimension=0))
         self._add(BuiltinOperator.CONV_2D, constants, shape, options)
 
     def fully_connected(self, units: int) -> None:
@@ -208,9 +211,9 @@ class Layers:
         self._activation = Quantization.per_tensor(1 / 256, -128)
         self._add(BuiltinOperator.SOFTMAX, (), self._last.shape, {"beta": 1.0})
 
-    def model(self, description: str) -> Model:
+    def model(self, description: str) -> Network:
         """The layers so far."""
-        return Model(
+        return Network(
             tuple(self._tensors), tuple(self._operators), ("input",), (self._last.name,), description
         )
 
@@ -224,8 +227,8 @@ class Layers:
         bias = self._random.randint(-1000, 1000, shape[0]).astype(np.int32)
         bias_scales = (scale * self._activation.scales[0] for scale in quantization.scales)
         return (
-            Tensor.constant(f"weights{number}", weights, quantization),
-            Tensor.constant(f"bias{number}", bias, Quantization.per_channel(bias_scales, axis=0)),
+            constant_tensor(f"weights{number}", weights, quantization),
+            constant_tensor(f"bias{number}", bias, Quantization.per_channel(bias_scales, dimension=0)),
         )
 
     def _add(
@@ -233,12 +236,12 @@ class Layers:
     ) -> None:
         output = Tensor(f"layer{len(self._operators)}", shape, TensorType.INT8, self._activation)
         inputs = (self._last.name, *(constant.name for constant in constants))
-        self._operators.append(Operator(code, inputs, (output.name,), options))
+        self._operators.append(NetworkOperator(code, inputs, (output.name,), options))
         self._tensors += [*constants, output]
         self._last = output
 
 
-def read(model: bytes) -> Model:
+def read(model: bytes) -> Network:
     """Read a file that the writer wrote, by the schema's own classes."""
     root = tflite.Model.GetRootAs(model, 0)
     subgraph = root.Subgraphs(0)
@@ -252,7 +255,7 @@ def read(model: bytes) -> Model:
         operator = subgraph.Operators(i)
         code = root.OperatorCodes(operator.OpcodeIndex())
         operators.append(
-            Operator(
+            NetworkOperator(
                 code.BuiltinCode(),
                 names(operator.InputsAsNumpy()),
                 names(operator.OutputsAsNumpy()),
@@ -264,7 +267,7 @@ def read(model: bytes) -> Model:
         root.Metadata(i).Name().decode(): _read_buffer(root, root.Metadata(i).Buffer()) or b""
         for i in range(root.MetadataLength())
     }
-    return Model(
+    return Network(
         tensors,
         tuple(operators),
         names(subgraph.InputsAsNumpy()),
@@ -318,13 +321,13 @@ def _read_options(operator: Any) -> dict[str, Any]:
 
 
 def _part(
-    whole: Model, operators: tuple[Operator, ...], inputs: tuple[str, ...], outputs: tuple[str, ...]
+    whole: Network, operators: tuple[NetworkOperator, ...], inputs: tuple[str, ...], outputs: tuple[str, ...]
 ) -> bytes:
     used = set(inputs).union(chain.from_iterable(each.inputs + each.outputs for each in operators))
     tensors = tuple(tensor for tensor in whole.tensors if tensor.name in used)
-    return bytes(Model(tensors, operators, inputs, outputs, f"part of {whole.description}"))
+    return bytes(Network(tensors, operators, inputs, outputs, f"part of {whole.description}"))
 
 
-def _single_operator(operator: Operator) -> bytes:
+def _single_operator(operator: NetworkOperator) -> bytes:
     tensors = tuple(Tensor(name, (1, 16), TensorType.INT8, _UNIT) for name in ("input", "output"))
-    return bytes(Model(tensors, (operator,), ("input",), ("output",)))
+    return bytes(Network(tensors, (operator,), ("input",), ("output",)))

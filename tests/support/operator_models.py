@@ -20,7 +20,8 @@ from aisrv.kernels.params import (
     QuantParam,
     SoftmaxParams,
 )
-from aisrv.model.writer import ABSENT, OPERATORS, Model, Operator, OperatorKind, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import ABSENT, OPERATORS, Network, NetworkOperator, OperatorKind, constant_tensor
 
 _FILE_ACTIVATIONS: Final = {
     FusedActivation.NONE: ActivationFunctionType.NONE,
@@ -32,9 +33,9 @@ _LENT: Final = {BuiltinOperator.MUL: OperatorKind("MulOptions", 2)}
 _FILE_PADDINGS: Final = {Padding.SAME: FilePadding.SAME, Padding.VALID: FilePadding.VALID}
 
 
-def operator_model(code: int, params: Any) -> Model:
+def operator_model(code: int, params: Any) -> Network:
     """A model of one operator; its inputs and its output are named as the parameters are."""
-    writers: dict[int, Callable[[int, Any], Model]] = {
+    writers: dict[int, Callable[[int, Any], Network]] = {
         BuiltinOperator.CONV_2D: _convolution_model,
         BuiltinOperator.DEPTHWISE_CONV_2D: _convolution_model,
         BuiltinOperator.FULLY_CONNECTED: _fully_connected_model,
@@ -47,7 +48,7 @@ def operator_model(code: int, params: Any) -> Model:
     return writers[code](code, params)
 
 
-def model_bytes(model: Model) -> bytes:
+def model_bytes(model: Network) -> bytes:
     """The model's file; the writer is lent the operators that it has no options for."""
     with patch.dict(cast("dict[int, OperatorKind]", OPERATORS), _LENT):
         return bytes(model)
@@ -70,20 +71,22 @@ def _constants(params: Any) -> tuple[Tensor, ...]:
         scales = per_channel.scales
         quantization = Quantization.per_channel(scales, per_channel.quantized_dimension)
     weights = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)
-    found = [Tensor.constant("weights", weights, quantization)]
+    found = [constant_tensor("weights", weights, quantization)]
     if params.bias is not None:
         bias_scales = [params.input_quant.scale * scale for scale in scales]
         bias = np.frombuffer(params.bias, np.int32)
-        found.append(Tensor.constant("bias", bias, Quantization.per_channel(bias_scales, 0)))
+        found.append(constant_tensor("bias", bias, Quantization.per_channel(bias_scales, 0)))
     return tuple(found)
 
 
-def _model(code: int, tensors: tuple[Tensor, ...], inputs: tuple[str, ...], options: dict[str, Any]) -> Model:
+def _model(
+    code: int, tensors: tuple[Tensor, ...], inputs: tuple[str, ...], options: dict[str, Any]
+) -> Network:
     data = tuple(tensor.name for tensor in tensors if tensor.data is None and tensor.name != "output")
-    return Model(tensors, (Operator(code, inputs, ("output",), options),), data, ("output",))
+    return Network(tensors, (NetworkOperator(code, inputs, ("output",), options),), data, ("output",))
 
 
-def _convolution_model(code: int, params: Conv2dParams | DepthwiseConv2dParams) -> Model:
+def _convolution_model(code: int, params: Conv2dParams | DepthwiseConv2dParams) -> Network:
     constants = _constants(params)
     options = {
         "padding": _FILE_PADDINGS[params.padding],
@@ -103,7 +106,7 @@ def _convolution_model(code: int, params: Conv2dParams | DepthwiseConv2dParams) 
     return _model(code, tensors, ("input", *(tensor.name for tensor in constants)), options)
 
 
-def _fully_connected_model(code: int, params: FullyConnectedParams) -> Model:
+def _fully_connected_model(code: int, params: FullyConnectedParams) -> Network:
     constants = _constants(params)
     outputs, inputs = params.weights_shape
     batch = len(params.input) // inputs
@@ -117,7 +120,7 @@ def _fully_connected_model(code: int, params: FullyConnectedParams) -> Model:
     return _model(code, tensors, ("input", "weights", bias), options)
 
 
-def _pool_model(code: int, params: PoolParams) -> Model:
+def _pool_model(code: int, params: PoolParams) -> Network:
     tensors = (
         _activation("input", params.input_shape, params.input_quant),
         _activation("output", params.output_shape, params.output_quant),
@@ -133,7 +136,7 @@ def _pool_model(code: int, params: PoolParams) -> Model:
     return _model(code, tensors, ("input",), options)
 
 
-def _softmax_model(code: int, params: SoftmaxParams) -> Model:
+def _softmax_model(code: int, params: SoftmaxParams) -> Network:
     tensors = (
         _activation("input", params.input_shape, params.input_quant),
         _activation("output", params.input_shape, params.output_quant),
@@ -141,7 +144,7 @@ def _softmax_model(code: int, params: SoftmaxParams) -> Model:
     return _model(code, tensors, ("input",), {"beta": params.beta})
 
 
-def _elementwise_model(code: int, params: ElementwiseAddParams | MulParams) -> Model:
+def _elementwise_model(code: int, params: ElementwiseAddParams | MulParams) -> Network:
     shorter = min(len(params.input1), len(params.input2))
 
     def shape(buffer: memoryview) -> tuple[int, int, int, int]:

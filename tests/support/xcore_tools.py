@@ -20,7 +20,8 @@ from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.inference.interpreters.xcore import PACKAGE
-from aisrv.model.writer import Model, Operator, Tensor
+from aisrv.model.values import Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
 
 VARIABLE: Final = "AISRV_XMOS_PYTHON"
@@ -71,11 +72,11 @@ def flat_digits() -> bytes:
     features = next(tensor for tensor in network.tensors if tensor.name == dense.inputs[0])
     shape = (1, int(np.prod(features.shape)))
     flat = Tensor("flat", shape, TensorType.INT8, features.quantization)
-    extents = Tensor.constant("flat_shape", np.array(shape, np.int32))
-    reshape = Operator(BuiltinOperator.RESHAPE, (features.name, extents.name), (flat.name,))
+    extents = constant_tensor("flat_shape", np.array(shape, np.int32))
+    reshape = NetworkOperator(BuiltinOperator.RESHAPE, (features.name, extents.name), (flat.name,))
     at = network.operators.index(dense)
     flattened = replace(dense, inputs=(flat.name, *dense.inputs[1:]))
-    model: Model = replace(
+    model: Network = replace(
         network,
         tensors=(*network.tensors, flat, extents),
         operators=(*network.operators[:at], reshape, flattened, *network.operators[at + 1 :]),

@@ -13,10 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from PIL import Image
-from tflite import BuiltinOperator, TensorType
+from tflite import BuiltinOperator
 
 from aisrv import digits
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor, TensorType
+from aisrv.model.writer import Network, NetworkOperator
 from host_tools.errors import TensorError
 from host_tools.tensors.files import read_model_file, read_tensor, write_file, write_tensor
 from host_tools.tensors.images import pixels_to_elements
@@ -28,15 +29,15 @@ ALL_PIXELS = np.arange(256, dtype=np.uint8)
 
 
 def quantized_by_the_interpreter(
-    real: npt.NDArray[np.float32], scale: float, zero_point: int, kind: int
+    real: npt.NDArray[np.float32], scale: float, zero_point: int, kind: TensorType
 ) -> bytes:
     shape = (1, real.size)
     tensors = (
         Tensor("real", shape, TensorType.FLOAT32),
         Tensor("integer", shape, kind, Quantization.per_tensor(scale, zero_point)),
     )
-    operators = (Operator(BuiltinOperator.QUANTIZE, ("real",), ("integer",)),)
-    return run(bytes(Model(tensors, operators, ("real",), ("integer",))), real.tobytes())[0]
+    operators = (NetworkOperator(BuiltinOperator.QUANTIZE, ("real",), ("integer",)),)
+    return run(bytes(Network(tensors, operators, ("real",), ("integer",))), real.tobytes())[0]
 
 
 # Quantization
@@ -54,7 +55,9 @@ def quantized_by_the_interpreter(
         (1 / 4096, 0, "int16", TensorType.INT16),
     ],
 )
-def test_quantized_as_the_interpreter_does(scale: float, zero_point: int, dtype: str, kind: int) -> None:
+def test_quantized_as_the_interpreter_does(
+    scale: float, zero_point: int, dtype: str, kind: TensorType
+) -> None:
     scale = float(np.float32(scale))
     steps = np.concatenate([np.arange(-300, 300) / 2, [1e6, -1e6, 0.49999997, -0.49999997]])
     real = (steps * scale).astype(np.float32)

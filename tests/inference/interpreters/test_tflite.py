@@ -19,7 +19,8 @@ from aisrv.inference.interpreters.tflite import TfliteInterpreter
 from aisrv.inference.process.inline import inline
 from aisrv.inference.process.isolation import Limits, isolated
 from aisrv.model.reader import read_model
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
 
 RUNNERS = pytest.mark.parametrize("factory", [isolated, inline])
@@ -49,30 +50,30 @@ def scatter_network() -> bytes:
     """Put a 1 at input 0 (an int32 index) of 4 zeros. The interpreter does not check the index."""
     tensors = (
         Tensor("index", (1, 1), TensorType.INT32),
-        Tensor.constant("one", np.array([1], np.int32)),
-        Tensor.constant("shape", np.array([4], np.int32)),
+        constant_tensor("one", np.array([1], np.int32)),
+        constant_tensor("shape", np.array([4], np.int32)),
         Tensor("row", (4,), TensorType.INT32),
     )
-    scatter = Operator(BuiltinOperator.SCATTER_ND, ("index", "one", "shape"), ("row",))
-    return bytes(Model(tensors, (scatter,), ("index",), ("row",)))
+    scatter = NetworkOperator(BuiltinOperator.SCATTER_ND, ("index", "one", "shape"), ("row",))
+    return bytes(Network(tensors, (scatter,), ("index",), ("row",)))
 
 
 def unquantized_network() -> bytes:
     """An int8 addition without scales, which aborts the interpreter's process when it is loaded."""
     tensors = tuple(Tensor(name, (1, 16), TensorType.INT8) for name in ("input", "output"))
-    add = Operator(BuiltinOperator.ADD, ("input", "input"), ("output",))
-    return bytes(Model(tensors, (add,), ("input",), ("output",)))
+    add = NetworkOperator(BuiltinOperator.ADD, ("input", "input"), ("output",))
+    return bytes(Network(tensors, (add,), ("input",), ("output",)))
 
 
 def resizing_network() -> bytes:
     """Repeat two numbers as often as input 0 says: an output of no fixed size."""
     tensors = (
         Tensor("times", (1,), TensorType.INT32),
-        Tensor.constant("pair", np.array([1, 2], np.int32)),
+        constant_tensor("pair", np.array([1, 2], np.int32)),
         Tensor("row", (4,), TensorType.INT32),
     )
-    tile = Operator(BuiltinOperator.TILE, ("pair", "times"), ("row",))
-    return bytes(Model(tensors, (tile,), ("times",), ("row",)))
+    tile = NetworkOperator(BuiltinOperator.TILE, ("pair", "times"), ("row",))
+    return bytes(Network(tensors, (tile,), ("times",), ("row",)))
 
 
 def random_bytes(size: int, seed: int = 1) -> bytes:
@@ -229,8 +230,8 @@ async def test_inline_a_failed_load_leaves_nothing() -> None:
 
 def test_strings_are_refused() -> None:
     tensors = tuple(Tensor(name, (1,), TensorType.STRING) for name in ("input", "output"))
-    reshape = Operator(BuiltinOperator.RESHAPE, ("input",), ("output",), {"new_shape": (1,)})
-    model = bytes(Model(tensors, (reshape,), ("input",), ("output",)))
+    reshape = NetworkOperator(BuiltinOperator.RESHAPE, ("input",), ("output",), {"new_shape": (1,)})
+    model = bytes(Network(tensors, (reshape,), ("input",), ("output",)))
     with pytest.raises(ValueError, match="tensor 'input' has no elements of a fixed size"):
         TfliteInterpreter().load(model, ARENA)
 

@@ -26,7 +26,8 @@ from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import networks
 
@@ -138,8 +139,8 @@ async def test_an_input_without_bytes_is_fine() -> None:
     unit = Quantization.per_tensor(1.0, 0)
     tensors = tuple(Tensor(name, (1, 4), TensorType.INT8, unit) for name in ("input", "output"))
     scalar = Tensor("nothing", (0,), TensorType.INT8, unit)
-    add = Operator(BuiltinOperator.ADD, ("input", "input"), ("output",))
-    model = bytes(Model((*tensors, scalar), (add,), ("input", "nothing"), ("output",)))
+    add = NetworkOperator(BuiltinOperator.ADD, ("input", "input"), ("output",))
+    model = bytes(Network((*tensors, scalar), (add,), ("input", "nothing"), ("output",)))
     async with loaded(model) as runner:
         assert await run(runner, b"\1\2\3\4") == [b"\2\4\6\10"]
 

@@ -24,8 +24,8 @@ from aisrv.inference.memory import ModelMemory, arena_need
 from aisrv.inference.parameters import ParameterSource, ParameterTraffic
 from aisrv.inference.process.isolation import isolated
 from aisrv.model.reader import read_model
-from aisrv.model.writer import Model as Network
-from aisrv.model.writer import Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import mlperf_tiny, networks, xcore_tools
 from tests.support.xcore_tools import Converted
@@ -259,10 +259,10 @@ def dense_network(*scales: float) -> bytes:
     weights = np.random.default_rng(1).integers(-127, 128, (2, 32), np.int8)
     tensors = (
         Tensor("in", (1, 32), TensorType.INT8, unit),
-        Tensor.constant("weights", weights, Quantization.per_channel(scales, 0)),
+        constant_tensor("weights", weights, Quantization.per_channel(scales, 0)),
         Tensor("out", (1, 2), TensorType.INT8, Quantization.per_tensor(0.5, 0)),
     )
-    dense = Operator(BuiltinOperator.FULLY_CONNECTED, ("in", "weights", ""), ("out",))
+    dense = NetworkOperator(BuiltinOperator.FULLY_CONNECTED, ("in", "weights", ""), ("out",))
     return bytes(Network(tensors, (dense,), ("in",), ("out",)))
 
 

@@ -30,11 +30,9 @@ def model_of(
     shapes = (*inputs, output)
     tensors = []
     for index, shape in enumerate(shapes):
-        nbytes = 1
-        for extent in shape:
-            nbytes *= extent
         is_constant = len(inputs) - constants <= index < len(inputs)
-        tensors.append(Tensor(index, f"t{index}", shape, TensorType.INT8, None, is_constant, False, nbytes))
+        data = bytes(math.prod(shape)) if is_constant else None
+        tensors.append(Tensor(f"t{index}", shape, TensorType.INT8, data=data, index=index))
     operator = Operator(0, name, tuple(range(len(inputs))), (len(inputs),), options or Options())
     return Model(3, "", tuple(tensors), (operator,), (0,), (len(inputs),))
 
@@ -82,8 +80,8 @@ def person_detector() -> Model:
 
     def tensor(shape: Shape, *, is_constant: bool = False) -> int:
         index = len(tensors)
-        size = math.prod(shape)
-        tensors.append(Tensor(index, f"t{index}", shape, TensorType.INT8, None, is_constant, False, size))
+        data = bytes(math.prod(shape)) if is_constant else None
+        tensors.append(Tensor(f"t{index}", shape, TensorType.INT8, data=data, index=index))
         return index
 
     def add(name: str, output: Shape, weights: int = 0) -> None:
@@ -412,7 +410,7 @@ def test_operator_without_tensors_gives_an_estimate(name: str) -> None:
 
 
 def test_input_that_is_left_out_costs_nothing() -> None:
-    tensor = Tensor(0, "x", (40,), TensorType.INT8, None, False, False, 40)
+    tensor = Tensor("x", (40,), TensorType.INT8)
     model = Model(3, "", (tensor,), (Operator(0, "LOGISTIC", (0, -1), (0,)),), (0,), (0,))
     assert time_of(model).ticks == 350 + 20
 
@@ -484,7 +482,7 @@ def test_flash_that_gives_nothing(rate: float) -> None:
 
 def test_parameters_are_the_constants_in_use() -> None:
     # Weights and bias; the shape of a reshape counts too, what no operator uses does not.
-    unused = Tensor(9, "unused", (1000,), TensorType.INT8, None, True, False, 1000)
+    unused = Tensor("unused", (1000,), TensorType.INT8, data=bytes(1000), index=9)
     model = model_of("CONV_2D", (1, 1, 1, 4), (8, 1, 1, 4), (8,), output=(1, 1, 1, 8), constants=2)
     assert parameter_bytes(replace(model, tensors=(*model.tensors, unused))) == 32 + 8
 

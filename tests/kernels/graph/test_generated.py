@@ -10,7 +10,7 @@ from tflite import BuiltinOperator, Padding
 
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.model.writer import Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
 from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor, tflm
 
 BACKEND = find_backend("numpy")

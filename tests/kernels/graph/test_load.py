@@ -19,7 +19,8 @@ from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOpe
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
 from aisrv.model import ModelFileError
-from aisrv.model.writer import Model, Operator, Quantization, Tensor
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator
 from tests.support import networks
 from tests.support.hostile_models import calling_graphs, case
 from tests.support.models import UNIT, constant, single, tensor
@@ -110,9 +111,9 @@ def test_variables_count_as_the_arena_does() -> None:
     given = tensor("in", (1, 1000))
     result = tensor("out", (1, 1000))
     model = bytes(
-        Model(
+        Network(
             (given, variable, result),
-            (Operator(BuiltinOperator.ADD, ("in", "state"), ("out",)),),
+            (NetworkOperator(BuiltinOperator.ADD, ("in", "state"), ("out",)),),
             ("in",),
             ("out",),
         )
@@ -149,15 +150,15 @@ def test_tensor_that_nothing_has_written() -> None:
 
 
 def test_output_that_nothing_writes() -> None:
-    model = bytes(Model((tensor("in", (4,)), tensor("out", (4,))), (), ("in",), ("out",)))
+    model = bytes(Network((tensor("in", (4,)), tensor("out", (4,))), (), ("in",), ("out",)))
     assert refusal(model) == "nothing writes tensor 1, an output of the model"
 
 
 def test_operator_that_writes_what_it_reads() -> None:
     model = bytes(
-        Model(
+        Network(
             (tensor("in", (4,)),),
-            (Operator(BuiltinOperator.ADD, ("in", "in"), ("in",)),),
+            (NetworkOperator(BuiltinOperator.ADD, ("in", "in"), ("in",)),),
             ("in",),
             ("in",),
         )
@@ -174,7 +175,7 @@ def test_operator_that_writes_a_constant() -> None:
 
 
 def test_model_without_operators_passes_its_input_on() -> None:
-    graph = load_graph(bytes(Model((tensor("in", (4,)),), (), ("in",), ("in",))), BACKEND)
+    graph = load_graph(bytes(Network((tensor("in", (4,)),), (), ("in",), ("in",))), BACKEND)
     graph.inputs[0][:] = memoryview(b"abcd").cast("b")
     graph.invoke()
     assert bytes(graph.outputs[0]) == b"abcd"

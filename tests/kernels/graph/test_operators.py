@@ -254,7 +254,7 @@ def test_constant_that_is_added_broadcasts() -> None:
 
 
 @pytest.mark.parametrize("kind", [TensorType.INT8])
-def test_quantize_from_float(kind: int) -> None:
+def test_quantize_from_float(kind: TensorType) -> None:
     scale, zero = 0.25, -3
     halves = np.arange(-80, 80, dtype=np.float32) * np.float32(scale / 2)
     data = np.concatenate([halves, np.array([0.0, -0.0, 1e6, -1e6, 0.12499999, 1e-30], np.float32)])

@@ -5,7 +5,7 @@ import pytest
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.plan import plan_apart, plan_graph, scratch_buffers
-from aisrv.model import Model
+from aisrv.model import Model, Tensor
 from aisrv.model.arena_plan import Scratch, plan_arena
 from aisrv.model.reader import read_model
 from tests.support import networks
@@ -61,10 +61,7 @@ def test_convolution_without_four_dimensions_has_no_plan() -> None:
         model.version,
         "",
         tuple(
-            type(each)(
-                each.index, each.name, (64,), each.type, each.quantization, each.is_constant, False, 64
-            )
-            for each in model.tensors
+            Tensor(each.name, (64,), each.type, each.quantization, index=each.index) for each in model.tensors
         ),
         model.operators,
         model.inputs,

@@ -11,8 +11,8 @@ A `Network` has tensors with names, and its operators refer to them by name:
     )
 
 and `bytes(network)` is the file. Tensors are the values that the reader yields. The format is TensorFlow
-Lite's schema (`tensorflow/lite/schema/schema.fbs`), version 3, file identifier `TFL3`. The data of each buffer
-starts at a multiple of 16 bytes, which the schema asks of `Buffer.data` (`force_align: 16`). A network gives
+Lite's schema (`tensorflow/lite/schema/schema.fbs`), version 3, file identifier `TFL3`. Data of each buffer
+start at a multiple of 16 bytes, which the schema asks of `Buffer.data` (`force_align: 16`). A network gives
 the same bytes at every call with one version of the `flatbuffers` package.
 """
 

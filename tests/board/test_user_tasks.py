@@ -4,6 +4,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aisrv.board import Board, BoardError, EngineSpec, FlashSpec, TaskSpec, plan_of
 from aisrv.board.catalog import BOARDS
@@ -66,6 +68,19 @@ def test_what_is_no_target(text: str) -> None:
     with pytest.raises(ValueError, match="an end is joined to") as error:
         parse_target(text)
     assert str(error.value).endswith(f"not to {text!r}")
+
+
+@given(st.text(alphabet="aengi flsh0123456789.c-_\n\u0660", max_size=20))
+def test_any_text_is_a_target_that_says_the_same_or_is_refused(text: str) -> None:
+    try:
+        target = parse_target(text)
+    except ValueError:
+        return
+    if isinstance(target, TaskTarget):
+        assert f"{target.task}.{target.end}" == text
+    else:
+        part, number, *changes = text.split(" ")
+        assert (target.kind.value, target.number) == (" ".join((part, *changes)), int(number))
 
 
 def test_a_client_of_an_engine() -> None:

@@ -42,7 +42,7 @@ def explain(error: str, table: type, value: Any) -> tuple[str, KeyPath]:  # noqa
         key = next(key for key, each in value.items() if not isinstance(each, str))
         kind, value, path = inspect.StrType(), value[key], (*path, key)
     if missing := _MISSING.fullmatch(message):
-        return f"it has no {missing[1]}, which must be given", path
+        return f"the key {missing[1]} is missing", path
     problem = _mismatch(kind, value)
     if len(path) == 1 and any(isinstance(array.item_type, inspect.StructType) for array in _arrays(kind)):
         problem += f"; write [[{path[0]}]] above each"

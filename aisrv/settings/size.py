@@ -22,7 +22,7 @@ class Size(int):
         match = _SIZE.fullmatch(text) if len(text) <= LONGEST_TEXT else None
         if match is None:
             shown = text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}..."
-            raise ValueError(f"{shown!r} is no size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB")
+            raise ValueError(f"{shown!r} is not a size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB")
         number = int(match[1], 16) if match[1] else int(match[2])
         return cls(number * _UNITS[match[3].upper()])
 

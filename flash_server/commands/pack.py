@@ -171,7 +171,7 @@ def params(settings: Settings, params_file: Path, output: Path) -> None:
 
 
 def _warn_if_ambiguous(image: Image) -> None:
-    """Tell where a server, which has nothing but the image, would take it for something else."""
+    """Warn where a server, which has nothing but the image, would take it for something else."""
     try:
         found = Image.open(image.path).map
     except LayoutError as error:

@@ -39,7 +39,7 @@ _BOTH: Final = (False, True)
 _SHORTEST: Final = header_size(Generation.FAST, 1)
 
 Read = Callable[[int, int], bytes]
-"""Gives `size` stored bytes at an offset of the data partition: `read(offset, size)`."""
+"""Returns `size` stored bytes at an offset of the data partition: `read(offset, size)`."""
 
 
 def detect(

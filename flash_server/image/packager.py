@@ -45,7 +45,7 @@ def unpack(image: Image, directory: Path, *, trim: bool = False, progress: Progr
     """Write each part to a file of its own, and `image.toml`, from which the same image can be packed.
 
     Parts other than models come with the padding behind them, since their sizes are not stored; with `trim`
-    without the FF at their ends. Gives the files, the TOML file last.
+    without the FF at their ends. Returns the files, the TOML file last.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

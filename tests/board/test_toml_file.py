@@ -271,7 +271,7 @@ def test_an_absolute_path_stays() -> None:
         # values
         (
             "[[engines]]\n[[engines]]\n\n# small\narena = 'lots'",
-            "5: engines[1].arena: 'lots' is no size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB",
+            "5: engines[1].arena: 'lots' is not a size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB",
         ),
         ("[node]\nmemory = 1000", "2: node.memory: 1000 bytes are not whole KiB"),
         (
@@ -286,14 +286,14 @@ def test_an_absolute_path_stays() -> None:
             "[[flash]]\npart = 'W25Q64'",
             "2: flash[0].part: no part is named 'W25Q64'; known are MX25R6435F, MX25R3235F",
         ),
-        ("[[flash]]\npart = {name = 'A'}", "2: flash[0].part: it has no size, which must be given"),
+        ("[[flash]]\npart = {name = 'A'}", "2: flash[0].part: the key size is missing"),
         (
             "[[flash]]\npart = {name = 'A', size = 1, jedec_id = 1}",
             "2: flash[0].part: A: 1 bytes are not whole blocks of 65536",
         ),
         (
             "[[flash]]\n\n[[flash.part.erases]]\nopcode = 1",
-            "3: flash[0].part.erases[0]: it has no size, which must be given",
+            "3: flash[0].part.erases[0]: the key size is missing",
         ),
         ("[[flash]]\nfile = ''", "2: flash[0].file: must be the path of a file, not ''"),
         ('[[flash]]\nfile = "a\\u0000"', "2: flash[0].file: must be the path of a file, not 'a\\x00'"),
@@ -301,14 +301,14 @@ def test_an_absolute_path_stays() -> None:
             "[[engines]]\ncache = {size = 3}",
             "2: engines[0].cache: cache size of 3: it must be a power of two",
         ),
-        ("[sensor]\ntile = 0", "1: sensor: it has no source, which must be given"),
+        ("[sensor]\ntile = 0", "1: sensor: the key source is missing"),
         (
             "[sensor]\ntile = 0\nsource = 'a:b'\nrate = inf",
             "4: sensor.rate: must be a finite number, not inf",
         ),
-        ("[[ports]]\ntile = 0", "1: ports[0]: it has no location, which must be given"),
-        ("[[tasks]]\nname = 'a'", "1: tasks[0]: it has no task, which must be given"),
-        ("[[tasks]]\ntask = 'a:b'", "1: tasks[0]: it has no name, which must be given"),
+        ("[[ports]]\ntile = 0", "1: ports[0]: the key location is missing"),
+        ("[[tasks]]\nname = 'a'", "1: tasks[0]: the key task is missing"),
+        ("[[tasks]]\ntask = 'a:b'", "1: tasks[0]: the key name is missing"),
         (
             "[tasks]\nname = 'a'",
             "1: tasks: must be an array of tables, not {'name': 'a'}; write [[tasks]] above each",
@@ -455,15 +455,21 @@ def test_the_largest_file_is_read(tmp_path: Path) -> None:
         'a = "' + "\\" * 60000,
         "a = '''" + "'" * 60000,
         'a = """' + '"' * 60000,
+        "\n".join(f"[x{number}.{'.'.join('a' * 30)}]" for number in range(900)),
+        "\n".join(f"{'.'.join('a' * 31)}.b{number} = 1" for number in range(900)),
+        "engines = [" + "{}," * 21000 + "]",
+        "[sensor]\ntile = 0\nsource = 'a:b'\nrate = 1" + "0" * 4000 + ".0",
+        "'" + "x" * 60000 + "' = 1",
+        "[usb]\nprotocol = '" + "x" * 60000 + "'",
         "\0",
         "\ud800",
     ],
 )
 def test_hostile_texts_are_refused_at_once(text: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     with pytest.raises(BoardFileError):
         parse_board(text)
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)

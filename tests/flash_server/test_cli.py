@@ -130,7 +130,7 @@ def test_pack_names_a_missing_file() -> None:
         (["--engine", "model="], "model= has no file"),
         (["--engine", "model=model,model=model"], "model is given twice"),
         (["--engine", "model=model", "--fill"], "--fill pads up to --size"),
-        (["--engine", "model=model", "--size", "4T"], "is no size"),
+        (["--engine", "model=model", "--size", "4T"], "is not a size"),
         (["--engine", "model=model", "--generation", "3"], "'3' is not one of"),
         (["--engine", ""], "no engine has a file"),
         (["--config", "none"], "does not exist"),

@@ -51,12 +51,12 @@ def test_sizes(text: str, size: int) -> None:
     ],
 )
 def test_what_is_no_size(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB"):
+    with pytest.raises(ValueError, match="is not a size; write bytes as 4096 or 0x1000, or 4K, 4M or 512"):
         Size.parse(text)
 
 
 def test_a_long_text_is_cut_in_the_message() -> None:
-    with pytest.raises(ValueError, match=r"^'9{20}\.\.\.' is no size"):
+    with pytest.raises(ValueError, match=r"^'9{20}\.\.\.' is not a size"):
         Size.parse("9" * 1000)
 
 

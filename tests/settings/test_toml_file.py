@@ -78,8 +78,8 @@ def test_the_deepest_text_is_read() -> None:
 
 @pytest.mark.parametrize("key", ["a." * 30000 + "a", "'a' . " * 10000 + "a", '"a".' * 16000 + "a"])
 def test_a_key_of_many_dots_is_refused_at_once(key: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     for text in (f"{key} = 1", f"[{key}]", f"a = {{ {key} = 1 }}"):
         with pytest.raises(SettingsError, match="nested deeper than 32 levels"):
             parse_toml(text, "a.toml")
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2

@@ -74,7 +74,7 @@ class Settings(Table, frozen=True):
     external: Size | None = None
 
     def over(self, base: Configuration, name: str = "") -> Configuration:
-        """Give a configuration with these settings in place of its own; ValueError for what no device has."""
+        """Return a configuration with these settings in place of its own. Raises ValueError."""
         device = base.device
         changed = DeviceModel(
             clock_mhz=device.clock_mhz if self.clock is None else self.clock,

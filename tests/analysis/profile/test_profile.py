@@ -376,7 +376,7 @@ A_MODEL = "must be the path of a model in quotes or a table with path, name"
         ),
         ("\nmodel = ['a']", "2: model: 'model' is not known here; did you mean models?"),
         ("models = ['a']\nmodels = ['b']", "2: Cannot overwrite a value"),
-        ("models = [{name = 'a'}]", "1: models[0]: it has no path, which must be given"),
+        ("models = [{name = 'a'}]", "1: models[0]: the key path is missing"),
         ("models = [['a']]", f"1: models[0]: {A_MODEL}, not ['a']"),
         ("models = ['']", f"1: models[0]: {A_MODEL}, not ''"),
         ('models = ["a\\u0000b"]', f"1: models[0]: {A_MODEL}, not 'a\\x00b'"),
@@ -402,7 +402,7 @@ A_MODEL = "must be the path of a model in quotes or a table with path, name"
         ),
         (
             "[defaults]\narena = '1T'",
-            "2: defaults.arena: '1T' is no size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB",
+            "2: defaults.arena: '1T' is not a size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB",
         ),
         (
             "[[configurations]]\nexternal = '2G'",

@@ -371,7 +371,7 @@ def test_an_older_name_of_normal_nibbles_is_read(tmp_path: Path) -> None:
         ("missing='none'", ":1: missing: 'none' is not known here; known are placed, zero"),
         (
             "size='4X'",
-            ":1: size: '4X' is no size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB",
+            ":1: size: '4X' is not a size; write bytes as 4096 or 0x1000, or 4K, 4M or 512 KiB",
         ),
         ("size=true", ":1: size: must be a size, such as 4096, 448K or 16M, not True"),
         ("size=-1", ":1: size: must be a size, such as 4096, 448K or 16M, not -1"),

@@ -25,6 +25,7 @@ from aisrv.protocol.spi_link import (
     Opened,
     Slaves,
     SpiLinkError,
+    frame,
     parse_head,
 )
 from host_tools.server_address import parse_address
@@ -75,7 +76,7 @@ class SpiLink:
         except OSError as error:
             raise LinkGone(f"{address}: no SPI link server answers ({error})") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        greeting = self._ask(bytes(Hello()), Kind.SLAVES, Slaves.from_body)
+        greeting = self._ask(frame(Hello()), Kind.SLAVES, Slaves.from_bytes)
         if greeting.version != VERSION:
             self.close()
             raise SpiLinkError(f"{address} speaks version {greeting.version}, not {VERSION}")
@@ -86,7 +87,7 @@ class SpiLink:
     def open(cls, address: str, name: str, timeout: float = CONNECT_SECONDS) -> SpiLink:
         """Connect and open a slave such as `0.0`; UnknownSlave where the server has none of that name."""
         link = cls(address, timeout)
-        opened = link._ask(bytes(Open(name)), Kind.OPENED, Opened.from_body)
+        opened = link._ask(frame(Open(name)), Kind.OPENED, Opened.from_bytes)
         if opened.error:
             link.close()
             names = ", ".join(link.slaves) or "none"
@@ -116,7 +117,7 @@ class SpiLink:
         elif self._deadline is not None:
             self._deadline = None
             self._socket.settimeout(None)
-        done = self._ask(bytes(Message(transfers)), Kind.DONE, Done.from_body)
+        done = self._ask(frame(Message(transfers)), Kind.DONE, Done.from_bytes)
         if done.error:
             import os
 
@@ -133,11 +134,11 @@ class SpiLink:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, frame: bytes, expected: Kind, parse: Callable[[bytes], _Answer]) -> _Answer:
+    def _ask(self, question: bytes, expected: Kind, parse: Callable[[bytes], _Answer]) -> _Answer:
         """Send a frame; read the answer to it."""
         try:
             self._bound()
-            self._socket.sendall(frame)
+            self._socket.sendall(question)
             received = self._receive(b"", HEAD_SIZE)
             kind, size = parse_head(received)
             if kind != expected:
@@ -146,7 +147,7 @@ class SpiLink:
             if len(body) != size:
                 raise SpiLinkError(f"{self.address} sent {len(body) - size} bytes after its answer")
             return parse(body)
-        except socket.timeout:  # noqa: UP041 - not TimeoutError before Python 3.10
+        except TimeoutError:
             self.close()
             raise TimeoutError(f"{self.address}: no answer in time") from None
         except LinkGone:
@@ -176,5 +177,5 @@ class SpiLink:
         if self._deadline is not None:
             remaining = self._deadline - time.monotonic()
             if remaining <= 0:
-                raise socket.timeout  # noqa: UP041
+                raise TimeoutError
             self._socket.settimeout(remaining)

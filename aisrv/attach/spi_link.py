@@ -25,6 +25,7 @@ from aisrv.protocol.spi_link import (
     Opened,
     Slaves,
     SpiLinkError,
+    frame,
 )
 from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiPort, Timing, Transfer
 
@@ -50,7 +51,7 @@ class SpiLinkServer(TcpServer):
 
     def __init__(self, slaves: Mapping[str, SpiPort]) -> None:
         self.slaves: Final = dict(slaves)
-        self._greeting = bytes(Slaves(tuple(self.slaves)))
+        self._greeting = frame(Slaves(tuple(self.slaves)))
         self._left_selected: dict[str, Connection] = {}
 
     async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
@@ -77,7 +78,7 @@ class SpiLinkServer(TcpServer):
         body = await connection.receive(Kind.HELLO)
         if body is None:
             return None
-        version = Hello.from_body(body).version
+        version = Hello.from_bytes(body).version
         await connection.send(self._greeting)
         if version != spi_link.VERSION:
             raise SpiLinkError(f"speaks version {version}, not {spi_link.VERSION}")
@@ -85,12 +86,12 @@ class SpiLinkServer(TcpServer):
             body = await connection.receive(Kind.OPEN)
             if body is None:
                 return None
-            name = Open.from_body(body).name
+            name = Open.from_bytes(body).name
             if name in self.slaves:
-                await connection.send(bytes(Opened(0, FASTEST_CLOCK_HZ)))
+                await connection.send(frame(Opened(0, FASTEST_CLOCK_HZ)))
                 return name
             logger.warning("SPI peer %s asked for slave %r, which does not exist", peer, name)
-            await connection.send(bytes(Opened(errno.ENOENT)))
+            await connection.send(frame(Opened(errno.ENOENT)))
 
     async def _serve_slave(self, connection: "Connection", name: str) -> None:
         port = self.slaves[name]
@@ -98,16 +99,16 @@ class SpiLinkServer(TcpServer):
             body = await connection.receive(Kind.MESSAGE)
             if body is None:
                 return
-            transfers = _transfers(Message.from_body(body))
+            transfers = _transfers(Message.from_bytes(body))
             if sum(len(each.mosi) for each in transfers) > LARGEST_MESSAGE:
-                await connection.send(bytes(Done(error=errno.EMSGSIZE)))
+                await connection.send(frame(Done(error=errno.EMSGSIZE)))
                 continue
             if transfers and not transfers[-1].deselect:
                 self._left_selected[name] = connection
             miso = await port.message(transfers)
             if transfers and transfers[-1].deselect:
                 self._left_selected.pop(name, None)
-            await connection.send(bytes(Done(b"".join(miso))))
+            await connection.send(frame(Done(b"".join(miso))))
 
 
 class Connection:
@@ -117,12 +118,12 @@ class Connection:
         self._stream = stream
         self._received = bytearray()
 
-    async def send(self, frame: bytes) -> None:
+    async def send(self, message: bytes) -> None:
         """Send a frame; SpiLinkError where the peer does not take it in time."""
         with trio.move_on_after(FRAME_SECONDS) as patience:
-            await self._stream.send_all(frame)
+            await self._stream.send_all(message)
         if patience.cancelled_caught:
-            raise SpiLinkError(f"did not take an answer of {len(frame)} bytes within {FRAME_SECONDS:g} s")
+            raise SpiLinkError(f"did not take an answer of {len(message)} bytes within {FRAME_SECONDS:g} s")
 
     async def receive(self, expected: Kind) -> bytes | None:
         """The body of the next frame, for which a peer may take its time; None where the peer has left.

@@ -9,12 +9,13 @@ Other people's programs load this module through `host_tools/standins/injection`
 from __future__ import annotations
 
 import enum
-import struct
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
+
+from aisrv.packet import I32, U8, U16, U32, Packet, Pad3, Rest, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Final
 
 VERSION: Final = 1
 MAGIC: Final = b"AISRVSPI"
@@ -29,18 +30,7 @@ MAX_TRANSFERS: Final = 511
 MAX_SLAVES: Final = 255
 MAX_NAME: Final = 255
 
-HEAD_SIZE: Final = 8
-
-_HEAD = struct.Struct(">B3xI")
-_HELLO = struct.Struct(">8sH")
-_OPENED = struct.Struct(">iI")
-_TRANSFER = struct.Struct(">5IB3x")
-_STATUS = struct.Struct(">i")
-_COUNT = struct.Struct(">H")
 _UNSTATED = 0xFFFFFFFF
-
-MAX_BODY: Final = _COUNT.size + MAX_TRANSFERS * _TRANSFER.size + MAX_MESSAGE
-"""Bytes of the largest body; a frame that announces more is no frame of this protocol."""
 
 
 class SpiLinkError(ValueError):
@@ -58,52 +48,80 @@ class Kind(enum.IntEnum):
     DONE = 6
 
 
-def frame(kind: Kind, body: bytes) -> bytes:
-    """A whole frame: head and body."""
-    return _HEAD.pack(kind, len(body)) + body
+class LinkPacket(Packet, order=">", error=SpiLinkError):
+    """Base of the fixed layouts; the bytes of those with a `KIND` are the body of a frame."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Head(LinkPacket, name="the head of a frame"):
+    """What every frame begins with; a body of `size` bytes follows."""
+
+    kind: U8
+    padding: ClassVar[Pad3]
+    size: U32
+
+
+@dataclass(frozen=True, slots=True)
+class TransferHead(LinkPacket, name="the head of a transfer"):
+    """One transfer of a MESSAGE without its bytes; 0xffffffff stands for what the master does not state."""
+
+    size: U32
+    clock_hz: U32
+    cs_setup: U32
+    cs_hold: U32
+    cs_idle: U32
+    deselect: U8
+    padding: ClassVar[Pad3]
+
+
+HEAD_SIZE: Final = Head.SIZE
+_COUNT_SIZE: Final = 2
+
+MAX_BODY: Final = _COUNT_SIZE + MAX_TRANSFERS * TransferHead.SIZE + MAX_MESSAGE
+"""Bytes of the largest body; a frame that announces more is no frame of this protocol."""
 
 
 def parse_head(data: bytes | bytearray) -> tuple[int, int]:
     """Kind and length of the body from the first 8 bytes; SpiLinkError where the length is too large."""
-    if len(data) < HEAD_SIZE:
-        raise SpiLinkError(f"a frame begins with {HEAD_SIZE} bytes, not {len(data)}")
-    kind, size = _HEAD.unpack_from(data)
-    if size > MAX_BODY:
-        raise SpiLinkError(f"frame {kind} announces {size} bytes, {MAX_BODY} are allowed")
-    return kind, size
+    head = Head.unpack_from(data)
+    if head.size > MAX_BODY:
+        raise SpiLinkError(f"frame {head.kind} announces {head.size} bytes, {MAX_BODY} are allowed")
+    return head.kind, head.size
 
 
-class Hello(NamedTuple):
+def frame(value: Hello | Slaves | Open | Opened | Message | Done) -> bytes:
+    """A whole frame: head and body."""
+    body = bytes(value)
+    return bytes(Head(value.KIND, len(body))) + body
+
+
+@dataclass(frozen=True, slots=True)
+class Hello(LinkPacket, name="a HELLO"):
     """The client's first frame."""
 
-    version: int = VERSION
+    KIND: ClassVar = Kind.HELLO
 
-    @classmethod
-    def from_body(cls, body: bytes) -> Hello:
-        """Read a HELLO; anything else is a SpiLinkError."""
-        if len(body) != _HELLO.size:
-            raise SpiLinkError(f"a HELLO has {_HELLO.size} bytes, not {len(body)}")
-        magic, version = _HELLO.unpack(body)
-        if magic != MAGIC:
-            raise SpiLinkError(f"a HELLO begins with {MAGIC!r}, not {magic!r}")
-        return cls(version)
-
-    def __bytes__(self) -> bytes:
-        return frame(Kind.HELLO, _HELLO.pack(MAGIC, self.version))
+    magic: ClassVar[Annotated[bytes, Wire("8s")]] = MAGIC
+    version: U16 = VERSION
 
 
-class Slaves(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Slaves:
     """The server's version and the names of its slaves, such as `0.0`: bus and chip select."""
+
+    KIND: ClassVar = Kind.SLAVES
 
     names: tuple[str, ...]
     version: int = VERSION
 
     @classmethod
-    def from_body(cls, body: bytes) -> Slaves:
+    def from_bytes(cls, body: bytes) -> Slaves:
         """Read SLAVES; names that do not fill the body are a SpiLinkError."""
         if len(body) < 3:
             raise SpiLinkError(f"SLAVES has at least 3 bytes, not {len(body)}")
-        version, count = struct.unpack_from(">HB", body)
+        version, count = int.from_bytes(body[:2], "big"), body[2]
         names: list[str] = []
         place = 3
         for _ in range(count):
@@ -120,42 +138,38 @@ class Slaves(NamedTuple):
         if len(self.names) > MAX_SLAVES:
             raise SpiLinkError(f"{len(self.names)} slaves, {MAX_SLAVES} are allowed")
         names = [_encoded(name) for name in self.names]
-        body = struct.pack(">HB", self.version, len(names))
-        return frame(Kind.SLAVES, body + b"".join(bytes([len(name)]) + name for name in names))
+        head = self.version.to_bytes(2, "big") + bytes([len(names)])
+        return head + b"".join(bytes([len(name)]) + name for name in names)
 
 
-class Open(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Open:
     """Asks for a slave by its name."""
+
+    KIND: ClassVar = Kind.OPEN
 
     name: str
 
     @classmethod
-    def from_body(cls, body: bytes) -> Open:
+    def from_bytes(cls, body: bytes) -> Open:
         """Read OPEN; a name that is empty, too long or no ASCII is a SpiLinkError."""
         if not 0 < len(body) <= MAX_NAME:
             raise SpiLinkError(f"the name of a slave has 1 to {MAX_NAME} bytes, not {len(body)}")
         return cls(_name(body))
 
     def __bytes__(self) -> bytes:
-        return frame(Kind.OPEN, _encoded(self.name))
+        return _encoded(self.name)
 
 
-class Opened(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Opened(LinkPacket, name="OPENED"):
     """Whether the slave is there: `error` is 0 or an errno value of Linux."""
 
-    error: int = 0
-    max_speed_hz: int = 0
+    KIND: ClassVar = Kind.OPENED
+
+    error: I32 = 0
+    max_speed_hz: U32 = 0
     """The fastest clock that the slave takes."""
-
-    @classmethod
-    def from_body(cls, body: bytes) -> Opened:
-        """Read OPENED; another length than 8 bytes is a SpiLinkError."""
-        if len(body) != _OPENED.size:
-            raise SpiLinkError(f"OPENED has {_OPENED.size} bytes, not {len(body)}")
-        return cls(*_OPENED.unpack(body))
-
-    def __bytes__(self) -> bytes:
-        return frame(Kind.OPENED, _OPENED.pack(self.error, self.max_speed_hz))
 
 
 class LinkTransfer(NamedTuple):
@@ -173,34 +187,36 @@ class LinkTransfer(NamedTuple):
     """Nanoseconds that chip select was high before."""
 
 
-class Message(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Message:
     """Transfers to clock one after the other."""
+
+    KIND: ClassVar = Kind.MESSAGE
 
     transfers: Sequence[LinkTransfer]
 
     @classmethod
-    def from_body(cls, body: bytes) -> Message:
+    def from_bytes(cls, body: bytes) -> Message:
         """Read a MESSAGE; sizes that do not fill the body, or break a bound, are a SpiLinkError."""
-        if len(body) < _COUNT.size:
-            raise SpiLinkError(f"a MESSAGE has at least {_COUNT.size} bytes, not {len(body)}")
-        (count,) = _COUNT.unpack_from(body)
+        if len(body) < _COUNT_SIZE:
+            raise SpiLinkError(f"a MESSAGE has at least {_COUNT_SIZE} bytes, not {len(body)}")
+        count = int.from_bytes(body[:_COUNT_SIZE], "big")
         if count > MAX_TRANSFERS:
             raise SpiLinkError(f"a MESSAGE of {count} transfers, {MAX_TRANSFERS} are allowed")
-        start = _COUNT.size + count * _TRANSFER.size
+        start = _COUNT_SIZE + count * TransferHead.SIZE
         if len(body) < start:
             raise SpiLinkError(f"a MESSAGE of {count} transfers has {start} bytes or more, not {len(body)}")
         transfers = []
-        for place in range(_COUNT.size, start, _TRANSFER.size):
-            size, clock, setup, hold, idle, deselect = _TRANSFER.unpack_from(body, place)
-            mosi = body[start : start + size]
-            if len(mosi) < size:
-                raise SpiLinkError(f"a transfer of {size} bytes, the MESSAGE has {len(mosi)} left for it")
-            transfers.append(
-                LinkTransfer(
-                    mosi, bool(deselect), _stated(clock), _stated(setup), _stated(hold), _stated(idle)
+        for place in range(_COUNT_SIZE, start, TransferHead.SIZE):
+            head = TransferHead.unpack_from(body, place)
+            mosi = body[start : start + head.size]
+            if len(mosi) < head.size:
+                raise SpiLinkError(
+                    f"a transfer of {head.size} bytes, the MESSAGE has {len(mosi)} left for it"
                 )
-            )
-            start += size
+            stated = map(_stated, (head.clock_hz, head.cs_setup, head.cs_hold, head.cs_idle))
+            transfers.append(LinkTransfer(mosi, bool(head.deselect), *stated))
+            start += head.size
         if start != len(body):
             raise SpiLinkError(f"a MESSAGE has {len(body) - start} bytes after its transfers")
         return cls(transfers)
@@ -213,35 +229,30 @@ class Message(NamedTuple):
                 f"{MAX_TRANSFERS} and {MAX_MESSAGE} are allowed"
             )
         heads = [
-            _TRANSFER.pack(
-                len(each.mosi),
-                _word(each.clock_hz),
-                _word(each.cs_setup),
-                _word(each.cs_hold),
-                _word(each.cs_idle),
-                each.deselect,
+            bytes(
+                TransferHead(
+                    len(each.mosi),
+                    _word(each.clock_hz),
+                    _word(each.cs_setup),
+                    _word(each.cs_hold),
+                    _word(each.cs_idle),
+                    each.deselect,
+                )
             )
             for each in self.transfers
         ]
-        body = [_COUNT.pack(len(heads)), *heads, *(each.mosi for each in self.transfers)]
-        return frame(Kind.MESSAGE, b"".join(body))
+        count = len(heads).to_bytes(_COUNT_SIZE, "big")
+        return b"".join((count, *heads, *(each.mosi for each in self.transfers)))
 
 
-class Done(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Done(LinkPacket, name="DONE"):
     """The end of a message: `error` is 0 or an errno value; `miso` is what came, all transfers joined."""
 
-    miso: bytes = b""
-    error: int = 0
+    KIND: ClassVar = Kind.DONE
 
-    @classmethod
-    def from_body(cls, body: bytes) -> Done:
-        """Read DONE; fewer than 4 bytes are a SpiLinkError."""
-        if len(body) < _STATUS.size:
-            raise SpiLinkError(f"DONE has at least {_STATUS.size} bytes, not {len(body)}")
-        return cls(body[_STATUS.size :], *_STATUS.unpack_from(body))
-
-    def __bytes__(self) -> bytes:
-        return frame(Kind.DONE, _STATUS.pack(self.error) + self.miso)
+    error: I32 = field(default=0, kw_only=True)
+    miso: Rest = b""
 
 
 def _encoded(name: str) -> bytes:

@@ -261,7 +261,7 @@ HOSTILE = {
     "HTTP": (b"GET / HTTP/1.1\r\n\r\n", "announces"),
     "kind": (b"\7\0\0\0\0\0\0\0", "sent frame 7 where HELLO"),
     "order": (message((b"\1", 1)), "sent frame 5 where HELLO"),
-    "magic": (HELLO.replace(b"AISRV", b"AISRW"), "begins with"),
+    "magic": (HELLO.replace(b"AISRV", b"AISRW"), "expected a HELLO with magic"),
     "version": (HELLO[:-1] + b"\2", "speaks version 2"),
     "open twice": (GREETED + OPEN, "sent frame 3 where MESSAGE"),
     "no name": (HELLO + b"\3\0\0\0\0\0\0\0", "1 to 255 bytes, not 0"),

@@ -299,8 +299,10 @@ class ChanEnd:
             self._steps.send(None)
         except StopIteration as done:
             self._steps = None
-            if not self._parking.wake(done.value):
+            if self._parking.task is None:
                 self._result = done.value
+            else:
+                self._parking.wake(done.value)
         except Exception as error:  # the caller of the verb gets it, not the task that made it go on
             self._steps = None
             if not self._parking.fail(error):

@@ -62,7 +62,7 @@ def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[S
     return status, data, last
 
 
-def receive_piece(c: ChanEnd, size: int) -> Verb[tuple[bytes, bool]]:
+def receive_piece(c: ChanEnd, size: int) -> "Verb[tuple[bytes, bool]]":
     """Fetch the next `size` bytes of a GET's answer, and whether they were its last.
 
     Only the last piece is shorter. `size` must be a multiple of 4.
@@ -85,7 +85,7 @@ def end_set(c: ChanEnd, rest: bytes) -> Steps[Status]:
     return Status(status)
 
 
-def abandon_set(c: ChanEnd) -> Verb[None]:
+def abandon_set(c: ChanEnd) -> "Verb[None]":
     """Give up a SET in the middle of its data: the engine forgets it, no status comes."""
     return abandon_array(c)
 

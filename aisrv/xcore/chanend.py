@@ -5,15 +5,19 @@ returns once no more than eight of its tokens are queued: a program sees what si
 and a block crosses at the price of a token. Behavior: "The XCORE substrate", section Tokens and channel ends.
 """
 
+import types
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind
-from aisrv.xcore.verb import Steps, Verb, verb
+from aisrv.xcore.verb import Steps, verb
+
+if TYPE_CHECKING:
+    from aisrv.xcore.verb import Verb
 
 T = TypeVar("T")
 
@@ -83,7 +87,6 @@ class ChanEnd:
         "_steps",
         "_switch",
         "_wanted",
-        "_word_input",
         "name",
         "number",
         "resource_id",
@@ -108,7 +111,6 @@ class ChanEnd:
         self._source: ChanEnd | None = None  # the end whose route is open to this one
         self._claims: list[ChanEnd] = []  # ends that wait for their route to this one: few, mostly none
         self._listener: Listener | None = None
-        self._word_input: Verb[int] = _Input(self, "inuint", WORD_BYTES, int.from_bytes)
         # Output.
         self._destination: int | None = None
         self._route: ChanEnd | None = None
@@ -163,43 +165,46 @@ class ChanEnd:
 
     # Output verbs.
 
-    def outuint(self, word: int) -> Verb[None]:
+    def outuint(self, word: int) -> "Verb[None]":
         """Output a word: four data tokens, most significant byte first."""
-        return _Output(self, "outuint", (word & 0xFFFFFFFF).to_bytes(WORD_BYTES))
+        return self._output_verb("outuint", (word & 0xFFFFFFFF).to_bytes(WORD_BYTES))
 
-    def outuchar(self, byte: int) -> Verb[None]:
+    @verb
+    def outuchar(self, byte: int) -> Steps[None]:
         """Output one data token."""
-        return _Output(self, "outuchar", bytes((byte & 0xFF,)))
+        return self._output(bytes((byte & 0xFF,)))
 
-    def outbytes(self, data: bytes | bytearray | memoryview) -> Verb[None]:
+    @verb
+    def outbytes(self, data: bytes | bytearray | memoryview) -> Steps[None]:
         """Output data tokens in the order given: `outuchar` for each byte, in one run."""
-        return _Output(self, "outbytes", bytes(data))
+        return self._output(bytes(data))
 
-    def outwords(self, block: bytes | bytearray | memoryview) -> Verb[None]:
+    @verb
+    def outwords(self, block: bytes | bytearray | memoryview) -> Steps[None]:
         """Output a block of little-endian words from memory: `outuint` for each word, in one run."""
-        return _Output(self, "outwords", words_to_wire(block))
+        return self._output(words_to_wire(block))
 
-    def outct(self, token: int) -> Verb[None]:
+    def outct(self, token: int) -> "Verb[None]":
         """Output a control token, 0 to 191; END and PAUSE close the route."""
-        return _Output(self, "outct", int(token))
+        return self._output_verb("outct", int(token))
 
     # Input verbs.
 
-    def inuint(self) -> Verb[int]:
+    def inuint(self) -> "Verb[int]":
         """Input a word; a control token among its four tokens traps at once."""
-        return self._word_input
+        return self._input_verb("inuint", WORD_BYTES, int.from_bytes)
 
-    def inuchar(self) -> Verb[int]:
+    def inuchar(self) -> "Verb[int]":
         """Input one data token; a control token traps."""
-        return _Input(self, "inuchar", 1, int.from_bytes)
+        return self._input_verb("inuchar", 1, int.from_bytes)
 
-    def inbytes(self, count: int) -> Verb[bytes]:
+    def inbytes(self, count: int) -> "Verb[bytes]":
         """Input `count` data tokens in wire order: `inuchar` for each, in one go."""
-        return _Input(self, "inbytes", count, bytes)
+        return self._input_verb("inbytes", count, bytes)
 
-    def inwords(self, count: int) -> Verb[bytes]:
+    def inwords(self, count: int) -> "Verb[bytes]":
         """Input `count` words into a little-endian block of memory: `inuint` for each, in one go."""
-        return _Input(self, "inwords", count * WORD_BYTES, words_to_wire)
+        return self._input_verb("inwords", count * WORD_BYTES, words_to_wire)
 
     @verb
     def in_until_control(self, limit: int) -> Steps[bytes | int]:
@@ -247,6 +252,19 @@ class ChanEnd:
             yield
         return place
 
+    @types.coroutine
+    def _output_verb(self, verb: str, run: Run) -> Generator[Any, Any, None]:
+        if self._steps is not None and self._switch.stepping:
+            yield from self._output(run)
+        elif not self._output_at_once(run):
+            yield from self.perform(verb, self._output(run))
+
+    @types.coroutine
+    def _input_verb(self, verb: str, count: int, convert: Callable[[bytes], T]) -> Generator[Any, Any, T]:
+        if self._steps is not None and self._switch.stepping:
+            return convert((yield from self._input(count)))
+        return convert(self._input_at_once(count) or (yield from self.perform(verb, self._input(count))))
+
     # Select.
 
     @property
@@ -267,11 +285,13 @@ class ChanEnd:
 
     # The verb in progress.
 
-    def perform(self, verb: str, steps: Steps[T]) -> Verb[T]:
-        """Make a verb of steps, for a name that is not the function's."""
-        return Verb(self, verb, steps)
+    @property
+    def stepping(self) -> bool:
+        """Whether the verb in progress is being stepped right now: what it calls is a step of it."""
+        return self._steps is not None and self._switch.stepping
 
-    def carry_out(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
+    @types.coroutine
+    def perform(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
         """Carry out a verb; the task sleeps until all of its steps are done.
 
         A verb that need not wait is done at once and lets nobody else run; where it waits it can be
@@ -565,46 +585,3 @@ class ChanEnd:
         if twin._route is not None or twin._source is not None or twin._claims:
             return None
         return twin
-
-
-# The instructions whose shortcut is tried before there is a generator.
-
-
-class _Output(Verb[None]):
-    """Output of a run."""
-
-    __slots__ = ("_end", "_run")
-
-    def __init__(self, end: ChanEnd, name: str, run: Run) -> None:
-        self._end = end
-        self._name = name
-        self._run = run
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        if not self._end._output_at_once(self._run):
-            yield from self._end.carry_out(self._name, self._end._output(self._run))
-
-    def __iter__(self) -> Steps[None]:
-        return self._end._output(self._run)
-
-
-class _Input(Verb[T], Generic[T]):
-    """Input of so many data tokens, and what they mean."""
-
-    __slots__ = ("_convert", "_count", "_end")
-
-    def __init__(self, end: ChanEnd, name: str, count: int, convert: Callable[[bytes], T]) -> None:
-        self._end = end
-        self._name = name
-        self._count = count
-        self._convert = convert
-
-    def __await__(self) -> Generator[Any, Any, T]:
-        end = self._end
-        data = end._input_at_once(self._count)
-        if not data:
-            data = yield from end.carry_out(self._name, end._input(self._count))
-        return self._convert(data)
-
-    def __iter__(self) -> Steps[T]:
-        return self._convert((yield from self._end._input(self._count)))

@@ -112,32 +112,32 @@ def chan_in_buf_byte(c: ChanEnd, count: int) -> Steps[bytes]:
 # Streaming channels: the instructions themselves.
 
 
-def s_chan_out_word(c: ChanEnd, word: int) -> Verb[None]:
+def s_chan_out_word(c: ChanEnd, word: int) -> "Verb[None]":
     """Output one word on a streaming channel."""
     return c.outuint(word)
 
 
-def s_chan_in_word(c: ChanEnd) -> Verb[int]:
+def s_chan_in_word(c: ChanEnd) -> "Verb[int]":
     """Input one word from a streaming channel."""
     return c.inuint()
 
 
-def s_chan_out_byte(c: ChanEnd, byte: int) -> Verb[None]:
+def s_chan_out_byte(c: ChanEnd, byte: int) -> "Verb[None]":
     """Output one byte on a streaming channel."""
     return c.outuchar(byte)
 
 
-def s_chan_in_byte(c: ChanEnd) -> Verb[int]:
+def s_chan_in_byte(c: ChanEnd) -> "Verb[int]":
     """Input one byte from a streaming channel."""
     return c.inuchar()
 
 
-def s_chan_out_ct_end(c: ChanEnd) -> Verb[None]:
+def s_chan_out_ct_end(c: ChanEnd) -> "Verb[None]":
     """Close the route of a streaming channel in this direction."""
     return c.outct(_END)
 
 
-def s_chan_check_ct_end(c: ChanEnd) -> Verb[None]:
+def s_chan_check_ct_end(c: ChanEnd) -> "Verb[None]":
     """Await the END with which the other side closed its route."""
     return c.chkct(_END)
 
@@ -152,12 +152,17 @@ class Transaction:
     side that was sending closes its route with END and the side that begins to send awaits that END.
     """
 
-    __slots__ = ("c", "carry_out", "last_out")
+    __slots__ = ("c", "last_out", "perform")
 
     def __init__(self, c: ChanEnd, last_out: bool) -> None:
         self.c = c
         self.last_out = last_out
-        self.carry_out = c.carry_out
+        self.perform = c.perform
+
+    @property
+    def stepping(self) -> bool:
+        """Whether a verb on the end is being stepped right now."""
+        return self.c.stepping
 
     def out_steps(self, data: bytes) -> Steps[None]:
         """Output data, after awaiting the other side's END where the direction changes."""

@@ -30,7 +30,8 @@ class Switch(Generic[E]):
     def __init__(self) -> None:
         self._ends: dict[int, E] = {}
         self._due: deque[E] = deque()
-        self._stepping = False
+        self.stepping = False
+        """Whether verbs are being stepped right now."""
 
     def __iter__(self) -> Iterator[E]:
         """All ends that are allocated."""
@@ -51,13 +52,13 @@ class Switch(Generic[E]):
     def step(self, end: E) -> None:
         """Step the verb in progress on `end`, and every verb that this lets go on."""
         due = self._due
-        if self._stepping:
+        if self.stepping:
             due.append(end)
             return
-        self._stepping = True
+        self.stepping = True
         try:
             end.advance()
             while due:
                 due.popleft().advance()
         finally:
-            self._stepping = False
+            self.stepping = False

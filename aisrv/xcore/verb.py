@@ -12,53 +12,42 @@ A verb is a generator. It yields where it needs tokens or room that are not ther
 """
 
 import functools
+import types
 from collections.abc import Callable, Generator
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+
+if TYPE_CHECKING:
+    from typing import AwaitableGenerator
 
 T = TypeVar("T")
-T_co = TypeVar("T_co", covariant=True)
+C = TypeVar("C")
 P = ParamSpec("P")
 
 Steps = Generator[None, None, T]
 """A verb in progress: yields where it must wait for tokens or room, returns the verb's result."""
 
-
-class Performer(Protocol):
-    """What carries verbs out: a channel end, or something that owns one."""
-
-    def carry_out(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
-        """Carry out a verb for the running task, which sleeps until all of its steps are done."""
+Verb: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
+"""A verb with its arguments, not begun yet: await it once, or `yield from` it once."""
 
 
-C = TypeVar("C", bound=Performer)
+def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[C, P], Verb[T]]":
+    """Make a verb of a generator function.
 
-
-class Verb(Generic[T_co]):
-    """A verb with its arguments, not begun yet: await it once, or `yield from` it once."""
-
-    __slots__ = ("_name", "_performer", "_steps")
-
-    def __init__(self, performer: Performer, name: str, steps: Steps[T_co]) -> None:
-        """Name a verb as traces and deadlock reports will."""
-        self._performer = performer
-        self._name = name
-        self._steps = steps
-
-    def __await__(self) -> Generator[Any, Any, T_co]:
-        """Carry it out: the task sleeps until all of it is done."""
-        return self._performer.carry_out(self._name, self._steps)
-
-    def __iter__(self) -> Steps[T_co]:
-        """Be a step of a larger verb."""
-        return self._steps
-
-
-def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> Callable[Concatenate[C, P], Verb[T]]:
-    """Make a verb of a generator function whose first argument is the channel end, or what owns it."""
+    Its first argument is the channel end, or what owns one and has its `stepping` and `perform`.
+    """
     name = steps.__name__
 
-    def begin(performer: C, /, *args: P.args, **kwargs: P.kwargs) -> Verb[T]:
-        return Verb(performer, name, steps(performer, *args, **kwargs))
+    @types.coroutine
+    def _begin(
+        performer: Any,  # noqa: ANN401 - C, which a protocol cannot bound: it would mention verbs
+        /,
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> Generator[Any, Any, T]:
+        if performer.stepping:
+            return (yield from steps(performer, *args, **kwargs))
+        result: T = yield from performer.perform(name, steps(performer, *args, **kwargs))
+        return result
 
-    functools.update_wrapper(begin, steps)
-    return begin
+    functools.update_wrapper(_begin, steps)
+    return _begin

@@ -1,11 +1,13 @@
-"""Verbs in steps: compound verbs made with `yield from` and given to `perform`."""
+"""Verbs: awaited, and as the steps of larger verbs."""
 
 import pytest
 
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_buf_byte, chan_in_word, chan_out_buf_byte, chan_out_word
+from aisrv.xcore.node import open_node
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
-from aisrv.xcore.verb import Steps
+from aisrv.xcore.verb import Steps, verb
 from tests.support.simulation import bench, drain, send_singly, settle, simulated, tokens
 
 END = Control.END
@@ -114,3 +116,52 @@ async def test_two_ends_of_one_task_step_each_other() -> None:
         await settle()
         expected = b"".join(bytes((piece,)) * 8 for piece in range(50))
         assert (one.value(), other.value()) == (expected, expected)
+
+
+@verb
+def _ask(c: ChanEnd, data: bytes, size: int) -> Steps[bytes]:
+    """Ask twice; the second question is a verb that is a step."""
+    yield from chan_out_buf_byte(c, data)
+    word = yield from chan_in_word(c)
+    return word.to_bytes(4) + (yield from _answer_of(c, size))
+
+
+@verb
+def _answer_of(c: ChanEnd, size: int) -> Steps[bytes]:
+    return (yield from chan_in_buf_byte(c, size))
+
+
+@simulated
+async def test_one_verb_is_awaited_and_is_a_step() -> None:
+    async with bench() as test:
+        asked = test.start(_ask, test.a, b"how", 2)
+        assert await chan_in_buf_byte(test.b, 3) == b"how"
+        await chan_out_word(test.b, 0x01020304)
+        await chan_out_buf_byte(test.b, b"so")
+        await settle()
+        assert asked.value() == b"\1\2\3\4so"
+        alone = test.start(_answer_of, test.a, 3)
+        await chan_out_buf_byte(test.b, b"too")
+        await settle()
+        assert alone.value() == b"too"
+
+
+@simulated
+async def test_a_verb_has_the_name_of_its_function_in_reports_a_step_has_none() -> None:
+    async with open_node() as node:
+        a, _b = node.channel(*node.tiles)
+        core = node.tiles[0].start(_ask, a, b"", 1)
+        await settle()
+        assert (core.name, core.verb) == ("_ask", "_ask")
+        node.stop()
+
+
+@simulated
+async def test_a_verb_of_another_task_traps_while_one_is_in_progress() -> None:
+    async with bench() as test:
+        test.start(_ask, test.a, b"", 1)
+        await settle()
+        for other in (_ask(test.a, b"", 1), test.a.outuint(1), test.a.inct()):
+            with pytest.raises(Trap) as trap:
+                await other
+            assert trap.value.kind is TrapKind.RESOURCE_DEP

@@ -102,8 +102,9 @@ class Packet:
         cls, *, order: str | None = None, error: type[Exception] | None = None, name: str | None = None
     ) -> None:
         """Compile the layout. `order` is struct's, `name` what messages call the packet, article included."""
-        # A dataclass with slots is made twice, the second time without arguments, but with these attributes.
         super().__init_subclass__()
+        if "_wires" in cls.__dict__:
+            return  # a dataclass with slots is made anew from the attributes of the class, these included
         cls._order = order or cls._order
         cls._error = error or cls._error
         cls._name = name or cls._name
@@ -232,7 +233,7 @@ def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
 
 
 def _is_keyword_only(cls: type, field: str) -> bool:
-    declared = cls.__dict__.get("__dataclass_fields__", cls.__dict__).get(field)
+    declared = cls.__dict__.get(field)
     return isinstance(declared, Field) and declared.kw_only is True
 
 

@@ -14,6 +14,7 @@ test: lint types unit
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/lint-imports --no-logo --no-cache
 
 types: $(VENV)/.ready-test
 	$(BIN)/mypy

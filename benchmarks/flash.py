@@ -25,7 +25,7 @@ from flash_server.client.xip import open_window
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.comparison import verify
 from flash_server.image.image_file import EngineFiles, Image
-from flash_server.image.pack_config import PackOptions
+from flash_server.image.pack_options import PackOptions
 from flash_server.image.packager import pack
 from flash_server.server.server import flash_server
 from flash_server.server.service import FlashService

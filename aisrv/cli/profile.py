@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from aisrv.settings.size import Size
+from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
-from aisrv.terminal.size import SIZE
 
 if TYPE_CHECKING:
     from aisrv.analysis.profile import ModelProfile, Settings, Suite

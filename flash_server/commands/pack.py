@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
+from aisrv.settings.size_option import SIZE
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, FOLDER, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
-from aisrv.terminal.size import SIZE
 from flash_server.commands.drawing import describe, summary
 from flash_server.commands.settings import (
     NIBBLES,
@@ -26,7 +26,7 @@ from flash_server.files import InputError, map_file, write_file
 from flash_server.image import Part
 from flash_server.image.image_file import EngineFiles, Image
 from flash_server.image.nibbles import ORDERS
-from flash_server.image.pack_config import GENERATIONS, MISSING, PackOptions, read_config
+from flash_server.image.pack_options import GENERATIONS, MISSING, PackOptions
 from flash_server.image.packager import pack as pack_files
 from flash_server.image.packager import unpack as unpack_image
 
@@ -92,6 +92,8 @@ def pack(settings: Settings, engines: tuple[EngineFiles, ...], packing: PackSett
     """
     settings_of_file: Mapping[str, Any] = {}
     if packing.config_file:
+        from flash_server.image.pack_config import read_config
+
         config = read_config(packing.config_file)
         if config.engines and engines:
             raise click.UsageError(f"{packing.config_file} has engines: give no --engine beside it")

@@ -1,4 +1,4 @@
-"""How files become an image, and the TOML file that says it.
+"""The packing file: TOML that says what an image is made of.
 
     generation = "fast"      # design, 1.2 or fast
     nibbles = "swapped"      # or normal
@@ -14,79 +14,48 @@
 Everything but the engines may be left out. Paths are relative to the TOML file.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Literal
 
+from aisrv.settings.errors import SettingsError
+from aisrv.settings.size import Size
+from aisrv.settings.tables import Table, convert
+from aisrv.settings.toml_file import read_toml
 from flash_server.files import InputError
-from flash_server.image import Generation, Part
+from flash_server.image import Generation
 from flash_server.image.image_file import EngineFiles
-from flash_server.image.nibbles import order_name
-
-GENERATIONS: Final = {generation.value: generation for generation in Generation}
-MISSING: Final = {"placed": True, "zero": False}
+from flash_server.image.nibbles import OLDER_ORDERS, ORDERS
+from flash_server.image.pack_options import MISSING, PackConfig
 
 
-@dataclass(frozen=True, slots=True)
-class PackOptions:
-    """How files become an image; None stands for what is usual in the generation.
-
-    `size` is that of the data partition in bytes. `placed` gives missing parts an offset with nothing behind
-    it instead of offset 0, as the packer of the fast generation does.
-    """
-
-    generation: Generation = Generation.FAST
-    swapped: bool | None = None
-    size: int | None = None
-    alignment: int = 1
-    fill: bool = False
-    placed: bool | None = None
-
-    @property
-    def places_missing(self) -> bool:
-        """`placed`, or what is usual."""
-        return self.generation is Generation.FAST if self.placed is None else self.placed
+class _Engine(Table, frozen=True):
+    model: Path | None = None
+    parameters: Path | None = None
+    operators: Path | None = None
+    xip: Path | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PackConfig:
-    """What a TOML file says: the files of each engine, and the fields of `PackOptions` that it gives."""
-
-    engines: tuple[EngineFiles, ...]
-    settings: Mapping[str, object]
+class _File(Table, frozen=True, rename={"alignment": "align"}):
+    generation: Generation | None = None
+    nibbles: Literal["swapped", "normal", "straight"] | None = None
+    size: Size | None = None
+    alignment: Size | None = None
+    fill: bool | None = None
+    missing: Literal["placed", "zero"] | None = None
+    engine: tuple[_Engine, ...] = ()
 
 
 def read_config(path: Path) -> PackConfig:
-    """Read a TOML file. Raises InputError, which names the file, the line and the key."""
-    from aisrv.settings.errors import SettingsError
-    from flash_server.image.pack_tables import read_tables
-
+    """Read a packing file. Raises InputError, which names the file, the line and the key."""
     try:
-        return read_tables(path)
+        tables = convert(read_toml(path), _File)
     except SettingsError as error:
         raise InputError(str(error)) from None
-
-
-def describe(engines: Sequence[EngineFiles], options: PackOptions) -> str:
-    """Return the text of a TOML file that `read_config` reads as these."""
-    swapped = options.generation.usually_swapped if options.swapped is None else options.swapped
-    lines = [
-        f'generation = "{options.generation.value}"',
-        f'nibbles = "{order_name(swapped=swapped)}"',
-        f"align = {options.alignment}",
-        f'missing = "{"placed" if options.places_missing else "zero"}"',
-    ]
-    if options.size is not None:
-        lines += [f"size = {options.size}", f"fill = {str(options.fill).lower()}"]
-    for engine in engines:
-        lines += ["", "[[engine]]"]
-        # JSON's strings are TOML's, too.
-        lines += [f"{part.label} = {_quoted(str(engine[part]))}" for part in Part if engine[part] is not None]
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(text: str) -> str:
-    import json
-
-    return json.dumps(text, ensure_ascii=False)
+    fields = tables.given()
+    engines = tuple(EngineFiles(**engine.given()) for engine in fields.pop("engine"))
+    if tables.nibbles is not None:
+        order = fields.pop("nibbles")
+        fields["swapped"] = ORDERS[OLDER_ORDERS.get(order, order)]
+    if tables.missing is not None:
+        fields["placed"] = MISSING[fields.pop("missing")]
+    return PackConfig(engines, fields)

@@ -9,7 +9,7 @@ from pathlib import Path
 from flash_server.files import InputError, Progress, ignore, write_file
 from flash_server.image import DataPartition, EngineImage, Part
 from flash_server.image.image_file import EngineFiles, Image, read_part
-from flash_server.image.pack_config import PackOptions, describe
+from flash_server.image.pack_options import PackOptions, describe
 
 
 def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPartition:

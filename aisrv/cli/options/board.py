@@ -19,9 +19,9 @@ from aisrv.board import (
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind
+from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
-from aisrv.terminal.size import SIZE
 from flash_server.chip.part import MX25R6435F, PARTS
 
 

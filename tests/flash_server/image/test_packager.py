@@ -18,7 +18,8 @@ from flash_server.image import DataPartition, EngineImage, Generation, Part
 from flash_server.image.comparison import Difference, compare, diff, verify
 from flash_server.image.image_file import EngineFiles, Image
 from flash_server.image.nibbles import CHUNK
-from flash_server.image.pack_config import PackOptions, describe, read_config
+from flash_server.image.pack_config import read_config
+from flash_server.image.pack_options import PackOptions, describe
 from flash_server.image.packager import pack, unpack
 from flash_server.image.params_file import first_blob
 

@@ -489,7 +489,7 @@ class ChanEnd:
     # shortcut is taken only where the outcome of all of its tokens is known before the first one goes, and
     # nobody could see them on their way: no tracer where tokens do not cross one by one, no third end that
     # claims the route, no token queued that is not looked at. Else it changes nothing and answers False, or
-    # no bytes, and the tokens cross. Proof by example: tests/xcore/test_shortcuts.py.
+    # no bytes, and the tokens cross. Proof by example: tests/xcore/test_chanend_shortcuts.py.
 
     def _output_at_once(self, run: Run) -> bool:
         """Output data over an open route with room for all of them, or an END: nothing to wait for."""

@@ -91,6 +91,7 @@ class ChanEnd:
         "number",
         "resource_id",
         "runtime",
+        "stepping",
         "tile",
     )
 
@@ -117,6 +118,8 @@ class ChanEnd:
         self._dropping = False  # a route to nobody is open
         # The verb in progress.
         self._steps: Steps[Any] | None = None
+        self.stepping = False
+        """Whether the verb in progress is being stepped right now: what it calls is a step of it."""
         self._parking: Parking[Any] = Parking(runtime)
         self._result: Any = None  # of a verb that was done without parking
         self._error: Exception | None = None
@@ -252,16 +255,19 @@ class ChanEnd:
             yield
         return place
 
+    def _output_verb(self, verb: str, run: Run) -> "Verb[None]":
+        if self.stepping:
+            return self._output(run)  # type: ignore[return-value]  # only `yield from` takes a step
+        return self._output_awaited(verb, run)
+
     @types.coroutine
-    def _output_verb(self, verb: str, run: Run) -> Generator[Any, Any, None]:
-        if self._steps is not None and self._switch.stepping:
-            yield from self._output(run)
-        elif not self._output_at_once(run):
+    def _output_awaited(self, verb: str, run: Run) -> Generator[Any, Any, None]:
+        if not self._output_at_once(run):
             yield from self.perform(verb, self._output(run))
 
     @types.coroutine
     def _input_verb(self, verb: str, count: int, convert: Callable[[bytes], T]) -> Generator[Any, Any, T]:
-        if self._steps is not None and self._switch.stepping:
+        if self.stepping:
             return convert((yield from self._input(count)))
         return convert(self._input_at_once(count) or (yield from self.perform(verb, self._input(count))))
 
@@ -284,11 +290,6 @@ class ChanEnd:
         self._listener = None
 
     # The verb in progress.
-
-    @property
-    def stepping(self) -> bool:
-        """Whether the verb in progress is being stepped right now: what it calls is a step of it."""
-        return self._steps is not None and self._switch.stepping
 
     @types.coroutine
     def perform(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
@@ -315,6 +316,7 @@ class ChanEnd:
         """Step the verb in progress, if any, as far as its tokens and room allow; the switch calls it."""
         if self._steps is None:
             return
+        self.stepping = True
         try:
             self._steps.send(None)
         except StopIteration as done:
@@ -327,6 +329,8 @@ class ChanEnd:
             self._steps = None
             if not self._parking.fail(error):
                 self._error = error
+        finally:
+            self.stepping = False
 
     def _withdraw(self) -> None:
         """Undo what a cancelled verb has not finished: its claim on a route, its tokens past the buffer."""
@@ -438,7 +442,7 @@ class ChanEnd:
 
     def _input(self, count: int) -> Steps[bytes]:
         """Take `count` data tokens; a control token among them traps, of up to four tokens none is taken."""
-        if data := self._take_run(count):
+        if data := self.take_run(count):
             return data
         buffer = self._buffer
         if 0 < count <= WORD_BYTES:
@@ -446,7 +450,7 @@ class ChanEnd:
                 yield
             if control:
                 raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected data on {self.name}, got a control token")
-            if data := self._take_run(count):
+            if data := self.take_run(count):
                 return data
         taken = bytearray()
         while len(taken) < count:
@@ -456,7 +460,7 @@ class ChanEnd:
                 yield
         return bytes(taken)
 
-    def _take_run(self, count: int) -> bytes:
+    def take_run(self, count: int) -> bytes:
         """Take the first run where it has just `count` data tokens; else no bytes."""
         run = self._buffer.take_run(count)
         if run:

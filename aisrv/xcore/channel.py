@@ -54,7 +54,7 @@ def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
     if data := c.take_offer(count):
         return convert(data)
     yield from c.packet(b"")
-    data = yield from c.inbytes(count)
+    data = c.take_run(count) or (yield from c.inbytes(count))
     while not c.take_control(_END):
         yield
     yield from c.packet(b"")

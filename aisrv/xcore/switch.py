@@ -30,8 +30,7 @@ class Switch(Generic[E]):
     def __init__(self) -> None:
         self._ends: dict[int, E] = {}
         self._due: deque[E] = deque()
-        self.stepping = False
-        """Whether verbs are being stepped right now."""
+        self._stepping = False
 
     def __iter__(self) -> Iterator[E]:
         """All ends that are allocated."""
@@ -52,13 +51,13 @@ class Switch(Generic[E]):
     def step(self, end: E) -> None:
         """Step the verb in progress on `end`, and every verb that this lets go on."""
         due = self._due
-        if self.stepping:
+        if self._stepping:
             due.append(end)
             return
-        self.stepping = True
+        self._stepping = True
         try:
             end.advance()
             while due:
                 due.popleft().advance()
         finally:
-            self.stepping = False
+            self._stepping = False

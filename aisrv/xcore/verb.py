@@ -12,7 +12,6 @@ A verb is a generator. It yields where it needs tokens or room that are not ther
 """
 
 import functools
-import types
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
@@ -37,17 +36,14 @@ def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[
     """
     name = steps.__name__
 
-    @types.coroutine
     def _begin(
         performer: Any,  # noqa: ANN401 - C, which a protocol cannot bound: it would mention verbs
         /,
         *args: P.args,
         **kwargs: P.kwargs,
-    ) -> Generator[Any, Any, T]:
-        if performer.stepping:
-            return (yield from steps(performer, *args, **kwargs))
-        result: T = yield from performer.perform(name, steps(performer, *args, **kwargs))
-        return result
+    ) -> Any:  # noqa: ANN401 - a step is the generator itself, which costs nothing more
+        begun = steps(performer, *args, **kwargs)
+        return begun if performer.stepping else performer.perform(name, begun)
 
     functools.update_wrapper(_begin, steps)
     return _begin

@@ -68,7 +68,7 @@ FAILURE_TEXTS: Final = {
     FlashFailure.BAD_REQUEST: "the command takes another number of words or bytes",
     FlashFailure.CHIP_FAILED: "the flash chip failed",
     FlashFailure.BAD_SERVER_IMAGE: "the server image is not valid and was not stored",
-    FlashFailure.OUT_OF_ORDER: "the piece does not follow the one before; begin again at offset 0",
+    FlashFailure.OUT_OF_ORDER: "the piece does not follow the previous one; begin again at offset 0",
     FlashFailure.REFUSED: "the client refused what it was offered",
 }
 

@@ -56,7 +56,7 @@ async def start_single(engine: AIEngine, _tensor: int, array: Array) -> None:
 
 
 async def start_stream(engine: AIEngine, _tensor: int, array: Array) -> None:
-    """Begin to acquire and infer for ever; `take_frame` goes on."""
+    """Start a stream of acquisitions and inferences; `take_frame` continues it."""
     if array.length > WORD_BYTES:
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"START_ACQUIRE_STREAM takes no data, got {array.length} bytes"

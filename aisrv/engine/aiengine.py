@@ -28,7 +28,7 @@ async def aiengine(
     clients: Sequence[ChanEnd],
     set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
 ) -> None:
-    """Serve the clients' commands for ever, one at a time; `set_handlers` are the SET commands it knows."""
+    """Serve the clients' commands one at a time, until cancelled; `set_handlers`: its SET commands."""
     await engine.power_up()
     sensor = engine.sensor
     frames = [] if sensor is None else [Case(sensor.frames, lambda: engine.streams)]

@@ -56,14 +56,14 @@ class Watcher:
         self._c = c
         self._unanswered: deque[int] = deque()
 
-    async def tell(self, news: int) -> None:
+    async def notify(self, notification: int) -> None:
         """Send a token unless the same is on its way: never more than one of each, so it cannot block."""
         while self._unanswered and self._c.ready:
             await self._c.chkct(Control.ACK)
             self._unanswered.popleft()
-        if news not in self._unanswered:
-            self._unanswered.append(news)
-            await self._c.outct(news)
+        if notification not in self._unanswered:
+            self._unanswered.append(notification)
+            await self._c.outct(notification)
 
 
 class AIEngine:
@@ -116,12 +116,12 @@ class AIEngine:
     async def model_changed(self) -> None:
         """Tell the watchers."""
         for watcher in self.watchers:
-            await watcher.tell(MODEL_CHANGED)
+            await watcher.notify(MODEL_CHANGED)
 
     async def output_changed(self) -> None:
         """Tell the watchers, who cannot know of the inferences of a stream."""
         for watcher in self.watchers:
-            await watcher.tell(OUTPUT_CHANGED)
+            await watcher.notify(OUTPUT_CHANGED)
 
     def record(self, command: int, failure: CommandFailed) -> Status:
         """Keep a failure for GET_STATUS and the debug log; returns its status."""

@@ -176,7 +176,7 @@ class InferenceEngine:
         return self._parameter_traffic
 
     async def load_model(self, model: bytes, memory: ModelMemory) -> None:
-        """Load a model file as if it were put in `memory`, in place of the one before.
+        """Load a model file as if it were put in `memory`, in place of the previous one.
 
         On a device the new model overwrites the old one, so after a ModelError, or when cancelled, there is
         no model.

@@ -91,7 +91,7 @@ async def acquire(
     clients: Sequence[AcquireEnds],
     c: ChanEnd,
 ) -> None:
-    """Serve the clients for ever; `c` is the channel to the `sensor` core.
+    """Serve the clients until cancelled; `c` is the channel to the `sensor` core.
 
     `registers` is on the I2C bus and shapes every frame; without it nothing acknowledges on the bus.
     """
@@ -120,7 +120,7 @@ class AcquireTask:
         self._something = Selection(c, *(client.commands for client in clients))
 
     async def run(self) -> None:
-        """Serve the clients and the sensor for ever."""
+        """Serve the clients and the sensor until cancelled."""
         while True:
             chosen = await self._something.wait()
             if chosen is self._sensor:
@@ -129,15 +129,15 @@ class AcquireTask:
                 await self._serve(self._clients[chosen.name])
 
     async def _take_frame(self) -> None:
-        """Take the frame that was exposed, and tell all who wait."""
+        """Take the frame that was exposed, and notify all clients that wait for it."""
         await self._sensor.chkct(_EXPOSE)
         if self._exposure.failure is None:
             frame = self._exposure.frame
             self._frame = frame if self._registers is None else self._registers.expose(frame)
         waiting, self._waiting = self._waiting, []
-        news = FRAME if self._exposure.failure is None else NO_FRAME
+        notification = FRAME if self._exposure.failure is None else NO_FRAME
         for client in waiting:
-            await client.frames.outct(news)  # never more than one, so it cannot block
+            await client.frames.outct(notification)  # never more than one, so it cannot block
 
     async def _serve(self, client: AcquireEnds) -> None:
         """Answer one command."""

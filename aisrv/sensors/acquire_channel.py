@@ -130,9 +130,9 @@ class AcquireChannel:
 
     async def await_frame(self) -> None:
         """Wait until the frame that was asked for has come; ERROR_INFER_ERR where the sensor had none."""
-        news = await self.frames.inct()
+        notification = await self.frames.inct()
         self._asked = False
-        if news == NO_FRAME:
+        if notification == NO_FRAME:
             await self._command(AcquireCommand.EXPLAIN)
 
     async def expose(self) -> None:

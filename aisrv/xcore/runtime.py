@@ -147,7 +147,7 @@ class Runtime:
     async def _fail(self) -> None:
         """Raise Deadlock, unless another error ends the node first or a core parked only to be cancelled."""
         if self._deadlocked:
-            raise Deadlock(f"every core is parked for ever:\n{self.report()}")
+            raise Deadlock(f"no core can run again:\n{self.report()}")
 
     def _trapped(self, core: Core, trap: Trap) -> None:
         if self.tracer is not None:

@@ -1,4 +1,4 @@
-"""The three generations of the data partition: what stands before the headers.
+"""The three generations of the data partition: what precedes the headers.
 
 Source: "XCORE AI server: numbers and wire behavior", section Flash, the table of generations; for the first,
 "XCORE-AI server general design", section Flash.

@@ -45,7 +45,7 @@ async def flash_server(
     loaders: Sequence[ChanEnd] = (),
     windows: Sequence[ChanEnd] = (),
 ) -> None:
-    """Read the chip as at reset, then serve for ever.
+    """Read the chip as at reset, then serve until cancelled.
 
     Client i of `engines`, and of `windows`, reads the segments of header i; `loaders` write upgrades and the
     data partition.

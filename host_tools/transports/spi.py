@@ -1,4 +1,4 @@
-"""SPI: transactions with one slave, through the package `spidev` or straight to an SPI link server.
+"""SPI: transactions with one slave, through the package `spidev` or directly with an SPI link server.
 
 A transaction is chip select low, bytes both ways, chip select high. Source: "XCORE AI server: numbers and
 wire behavior", section SPI.

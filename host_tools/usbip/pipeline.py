@@ -367,7 +367,7 @@ class Pipeline:
             raise
 
     def _fill(self, transfer: Transfer, count: int) -> None:
-        """Account for IN data that was received straight into the buffer of a request."""
+        """Account for IN data that was received directly into the buffer of a request."""
         self._unfilled = self._unfilled[count:]
         if not self._unfilled:
             transfer.status = self._filling_status

@@ -479,9 +479,9 @@ def test_a_spoilt_file_is_a_board_or_an_error_with_its_name(changes: list[tuple[
     for place, line in changes:
         lines[place % len(lines)] = line
     try:
-        parse_board("\n".join(lines), "spoilt.toml")
+        parse_board("\n".join(lines), "corrupt.toml")
     except BoardError as error:
-        assert str(error).startswith("spoilt.toml:")  # noqa: PT017 - most examples raise none
+        assert str(error).startswith("corrupt.toml:")  # noqa: PT017 - most examples raise none
 
 
 DOCS = ROOT / "docs/guides/boards.md"

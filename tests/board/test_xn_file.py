@@ -271,6 +271,6 @@ def test_files(tmp_path: Path) -> None:
 )
 def test_a_spoilt_file_is_a_board_or_an_error_with_its_name(place: int, length: int, put: str) -> None:
     try:
-        parse_xn((BOARD[:place] + put + BOARD[place + length :]).encode(), "spoilt.xn")
+        parse_xn((BOARD[:place] + put + BOARD[place + length :]).encode(), "corrupt.xn")
     except BoardError as error:
-        assert str(error).startswith("spoilt.xn:")  # noqa: PT017 - some examples raise none
+        assert str(error).startswith("corrupt.xn:")  # noqa: PT017 - some examples raise none

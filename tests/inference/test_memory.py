@@ -81,7 +81,7 @@ def branches(offline_plan: bytes | None = None) -> Model:
 
 
 def chain(*sizes: int, outputs: tuple[int, ...] | None = None) -> Model:
-    """Tensors of these sizes, each computed from the one before."""
+    """Tensors of these sizes, each computed from the previous one."""
     tensors = tuple(
         Tensor(f"t{index}", (size,), TensorType.INT8, index=index) for index, size in enumerate(sizes)
     )

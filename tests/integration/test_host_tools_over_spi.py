@@ -117,7 +117,7 @@ def test_interrupted_load_and_another(device: Addresses, monkeypatch: pytest.Mon
 
 
 def test_host_that_left_in_the_middle_of_a_load(device: Addresses) -> None:
-    """The next host's load ends the one before: nothing of it is left."""
+    """The next host's load ends the previous one: nothing of it is left."""
     with AiServer.open(device.spi) as server, pytest.raises(ZeroDivisionError):
         server.load_model(bytes(16 * 1024), progress=lambda done, total: 1 // 0)
     with AiServer.open(device.spi) as server:

@@ -186,7 +186,7 @@ async def test_failing_sensor_shows_in_the_status_when_busy_clears() -> None:
         assert b"no frame at 1" in await on.spi.read(spi.GET_DEBUG_LOG, 100)
 
 
-# News.
+# Notifications.
 
 
 @on_virtual_time
@@ -195,16 +195,16 @@ async def test_news_that_nobody_takes_is_one_token_of_each_kind_and_holds_nobody
         channel = node.channel(*node.tiles)
         watcher = Watcher(channel.b)
         for _ in range(20):
-            await watcher.tell(MODEL_CHANGED)
-            await watcher.tell(OUTPUT_CHANGED)
+            await watcher.notify(MODEL_CHANGED)
+            await watcher.notify(OUTPUT_CHANGED)
         assert [await channel.a.inct(), await channel.a.inct()] == [MODEL_CHANGED, OUTPUT_CHANGED]
         assert not channel.a.ready
-        await watcher.tell(MODEL_CHANGED)
+        await watcher.notify(MODEL_CHANGED)
         assert not channel.a.ready
         await channel.a.outct(Control.ACK)
-        await watcher.tell(OUTPUT_CHANGED)
+        await watcher.notify(OUTPUT_CHANGED)
         assert not channel.a.ready
-        await watcher.tell(MODEL_CHANGED)
+        await watcher.notify(MODEL_CHANGED)
         assert await channel.a.inct() == MODEL_CHANGED
 
 

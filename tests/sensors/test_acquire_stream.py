@@ -1,4 +1,4 @@
-"""Streams: an engine acquires and infers for ever, and answers its clients meanwhile. Frame n is at n s."""
+"""Streams: an engine acquires and infers until stopped, and answers clients meanwhile. Frame n is at n s."""
 
 import pytest
 import trio

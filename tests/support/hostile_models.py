@@ -425,7 +425,7 @@ def calling_graphs(code: int, graphs: Sequence[Sequence[int]]) -> bytes:
 
 
 def endless_network() -> bytes:
-    """A WHILE that goes on for ever where its input is not 0: condition and body pass it on."""
+    """A WHILE that never ends where its input is not 0: condition and body pass it on."""
     return calling_graphs(BuiltinOperator.WHILE, [[1, 2], [], []])
 
 

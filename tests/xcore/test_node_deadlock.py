@@ -26,7 +26,7 @@ def test_two_cores_that_await_each_other() -> None:
             node.tiles[0].start(a.inct, name="source")
 
     assert _report(program) == (
-        "every core is parked for ever:\n"
+        "no core can run again:\n"
         "  tile 0 core 0 (source): inct on chanend 0x80000002\n"
         "  tile 1 core 0 (sink): inuint on chanend 0x80010002"
     )
@@ -62,7 +62,7 @@ def test_a_core_that_ends_leaves_the_others_in_deadlock() -> None:
             node.tiles[0].start(trio.sleep, 1)
 
     assert _report(program) == (
-        "every core is parked for ever:\n  tile 0 core 0 (orphan): inuint on chanend 0x80000002"
+        "no core can run again:\n  tile 0 core 0 (orphan): inuint on chanend 0x80000002"
     )
 
 
@@ -75,7 +75,7 @@ def test_a_core_that_was_halted_leaves_the_others_in_deadlock() -> None:
             a.setd(b)
 
     assert _report(program) == (
-        "every core is parked for ever:\n  tile 0 core 0 (peer): inuint on chanend 0x80010002"
+        "no core can run again:\n  tile 0 core 0 (peer): inuint on chanend 0x80010002"
     )
 
 
@@ -220,7 +220,7 @@ def test_a_cancelled_verb_is_counted_out_of_the_parked() -> None:
             node.tiles[0].start(a.inuint, name="other")
 
     assert _report(program) == (
-        "every core is parked for ever:\n"
+        "no core can run again:\n"
         "  tile 0 core 0 (other): inuint on chanend 0x80000002\n"
         "  tile 1 core 0 (sink): inct on chanend 0x80010002"
     )

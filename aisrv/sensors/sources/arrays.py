@@ -20,7 +20,7 @@ class ArraySource(NumberedSource):
     """Pictures of an array of bytes: (height, width) gray, (height, width, 3) RGB, or several of those RGB.
 
     Several are (count, height, width, 3). The array is not copied: what a test writes into it is seen by the
-    next frame. A single picture is delivered for ever; several once, or in a `loop`.
+    next frame. A single picture is delivered again and again; several once, or in a `loop`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Pictures from files: one for ever, or a folder of them in the order of their names. Needs Pillow.
+"""Pictures from files: one, repeated, or a folder of them in the order of their names. Needs Pillow.
 
 Files are read when their frame is asked for, at once: a picture of LARGEST_PIXELS takes some tenths of a
 second.
@@ -66,7 +66,7 @@ def _named(path: Path, size: "Size | None") -> "tuple[Bytes, Size]":
 
 
 class ImageSource(NumberedSource):
-    """One picture, for ever; scaled where a size is given. Read once, at the start."""
+    """One picture, repeated without end; scaled where a size is given. Read once, at the start."""
 
     def __init__(
         self, path: Path, size: "Size | None" = None, encoding: Encoding = Encoding.BAYER_RGGB

@@ -48,7 +48,7 @@ class Pattern(enum.Enum):
 
 
 class PatternSource(NumberedSource):
-    """A pattern, for ever."""
+    """A pattern, repeated without end."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ def _whole(text: str) -> int:
 
 
 def _fraction(text: str) -> Fraction:
-    if len(text) > 32 or "e" in text.lower():  # 1e999999999 takes for ever
+    if len(text) > 32 or "e" in text.lower():  # 1e999999999 would take hours
         raise ValueError
     value = Fraction(text)
     if value <= 0:

@@ -39,7 +39,7 @@ class Control:
 @dataclass(frozen=True)
 class Unlink:
     back: int
-    """Which request: 0 the last one, 1 the one before, and so on."""
+    """Which request: 0 the last one, 1 the one before it, and so on."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The programmer's door: flashrom, our own programmer, and peers that lie, stop or break off."""
+"""The programmer's socket: flashrom, our own programmer, and peers that lie, stop or break off."""
 
 import os
 import shutil

@@ -73,7 +73,7 @@ def test_model_length_settles_the_order() -> None:
 
 
 def test_model_that_was_read_counts_more_than_one_that_was_not() -> None:
-    # Straight, the model would be at 0x1000, behind the prefix.
+    # In normal order, the model would be at 0x1000, behind the prefix.
     image = DataPartition((EngineImage(b"model"),), DESIGN, True, alignment=256).build()
     assert image[:4] == b"\0\x10\0\0"
     assert detect(image) == Detected(DESIGN, True)

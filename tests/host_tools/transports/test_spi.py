@@ -47,7 +47,7 @@ def open_spi(device: str) -> SpiTransport:
     return transport
 
 
-# Straight to a link server
+# Directly to a link server
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 511, 512, 513, 1024, 5000, MAX_MESSAGE])

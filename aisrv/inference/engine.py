@@ -248,7 +248,7 @@ async def _close(runner: Runner) -> None:
 
 
 def _parse(model: bytes) -> Model:
-    from aisrv.model.reader import read_model  # with numpy, which a device without a model does not need
+    from aisrv.model.reader import read_model  # which a device without a model does not need
 
     try:
         return read_model(model)

@@ -5,10 +5,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-import tflite
-
 from aisrv.model.errors import ModelFileError
 from aisrv.model.flatbuffer import Table
+from aisrv.model.schema import OPTION_TABLES
 from aisrv.model.values import Activation, Options, Padding
 
 TABLES: Final[Mapping[str, str]] = MappingProxyType(
@@ -57,8 +56,8 @@ def read_options(operator: Table, name: str) -> Options:
     if table_name is None:
         return Options()
     where = f"{operator.where} ({name})"
-    is_right = operator.number("BuiltinOptionsType") == getattr(tflite.BuiltinOptions, table_name)
-    table = operator.union("BuiltinOptions", table_name) if is_right else None
+    is_right = operator.integer("builtin_options_type") == OPTION_TABLES[table_name]
+    table = operator.table("builtin_options", table_name) if is_right else None
     if table is None:
         if table_name in _WITH_STRIDES:
             raise ModelFileError(f"{where} has no options, so no strides")

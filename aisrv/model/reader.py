@@ -1,12 +1,11 @@
-"""From the flatbuffer to the values. Fields have the names that the `tflite` package makes of schema.fbs."""
+"""From the flatbuffer to the values. Fields have the names of schema.fbs."""
 
 from typing import Final, NamedTuple
-
-from tflite import BUILTIN_OPCODE2NAME
 
 from aisrv.model.errors import MAX_TENSOR_BYTES, MAX_TENSORS, ModelFileError, SchemaVersionError
 from aisrv.model.flatbuffer import File, Table
 from aisrv.model.options import read_options
+from aisrv.model.schema import OPERATORS
 from aisrv.model.values import (
     Metadata,
     Model,
@@ -22,26 +21,24 @@ SCHEMA_VERSION: Final = 3
 FILE_IDENTIFIER: Final = b"TFL3"
 """Bytes 4 to 7 of every file."""
 
-_BUILTIN_CODE: Final = 3
-"""Number of OperatorCode.builtin_code in the schema."""
 _NO_TENSOR: Final = -1  # stands for an optional input that is left out
 
 
 def read_model(data: bytes | bytearray | memoryview) -> Model:
     """Read a model file; ModelFileError, which is a SchemaVersionError for another schema."""
     root = _root(bytes(data))
-    codes = [_operator_code(table) for table in root.tables("OperatorCodes", "operator code")]
-    buffers = [_buffer(table) for table in root.tables("Buffers", "buffer")]
+    codes = [_operator_code(table) for table in root.tables("operator_codes", "operator code")]
+    buffers = [_buffer(table) for table in root.tables("buffers", "buffer")]
     if not buffers:
         raise ModelFileError("the file has no buffers, not even the empty one")
-    subgraphs = [_subgraph(table, codes, buffers) for table in root.tables("Subgraphs", "subgraph")]
+    subgraphs = [_subgraph(table, codes, buffers) for table in root.tables("subgraphs", "subgraph")]
     if not subgraphs:
         raise ModelFileError("the file has no subgraph")
     main, *others = subgraphs
-    metadata = tuple(_metadata(table, buffers) for table in root.tables("Metadata", "metadata"))
+    metadata = tuple(_metadata(table, buffers) for table in root.tables("metadata", "metadata"))
     return Model(
         version=SCHEMA_VERSION,
-        description=root.text("Description"),
+        description=root.text("description"),
         tensors=main.tensors,
         operators=main.operators,
         inputs=main.inputs,
@@ -57,7 +54,7 @@ def _root(data: bytes) -> Table:
     if data[4:8] != FILE_IDENTIFIER:
         raise ModelFileError(f"not a TensorFlow Lite file: bytes 4 to 7 are {data[4:8]!r}, not TFL3")
     root = File(data).root
-    version = root.number("Version")
+    version = root.integer("version")
     if version != SCHEMA_VERSION:
         raise SchemaVersionError(f"schema version {version}, expected {SCHEMA_VERSION}")
     return root
@@ -70,52 +67,54 @@ class _Code(NamedTuple):
 
 def _operator_code(table: Table) -> _Code:
     # Old files have the code in a byte, new ones in a word; the other field is 0 or a placeholder below it.
-    # The package's own BuiltinCode ignores a small word, which interpreters do not.
-    code = max(table.number("DeprecatedBuiltinCode"), table.integer_at(_BUILTIN_CODE))
-    name = BUILTIN_OPCODE2NAME.get(code)
-    if name is None:
+    code = max(table.integer("deprecated_builtin_code"), table.integer("builtin_code"))
+    if not 0 <= code < len(OPERATORS):
         raise ModelFileError(f"{table.where} is {code}, which the schema does not know")
+    name = OPERATORS[code]
     if name != "CUSTOM":
         return _Code(name, is_custom=False)
-    custom = table.text("CustomCode")
+    custom = table.text("custom_code")
     if not custom:
         raise ModelFileError(f"{table.where} is CUSTOM without a name")
     return _Code(custom, is_custom=True)
 
 
 def _buffer(table: Table) -> memoryview:
-    start = table.number("Offset")
+    start = table.integer("offset")
     if start > 1:  # data behind the flatbuffer, for files above 2 GiB; 0 and 1 stand for none
-        size = table.number("Size")
+        size = table.integer("size")
         table.file.check(start, size, f"{table.where}: data")
         return table.file.view[start : start + size]
-    return table.view("Data")
+    return table.view("data")
 
 
 def _metadata(table: Table, buffers: list[memoryview]) -> Metadata:
-    index = table.number("Buffer")
+    index = table.integer("buffer")
     if index >= len(buffers):
         raise ModelFileError(f"{table.where} names buffer {index} of {len(buffers)}")
-    buffer = buffers[index]
-    table.file.count_copy(buffer.nbytes, table.where)
-    return Metadata(table.text("Name"), buffer.tobytes())
+    return Metadata(table.text("name"), _copy(table, buffers[index]))
+
+
+def _copy(table: Table, data: memoryview) -> bytes:
+    table.file.count_copy(data.nbytes, table.where)
+    return data.tobytes()
 
 
 def _subgraph(table: Table, codes: list[_Code], buffers: list[memoryview]) -> Subgraph:
     # Nearly every file has one subgraph, and messages need not name that.
     prefix = "" if table.where == "subgraph 0" else f"{table.where}: "
-    _, count = table.vector("Tensors")
+    _, count = table.vector("tensors")
     if count > MAX_TENSORS:
         raise ModelFileError(f"{table.where} has {count} tensors, more than {MAX_TENSORS}")
     tensors = tuple(
         _tensor(index, tensor, buffers)
-        for index, tensor in enumerate(table.tables("Tensors", f"{prefix}tensor"))
+        for index, tensor in enumerate(table.tables("tensors", f"{prefix}tensor"))
     )
-    inputs = _indices(table, "Inputs", f"{prefix}the list of inputs", count)
-    outputs = _indices(table, "Outputs", f"{prefix}the list of outputs", count)
+    inputs = _indices(table, "inputs", f"{prefix}the list of inputs", count)
+    outputs = _indices(table, "outputs", f"{prefix}the list of outputs", count)
     operators = tuple(
         _operator(index, operator, codes, count)
-        for index, operator in enumerate(table.tables("Operators", f"{prefix}operator"))
+        for index, operator in enumerate(table.tables("operators", f"{prefix}operator"))
     )
     return Subgraph(tensors, operators, inputs, outputs)
 
@@ -129,31 +128,30 @@ def _indices(table: Table, name: str, where: str, tensor_count: int, *, lowest: 
 
 
 def _tensor(index: int, table: Table, buffers: list[memoryview]) -> Tensor:
-    number = table.number("Type")
+    number = table.integer("type")
     try:
         kind = TensorType(number)
     except ValueError:
         raise ModelFileError(f"{table.where} has type {number}, which the schema does not know") from None
-    shape = table.numbers("Shape")
+    shape = table.numbers("shape")
     nbytes = _size(table.where, shape, kind)
 
-    buffer_index = table.number("Buffer")
+    buffer_index = table.integer("buffer")
     if buffer_index >= len(buffers):
         raise ModelFileError(f"{table.where} names buffer {buffer_index} of {len(buffers)}")
     data = buffers[buffer_index]
     available = data.nbytes
-    is_sparse = (
-        table.table("Sparsity") is not None and available > 0
-    )  # holds fewer elements than its shape has
+    # Holds fewer elements than its shape has.
+    is_sparse = table.table("sparsity") is not None and available > 0
     if 0 < available < nbytes and not is_sparse:
         raise ModelFileError(f"{table.where} needs {nbytes} bytes, its buffer has {available}")
     return Tensor(
         index=index,
-        name=table.text("Name"),
+        name=table.text("name"),
         shape=shape,
         type=kind,
         quantization=_quantization(table, shape),
-        is_variable=bool(table.number("IsVariable")),
+        is_variable=bool(table.integer("is_variable")),
         data=data[:nbytes] if available and not is_sparse else None,
     )
 
@@ -170,16 +168,16 @@ def _size(where: str, shape: tuple[int, ...], kind: TensorType) -> int:
 
 
 def _quantization(tensor: Table, shape: tuple[int, ...]) -> Quantization | None:
-    table = tensor.table("Quantization")
+    table = tensor.table("quantization")
     if table is None:
         return None
-    scales = table.numbers("Scale")
-    zero_points = table.numbers("ZeroPoint")
+    scales = table.numbers("scale")
+    zero_points = table.numbers("zero_point")
     if not scales or not zero_points:
         return None
     if len(zero_points) not in (1, len(scales)):
         raise ModelFileError(f"{tensor.where} has {len(scales)} scales, but {len(zero_points)} zero points")
-    dimension = table.number("QuantizedDimension")
+    dimension = table.integer("quantized_dimension")
     # With a single scale the dimension means nothing, and files exist where it is out of range.
     if len(scales) > 1 and (not 0 <= dimension < len(shape) or shape[dimension] != len(scales)):
         raise ModelFileError(
@@ -189,16 +187,16 @@ def _quantization(tensor: Table, shape: tuple[int, ...]) -> Quantization | None:
 
 
 def _operator(index: int, table: Table, codes: list[_Code], tensor_count: int) -> Operator:
-    code_index = table.number("OpcodeIndex")
+    code_index = table.integer("opcode_index")
     if code_index >= len(codes):
         raise ModelFileError(f"{table.where} names operator code {code_index} of {len(codes)}")
     code = codes[code_index]
     return Operator(
         index=index,
         name=code.name,
-        inputs=_indices(table, "Inputs", table.where, tensor_count, lowest=_NO_TENSOR),
-        outputs=_indices(table, "Outputs", table.where, tensor_count),
+        inputs=_indices(table, "inputs", table.where, tensor_count, lowest=_NO_TENSOR),
+        outputs=_indices(table, "outputs", table.where, tensor_count),
         options=Options() if code.is_custom else read_options(table, code.name),
         is_custom=code.is_custom,
-        custom_options=bytes(table.numbers("CustomOptions")) if code.is_custom else b"",
+        custom_options=_copy(table, table.view("custom_options")) if code.is_custom else b"",
     )

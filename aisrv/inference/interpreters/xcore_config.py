@@ -77,20 +77,20 @@ def _version(header: Path) -> list[int]:
 
 def _add_config(data: bytes, config: bytes) -> bytes:
     root = File(data).root
-    buffers = _elements(root, "Buffers")
-    for number, buffer in enumerate(root.tables("Buffers", "buffer")):
-        if buffer.number("Offset") > 1:
+    buffers = _elements(root, "buffers")
+    for number, buffer in enumerate(root.tables("buffers", "buffer")):
+        if buffer.integer("offset") > 1:
             raise ModelError(f"buffer {number} lies behind the model, which the library does not support")
 
     front = _Front(data)
     front.add(b"\0\0\0\0" + FILE_IDENTIFIER)
     model = front.add_table(_ROOT_FIELDS, 24)
     front.point(0, model)
-    front.write(model + 4, U32.pack(root.number("Version")))
-    front.refer(model + 8, _target(root, "OperatorCodes", "operator codes"))
-    front.refer(model + 12, _target(root, "Subgraphs", "subgraphs"))
+    front.write(model + 4, U32.pack(root.integer("version")))
+    front.refer(model + 8, _target(root, "operator_codes", "operator codes"))
+    front.refer(model + 12, _target(root, "subgraphs", "subgraphs"))
     new_buffer = front.add_vector(model + 16, buffers)
-    new_metadata = front.add_vector(model + 20, _elements(root, "Metadata"))
+    new_metadata = front.add_vector(model + 20, _elements(root, "metadata"))
 
     metadata = front.add_table(_METADATA_FIELDS, 12)
     front.point(new_metadata, metadata)

@@ -9,8 +9,6 @@ too.
 from collections.abc import Callable
 from typing import Final
 
-from tflite import BuiltinOperator
-
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
@@ -24,6 +22,7 @@ from aisrv.kernels.params import NO_SCRATCH
 from aisrv.model import Model, ModelFileError, Operator
 from aisrv.model.arena_plan import ArenaPlan
 from aisrv.model.reader import read_model
+from aisrv.model.schema import OPERATORS as BUILTIN_OPERATORS
 
 LARGEST_ARENA: Final = 256 * 1024 * 1024
 """Bytes of tensors where the caller names no other bound."""
@@ -72,7 +71,7 @@ def _check_operators(model: Model) -> None:
         if operator.name not in OPERATORS:
             raise UnsupportedOperator(
                 f"operator {operator.index} is {operator.name} (builtin operator "
-                f"{getattr(BuiltinOperator, operator.name)}), and has no kernel here"
+                f"{BUILTIN_OPERATORS.index(operator.name)}), and has no kernel here"
             )
 
 

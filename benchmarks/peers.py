@@ -23,7 +23,7 @@ import trio
 
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_PRODUCT_ID, USB_VENDOR_ID
-from aisrv.protocol.usb_descriptors import Request, SetupPacket, aisrv_descriptors
+from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
 from benchmarks.rows import Row
 from host_tools.usbip.client import Connection
 from phy.usb.bus import UsbBus
@@ -39,7 +39,7 @@ TIMES: Final = {20: 50, PACKET_SIZE: 50, 16 * 1024: 50, 1024 * 1024: 2}
 SIZES: Final = {PACKET_SIZE: "512 bytes", 16 * 1024: "16 KiB", 1024 * 1024: "1 MiB"}
 MANY_TIMES: Final = 10
 QUESTION_SIZE: Final = 4
-_SET_CONFIGURATION: Final = bytes(SetupPacket(0, Request.SET_CONFIGURATION, 1, 0, 0))
+_SET_CONFIGURATION: Final = bytes(SetupPacket(0, StandardRequest.SET_CONFIGURATION, 1, 0, 0))
 
 
 # Servers.

@@ -24,7 +24,7 @@ import trio
 
 from aisrv.attach.usbip.server import UsbipServer, export
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE
-from aisrv.protocol.usb_descriptors import Request, SetupPacket, aisrv_descriptors
+from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
 from aisrv.protocol.usbip import HEADER_SIZE, Submit
 from benchmarks.echo import ANSWER, QUESTION, echo, echo_task, echo_thread, one_core, receive
 from benchmarks.rows import Row
@@ -45,7 +45,7 @@ LARGE: Final = 4 * 1024 * 1024
 LARGE_TIMES: Final = 16
 ROUNDS: Final = 20
 ROUND_TRIPS: Final = 100
-_SET_CONFIGURATION: Final = bytes(SetupPacket(0, Request.SET_CONFIGURATION, 1, 0, 0))
+_SET_CONFIGURATION: Final = bytes(SetupPacket(0, StandardRequest.SET_CONFIGURATION, 1, 0, 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from flash_server.commands.boot import boot, boot_image
 from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify
 from flash_server.commands.pack import pack, params, unpack
-from flash_server.commands.settings import Settings
+from flash_server.commands.settings import FlashSettings
 from flash_server.errors import FlashError
 from flash_server.files import InputError
 
@@ -47,10 +47,10 @@ class FlashGroup(CommandGroup):
     )
     + "\n\n\b\nExit codes: 0 done and the same, 1 failed or different, 2 wrong usage, 130 interrupted.",
 )
-@option_group("settings", Settings)
+@option_group("settings", FlashSettings)
 @click.version_option(package_name="aisrv", prog_name=NAME)
 @click.pass_context
-def main(context: click.Context, settings: Settings) -> None:
+def main(context: click.Context, settings: FlashSettings) -> None:
     """Make, check and install flash images for an XCORE AI server."""
     context.obj = settings
 

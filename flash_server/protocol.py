@@ -92,7 +92,7 @@ class FlashReadError(FlashError):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class FlashRequest:
     """A command word, its argument words, and its data."""
 
     command: int

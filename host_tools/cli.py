@@ -22,7 +22,7 @@ from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
 from host_tools.commands.inspect import info, list_command, log, timings
 from host_tools.commands.network import infer, load, upgrade
-from host_tools.commands.settings import Settings
+from host_tools.commands.settings import HostSettings
 from host_tools.commands.tensors import read, write
 from host_tools.errors import (
     BadAddressError,
@@ -77,10 +77,10 @@ class HostGroup(CommandGroup):
     + "\n\n\b\nExit codes: 0 done, 1 the device reported an error, 2 wrong usage, 3 no device,\n"
     "4 not done in time, 5 a transfer failed, 130 interrupted.",
 )
-@option_group("settings", Settings)
+@option_group("settings", HostSettings)
 @click.version_option(package_name="aisrv", prog_name=NAME)
 @click.pass_context
-def main(context: click.Context, settings: Settings) -> None:
+def main(context: click.Context, settings: HostSettings) -> None:
     """Talk to an XCORE AI server: load networks, run them, read their outputs and timings."""
     context.obj = settings
 

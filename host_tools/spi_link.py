@@ -17,10 +17,10 @@ from aisrv.protocol.spi_link import (
     HEAD_SIZE,
     VERSION,
     Done,
+    FrameKind,
     Hello,
-    Kind,
+    LinkMessage,
     LinkTransfer,
-    Message,
     Open,
     Opened,
     Slaves,
@@ -76,7 +76,7 @@ class SpiLink:
         except OSError as error:
             raise LinkGone(f"{address}: no SPI link server answers ({error})") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        greeting = self._ask(frame(Hello()), Kind.SLAVES, Slaves.from_bytes)
+        greeting = self._ask(frame(Hello()), FrameKind.SLAVES, Slaves.from_bytes)
         if greeting.version != VERSION:
             self.close()
             raise SpiLinkError(f"{address} speaks version {greeting.version}, not {VERSION}")
@@ -87,7 +87,7 @@ class SpiLink:
     def open(cls, address: str, name: str, timeout: float = CONNECT_SECONDS) -> SpiLink:
         """Connect and open a slave such as `0.0`; UnknownSlave where the server has none of that name."""
         link = cls(address, timeout)
-        opened = link._ask(frame(Open(name)), Kind.OPENED, Opened.from_bytes)
+        opened = link._ask(frame(Open(name)), FrameKind.OPENED, Opened.from_bytes)
         if opened.error:
             link.close()
             names = ", ".join(link.slaves) or "none"
@@ -117,7 +117,7 @@ class SpiLink:
         elif self._deadline is not None:
             self._deadline = None
             self._socket.settimeout(None)
-        done = self._ask(frame(Message(transfers)), Kind.DONE, Done.from_bytes)
+        done = self._ask(frame(LinkMessage(transfers)), FrameKind.DONE, Done.from_bytes)
         if done.error:
             import os
 
@@ -134,7 +134,7 @@ class SpiLink:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _ask(self, question: bytes, expected: Kind, parse: Callable[[bytes], _Answer]) -> _Answer:
+    def _ask(self, question: bytes, expected: FrameKind, parse: Callable[[bytes], _Answer]) -> _Answer:
         """Send a frame; read the answer to it."""
         try:
             self._bound()

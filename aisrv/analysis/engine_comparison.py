@@ -125,7 +125,7 @@ def _arrays(model: Model, inputs: Sequence[bytes]) -> list[npt.NDArray[Any]]:
     ]
 
 
-class Difference(NamedTuple):
+class TensorDifference(NamedTuple):
     """How far two engines are apart in one tensor."""
 
     elements: int
@@ -140,7 +140,7 @@ class Comparison:
 
     operator: Operator
     tensor: int
-    difference: Difference | None
+    difference: TensorDifference | None
 
 
 def compare(model: Model, one: Tensors, other: Tensors) -> tuple[Comparison, ...]:
@@ -158,13 +158,13 @@ def compare(model: Model, one: Tensors, other: Tensors) -> tuple[Comparison, ...
     return tuple(found)
 
 
-def _difference(one: bytes, other: bytes, dtype: np.dtype[Any]) -> Difference:
+def _difference(one: bytes, other: bytes, dtype: np.dtype[Any]) -> TensorDifference:
     if one == other:
-        return Difference(len(one) // dtype.itemsize, 0, 0.0)
+        return TensorDifference(len(one) // dtype.itemsize, 0, 0.0)
     first, second = np.frombuffer(one, dtype), np.frombuffer(other, dtype)
     if first.size != second.size:
-        return Difference(max(first.size, second.size), max(first.size, second.size), float("inf"))
+        return TensorDifference(max(first.size, second.size), max(first.size, second.size), float("inf"))
     differing = int(np.count_nonzero(first.view(f"V{dtype.itemsize}") != second.view(f"V{dtype.itemsize}")))
     with np.errstate(invalid="ignore", over="ignore"):
         largest = float(np.max(np.abs(first.astype(np.float64) - second.astype(np.float64))))
-    return Difference(first.size, differing, largest if largest == largest else float("inf"))
+    return TensorDifference(first.size, differing, largest if largest == largest else float("inf"))

@@ -9,7 +9,13 @@ from typing import Any
 import trio
 
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
-from aisrv.protocol.usb_descriptors import DIRECTION_IN, ENDPOINT_HALT, Recipient, Request, SetupPacket
+from aisrv.protocol.usb_descriptors import (
+    DIRECTION_IN,
+    ENDPOINT_HALT,
+    Recipient,
+    SetupPacket,
+    StandardRequest,
+)
 from aisrv.xcore.waiter import Waiter
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
@@ -58,7 +64,7 @@ class InProcessHost:
     async def plug_in(self) -> None:
         """Reset the bus and choose configuration 1, as an operating system does."""
         self.bus.reset()
-        await self.control(SetupPacket(0, Request.SET_CONFIGURATION, 1, 0, 0))
+        await self.control(SetupPacket(0, StandardRequest.SET_CONFIGURATION, 1, 0, 0))
 
     async def write(self, data: bytes, *, endpoint: int = ENDPOINT_OUT, zero_packet: bool = False) -> int:
         """Send one request; its end says that the firmware has taken all of it. Returns the bytes taken."""
@@ -93,10 +99,12 @@ class InProcessHost:
 
     async def clear_halt(self, endpoint: int) -> None:
         """Clear the halt of one endpoint."""
-        await self.control(SetupPacket(Recipient.ENDPOINT, Request.CLEAR_FEATURE, ENDPOINT_HALT, endpoint, 0))
+        await self.control(
+            SetupPacket(Recipient.ENDPOINT, StandardRequest.CLEAR_FEATURE, ENDPOINT_HALT, endpoint, 0)
+        )
 
     async def get_descriptor(self, kind: int, index: int = 0, length: int = 255) -> bytes:
         """Fetch a descriptor."""
         return await self.control(
-            SetupPacket(DIRECTION_IN, Request.GET_DESCRIPTOR, kind << 8 | index, 0, length)
+            SetupPacket(DIRECTION_IN, StandardRequest.GET_DESCRIPTOR, kind << 8 | index, 0, length)
         )

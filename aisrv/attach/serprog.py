@@ -19,8 +19,8 @@ from flash_server.chip.serprog import (
     PARAMETER_SIZES,
     VERSION,
     BusType,
-    Reply,
     SerprogCommand,
+    SerprogReply,
     SpiOperation,
     pack_command_map,
 )
@@ -43,8 +43,8 @@ PATIENCE_SECONDS: Final = 30.0
 """Time that a programmer has to go on with a command it has begun."""
 
 _RECEIVE_SIZE: Final = 65536
-_ACK: Final = bytes((Reply.ACK,))
-_NAK: Final = bytes((Reply.NAK,))
+_ACK: Final = bytes((SerprogReply.ACK,))
+_NAK: Final = bytes((SerprogReply.NAK,))
 
 
 class SerprogServer(TcpServer):

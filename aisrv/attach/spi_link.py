@@ -17,17 +17,17 @@ from aisrv.attach.tcp_server import TcpServer
 from aisrv.protocol import spi_link
 from aisrv.protocol.spi_link import (
     Done,
+    FrameKind,
     Hello,
-    Kind,
+    LinkMessage,
     LinkTransfer,
-    Message,
     Open,
     Opened,
     Slaves,
     SpiLinkError,
     frame,
 )
-from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiPort, Timing, Transfer
+from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiPort, SpiTransfer, Timing
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class SpiLinkServer(TcpServer):
 
     async def _greet(self, connection: "Connection", peer: str) -> str | None:
         """Hello, list of slaves, open: the name of the slave, or None where the peer leaves."""
-        body = await connection.receive(Kind.HELLO)
+        body = await connection.receive(FrameKind.HELLO)
         if body is None:
             return None
         version = Hello.from_bytes(body).version
@@ -83,7 +83,7 @@ class SpiLinkServer(TcpServer):
         if version != spi_link.VERSION:
             raise SpiLinkError(f"speaks version {version}, not {spi_link.VERSION}")
         while True:
-            body = await connection.receive(Kind.OPEN)
+            body = await connection.receive(FrameKind.OPEN)
             if body is None:
                 return None
             name = Open.from_bytes(body).name
@@ -96,10 +96,10 @@ class SpiLinkServer(TcpServer):
     async def _serve_slave(self, connection: "Connection", name: str) -> None:
         port = self.slaves[name]
         while True:
-            body = await connection.receive(Kind.MESSAGE)
+            body = await connection.receive(FrameKind.MESSAGE)
             if body is None:
                 return
-            transfers = _transfers(Message.from_bytes(body))
+            transfers = _transfers(LinkMessage.from_bytes(body))
             if sum(len(each.mosi) for each in transfers) > LARGEST_MESSAGE:
                 await connection.send(frame(Done(error=errno.EMSGSIZE)))
                 continue
@@ -125,7 +125,7 @@ class Connection:
         if patience.cancelled_caught:
             raise SpiLinkError(f"did not take an answer of {len(message)} bytes within {FRAME_SECONDS:g} s")
 
-    async def receive(self, expected: Kind) -> bytes | None:
+    async def receive(self, expected: FrameKind) -> bytes | None:
         """The body of the next frame, for which a peer may take its time; None where the peer has left.
 
         Raises SpiLinkError for another frame, and for one that is not whole in time.
@@ -141,7 +141,7 @@ class Connection:
             raise SpiLinkError(f"the stream ended within a frame, after {len(self._received)} bytes")
         raise SpiLinkError(f"was silent for {FRAME_SECONDS:g} s after {len(self._received)} bytes of a frame")
 
-    def _take(self, expected: Kind) -> bytes | None:
+    def _take(self, expected: FrameKind) -> bytes | None:
         """The body of the frame that came, if it is whole."""
         received = self._received
         if len(received) < spi_link.HEAD_SIZE:
@@ -162,8 +162,8 @@ class Connection:
         return bool(piece)
 
 
-def _transfers(message: Message) -> list[Transfer]:
-    return [Transfer(each.mosi, each.deselect, each.clock_hz, _timing(each)) for each in message.transfers]
+def _transfers(message: LinkMessage) -> list[SpiTransfer]:
+    return [SpiTransfer(each.mosi, each.deselect, each.clock_hz, _timing(each)) for each in message.transfers]
 
 
 def _timing(transfer: LinkTransfer) -> Timing:

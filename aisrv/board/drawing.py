@@ -96,16 +96,16 @@ def _tasks(board: Board) -> Iterator[tuple[str, ...]]:
 
 def _around(board: Board) -> Iterator[tuple[str, ...]]:
     serial = "" if board.serial is None else f", serial number {board.serial}"
-    yield "USB", f"tile {board.usb_tile}", _PROTOCOLS[board.protocol] + serial + _door(board.usb_port)
+    yield "USB", f"tile {board.usb_tile}", _PROTOCOLS[board.protocol] + serial + _tcp_port(board.usb_port)
     if board.spi is not None:
-        yield "SPI", f"tile {board.spi.tile}", f"of engine {board.spi.engine}{_door(board.spi.port)}"
+        yield "SPI", f"tile {board.spi.tile}", f"of engine {board.spi.engine}{_tcp_port(board.spi.port)}"
     for number, flash in enumerate(board.flashes):
         where = "in memory" if flash.path is None else f"in {flash.path}"
         sizes = f"{Size(flash.part.size).short()}, of which {Size(flash.boot_bytes).short()} to boot from"
         yield (
             f"flash chip {number}",
             f"tile {flash.tile}",
-            f"{flash.part.name}, {sizes}, {where}{_door(flash.port)}",
+            f"{flash.part.name}, {sizes}, {where}{_tcp_port(flash.port)}",
         )
     if (sensor := board.sensor) is not None:
         rate = "" if sensor.rate is None else f", {sensor.rate:g} frames a second"
@@ -113,7 +113,7 @@ def _around(board: Board) -> Iterator[tuple[str, ...]]:
         yield "sensor", f"tile {sensor.tile}", f"{sensor.source}, {frames}"
 
 
-def _door(port: int | None) -> str:
+def _tcp_port(port: int | None) -> str:
     return "" if port is None else f", at TCP port {port}"
 
 

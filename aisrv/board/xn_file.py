@@ -67,7 +67,7 @@ def parse_xn(data: bytes, name: str = "board.xn") -> Board:
     try:
         board = _board(network)
         plan_of(board).check()
-    except _Wrong as error:
+    except _ElementError as error:
         raise BoardFileError(f"{name}:{lines[error.element]}: {error}") from None
     except BoardError as error:
         raise BoardFileError(f"{name}: {error}") from None
@@ -82,7 +82,7 @@ class _XmlError(Exception):
         self.line = line
 
 
-class _Wrong(Exception):
+class _ElementError(Exception):
     """What is wrong with an element."""
 
     def __init__(self, element: Element, message: str) -> None:
@@ -136,7 +136,7 @@ def _plain(name: str) -> str:
 
 def _board(network: Element) -> Board:
     if network.tag != "network":
-        raise _Wrong(network, "an .xn file is a Network")
+        raise _ElementError(network, "an .xn file is a Network")
     node = _node(network)
     numbers = _tile_numbers(node)
     tiles = len(numbers)
@@ -162,7 +162,7 @@ def _node(network: Element) -> Element:
     """Find the one node that is a chip; debuggers are nodes too, of the type "device:"."""
     nodes = [each for each in network.iter("node") if not (_get(each, "type") or "").startswith("device:")]
     if len(nodes) != 1:
-        raise _Wrong(nodes[1] if nodes else network, f"{len(nodes)} nodes, a board here has one")
+        raise _ElementError(nodes[1] if nodes else network, f"{len(nodes)} nodes, a board here has one")
     return nodes[0]
 
 
@@ -170,7 +170,7 @@ def _tile_numbers(node: Element) -> list[int]:
     tiles = list(node.iter("tile"))
     numbers = sorted({_whole(tile, "number") for tile in tiles})
     if numbers not in ([0], [0, 1]):
-        raise _Wrong(node, f"tiles {', '.join(map(str, numbers)) or 'none'}; a node has 0, or 0 and 1")
+        raise _ElementError(node, f"tiles {', '.join(map(str, numbers)) or 'none'}; a node has 0, or 0 and 1")
     return numbers
 
 
@@ -179,17 +179,17 @@ def _internal_kib(node: Element, tiles: int) -> int:
     node_type = _get(node, "type")
     match = _NODE_TYPE.fullmatch(node_type or "")
     if match is None:
-        raise _Wrong(node, f"the type {node_type!r} is no xcore.ai, such as 'XS3-L16A-1024'")
+        raise _ElementError(node, f"the type {node_type!r} is no xcore.ai, such as 'XS3-L16A-1024'")
     return int(match[1]) // tiles
 
 
 def _clock_mhz(node: Element) -> int:
     reference = _frequency(node, "referencefrequency", REFERENCE_CLOCK)
     if reference != REFERENCE_CLOCK:
-        raise _Wrong(node, f"a reference clock of {reference} Hz, it is {REFERENCE_CLOCK} here")
+        raise _ElementError(node, f"a reference clock of {reference} Hz, it is {REFERENCE_CLOCK} here")
     clock = _frequency(node, "systemfrequency", Board().core_clock_mhz * 1_000_000)
     if clock % 1_000_000:
-        raise _Wrong(node, f"a core clock of {clock} Hz is not whole MHz")
+        raise _ElementError(node, f"a core clock of {clock} Hz is not whole MHz")
     return clock // 1_000_000
 
 
@@ -226,7 +226,7 @@ def _flash(device: Element) -> FlashSpec:
     try:
         part = _part(device)
     except FlashError as error:
-        raise _Wrong(device, str(error)) from None
+        raise _ElementError(device, str(error)) from None
     tile = _whole(device, "tile") if _get(device, "tile") else 0
     return FlashSpec(part, tile=tile, boot_bytes=min(DEFAULT_BOOT, part.size))
 
@@ -260,14 +260,14 @@ def _get(element: Element, attribute: str) -> str | None:
 def _text(element: Element, attribute: str) -> str:
     value = _get(element, attribute)
     if value is None:
-        raise _Wrong(element, f"it has no attribute {attribute}")
+        raise _ElementError(element, f"it has no attribute {attribute}")
     return value
 
 
 def _whole(element: Element, attribute: str) -> int:
     value = _text(element, attribute)
     if _WHOLE.fullmatch(value) is None:
-        raise _Wrong(element, f"{attribute} {value!r} is no whole number")
+        raise _ElementError(element, f"{attribute} {value!r} is no whole number")
     return int(value)
 
 
@@ -277,5 +277,5 @@ def _frequency(element: Element, attribute: str, default: int) -> int:
         return default
     match = _FREQUENCY.fullmatch(value)
     if match is None:
-        raise _Wrong(element, f"{attribute} {value!r} is no frequency, such as '600MHz'")
+        raise _ElementError(element, f"{attribute} {value!r} is no frequency, such as '600MHz'")
     return int(match[1]) * _FACTORS[match[2].lower()]

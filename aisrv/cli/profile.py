@@ -13,7 +13,7 @@ from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 
 if TYPE_CHECKING:
-    from aisrv.analysis.profile import ModelProfile, Settings, Suite
+    from aisrv.analysis.profile import ModelProfile, Suite, SuiteSettings
 
 MAX_MODEL_BYTES = 256 * 1024 * 1024
 
@@ -55,12 +55,12 @@ class DeviceSettings:
         "--external", type=SIZE, help="External memory of the engine. [default: 16M]"
     )
 
-    def settings(self) -> "Settings":
+    def settings(self) -> "SuiteSettings":
         """Return the settings as profiles take them."""
-        from aisrv.analysis.profile import Settings
+        from aisrv.analysis.profile import SuiteSettings
         from aisrv.inference.timings import Kernels
 
-        return Settings(
+        return SuiteSettings(
             threads=self.threads,
             clock=self.clock,
             kernels=None if self.kernels is None else Kernels(self.kernels),
@@ -95,7 +95,7 @@ def _suite(models: tuple[Path, ...], file: Path | None) -> "Suite":
     return suite
 
 
-def profile_suite(suite: "Suite", settings: "Settings", runs: int | None) -> "list[ModelProfile]":
+def profile_suite(suite: "Suite", settings: "SuiteSettings", runs: int | None) -> "list[ModelProfile]":
     """Profile all models of a suite on all its configurations, changed by settings; ProfileError."""
     from aisrv.analysis.profile import measure_host, profile_model
 

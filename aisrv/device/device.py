@@ -15,7 +15,7 @@ from aisrv.inference.engine import Runners
 from aisrv.inference.process.isolation import isolated
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
-from aisrv.sensors.image.frame import Source
+from aisrv.sensors.image.frame import FrameSource
 from aisrv.xcore.node import open_node
 from flash_server.chip.storage import FileStorage, MemoryStorage, Storage
 from flash_server.client.cache import WindowError
@@ -75,7 +75,7 @@ class Device:
 
 @asynccontextmanager
 async def open_device(
-    board: Board | None = None, *, runner: Runners = isolated, source: Source | None = None
+    board: Board | None = None, *, runner: Runners = isolated, source: FrameSource | None = None
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 

@@ -13,7 +13,7 @@ from aisrv.inference.engine import Runners
 from aisrv.protocol.commands import Spec
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from aisrv.sensors.acquire import Exposure
-from aisrv.sensors.image.frame import Source
+from aisrv.sensors.image.frame import FrameSource
 from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
 from aisrv.xcore.node import Node
@@ -39,7 +39,7 @@ class DeviceParts:
     spi_memory: SharedMemory
     """What the two SPI tasks share."""
     chips: Sequence[FlashChip]
-    source: Source | None
+    source: FrameSource | None
     """Where the sensor's frames come from; None where the board has no sensor."""
     exposure: Exposure | None
     """What the two tasks of the sensor share."""
@@ -58,7 +58,7 @@ class DeviceParts:
         runner: Runners,
         storages: Sequence[Storage],
         user_tasks: Sequence[UserTask] = (),
-        source: Source | None = None,
+        source: FrameSource | None = None,
     ) -> Self:
         """Create the parts of a board, with a storage for each flash chip and the functions of user tasks.
 
@@ -91,7 +91,7 @@ class DeviceParts:
         )
 
 
-def open_sensor(spec: SensorSpec) -> Source:
+def open_sensor(spec: SensorSpec) -> FrameSource:
     """Open the source of a board's sensor. Raises SourceError."""
     rate = None if spec.rate is None else f"{spec.rate:.12g}"
     text = SourceSpec.from_text(spec.source)

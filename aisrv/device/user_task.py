@@ -44,7 +44,7 @@ class UserTask:
             function = _function(module, name)
             parameters = inspect.signature(function).parameters
             _check_parameters(name, parameters, ends)
-        except _Wrong as error:
+        except _FunctionError as error:
             origin = spec.origin or f"the task {spec.name!r}"
             raise BoardError(f"{origin}: {error}", "tasks", number, "task") from error.__cause__
         return cls(spec, function, tuple(name for name in CONTEXT if name in parameters))
@@ -59,7 +59,7 @@ def load_user_tasks(board: Board, plan: Plan) -> list[UserTask]:
     ]
 
 
-class _Wrong(Exception):
+class _FunctionError(Exception):
     """What is wrong with a function or its module."""
 
 
@@ -76,16 +76,18 @@ def _import(spec: TaskSpec) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             where = "" if spec.folder is None else f"in {spec.folder.absolute()} and "
-            raise _Wrong(
+            raise _FunctionError(
                 f"there is no module {name!r}; it is looked for {where}among those that are installed"
             ) from None
-        raise _Wrong(f"the module {name!r} cannot be imported: {error}") from error
+        raise _FunctionError(f"the module {name!r} cannot be imported: {error}") from error
     except (Exception, SystemExit) as error:  # whatever the user's module raises
-        raise _Wrong(f"the module {name!r} cannot be imported: {type(error).__name__}: {error}") from error
+        raise _FunctionError(
+            f"the module {name!r} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     file = getattr(module, "__file__", None)
     if beside is not None and not (file and beside.samefile(file)):
         other = file or "which is part of Python"
-        raise _Wrong(f"{beside} is hidden by another module {name!r}, {other}: give it another name")
+        raise _FunctionError(f"{beside} is hidden by another module {name!r}, {other}: give it another name")
     return module
 
 
@@ -104,9 +106,9 @@ def _function(module: ModuleType, name: str) -> Callable[..., Awaitable[object]]
         hint = (
             f"did you mean {near[0]}?" if near else f"its async functions are {', '.join(asyncs) or 'none'}"
         )
-        raise _Wrong(f"the module {module.__name__!r} has no function {name!r}; {hint}")
+        raise _FunctionError(f"the module {module.__name__!r} has no function {name!r}; {hint}")
     if not inspect.iscoroutinefunction(function):
-        raise _Wrong(f"{name!r} is no async function: write `async def {name}(...)`")
+        raise _FunctionError(f"{name!r} is no async function: write `async def {name}(...)`")
     checked: Callable[..., Awaitable[object]] = function
     return checked
 
@@ -122,12 +124,14 @@ def _check_parameters(
         if parameter.kind in (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
     }
     if inspect.Parameter.POSITIONAL_ONLY in kinds:
-        raise _Wrong(f"{function}() takes arguments by position only, its ends are given by name")
+        raise _FunctionError(f"{function}() takes arguments by position only, its ends are given by name")
     if inspect.Parameter.VAR_KEYWORD not in kinds:
         for end in ends:
             if end not in named:
                 takes = ", ".join(named) or "none"
-                raise _Wrong(f"{function}() has no parameter for the end {end!r}; it has {takes}")
+                raise _FunctionError(f"{function}() has no parameter for the end {end!r}; it has {takes}")
     for name, parameter in named.items():
         if parameter.default is parameter.empty and name not in (*ends, *CONTEXT):
-            raise _Wrong(f"{function}() needs {name!r}, which is no end of the task: add it to its ends")
+            raise _FunctionError(
+                f"{function}() needs {name!r}, which is no end of the task: add it to its ends"
+            )

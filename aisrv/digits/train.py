@@ -29,7 +29,7 @@ class TrainingError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Data:
+class Dataset:
     """Images as pixels of 0 to 16, uint8 [n, 8, 8], and their labels [n]."""
 
     pixels: npt.NDArray[np.uint8]
@@ -44,7 +44,7 @@ class Data:
         return type(self)(self.pixels[picked], self.labels[picked])
 
 
-def load_data() -> tuple[Data, Data]:
+def load_data() -> tuple[Dataset, Dataset]:
     """The training images and the test images; raise TrainingError without scikit-learn."""
     try:
         from sklearn.datasets import load_digits
@@ -52,12 +52,12 @@ def load_data() -> tuple[Data, Data]:
         message = "the images come with scikit-learn, which is not installed; run: pip install 'aisrv[train]'"
         raise TrainingError(message) from error
     bunch = load_digits()
-    data = Data(bunch.images.astype(np.uint8), bunch.target.astype(np.intp))
+    data = Dataset(bunch.images.astype(np.uint8), bunch.target.astype(np.intp))
     order = np.random.RandomState(SEED).permutation(len(data.labels))
     return data[order[:TRAINING_IMAGES]], data[order[TRAINING_IMAGES:]]
 
 
-def make_files(parameters: Parameters, training: Data, test: Data) -> dict[str, bytes]:
+def make_files(parameters: Parameters, training: Dataset, test: Dataset) -> dict[str, bytes]:
     """The content of each shipped file by its name."""
     model = quantize(parameters, training.images)
     return {
@@ -69,7 +69,7 @@ def make_files(parameters: Parameters, training: Data, test: Data) -> dict[str, 
     }
 
 
-def int8_accuracy(model: bytes, data: Data) -> float:
+def int8_accuracy(model: bytes, data: Dataset) -> float:
     """The share of images whose largest score is their label's, by TensorFlow Lite's reference kernels."""
     try:
         from tflite_runtime.interpreter import Interpreter, OpResolverType

@@ -75,7 +75,7 @@ class Runners(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _LoadedModel:
     """A model with everything that was worked out when it was loaded."""
 
     model: Model
@@ -110,7 +110,7 @@ class InferenceEngine:
         self._device = device or DeviceModel()
         self._parameters = parameters
         self._log = log
-        self._loaded: _Loaded | None = None
+        self._loaded: _LoadedModel | None = None
         self._host_seconds: float | None = None
         self._parameter_traffic = ParameterTraffic()
 
@@ -197,7 +197,7 @@ class InferenceEngine:
         except BaseException:
             await _close(runner)
             raise
-        self._loaded = _Loaded(parsed, memory_map, runner, self._device.estimate(parsed), loads)
+        self._loaded = _LoadedModel(parsed, memory_map, runner, self._device.estimate(parsed), loads)
 
     async def unload_model(self) -> None:
         """Forget the model, if there is one."""
@@ -220,7 +220,7 @@ class InferenceEngine:
         await self._loaded.runner.invoke()
         self._host_seconds = time.perf_counter() - start
 
-    async def _load_parameters(self, loaded: _Loaded) -> None:
+    async def _load_parameters(self, loaded: _LoadedModel) -> None:
         """Give the interpreter what its operators load from flash: on the device, while the model runs."""
         if self._parameters is not None and loaded.parameter_loads:
             memory = loaded.runner.input(len(loaded.model.inputs))

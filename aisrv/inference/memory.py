@@ -11,7 +11,7 @@ from aisrv.inference.errors import ModelError
 from aisrv.model import LoadResult, Model, ModelFileError
 from aisrv.model.arena_plan import plan_arena, round_up
 from aisrv.model.arena_tail import estimate_tail
-from aisrv.protocol.memory_map import MemoryMap, ModelMemory, Region
+from aisrv.protocol.memory_map import MemoryMap, MemoryRegion, ModelMemory
 
 __all__ = [
     "MAX_INPUTS",
@@ -19,9 +19,9 @@ __all__ = [
     "MODEL_ALIGNMENT",
     "ArenaNeed",
     "MemoryMap",
+    "MemoryRegion",
     "MemoryShortage",
     "ModelMemory",
-    "Region",
     "arena_need",
     "check_tensor_counts",
     "model_shortage",

@@ -70,7 +70,7 @@ class Scratch(NamedTuple):
     size: int
 
 
-class Request(NamedTuple):
+class BufferRequest(NamedTuple):
     """A buffer to be placed, see Allocation; its offline offset is -1 where the planner chooses."""
 
     tensor: int
@@ -109,7 +109,7 @@ def _first_gap(placed: list[Allocation], size: int, first: int, last: int) -> in
     return offset
 
 
-def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[Request]:
+def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[BufferRequest]:
     """Everything that has to be in the arena, tensors first; ModelFileError as `plan_arena`."""
     first, last = _lifetimes(model)
     offline = _offline_offsets(model)
@@ -118,12 +118,12 @@ def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[Reques
         index for operator in model.operators if operator.name == _VAR_HANDLE for index in operator.outputs
     }
     tensors = [
-        Request(t.index, round_up(t.nbytes, ALIGNMENT), first[t.index], last[t.index], offline[t.index])
+        BufferRequest(t.index, round_up(t.nbytes, ALIGNMENT), first[t.index], last[t.index], offline[t.index])
         for t in model.tensors
         if t.nbytes and not t.is_constant and not t.is_variable and t.index not in handles
     ]
     return tensors + [
-        Request(number, round_up(size, ALIGNMENT), operator + 1, operator + 1, _PLANNED_ONLINE)
+        BufferRequest(number, round_up(size, ALIGNMENT), operator + 1, operator + 1, _PLANNED_ONLINE)
         for number, (operator, size) in enumerate(scratch, start=len(model.tensors))
     ]
 

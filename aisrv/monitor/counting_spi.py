@@ -7,7 +7,7 @@ first byte is not one of those that have no effect. Each block of a model is one
 from collections.abc import Sequence
 
 from aisrv.monitor.values import Traffic
-from phy.spi.bus import SpiPort, Transfer
+from phy.spi.bus import SpiPort, SpiTransfer
 from phy.spi.spi_relay_port import SpiRelayPort
 from phy.spi.transaction import NO_EFFECT
 
@@ -26,7 +26,7 @@ class CountedSpiPort(SpiRelayPort):
         """What has been transferred so far."""
         return Traffic(self._clocked, self._clocked, self._commands)
 
-    async def _relay_message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         answers = await super()._relay_message(transfers)
         for transfer in transfers:
             self._count(transfer)
@@ -36,7 +36,7 @@ class CountedSpiPort(SpiRelayPort):
         await super()._relay_release()
         self._begun = False
 
-    def _count(self, transfer: Transfer) -> None:
+    def _count(self, transfer: SpiTransfer) -> None:
         mosi = transfer.mosi
         self._clocked += len(mosi)
         if mosi and not self._begun:

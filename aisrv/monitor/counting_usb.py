@@ -8,7 +8,7 @@ from typing import Final
 from aisrv.monitor.command_stream import LONGEST_COMMAND, CommandStream, Framing
 from aisrv.monitor.values import Traffic
 from aisrv.protocol.commands import PACKET_SIZE
-from aisrv.protocol.usb_descriptors import Request
+from aisrv.protocol.usb_descriptors import StandardRequest
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
@@ -72,4 +72,4 @@ class CountedUsbPort(RelayPort[_CountedRelay]):
 
 def _sets_configuration(urb: ControlUrb) -> bool:
     setup = urb.setup
-    return (setup.request_type, setup.request) == (_TO_DEVICE, Request.SET_CONFIGURATION)
+    return (setup.request_type, setup.request) == (_TO_DEVICE, StandardRequest.SET_CONFIGURATION)

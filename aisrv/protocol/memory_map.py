@@ -24,7 +24,7 @@ class ModelMemory(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class MemoryRegion:
     """`size` bytes from `offset` of a memory."""
 
     memory: ModelMemory
@@ -64,42 +64,42 @@ class MemoryMap(AisrvPacket, name="a memory map"):
                 raise ValueError(f"{name} holds {-region.size:,} bytes more than it has")
 
     @property
-    def model(self) -> Region:
+    def model(self) -> MemoryRegion:
         """The model file; no bytes of the arena where no model is loaded."""
-        return Region(self.model_memory or ModelMemory.ARENA, 0, self.model_bytes)
+        return MemoryRegion(self.model_memory or ModelMemory.ARENA, 0, self.model_bytes)
 
     @property
-    def tensor_arena(self) -> Region:
+    def tensor_arena(self) -> MemoryRegion:
         """What the model leaves of the arena: head, free bytes and tail."""
-        return Region(ModelMemory.ARENA, self._start, self.arena_bytes - self._start)
+        return MemoryRegion(ModelMemory.ARENA, self._start, self.arena_bytes - self._start)
 
     @property
-    def head(self) -> Region:
+    def head(self) -> MemoryRegion:
         """Tensors' data."""
-        return Region(ModelMemory.ARENA, self._start, self.head_bytes)
+        return MemoryRegion(ModelMemory.ARENA, self._start, self.head_bytes)
 
     @property
-    def tail(self) -> Region:
+    def tail(self) -> MemoryRegion:
         """Structures of the interpreter, and the model's variables."""
-        return Region(ModelMemory.ARENA, self.arena_bytes - self.tail_bytes, self.tail_bytes)
+        return MemoryRegion(ModelMemory.ARENA, self.arena_bytes - self.tail_bytes, self.tail_bytes)
 
     @property
-    def arena_free(self) -> Region:
+    def arena_free(self) -> MemoryRegion:
         """Bytes of the arena between head and tail."""
         start = self._start + self.head_bytes
-        return Region(ModelMemory.ARENA, start, self.arena_bytes - self.tail_bytes - start)
+        return MemoryRegion(ModelMemory.ARENA, start, self.arena_bytes - self.tail_bytes - start)
 
     @property
-    def external_free(self) -> Region:
+    def external_free(self) -> MemoryRegion:
         """Bytes of external memory behind the model, if there is one in it."""
         start = self.model_bytes if self.model_memory is ModelMemory.EXT else 0
-        return Region(ModelMemory.EXT, start, self.external_bytes - start)
+        return MemoryRegion(ModelMemory.EXT, start, self.external_bytes - start)
 
     @property
     def _start(self) -> int:
         return self.model_bytes if self.model_memory is ModelMemory.ARENA else 0
 
-    def regions(self, memory: ModelMemory) -> dict[str, Region]:
+    def regions(self, memory: ModelMemory) -> dict[str, MemoryRegion]:
         """Name the regions of one memory, by rising offset; they fill it without a gap."""
         named = {
             "model": self.model,

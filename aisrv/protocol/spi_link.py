@@ -37,7 +37,7 @@ class SpiLinkError(ValueError):
     """Bytes that are no frame of this protocol."""
 
 
-class Kind(enum.IntEnum):
+class FrameKind(enum.IntEnum):
     """What a frame is."""
 
     HELLO = 1
@@ -91,7 +91,7 @@ def parse_head(data: bytes | bytearray) -> tuple[int, int]:
     return head.kind, head.size
 
 
-def frame(value: Hello | Slaves | Open | Opened | Message | Done) -> bytes:
+def frame(value: Hello | Slaves | Open | Opened | LinkMessage | Done) -> bytes:
     """A whole frame: head and body."""
     body = bytes(value)
     return bytes(Head(value.KIND, len(body))) + body
@@ -101,7 +101,7 @@ def frame(value: Hello | Slaves | Open | Opened | Message | Done) -> bytes:
 class Hello(LinkPacket, name="a HELLO"):
     """The client's first frame."""
 
-    KIND: ClassVar = Kind.HELLO
+    KIND: ClassVar = FrameKind.HELLO
 
     magic: ClassVar[Annotated[bytes, Wire("8s")]] = MAGIC
     version: U16 = VERSION
@@ -111,7 +111,7 @@ class Hello(LinkPacket, name="a HELLO"):
 class Slaves:
     """The server's version and the names of its slaves, such as `0.0`: bus and chip select."""
 
-    KIND: ClassVar = Kind.SLAVES
+    KIND: ClassVar = FrameKind.SLAVES
 
     names: tuple[str, ...]
     version: int = VERSION
@@ -146,7 +146,7 @@ class Slaves:
 class Open:
     """Asks for a slave by its name."""
 
-    KIND: ClassVar = Kind.OPEN
+    KIND: ClassVar = FrameKind.OPEN
 
     name: str
 
@@ -165,7 +165,7 @@ class Open:
 class Opened(LinkPacket, name="OPENED"):
     """Whether the slave is there: `error` is 0 or an errno value of Linux."""
 
-    KIND: ClassVar = Kind.OPENED
+    KIND: ClassVar = FrameKind.OPENED
 
     error: I32 = 0
     max_speed_hz: U32 = 0
@@ -188,15 +188,15 @@ class LinkTransfer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class LinkMessage:
     """Transfers to clock one after the other."""
 
-    KIND: ClassVar = Kind.MESSAGE
+    KIND: ClassVar = FrameKind.MESSAGE
 
     transfers: Sequence[LinkTransfer]
 
     @classmethod
-    def from_bytes(cls, body: bytes) -> Message:
+    def from_bytes(cls, body: bytes) -> LinkMessage:
         """Read a MESSAGE; sizes that do not fill the body, or break a bound, are a SpiLinkError."""
         if len(body) < _COUNT_SIZE:
             raise SpiLinkError(f"a MESSAGE has at least {_COUNT_SIZE} bytes, not {len(body)}")
@@ -249,7 +249,7 @@ class Message:
 class Done(LinkPacket, name="DONE"):
     """The end of a message: `error` is 0 or an errno value; `miso` is what came, all transfers joined."""
 
-    KIND: ClassVar = Kind.DONE
+    KIND: ClassVar = FrameKind.DONE
 
     error: I32 = field(default=0, kw_only=True)
     miso: Rest = b""

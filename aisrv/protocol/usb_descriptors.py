@@ -46,7 +46,7 @@ class DescriptorType(enum.IntEnum):
     OTHER_SPEED_CONFIGURATION = 7
 
 
-class Request(enum.IntEnum):
+class StandardRequest(enum.IntEnum):
     """Standard requests, table 9-4."""
 
     GET_STATUS = 0

@@ -40,7 +40,7 @@ class Operation(enum.IntEnum):
     REP_IMPORT = 0x0003
 
 
-class Message(enum.IntEnum):
+class MessageCode(enum.IntEnum):
     """Codes of the messages after an import."""
 
     CMD_SUBMIT = 1
@@ -158,7 +158,7 @@ class InterfaceRecord(UsbipPacket, name="a USB/IP interface record"):
 class Submit(UsbipPacket, name="a USB/IP message"):
     """A transfer request; OUT data of `length` bytes follows it on the wire."""
 
-    message: ClassVar[U32] = Message.CMD_SUBMIT
+    message: ClassVar[U32] = MessageCode.CMD_SUBMIT
     seqnum: U32
     devid: U32
     direction: U32
@@ -175,7 +175,7 @@ class Submit(UsbipPacket, name="a USB/IP message"):
 class SubmitReply(UsbipPacket, name="a USB/IP message"):
     """The end of a transfer; IN data of `actual_length` bytes follows it on the wire."""
 
-    message: ClassVar[U32] = Message.RET_SUBMIT
+    message: ClassVar[U32] = MessageCode.RET_SUBMIT
     seqnum: U32
     transfer: ClassVar[Pad12]
     """devid, direction and endpoint, which a reply leaves out."""
@@ -190,7 +190,7 @@ class SubmitReply(UsbipPacket, name="a USB/IP message"):
 class Unlink(UsbipPacket, name="a USB/IP message"):
     """Take back the request whose seqnum is `target`."""
 
-    message: ClassVar[U32] = Message.CMD_UNLINK
+    message: ClassVar[U32] = MessageCode.CMD_UNLINK
     seqnum: U32
     devid: U32
     direction_and_endpoint: ClassVar[Pad8]
@@ -202,7 +202,7 @@ class Unlink(UsbipPacket, name="a USB/IP message"):
 class UnlinkReply(UsbipPacket, name="a USB/IP message"):
     """UNLINKED where the request was still pending, OKAY where it had already been answered."""
 
-    message: ClassVar[U32] = Message.RET_UNLINK
+    message: ClassVar[U32] = MessageCode.RET_UNLINK
     seqnum: U32
     transfer: ClassVar[Pad12]
     status: I32

@@ -20,7 +20,7 @@ from aisrv.sensors.acquire_channel import (
     ImageRequest,
 )
 from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
-from aisrv.sensors.image.frame import RawFrame, Source, SourceError
+from aisrv.sensors.image.frame import FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.image_path import check_region
 from aisrv.xcore.array import Array, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
@@ -39,7 +39,7 @@ class ImagePath(Protocol):
     def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Make RGB, height * width * 3 bytes."""
 
-    def to_grey(self, frame: RawFrame, region: FrameRegion) -> bytes:
+    def to_gray(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Make gray, height * width bytes."""
 
 
@@ -53,7 +53,7 @@ class SensorModel(I2cDevice, Protocol):
 class Exposure:
     """What the two cores share: the latest frame, and why there was none the last time."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: FrameSource) -> None:
         self.format: Final = FrameFormat(source.width, source.height, source.encoding)
         self.frame = RawFrame(source.width, source.height, source.encoding, bytes(self.format.nbytes))
         """The latest; zeros before the first."""
@@ -61,7 +61,7 @@ class Exposure:
         """Why the last exposure brought no frame; None where it did."""
 
 
-async def sensor(source: Source, exposure: Exposure, c: ChanEnd) -> None:
+async def sensor(source: FrameSource, exposure: Exposure, c: ChanEnd) -> None:
     """Take a frame of the source for each token that comes, and answer it with one."""
     while True:
         await c.chkct(_EXPOSE)
@@ -178,7 +178,7 @@ class AcquireTask:
         try:
             request = ImageRequest.from_bytes(arguments)
             check_region(request.region, frame.width, frame.height, LARGEST_IMAGE, request.channels)
-            make = self._image_path.to_tensor if request.channels == 3 else self._image_path.to_grey
+            make = self._image_path.to_tensor if request.channels == 3 else self._image_path.to_gray
             return make(frame, request.region)
         except ValueError as error:  # of the arguments, or of the image path for these
             raise AcquireError(Status.ERROR_BAD_CMD, str(error)) from None

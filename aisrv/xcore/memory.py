@@ -16,7 +16,7 @@ class OutOfMemory(XcoreError):
 class MemoryBlock:
     """Named bytes in the memory of a tile, shared by its cores."""
 
-    def __init__(self, memory: "Memory", name: str, size: int) -> None:
+    def __init__(self, memory: "TileMemory", name: str, size: int) -> None:
         self._memory = memory
         self.name: Final = name
         self.size: Final = size
@@ -34,7 +34,7 @@ class MemoryBlock:
         self._memory.release(self)
 
 
-class Memory:
+class TileMemory:
     """Accounts for the blocks of one tile."""
 
     def __init__(self, runtime: Runtime, tile: int, capacity: int = SRAM_BYTES) -> None:

@@ -6,7 +6,7 @@ from typing import Final, TypeVarTuple
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
-from aisrv.xcore.memory import Memory
+from aisrv.xcore.memory import TileMemory
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind
@@ -55,7 +55,7 @@ class Tile:
         self._runtime = runtime
         self._core_clock_mhz = core_clock_mhz
         self.number: Final = number
-        self.memory: Final = Memory(runtime, number)
+        self.memory: Final = TileMemory(runtime, number)
         self._cores = _Pool(number, "logical cores", CORES)
         self._taken: dict[int, Core] = {}
         self._chanends = _Pool(number, "channel ends", CHANENDS)

@@ -50,7 +50,7 @@ _CONFIGURATION_2: Final = 0x02  # L/H switch: high performance mode
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class NorRequest:
     """What follows a command's opcode, address and dummy bytes within one chip select."""
 
     address: int
@@ -174,37 +174,37 @@ class Nor:
         if length < 0:
             return FLOATING * read
         address = int.from_bytes(out[1:4].ljust(3, b"\0"), "big") if command.address_lanes else 0
-        answer = command.perform(self, out[0], Request(address, out[header:], length))
+        answer = command.perform(self, out[0], NorRequest(address, out[header:], length))
         return answer[-read:].rjust(read, FLOATING) if read else b""
 
-    def _write_enable(self, _opcode: int, request: Request) -> bytes:
+    def _write_enable(self, _opcode: int, request: NorRequest) -> bytes:
         if not request.length:
             self.status |= _WEL
         return b""
 
-    def _write_disable(self, _opcode: int, request: Request) -> bytes:
+    def _write_disable(self, _opcode: int, request: NorRequest) -> bytes:
         if not request.length:
             self.status &= ~_WEL
         return b""
 
-    def _read_array(self, _opcode: int, request: Request) -> bytes:
+    def _read_array(self, _opcode: int, request: NorRequest) -> bytes:
         skipped = len(request.sent)
         return self.read(request.address + skipped, request.length - skipped)
 
-    def _program(self, _opcode: int, request: Request) -> bytes:
+    def _program(self, _opcode: int, request: NorRequest) -> bytes:
         if request.length:
             data = request.sent + bytes(request.length - len(request.sent))
             self._change(request.address % self.part.size, 1, lambda: self.program(request.address, data))
         return b""
 
-    def _erase(self, opcode: int, request: Request) -> bytes:
+    def _erase(self, opcode: int, request: NorRequest) -> bytes:
         erase = self._erases.get(opcode)
         if erase is not None and not request.length:
             address = request.address % self.part.size // erase.size * erase.size
             self._change(address, erase.size, lambda: self.erase(erase, address))
         return b""
 
-    def _erase_chip(self, _opcode: int, request: Request) -> bytes:
+    def _erase_chip(self, _opcode: int, request: NorRequest) -> bytes:
         if not request.length:
             self._change(0, self.part.size, self.erase_chip)
         return b""
@@ -215,13 +215,13 @@ class Nor:
         else:
             self.status &= ~_WEL
 
-    def _read_status(self, _opcode: int, request: Request) -> bytes:
+    def _read_status(self, _opcode: int, request: NorRequest) -> bytes:
         return bytes((self.status_byte,)) * request.length
 
-    def _read_configuration(self, _opcode: int, request: Request) -> bytes:
+    def _read_configuration(self, _opcode: int, request: NorRequest) -> bytes:
         return _repeat(bytes(self.configuration), request.length)
 
-    def _write_status(self, _opcode: int, request: Request) -> bytes:
+    def _write_status(self, _opcode: int, request: NorRequest) -> bytes:
         locked = self.write_protect_low and self.status & StatusBit.SRWD and not self.status & _QE
         if not self.status & _WEL or locked or not 1 <= request.length <= 3:
             return b""
@@ -234,29 +234,29 @@ class Nor:
         self.operation = self.part.write_status_seconds
         return b""
 
-    def _read_identification(self, _opcode: int, request: Request) -> bytes:
+    def _read_identification(self, _opcode: int, request: NorRequest) -> bytes:
         return _repeat(self.part.identification, request.length)
 
-    def _read_manufacturer(self, _opcode: int, request: Request) -> bytes:
+    def _read_manufacturer(self, _opcode: int, request: NorRequest) -> bytes:
         pair = self.part.identification[0::2]
         return _repeat(pair[::-1] if request.address & 1 else pair, request.length)
 
-    def _read_signature(self, _opcode: int, request: Request) -> bytes:
+    def _read_signature(self, _opcode: int, request: NorRequest) -> bytes:
         return self.part.identification[2:] * request.length
 
-    def _read_sfdp(self, _opcode: int, request: Request) -> bytes:
+    def _read_sfdp(self, _opcode: int, request: NorRequest) -> bytes:
         start = min(request.address, len(self._sfdp))
         return self._sfdp[start : start + request.length].ljust(request.length, FLOATING)
 
-    def _power_down(self, _opcode: int, request: Request) -> bytes:
+    def _power_down(self, _opcode: int, request: NorRequest) -> bytes:
         self._asleep = not request.length
         return b""
 
-    def _enable_reset(self, _opcode: int, request: Request) -> bytes:
+    def _enable_reset(self, _opcode: int, request: NorRequest) -> bytes:
         self._reset_enabled = not request.length
         return b""
 
-    def _reset(self, _opcode: int, request: Request) -> bytes:
+    def _reset(self, _opcode: int, request: NorRequest) -> bytes:
         if self._reset_armed and not request.length:
             self.status &= ~_WEL
             self.configuration[:] = (self.configuration[0] & BOTTOM, 0)
@@ -264,10 +264,10 @@ class Nor:
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class NorCommand:
     """How a command is clocked, and what does it. The opcode takes one line, 8 clocks."""
 
-    perform: Callable[[Nor, int, Request], bytes]
+    perform: Callable[[Nor, int, NorRequest], bytes]
     address_lanes: int = 0
     """Lines that carry the 3 bytes of address and the dummy bytes; 0: there are none."""
     dummy: int = 0
@@ -293,32 +293,34 @@ class Command:
 QUAD_READ: Final = 0xEB
 QUAD_PROGRAM: Final = 0x38
 
-COMMANDS: Final[Mapping[int, Command]] = {
-    0x01: Command(Nor._write_status),  # WRSR
-    0x02: Command(Nor._program, 1),  # PP
-    0x03: Command(Nor._read_array, 1),  # READ
-    0x04: Command(Nor._write_disable),  # WRDI
-    0x05: Command(Nor._read_status, while_busy=True),  # RDSR
-    0x06: Command(Nor._write_enable),  # WREN
-    0x0B: Command(Nor._read_array, 1, dummy=1),  # FAST_READ
-    0x15: Command(Nor._read_configuration, while_busy=True),  # RDCR
-    SECTOR_ERASE: Command(Nor._erase, 1),  # SE
-    QUAD_PROGRAM: Command(Nor._program, 4, data_lanes=4),  # 4PP
-    0x3B: Command(Nor._read_array, 1, dummy=1, data_lanes=2),  # DREAD
-    HALF_BLOCK_ERASE: Command(Nor._erase, 1),  # BE32K
-    0x5A: Command(Nor._read_sfdp, 1, dummy=1),  # RDSFDP
-    0x60: Command(Nor._erase_chip),  # CE
-    0x66: Command(Nor._enable_reset),  # RSTEN
-    0x6B: Command(Nor._read_array, 1, dummy=1, data_lanes=4),  # QREAD
-    0x90: Command(Nor._read_manufacturer, 1),  # REMS
-    0x99: Command(Nor._reset),  # RST
-    0x9F: Command(Nor._read_identification),  # RDID
-    0xAB: Command(Nor._read_signature, 1),  # RES
-    0xB9: Command(Nor._power_down),  # DP
-    0xBB: Command(Nor._read_array, 2, dummy=1, data_lanes=2),  # 2READ
-    0xC7: Command(Nor._erase_chip),  # CE
-    BLOCK_ERASE: Command(Nor._erase, 1),  # BE
-    QUAD_READ: Command(Nor._read_array, 4, dummy=3, data_lanes=4),  # 4READ: 2 clocks of mode, 4 dummy clocks
+COMMANDS: Final[Mapping[int, NorCommand]] = {
+    0x01: NorCommand(Nor._write_status),  # WRSR
+    0x02: NorCommand(Nor._program, 1),  # PP
+    0x03: NorCommand(Nor._read_array, 1),  # READ
+    0x04: NorCommand(Nor._write_disable),  # WRDI
+    0x05: NorCommand(Nor._read_status, while_busy=True),  # RDSR
+    0x06: NorCommand(Nor._write_enable),  # WREN
+    0x0B: NorCommand(Nor._read_array, 1, dummy=1),  # FAST_READ
+    0x15: NorCommand(Nor._read_configuration, while_busy=True),  # RDCR
+    SECTOR_ERASE: NorCommand(Nor._erase, 1),  # SE
+    QUAD_PROGRAM: NorCommand(Nor._program, 4, data_lanes=4),  # 4PP
+    0x3B: NorCommand(Nor._read_array, 1, dummy=1, data_lanes=2),  # DREAD
+    HALF_BLOCK_ERASE: NorCommand(Nor._erase, 1),  # BE32K
+    0x5A: NorCommand(Nor._read_sfdp, 1, dummy=1),  # RDSFDP
+    0x60: NorCommand(Nor._erase_chip),  # CE
+    0x66: NorCommand(Nor._enable_reset),  # RSTEN
+    0x6B: NorCommand(Nor._read_array, 1, dummy=1, data_lanes=4),  # QREAD
+    0x90: NorCommand(Nor._read_manufacturer, 1),  # REMS
+    0x99: NorCommand(Nor._reset),  # RST
+    0x9F: NorCommand(Nor._read_identification),  # RDID
+    0xAB: NorCommand(Nor._read_signature, 1),  # RES
+    0xB9: NorCommand(Nor._power_down),  # DP
+    0xBB: NorCommand(Nor._read_array, 2, dummy=1, data_lanes=2),  # 2READ
+    0xC7: NorCommand(Nor._erase_chip),  # CE
+    BLOCK_ERASE: NorCommand(Nor._erase, 1),  # BE
+    QUAD_READ: NorCommand(
+        Nor._read_array, 4, dummy=3, data_lanes=4
+    ),  # 4READ: 2 clocks of mode, 4 dummy clocks
 }
 """The opcodes that the chip knows; all others are ignored."""
 

@@ -122,7 +122,7 @@ MX25R6435F: Final = FlashPart("MX25R6435F", 8 * 1024 * 1024, 0xC22817)
 """64 Mbit, as on XMOS's explorer board."""
 
 MX25R3235F: Final = FlashPart("MX25R3235F", 4 * 1024 * 1024, 0xC22816, chip_erase_seconds=26.0)
-"""32 Mbit. Times as of its larger sister; half of hers for the chip erase: estimates."""
+"""32 Mbit. Times as of its larger sibling, half of its for the chip erase: estimates."""
 
 PARTS: Final[Mapping[str, FlashPart]] = {part.name: part for part in (MX25R6435F, MX25R3235F)}
 """The parts that are known, by name."""

@@ -10,7 +10,7 @@ from typing import Protocol
 from flash_server.chip.part import FlashPart
 from flash_server.errors import LayoutError, PartError
 from flash_server.image.detect import detect
-from flash_server.image.generations import Detected
+from flash_server.image.generations import ImageFormat
 from flash_server.image.headers import (
     LENGTH_BYTES,
     PREFIX_BYTES,
@@ -123,7 +123,7 @@ def divide(chip: FlashMemory, boot_bytes: int) -> Partitions:
 class DataImage:
     """What the headers of a data partition say: for each engine its segments, or why it has none."""
 
-    detected: Detected
+    detected: ImageFormat
     engines: tuple[Segments | LayoutError, ...]
 
     def segments(self, engine: int) -> Segments:
@@ -153,7 +153,7 @@ async def read_image(data: Partition) -> DataImage:
     return DataImage(detected, tuple(engines))
 
 
-async def _detect(data: Partition, prefix: bytes) -> Detected:
+async def _detect(data: Partition, prefix: bytes) -> ImageFormat:
     """Detect twice: once to learn which models' lengths count, then with those behind the prefix, too."""
     stored: dict[tuple[int, int], bytes] = {}
 

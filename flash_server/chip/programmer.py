@@ -18,8 +18,8 @@ from flash_server.chip.serprog import (
     COMMAND_MAP_SIZE,
     LARGEST_LENGTH,
     VERSION,
-    Reply,
     SerprogCommand,
+    SerprogReply,
     pack_spi_operation,
     unpack_command_map,
 )
@@ -208,7 +208,7 @@ class Programmer:
     def _greet(self) -> tuple[int, int]:
         """Check that it is a serprog server for SPI; return how much an operation may send and read."""
         self._send(bytes((SerprogCommand.SYNCNOP,)))
-        if self._receive(2) != bytes((Reply.NAK, Reply.ACK)):
+        if self._receive(2) != bytes((SerprogReply.NAK, SerprogReply.ACK)):
             raise ProgrammerError(f"{self._name} does not speak the serprog protocol")
         version = int.from_bytes(self._ask(SerprogCommand.Q_IFACE, 2), "little")
         if version != VERSION:
@@ -238,9 +238,9 @@ class Programmer:
 
     def _answer(self, what: str, size: int) -> bytes:
         reply = self._receive(1)[0]
-        if reply == Reply.NAK:
+        if reply == SerprogReply.NAK:
             raise ProgrammerError(f"{self._name} refuses {what}: see the log of what runs there")
-        if reply != Reply.ACK:
+        if reply != SerprogReply.ACK:
             raise ProgrammerError(f"{self._name} answers {what} by 0x{reply:02X}: out of step")
         return self._receive(size)
 

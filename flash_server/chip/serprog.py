@@ -17,7 +17,7 @@ ENDLESS_BUFFER: Final = 0xFFFF
 """What a programmer with flow control states as the size of its serial buffer."""
 
 
-class Reply(IntEnum):
+class SerprogReply(IntEnum):
     """The first byte of an answer."""
 
     ACK = 0x06

@@ -4,7 +4,7 @@ A write is atomic: after SIGKILL, and after a write that failed, the file has al
 Of the kernel this takes only that what a system call wrote stays when the process dies; it does not take
 that a call is done whole. `FileStorage` writes each change to a journal beside the file first, under a
 checksum, then to the file, then it clears the journal; the next to open the file finishes what the journal
-holds. A host that loses power is another matter: nothing waits for the disc.
+holds. A host that loses power is another matter: nothing waits for the disk.
 """
 
 import fcntl

@@ -22,7 +22,7 @@ from flash_server.protocol import (
     FlashCommand,
     FlashFailure,
     FlashReadError,
-    Request,
+    FlashRequest,
     failure_text,
 )
 
@@ -35,7 +35,7 @@ _READ_COMMANDS = {
 }
 
 
-_READ_MODEL = Request(FlashCommand.READ_MODEL)
+_READ_MODEL = FlashRequest(FlashCommand.READ_MODEL)
 
 
 class Sizes(NamedTuple):
@@ -104,11 +104,11 @@ class FlashChannel:
 
     async def read(self, part: Part, offset: int, size: int) -> bytes:
         """Read bytes of a segment that takes offset and size: any but the model."""
-        return await self._transact(Request(_READ_COMMANDS[part], (offset, size)), size)
+        return await self._transact(FlashRequest(_READ_COMMANDS[part], (offset, size)), size)
 
     async def read_sizes(self) -> Sizes:
         """Ask how many bytes each segment has."""
-        words = await self._transact(Request(FlashCommand.READ_SIZES), len(Part) * WORD_BYTES)
+        words = await self._transact(FlashRequest(FlashCommand.READ_SIZES), len(Part) * WORD_BYTES)
         sizes = (
             int.from_bytes(words[at : at + WORD_BYTES], "big") for at in range(0, len(words), WORD_BYTES)
         )
@@ -118,21 +118,21 @@ class FlashChannel:
 
     async def read_boot_report(self) -> BootReport:
         """Ask what was booted at the last reset."""
-        return BootReport.from_bytes(await self._transact(Request(FlashCommand.READ_BOOT), REPORT_BYTES))
+        return BootReport.from_bytes(await self._transact(FlashRequest(FlashCommand.READ_BOOT), REPORT_BYTES))
 
     async def write_server(self, offset: int, data: bytes) -> None:
         """Send the next bytes of a server image, which follow those before; offset 0 begins an upgrade."""
         for at in range(0, len(data), PIECE_BYTES):
             piece = data[at : at + PIECE_BYTES]
-            await self._transact(Request(FlashCommand.WRITE_SERVER, (offset + at,), piece), 0)
+            await self._transact(FlashRequest(FlashCommand.WRITE_SERVER, (offset + at,), piece), 0)
 
     async def finish_server(self) -> None:
         """End the upgrade: it is verified, and counts from the next reset on."""
-        await self._transact(Request(FlashCommand.FINISH_SERVER), 0)
+        await self._transact(FlashRequest(FlashCommand.FINISH_SERVER), 0)
 
     async def read_data(self, offset: int, size: int) -> bytes:
         """Read bytes of the data partition as the chip stores them."""
-        return await self._transact(Request(FlashCommand.READ_DATA, (offset, size)), size)
+        return await self._transact(FlashRequest(FlashCommand.READ_DATA, (offset, size)), size)
 
     async def write_data(
         self, offset: int, data: bytes, progress: Callable[[int], None] | None = None
@@ -143,20 +143,20 @@ class FlashChannel:
         """
         for at in range(0, len(data), PIECE_BYTES):
             piece = data[at : at + PIECE_BYTES]
-            await self._transact(Request(FlashCommand.WRITE_DATA, (offset + at,), piece), 0)
+            await self._transact(FlashRequest(FlashCommand.WRITE_DATA, (offset + at,), piece), 0)
             if progress is not None:
                 progress(at + len(piece))
 
     async def reload(self) -> None:
         """Let the server read the headers of the data partition again."""
-        await self._transact(Request(FlashCommand.RELOAD), 0)
+        await self._transact(FlashRequest(FlashCommand.RELOAD), 0)
 
     # Transactions.
 
-    async def _transact(self, request: Request, size: int) -> bytes:
+    async def _transact(self, request: FlashRequest, size: int) -> bytes:
         return await self._perform(request, self._request_and_answer(request, size))
 
-    async def _perform(self, request: Request, steps: Steps[T]) -> T:
+    async def _perform(self, request: FlashRequest, steps: Steps[T]) -> T:
         try:
             return await self._c.perform(str(request), steps)
         except trio.Cancelled:
@@ -175,7 +175,7 @@ class FlashChannel:
         yield from self._c.outct(Control.NACK)
         yield from self._c.outct(Control.END)
 
-    def _request_and_answer(self, request: Request, size: int) -> Steps[bytes]:
+    def _request_and_answer(self, request: FlashRequest, size: int) -> Steps[bytes]:
         yield from self._request(request)
         data = yield from self._data(request, size)
         yield from self._close(request)
@@ -185,7 +185,7 @@ class FlashChannel:
         yield from self._request(_READ_MODEL)
         return int.from_bytes((yield from self._data(_READ_MODEL, WORD_BYTES)), "big")
 
-    def _request(self, request: Request) -> Steps[None]:
+    def _request(self, request: FlashRequest) -> Steps[None]:
         c = self._c
         while self._given_up:
             if (yield from c.in_until_control(PIECE_BYTES)) == Control.ACK:
@@ -199,7 +199,7 @@ class FlashChannel:
         yield from c.outbytes(bytes(request))
         yield from c.outct(Control.END)
 
-    def _data(self, request: Request, size: int) -> Steps[bytes]:
+    def _data(self, request: FlashRequest, size: int) -> Steps[bytes]:
         """Take the next `size` bytes of the answer."""
         runs: list[bytes] = []
         left = size
@@ -212,7 +212,7 @@ class FlashChannel:
                 left -= len(run)
         return b"".join(runs)
 
-    def _fill(self, request: Request, view: memoryview) -> Steps[None]:
+    def _fill(self, request: FlashRequest, view: memoryview) -> Steps[None]:
         """Take as many bytes of the answer as the view has, into it."""
         at = 0
         while at < len(view):
@@ -223,14 +223,14 @@ class FlashChannel:
                 view[at : at + len(run)] = run
                 at += len(run)
 
-    def _close(self, request: Request) -> Steps[None]:
+    def _close(self, request: FlashRequest) -> Steps[None]:
         run = yield from self._c.in_until_control(1)
         if run != Control.END:
             yield from self._failure(request, run)
         yield from self._c.outct(Control.END)
         self._open = False
 
-    def _failure(self, request: Request, run: bytes | int) -> Steps[NoReturn]:
+    def _failure(self, request: FlashRequest, run: bytes | int) -> Steps[NoReturn]:
         """Take the code after NACK, close the transaction and raise FlashReadError."""
         c = self._c
         if run != Control.NACK:

@@ -10,7 +10,7 @@ from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.progress import progress_bar
 from flash_server.boot.boot_image import Slot, build_boot_image, parse_boot_image
 from flash_server.commands.chip import TargetOptions, target_options
-from flash_server.commands.settings import Settings, pass_settings
+from flash_server.commands.settings import FlashSettings, pass_settings
 from flash_server.errors import FlashError
 from flash_server.files import map_file, write_file
 
@@ -29,7 +29,7 @@ from flash_server.files import map_file, write_file
 )
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the boot image goes.")
 @pass_settings
-def boot_image(settings: Settings, payload_file: Path, version: int, output: Path) -> None:
+def boot_image(settings: FlashSettings, payload_file: Path, version: int, output: Path) -> None:
     """Make a boot image of a server image: a header with version, length and CRC, then the file."""
     image = build_boot_image(version, bytes(map_file(payload_file)))
     write_file(output, [image], len(image))
@@ -49,7 +49,7 @@ def boot_image(settings: Settings, payload_file: Path, version: int, output: Pat
 @click.option("--factory", type=FILE, metavar="FILE", help="Write this boot image to the factory slot.")
 @click.option("--upgrade", type=FILE, metavar="FILE", help="Write this boot image to the upgrade slot.")
 @pass_settings
-def boot(settings: Settings, target: TargetOptions, factory: Path | None, upgrade: Path | None) -> None:
+def boot(settings: FlashSettings, target: TargetOptions, factory: Path | None, upgrade: Path | None) -> None:
     """Show which server image a chip would boot at its next reset, after writing one or both of its slots."""
     from flash_server.boot.slots import report_of, slot_start
 

@@ -13,7 +13,7 @@ from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
 from flash_server.chip.part import FlashPart, part_named
-from flash_server.commands.settings import Settings, pass_settings
+from flash_server.commands.settings import FlashSettings, pass_settings
 from flash_server.errors import FlashError
 from flash_server.files import Progress, ignore, map_file, write_file
 from flash_server.image.image_file import Image
@@ -98,7 +98,7 @@ target_options = option_group("target", TargetOptions)
 @click.option("--raw", is_flag=True, help="Write any bytes; otherwise the file must be a sound image.")
 @pass_settings
 def write(
-    settings: Settings,
+    settings: FlashSettings,
     image_file: Path,
     target: TargetOptions,
     offset: int,
@@ -139,7 +139,7 @@ def write(
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the bytes go.")
 @pass_settings
 def read(
-    settings: Settings,
+    settings: FlashSettings,
     target: TargetOptions,
     offset: int,
     size: int | None,

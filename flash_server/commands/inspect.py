@@ -11,13 +11,13 @@ from aisrv.terminal.progress import progress_bar
 from flash_server.commands.drawing import describe, show_image, summary
 from flash_server.commands.settings import (
     DIFFERENT,
+    FlashSettings,
     ReadingOptions,
-    Settings,
     engine_option,
     pass_settings,
     reading_options,
 )
-from flash_server.image.comparison import Difference
+from flash_server.image.comparison import ImageDifference
 from flash_server.image.comparison import diff as diff_images
 from flash_server.image.comparison import verify as verify_image
 from flash_server.image.image_file import EngineFiles
@@ -30,7 +30,7 @@ from flash_server.image.image_file import EngineFiles
 @click.argument("image_file", metavar="FILE", type=FILE)
 @reading_options
 @pass_settings
-def inspect(settings: Settings, image_file: Path, reading: ReadingOptions) -> None:
+def inspect(settings: FlashSettings, image_file: Path, reading: ReadingOptions) -> None:
     """Show an image's generation, the parts of each engine, and a map of it in proportion."""
     image = reading.open(image_file)
     settings.answer(describe(image) if settings.as_json else None, lambda: show_image(image))
@@ -50,7 +50,7 @@ def inspect(settings: Settings, image_file: Path, reading: ReadingOptions) -> No
 @click.pass_context
 def verify(
     context: click.Context,
-    settings: Settings,
+    settings: FlashSettings,
     image_file: Path,
     engines: tuple[EngineFiles, ...],
     reading: ReadingOptions,
@@ -77,7 +77,7 @@ def verify(
 @click.pass_context
 def diff(
     context: click.Context,
-    settings: Settings,
+    settings: FlashSettings,
     first: Path,
     second: Path,
     reading: ReadingOptions,
@@ -91,7 +91,7 @@ def diff(
 
 
 def _report(
-    context: click.Context, settings: Settings, found: list[Difference], good: str, name: str = ""
+    context: click.Context, settings: FlashSettings, found: list[ImageDifference], good: str, name: str = ""
 ) -> None:
     """Print differences, or that there are none, and set the exit code."""
     lines = [f"{name}: {each}" if name else str(each) for each in found]

@@ -15,8 +15,8 @@ from aisrv.terminal.progress import progress_bar
 from flash_server.commands.drawing import describe, summary
 from flash_server.commands.settings import (
     NIBBLES,
+    FlashSettings,
     ReadingOptions,
-    Settings,
     engine_option,
     pass_settings,
     reading_options,
@@ -84,7 +84,9 @@ class PackSettings:
 @option_group("packing", PackSettings)
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the image goes.")
 @pass_settings
-def pack(settings: Settings, engines: tuple[EngineFiles, ...], packing: PackSettings, output: Path) -> None:
+def pack(
+    settings: FlashSettings, engines: tuple[EngineFiles, ...], packing: PackSettings, output: Path
+) -> None:
     """Make an image of the data partition. Options override what a TOML file says.
 
     Behind the headers come the parts of each engine in turn: model, parameters, operators, execute-in-place
@@ -134,7 +136,7 @@ def pack(settings: Settings, engines: tuple[EngineFiles, ...], packing: PackSett
 )
 @pass_settings
 def unpack(
-    settings: Settings,
+    settings: FlashSettings,
     image_file: Path,
     reading: ReadingOptions,
     trim: bool,
@@ -159,7 +161,7 @@ def unpack(
 @click.argument("params_file", metavar="FILE.params", type=FILE)
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the blob goes.")
 @pass_settings
-def params(settings: Settings, params_file: Path, output: Path) -> None:
+def params(settings: FlashSettings, params_file: Path, output: Path) -> None:
     """Extract the first blob of a flexbuffer, as a raw parameters file for `pack`."""
     from flash_server.image.params_file import first_blob
 

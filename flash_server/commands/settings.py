@@ -20,7 +20,7 @@ DIFFERENT: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class FlashSettings:
     """The options of the command itself."""
 
     as_json: bool = option("--json", default=False, is_flag=True, help="Answer in JSON.")
@@ -33,7 +33,7 @@ class Settings:
             show()
 
 
-pass_settings = click.make_pass_decorator(Settings)
+pass_settings = click.make_pass_decorator(FlashSettings)
 
 
 class NibblesType(click.Choice[str]):

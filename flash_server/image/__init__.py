@@ -6,7 +6,7 @@
 
 from flash_server.image.build import DataPartition, EngineImage
 from flash_server.image.detect import detect
-from flash_server.image.generations import Detected, Generation
+from flash_server.image.generations import Generation, ImageFormat
 from flash_server.image.headers import (
     PREFIX_BYTES,
     Header,
@@ -23,10 +23,10 @@ from flash_server.image.parse import ImageMap, map_image, parse
 __all__ = [
     "PREFIX_BYTES",
     "DataPartition",
-    "Detected",
     "EngineImage",
     "Generation",
     "Header",
+    "ImageFormat",
     "ImageMap",
     "Part",
     "Segment",

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flash_server.errors import LayoutError
-from flash_server.image.generations import Detected, Generation
+from flash_server.image.generations import Generation, ImageFormat
 from flash_server.image.headers import (
     LENGTH_BYTES,
     Header,
@@ -71,10 +71,10 @@ class DataPartition:
             )
 
     @property
-    def stored(self) -> Detected:
+    def stored(self) -> ImageFormat:
         """Generation and order of the stored bytes."""
         swapped = self.generation.usually_swapped if self.swapped is None else self.swapped
-        return Detected(self.generation, swapped)
+        return ImageFormat(self.generation, swapped)
 
     def headers(self) -> tuple[Header, ...]:
         """Where every part will lie; LayoutError where it would not be within reach of a u32."""

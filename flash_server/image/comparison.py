@@ -11,7 +11,7 @@ from flash_server.image.nibbles import CHUNK, order_name, swap
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class ImageDifference:
     """One difference; `engine` and `part` are None where it is about the image. `offset` is in the part."""
 
     what: str
@@ -25,7 +25,9 @@ class Difference:
         return f"{place}{part}{self.what}"
 
 
-def verify(image: Image, engines: Sequence[EngineFiles], progress: Progress = ignore) -> list[Difference]:
+def verify(
+    image: Image, engines: Sequence[EngineFiles], progress: Progress = ignore
+) -> list[ImageDifference]:
     """Where the image differs from the given files; parts without a file are not compared.
 
     Padding of FF behind a part other than a model is no difference: its size is not stored.
@@ -40,11 +42,11 @@ def verify(image: Image, engines: Sequence[EngineFiles], progress: Progress = ig
                 continue
             wanted = read_part(engine, part, path)
             if engine >= len(image.map.headers):
-                found.append(Difference(f"the image has {len(image.map.headers)} engines", engine, part))
+                found.append(ImageDifference(f"the image has {len(image.map.headers)} engines", engine, part))
                 continue
             stored = image.stored(engine, part)
             if stored is None:
-                found.append(Difference("absent in the image", engine, part))
+                found.append(ImageDifference("absent in the image", engine, part))
                 continue
             same = compare(stored, wanted, swapped=image.map.detected.swapped)
             found += _difference(engine, part, same, stored, wanted, longer_second=False)
@@ -53,7 +55,7 @@ def verify(image: Image, engines: Sequence[EngineFiles], progress: Progress = ig
     return found
 
 
-def diff(a: Image, b: Image) -> list[Difference]:
+def diff(a: Image, b: Image) -> list[ImageDifference]:
     """What differs between two images: how they are stored, which engines and parts they have, and the bytes.
 
     Where the parts lie is not compared, and FF behind a part other than a model is taken for padding.
@@ -71,7 +73,7 @@ def diff(a: Image, b: Image) -> list[Difference]:
             one, other = a.stored(engine, part), b.stored(engine, part)
             if one is None or other is None:
                 if one is not other:
-                    found.append(Difference(f"only in {(a if other is None else b).path}", engine, part))
+                    found.append(ImageDifference(f"only in {(a if other is None else b).path}", engine, part))
                 continue
             same = compare(one, other, swapped=a.map.detected.swapped != b.map.detected.swapped)
             found += _difference(engine, part, same, one, other, longer_second=True)
@@ -104,7 +106,7 @@ def _common(one: bytes, two: bytes) -> int:
 
 def _difference(
     engine: int, part: Part, same: int, one: memoryview, two: memoryview, *, longer_second: bool
-) -> list[Difference]:
+) -> list[ImageDifference]:
     """The difference of two parts of which `same` bytes agree; none where only padding is left of one.
 
     Padding may be behind `one`, and behind `two` only with `longer_second`.
@@ -118,11 +120,11 @@ def _difference(
         if longer_second and not rest_one and erased_tail(two) >= rest_two:
             return []
     sizes = f"; {len(one)} and {len(two)} bytes" if rest_one != rest_two else ""
-    return [Difference(f"differs from byte {same:#x}{sizes}", engine, part, same)]
+    return [ImageDifference(f"differs from byte {same:#x}{sizes}", engine, part, same)]
 
 
-def _pair(name: str, one: object, other: object) -> Difference:
-    return Difference(f"{name}: {one} and {other}")
+def _pair(name: str, one: object, other: object) -> ImageDifference:
+    return ImageDifference(f"{name}: {one} and {other}")
 
 
 def _size(path: Path | None) -> int:

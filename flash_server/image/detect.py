@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from flash_server.errors import LayoutError, NoImageError
-from flash_server.image.generations import CALIBRATION, VERSION, Detected, Generation
+from flash_server.image.generations import CALIBRATION, VERSION, Generation, ImageFormat
 from flash_server.image.headers import (
     LENGTH_BYTES,
     Header,
@@ -44,7 +44,7 @@ Read = Callable[[int, int], bytes]
 
 def detect(
     prefix: bytes, size: int = LARGEST, read: Read | None = None, swapped: bool | None = None
-) -> Detected:
+) -> ImageFormat:
     """Recognize the image in a data partition of `size` bytes by its first stored bytes.
 
     `prefix` need not be more than `PREFIX_BYTES`. `read` looks up models' lengths behind it, which can settle
@@ -59,7 +59,7 @@ def detect(
         raise NoImageError("no image: the flash is all zeros")
     orders = _BOTH if swapped is None else (swapped,)
     for order in orders:
-        detected = Detected(Generation.FAST, order)
+        detected = ImageFormat(Generation.FAST, order)
         start = detected.normal(prefix[: len(CALIBRATION) + len(VERSION)])
         calibration, version = start[: len(CALIBRATION)], start[len(CALIBRATION) :]
         if version == VERSION and calibration == CALIBRATION:
@@ -73,15 +73,15 @@ def detect(
                 f"{len(CALIBRATION):#x} is {version.hex(' ') or 'cut off'}, not {VERSION.hex(' ')}"
             )
         if start.startswith(VERSION):
-            return Detected(Generation.VERSION_1_2, order)
+            return ImageFormat(Generation.VERSION_1_2, order)
     return _detect_design(prefix, size, read or _reader(prefix), orders)
 
 
-def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...]) -> Detected:
-    passed: list[tuple[tuple[int, ...], Detected]] = []
+def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...]) -> ImageFormat:
+    passed: list[tuple[tuple[int, ...], ImageFormat]] = []
     refused = []
     for swapped in orders:
-        detected = Detected(Generation.DESIGN, swapped)
+        detected = ImageFormat(Generation.DESIGN, swapped)
         try:
             headers = parse_headers(prefix, detected)
             rank = _judge(headers, detected, size, read).rank
@@ -109,7 +109,7 @@ class _Verdict:
         return (-self.bad, self.confirmed, self.tight, self.normal)
 
 
-def _judge(headers: Sequence[Header], detected: Detected, size: int, read: Read) -> _Verdict:
+def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Read) -> _Verdict:
     """How well headers make sense; LayoutError, the first one found, where they don't."""
     good = confirmed = 0
     errors = []
@@ -138,7 +138,7 @@ def _reader(prefix: bytes) -> Read:
 
 def _unknown_version(prefix: bytes) -> str:
     """A version that is none of ours, as "1.3"; empty where the first word is no version word."""
-    words = [Detected(Generation.DESIGN, swapped).normal(prefix[: len(VERSION)]) for swapped in _BOTH]
+    words = [ImageFormat(Generation.DESIGN, swapped).normal(prefix[: len(VERSION)]) for swapped in _BOTH]
     # In the wrong order small numbers are large ones.
     word = min(words)
     marked = len(word) == len(VERSION) and all(word[i] ^ word[i + 2] == 0xFF for i in range(2))

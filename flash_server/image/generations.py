@@ -43,7 +43,7 @@ _PREAMBLES: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Detected:
+class ImageFormat:
     """The generation of a stored image and the order of its nibbles."""
 
     generation: Generation

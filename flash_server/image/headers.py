@@ -23,7 +23,7 @@ from typing import Final
 
 from aisrv.packet import U32, Packet
 from flash_server.errors import LayoutError
-from flash_server.image.generations import Detected, Generation
+from flash_server.image.generations import Generation, ImageFormat
 
 LENGTH_BYTES: Final = 4
 """The u32 in front of a model's bytes."""
@@ -112,7 +112,7 @@ def check_engines(engines: int) -> None:
         raise LayoutError(f"an image has 1 to {MAX_ENGINES} engines, not {engines}")
 
 
-def parse_headers(prefix: bytes, detected: Detected, engines: int | None = None) -> tuple[Header, ...]:
+def parse_headers(prefix: bytes, detected: ImageFormat, engines: int | None = None) -> tuple[Header, ...]:
     """The headers in the first stored bytes of a partition, which need not be more than `PREFIX_BYTES`.
 
     Without `engines` their number follows from the offsets. The offsets themselves are not judged here: one
@@ -158,7 +158,7 @@ def _first_part(headers: Sequence[Header]) -> str:
     return f"{where(engine, part, address)}: "
 
 
-def _walk(prefix: bytes, detected: Detected) -> Iterator[tuple[int, Header]]:
+def _walk(prefix: bytes, detected: ImageFormat) -> Iterator[tuple[int, Header]]:
     """All that could be headers, each with its address; nothing tells yet where they end."""
     start = header_size(detected.generation, 0)
     whole = min((len(prefix) - start) // HEADER_BYTES, MAX_ENGINES)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from flash_server.errors import LayoutError
 from flash_server.image.build import DataPartition, EngineImage
 from flash_server.image.detect import Read, detect
-from flash_server.image.generations import Detected
+from flash_server.image.generations import ImageFormat
 from flash_server.image.headers import (
     LENGTH_BYTES,
     PREFIX_BYTES,
@@ -34,7 +34,7 @@ class ImageMap:
     """
 
     size: int
-    detected: Detected
+    detected: ImageFormat
     headers: tuple[Header, ...]
     segments: tuple[Segments, ...]
     parts: tuple[Segments, ...]
@@ -49,7 +49,7 @@ def map_image(
     read: Read,
     size: int,
     engines: int | None = None,
-    detected: Detected | None = None,
+    detected: ImageFormat | None = None,
     swapped: bool | None = None,
 ) -> ImageMap:
     """Find everything in an image of `size` bytes, of which only headers and models' lengths are read.
@@ -74,7 +74,7 @@ def map_image(
 
 
 def parse(
-    data: bytes | memoryview, engines: int | None = None, detected: Detected | None = None
+    data: bytes | memoryview, engines: int | None = None, detected: ImageFormat | None = None
 ) -> DataPartition:
     """The value of a stored image, as `map_image` finds it, in normal order and with alignment 1.
 

@@ -24,14 +24,14 @@ from aisrv.xcore.tokens import WORD_BYTES, Control
 from aisrv.xcore.verb import Steps, verb
 from flash_server.errors import FlashError
 from flash_server.image.nibbles import SWAP
-from flash_server.protocol import PIECE_BYTES, FlashFailure, Request
+from flash_server.protocol import PIECE_BYTES, FlashFailure, FlashRequest
 from flash_server.server.service import (
     LOADER_HANDLERS,
     READ_HANDLERS,
-    Answer,
     FlashService,
     Handler,
     RequestFailed,
+    Response,
     failure_of,
 )
 
@@ -85,7 +85,7 @@ async def _serve(service: FlashService, client: _Client) -> None:
     await _close(c)
 
 
-def _parse(client: _Client, wire: bytes) -> tuple[Handler, Request]:
+def _parse(client: _Client, wire: bytes) -> tuple[Handler, FlashRequest]:
     if len(wire) < WORD_BYTES:
         raise RequestFailed(FlashFailure.BAD_REQUEST, f"a command is {WORD_BYTES} bytes, {len(wire)} came")
     command = int.from_bytes(wire[:WORD_BYTES], "big")
@@ -103,10 +103,10 @@ def _parse(client: _Client, wire: bytes) -> tuple[Handler, Request]:
         )
     words = range(WORD_BYTES, fixed, WORD_BYTES)
     arguments = tuple(int.from_bytes(wire[at : at + WORD_BYTES], "big") for at in words)
-    return handler, Request(command, arguments, wire[fixed:])
+    return handler, FlashRequest(command, arguments, wire[fixed:])
 
 
-async def _send(service: FlashService, c: ChanEnd, answer: Answer) -> None:
+async def _send(service: FlashService, c: ChanEnd, answer: Response) -> None:
     """Send an answer piece by piece; other tasks run between pieces, and a client that gave up ends it."""
     if c.ready:
         return

@@ -14,7 +14,7 @@ from flash_server.boot.upgrade import Upgrade, boot_report
 from flash_server.chip.partitions import DataImage, Partition, Partitions, model_bytes, read_image
 from flash_server.errors import FlashError, LayoutError, NoImageError
 from flash_server.image.headers import Part
-from flash_server.protocol import FAILURE_TEXTS, PIECE_BYTES, FlashCommand, FlashFailure, Request
+from flash_server.protocol import FAILURE_TEXTS, PIECE_BYTES, FlashCommand, FlashFailure, FlashRequest
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class RequestFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """Bytes of the server's own, then `size` bytes from `offset` of the data partition."""
 
     head: bytes = b""
@@ -116,7 +116,7 @@ class FlashService:
         self._upgrade = (loader, upgrade)
 
 
-Run = Callable[[FlashService, int, Request], Awaitable[Answer]]
+Run = Callable[[FlashService, int, FlashRequest], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class Handler:
 
 
 def _reader(part: Part) -> Handler:
-    async def run(service: FlashService, engine: int, request: Request) -> Answer:
+    async def run(service: FlashService, engine: int, request: FlashRequest) -> Response:
         offset, size = request.arguments
         image = service.image
         segment = image.segments(engine)[part]
@@ -143,52 +143,52 @@ def _reader(part: Part) -> Handler:
                 FlashFailure.OUT_OF_RANGE,
                 f"{size} bytes at {offset} reach past the {segment.size} of engine {engine}'s {part.label}",
             )
-        return Answer(b"", segment.start + offset, size, image.detected.swapped)
+        return Response(b"", segment.start + offset, size, image.detected.swapped)
 
     return Handler(2, run)
 
 
-async def _read_model(service: FlashService, engine: int, _request: Request) -> Answer:
+async def _read_model(service: FlashService, engine: int, _request: FlashRequest) -> Response:
     image = service.image
     segment = await model_bytes(service.data, image, engine)
     if segment is None:
         raise RequestFailed(FlashFailure.ABSENT)
-    return Answer(segment.size.to_bytes(4, "big"), segment.start, segment.size, image.detected.swapped)
+    return Response(segment.size.to_bytes(4, "big"), segment.start, segment.size, image.detected.swapped)
 
 
-async def _read_sizes(service: FlashService, engine: int, _request: Request) -> Answer:
+async def _read_sizes(service: FlashService, engine: int, _request: FlashRequest) -> Response:
     image = service.image
     segments = image.segments(engine)
     model = await model_bytes(service.data, image, engine)
     found = [model, *(segments[part] for part in Part if part is not Part.MODEL)]
-    return Answer(b"".join((segment.size if segment else 0).to_bytes(4, "big") for segment in found))
+    return Response(b"".join((segment.size if segment else 0).to_bytes(4, "big") for segment in found))
 
 
-async def _read_boot(service: FlashService, _client: int, _request: Request) -> Answer:
-    return Answer(bytes(service.boot_report))
+async def _read_boot(service: FlashService, _client: int, _request: FlashRequest) -> Response:
+    return Response(bytes(service.boot_report))
 
 
-async def _write_server(service: FlashService, loader: int, request: Request) -> Answer:
+async def _write_server(service: FlashService, loader: int, request: FlashRequest) -> Response:
     (offset,) = request.arguments
     upgrade = service.take_upgrade(loader, offset) if offset else Upgrade(service.partitions.boot)
     await upgrade.write(request.data)
     service.keep_upgrade(loader, upgrade)
-    return Answer()
+    return Response()
 
 
-async def _finish_server(service: FlashService, loader: int, _request: Request) -> Answer:
+async def _finish_server(service: FlashService, loader: int, _request: FlashRequest) -> Response:
     await service.take_upgrade(loader).finish()
-    return Answer()
+    return Response()
 
 
-async def _read_data(service: FlashService, _client: int, request: Request) -> Answer:
+async def _read_data(service: FlashService, _client: int, request: FlashRequest) -> Response:
     offset, size = request.arguments
     if not service.data.holds(offset, size):
         raise RequestFailed(FlashFailure.OUT_OF_RANGE)
-    return Answer(b"", offset, size)
+    return Response(b"", offset, size)
 
 
-async def _write_data(service: FlashService, _client: int, request: Request) -> Answer:
+async def _write_data(service: FlashService, _client: int, request: FlashRequest) -> Response:
     (offset,) = request.arguments
     sector = service.data.chip.part.sector_size
     end = offset + len(request.data)
@@ -200,12 +200,12 @@ async def _write_data(service: FlashService, _client: int, request: Request) -> 
     await service.data.program(offset, request.data)
     if await service.data.read(offset, len(request.data)) != request.data:
         raise RequestFailed(FlashFailure.CHIP_FAILED, f"the bytes at {offset:#x} read back otherwise")
-    return Answer()
+    return Response()
 
 
-async def _reload(service: FlashService, _client: int, _request: Request) -> Answer:
+async def _reload(service: FlashService, _client: int, _request: FlashRequest) -> Response:
     await service.reload()
-    return Answer()
+    return Response()
 
 
 READ_HANDLERS: Final[Mapping[int, Handler]] = {

@@ -6,7 +6,7 @@ import click
 
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
-from host_tools.commands.settings import Settings, pass_settings
+from host_tools.commands.settings import HostSettings, pass_settings
 
 
 @click.command(
@@ -24,7 +24,7 @@ from host_tools.commands.settings import Settings, pass_settings
     help="How long to repeat each operation; three runs at least.",
 )
 @pass_settings
-def bench(settings: Settings, model_file: Path | None, seconds: float) -> None:
+def bench(settings: HostSettings, model_file: Path | None, seconds: float) -> None:
     """Measure round trips, transfers and inferences, as this computer sees them.
 
     Tensors and inferences are measured if a model is loaded, or given with --model. Input 0 is overwritten.

@@ -4,7 +4,7 @@ import click
 
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 from aisrv.terminal.command_group import examples
-from host_tools.commands.settings import Settings, pass_settings
+from host_tools.commands.settings import HostSettings, pass_settings
 
 _MODES = [mode.name.lower() for mode in GpioMode]
 
@@ -25,12 +25,12 @@ def gpio(context: click.Context) -> None:
     While enabled, each inference sets the four outputs from output tensor 0.
     """
     if context.invoked_subcommand is None:
-        _show(context.find_object(Settings) or Settings())
+        _show(context.find_object(HostSettings) or HostSettings())
 
 
 @gpio.command(epilog=examples("aisrv-host gpio enable"))
 @pass_settings
-def enable(settings: Settings) -> None:
+def enable(settings: HostSettings) -> None:
     """Let inferences drive the outputs."""
     with settings.connect() as server:
         server.enable_gpio(True)
@@ -38,7 +38,7 @@ def enable(settings: Settings) -> None:
 
 @gpio.command(epilog=examples("aisrv-host gpio disable"))
 @pass_settings
-def disable(settings: Settings) -> None:
+def disable(settings: HostSettings) -> None:
     """Leave the outputs as they are."""
     with settings.connect() as server:
         server.enable_gpio(False)
@@ -51,7 +51,7 @@ def disable(settings: Settings) -> None:
 @click.argument("index", type=click.IntRange(0, GPIO_COUNT - 1))
 @click.argument("value", type=click.IntRange(-128, 127))
 @pass_settings
-def threshold(settings: Settings, index: int, value: int) -> None:
+def threshold(settings: HostSettings, index: int, value: int) -> None:
     """Set the threshold of output INDEX to VALUE: it goes high above that."""
     with settings.connect() as server:
         server.set_gpio_threshold(index, value)
@@ -60,13 +60,13 @@ def threshold(settings: Settings, index: int, value: int) -> None:
 @gpio.command(epilog=examples("aisrv-host gpio mode max"))
 @click.argument("mode", type=click.Choice(_MODES))
 @pass_settings
-def mode(settings: Settings, mode: str) -> None:
+def mode(settings: HostSettings, mode: str) -> None:
     """Let every element above its threshold raise its output (none), or only the largest one (max)."""
     with settings.connect() as server:
         server.set_gpio_mode(GpioMode[mode.upper()])
 
 
-def _show(settings: Settings) -> None:
+def _show(settings: HostSettings) -> None:
     from host_tools.commands import report
 
     with settings.connect() as server:

@@ -10,7 +10,7 @@ from aisrv.protocol.usbip import PORT
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from flash_server.boot.boot_image import BootImageError, BootReport
-from host_tools.commands.settings import DEFAULT_DEVICE, Settings, pass_settings
+from host_tools.commands.settings import DEFAULT_DEVICE, HostSettings, pass_settings
 from host_tools.errors import DeviceNotFound, TensorError, TransferError
 
 LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")
@@ -22,7 +22,7 @@ LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")
     epilog=examples("aisrv-host list", "aisrv-host --device usbip:lab-pc:3240 list"),
 )
 @pass_settings
-def list_command(settings: Settings) -> None:
+def list_command(settings: HostSettings) -> None:
     """List the devices that can be reached.
 
     Without --device: boards on USB, and a USB/IP server on this machine. With --device usbip:HOST:PORT: the
@@ -56,7 +56,7 @@ def list_command(settings: Settings) -> None:
     epilog=examples("aisrv-host info", "aisrv-host --device virtual --json info"),
 )
 @pass_settings
-def info(settings: Settings) -> None:
+def info(settings: HostSettings) -> None:
     """Show the server's ID, status, hardware, the sizes of the loaded model, and what memory it takes."""
     from host_tools.commands import memory_report, report
 
@@ -109,7 +109,7 @@ def _boot_report(data: bytes) -> BootReport:
 
 @click.command(short_help="Show the debug log.", epilog=examples("aisrv-host log"))
 @pass_settings
-def log(settings: Settings) -> None:
+def log(settings: HostSettings) -> None:
     """Show the last lines of the engine's debug log."""
     with settings.connect() as server:
         text = server.debug_log()
@@ -122,7 +122,7 @@ def log(settings: Settings) -> None:
 )
 @click.option("--model", "model_file", type=FILE, help="The loaded model's file, for the operators' names.")
 @pass_settings
-def timings(settings: Settings, model_file: Path | None) -> None:
+def timings(settings: HostSettings, model_file: Path | None) -> None:
     """Show how long each operator took in the last inference.
 
     Times are the device's own, in ticks of 10 ns.

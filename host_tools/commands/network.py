@@ -12,7 +12,7 @@ from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
 from host_tools.commands.model_file import InputOptions, input_options, input_specs, model_option, output_spec
-from host_tools.commands.settings import NUMBER, Settings, pass_settings
+from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 from host_tools.errors import TensorError
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @click.argument("model", type=FILE)
 @click.option("--ext", is_flag=True, help="Put the model in external memory, not in the tensor arena.")
 @pass_settings
-def load(settings: Settings, model: Path, ext: bool) -> None:
+def load(settings: HostSettings, model: Path, ext: bool) -> None:
     """Load the .tflite file MODEL into the engine."""
     data = model.read_bytes()
     with settings.connect() as server:
@@ -46,7 +46,7 @@ def load(settings: Settings, model: Path, ext: bool) -> None:
 )
 @click.argument("image", type=FILE)
 @pass_settings
-def upgrade(settings: Settings, image: Path) -> None:
+def upgrade(settings: HostSettings, image: Path) -> None:
     """Write the boot image IMAGE to the device's flash, over SPI; it is booted from the next reset on.
 
     The image is verified before it counts. Where it is refused, the factory image boots.
@@ -90,7 +90,7 @@ class OutputOptions:
 @option_group("result", OutputOptions)
 @pass_settings
 def infer(
-    settings: Settings,
+    settings: HostSettings,
     inputs: tuple[Path, ...],
     model_file: Path | None,
     reading: InputOptions,

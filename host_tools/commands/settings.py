@@ -20,7 +20,7 @@ NUMBER: Final = click.IntRange(0, 255)
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class HostSettings:
     """The options of the command itself. `device` is None where none was given."""
 
     device: str | None = option(
@@ -66,4 +66,4 @@ class Settings:
             show()
 
 
-pass_settings = click.make_pass_decorator(Settings)
+pass_settings = click.make_pass_decorator(HostSettings)

@@ -8,7 +8,7 @@ from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.progress import progress_bar
 from host_tools.commands.model_file import InputOptions, input_options, input_spec, model_option, output_spec
-from host_tools.commands.settings import NUMBER, Settings, pass_settings
+from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 
 
 @click.command(
@@ -25,7 +25,7 @@ from host_tools.commands.settings import NUMBER, Settings, pass_settings
 @click.option("--output", type=NEW_FILE, help="Write to this file: .npy or raw bytes.")
 @pass_settings
 def read(
-    settings: Settings, tensor: int, from_input: bool, model_file: Path | None, output: Path | None
+    settings: HostSettings, tensor: int, from_input: bool, model_file: Path | None, output: Path | None
 ) -> None:
     """Read output tensor number TENSOR."""
     from host_tools.tensors.files import write_tensor
@@ -63,7 +63,7 @@ def read(
 @input_options
 @pass_settings
 def write(
-    settings: Settings,
+    settings: HostSettings,
     tensor: int,
     file: Path,
     model_file: Path | None,

@@ -25,7 +25,7 @@ from aisrv.protocol.usb_descriptors import (
     DIRECTION_IN,
     LANGID_ENGLISH_US,
     DescriptorType,
-    Request,
+    StandardRequest,
     string_text,
 )
 from host_tools.errors import (
@@ -242,7 +242,7 @@ def _string(backend: Any, handle: object, index: int) -> str:  # noqa: ANN401 - 
     length = backend.ctrl_transfer(
         handle,
         DIRECTION_IN,
-        Request.GET_DESCRIPTOR,
+        StandardRequest.GET_DESCRIPTOR,
         DescriptorType.STRING << 8 | index,
         LANGID_ENGLISH_US,
         descriptor,

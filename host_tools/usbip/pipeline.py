@@ -22,7 +22,7 @@ from aisrv.protocol.usbip import (
     HEADER_SIZE,
     MAX_TRANSFER,
     NO_ISO_PACKETS,
-    Message,
+    MessageCode,
     Submit,
     SubmitReply,
     Unlink,
@@ -47,9 +47,9 @@ _NO_SETUP: Final = bytes(8)
 _NOTHING: Final = memoryview(b"")
 
 # Plain integers: an enum's attribute access and comparison show in the time of a small request.
-_CMD_SUBMIT: Final = int(Message.CMD_SUBMIT)
-_RET_SUBMIT: Final = int(Message.RET_SUBMIT)
-_RET_UNLINK: Final = int(Message.RET_UNLINK)
+_CMD_SUBMIT: Final = int(MessageCode.CMD_SUBMIT)
+_RET_SUBMIT: Final = int(MessageCode.RET_SUBMIT)
+_RET_UNLINK: Final = int(MessageCode.RET_UNLINK)
 
 _START: Final = Submit.span_of("message", "seqnum")
 """The first fields of a SUBMIT, the only ones that differ between like requests."""

@@ -15,8 +15,8 @@ from aisrv.protocol.usb_descriptors import (
     DescriptorType,
     DeviceDescriptor,
     Recipient,
-    Request,
     SetupPacket,
+    StandardRequest,
     string_text,
 )
 
@@ -31,7 +31,7 @@ _LONGEST_STRING: Final = 255
 
 def get_descriptor(connection: Connection, kind: int, index: int, length: int, language: int = 0) -> bytes:
     """Return up to `length` bytes of a descriptor; `language` is for strings."""
-    setup = SetupPacket(DIRECTION_IN, Request.GET_DESCRIPTOR, kind << 8 | index, language, length)
+    setup = SetupPacket(DIRECTION_IN, StandardRequest.GET_DESCRIPTOR, kind << 8 | index, language, length)
     return connection.control_in(bytes(setup), length, CONTROL_TIMEOUT)
 
 
@@ -58,24 +58,26 @@ def read_string(connection: Connection, index: int) -> str:
 
 def get_configuration(connection: Connection) -> int:
     """Return the value of the configuration that is set, 0 for none."""
-    setup = bytes(SetupPacket(DIRECTION_IN, Request.GET_CONFIGURATION, 0, 0, 1))
+    setup = bytes(SetupPacket(DIRECTION_IN, StandardRequest.GET_CONFIGURATION, 0, 0, 1))
     return int.from_bytes(connection.control_in(setup, 1, CONTROL_TIMEOUT), "little")
 
 
 def set_configuration(connection: Connection, value: int) -> None:
     """Set a configuration: the device drops what it was doing, and clears all halts."""
-    _send(connection, Recipient.DEVICE, Request.SET_CONFIGURATION, value, 0)
+    _send(connection, Recipient.DEVICE, StandardRequest.SET_CONFIGURATION, value, 0)
 
 
 def set_interface(connection: Connection, interface: int, setting: int) -> None:
     """Choose an alternate setting of an interface."""
-    _send(connection, Recipient.INTERFACE, Request.SET_INTERFACE, setting, interface)
+    _send(connection, Recipient.INTERFACE, StandardRequest.SET_INTERFACE, setting, interface)
 
 
 def clear_halt(connection: Connection, endpoint: int) -> None:
     """Clear the halt of an endpoint, given by its address."""
-    _send(connection, Recipient.ENDPOINT, Request.CLEAR_FEATURE, ENDPOINT_HALT, endpoint)
+    _send(connection, Recipient.ENDPOINT, StandardRequest.CLEAR_FEATURE, ENDPOINT_HALT, endpoint)
 
 
-def _send(connection: Connection, recipient: Recipient, request: Request, value: int, index: int) -> None:
+def _send(
+    connection: Connection, recipient: Recipient, request: StandardRequest, value: int, index: int
+) -> None:
     connection.control_out(bytes(SetupPacket(recipient, request, value, index, 0)), timeout=CONTROL_TIMEOUT)

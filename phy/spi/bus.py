@@ -39,7 +39,7 @@ UNSTATED: Final = Timing()
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class SpiTransfer:
     """Bytes clocked in one go, 8 bits each, most significant bit first, in SPI mode 0."""
 
     mosi: bytes
@@ -53,7 +53,7 @@ class Transfer:
 class SpiPort(Protocol):
     """The master's side of a slave, which attachments drive: `SpiBus`, or a port that wraps one."""
 
-    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         """Clock the transfers; returns what came on MISO, as many bytes for each as went out.
 
         Chip select goes low where it is not low already. Raises SpiError past `LARGEST_MESSAGE` bytes.
@@ -67,7 +67,7 @@ class SpiPort(Protocol):
 class PendingMessage(NamedTuple):
     """A message that waits for its answer."""
 
-    transfers: Sequence[Transfer]
+    transfers: Sequence[SpiTransfer]
     master: Waiter[list[bytes]]
 
 
@@ -81,7 +81,7 @@ class SpiBus:
 
     # The master's side.
 
-    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         """Clock the transfers; see `SpiPort.message`."""
         size = sum(len(each.mosi) for each in transfers)
         if size > LARGEST_MESSAGE:
@@ -96,12 +96,12 @@ class SpiBus:
 
     async def transfer(self, mosi: bytes) -> bytes:
         """Clock one transaction, chip select low to high; returns what came on MISO."""
-        return (await self.message((Transfer(mosi),)))[0]
+        return (await self.message((SpiTransfer(mosi),)))[0]
 
     async def release(self) -> None:
         """Let chip select go high; see `SpiPort.release`."""
         if self._selected:
-            await self.message((Transfer(b""),))
+            await self.message((SpiTransfer(b""),))
         else:
             await trio.lowlevel.checkpoint()
 

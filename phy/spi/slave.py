@@ -7,7 +7,7 @@ numbers and wire behavior", section SPI.
 from aisrv.xcore.chanend import ChanEnd
 from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
-from phy.spi.transaction import Transaction
+from phy.spi.transaction import SpiTransaction
 
 
 async def spi_slave(bus: SpiBus, memory: SharedMemory, c: ChanEnd) -> None:
@@ -17,7 +17,7 @@ async def spi_slave(bus: SpiBus, memory: SharedMemory, c: ChanEnd) -> None:
     The block is in the memory and the status BUSY before a message is answered. While it is BUSY no other
     write is taken, so that there is room in the channel for the one word.
     """
-    transaction = Transaction(memory)
+    transaction = SpiTransaction(memory)
     while True:
         message = await bus.next_message()
         miso = []
@@ -26,7 +26,7 @@ async def spi_slave(bus: SpiBus, memory: SharedMemory, c: ChanEnd) -> None:
             miso.append(transaction.shift(transfer.mosi))
             if transfer.deselect:
                 action = transaction.deselect() or action
-                transaction = Transaction(memory)
+                transaction = SpiTransaction(memory)
         bus.answer(message, miso)
         if action is not None:
             await c.outuint(action)

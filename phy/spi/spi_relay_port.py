@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import trio
 
-from phy.spi.bus import SpiPort, Transfer
+from phy.spi.bus import SpiPort, SpiTransfer
 
 
 class SpiRelayPort(SpiPort):
@@ -17,7 +17,7 @@ class SpiRelayPort(SpiPort):
         self._inner = inner
         self._turn = trio.Lock()
 
-    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         """See `SpiPort.message`."""
         await self._take_turn()
         try:
@@ -33,7 +33,7 @@ class SpiRelayPort(SpiPort):
         finally:
             self._turn.release()
 
-    async def _relay_message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         """Have the slave answer a message; return what the master gets."""
         return await self._inner.message(transfers)
 

@@ -105,7 +105,7 @@ class _Write(_Role):
         return self._command
 
 
-class Transaction:
+class SpiTransaction:
     """One transaction, which begins with chip select going low."""
 
     def __init__(self, memory: SharedMemory) -> None:

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable
 from typing import Final
 
-from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, Request, SetupPacket
+from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, SetupPacket, StandardRequest
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.xud import InEndpoint, OutEndpoint
 
@@ -110,17 +110,17 @@ def _set_interface(bus: UsbBus, setup: SetupPacket) -> bytes:
 Handler = Callable[[UsbBus, SetupPacket], bytes]
 
 HANDLERS: Final[dict[tuple[int, int], Handler]] = {
-    (_TO_HOST | Recipient.DEVICE, Request.GET_STATUS): _get_device_status,
-    (_TO_HOST | Recipient.INTERFACE, Request.GET_STATUS): _get_interface_status,
-    (_TO_HOST | Recipient.ENDPOINT, Request.GET_STATUS): _get_endpoint_status,
-    (_TO_DEVICE | Recipient.ENDPOINT, Request.CLEAR_FEATURE): _clear_halt,
-    (_TO_DEVICE | Recipient.ENDPOINT, Request.SET_FEATURE): _set_halt,
-    (_TO_DEVICE | Recipient.DEVICE, Request.SET_ADDRESS): _set_address,
-    (_TO_HOST | Recipient.DEVICE, Request.GET_DESCRIPTOR): _get_descriptor,
-    (_TO_HOST | Recipient.DEVICE, Request.GET_CONFIGURATION): _get_configuration,
-    (_TO_DEVICE | Recipient.DEVICE, Request.SET_CONFIGURATION): _set_configuration,
-    (_TO_HOST | Recipient.INTERFACE, Request.GET_INTERFACE): _get_interface,
-    (_TO_DEVICE | Recipient.INTERFACE, Request.SET_INTERFACE): _set_interface,
+    (_TO_HOST | Recipient.DEVICE, StandardRequest.GET_STATUS): _get_device_status,
+    (_TO_HOST | Recipient.INTERFACE, StandardRequest.GET_STATUS): _get_interface_status,
+    (_TO_HOST | Recipient.ENDPOINT, StandardRequest.GET_STATUS): _get_endpoint_status,
+    (_TO_DEVICE | Recipient.ENDPOINT, StandardRequest.CLEAR_FEATURE): _clear_halt,
+    (_TO_DEVICE | Recipient.ENDPOINT, StandardRequest.SET_FEATURE): _set_halt,
+    (_TO_DEVICE | Recipient.DEVICE, StandardRequest.SET_ADDRESS): _set_address,
+    (_TO_HOST | Recipient.DEVICE, StandardRequest.GET_DESCRIPTOR): _get_descriptor,
+    (_TO_HOST | Recipient.DEVICE, StandardRequest.GET_CONFIGURATION): _get_configuration,
+    (_TO_DEVICE | Recipient.DEVICE, StandardRequest.SET_CONFIGURATION): _set_configuration,
+    (_TO_HOST | Recipient.INTERFACE, StandardRequest.GET_INTERFACE): _get_interface,
+    (_TO_DEVICE | Recipient.INTERFACE, StandardRequest.SET_INTERFACE): _set_interface,
 }
 
 

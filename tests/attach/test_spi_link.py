@@ -13,8 +13,8 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 
 from aisrv.attach import spi_link as spi_link_server
 from aisrv.attach.spi_link import Connection, SpiLinkServer
-from aisrv.protocol.spi_link import MAX_BODY, MAX_MESSAGE, Kind, SpiLinkError
-from phy.spi.bus import SpiBus, SpiPort, Timing, Transfer
+from aisrv.protocol.spi_link import MAX_BODY, MAX_MESSAGE, FrameKind, SpiLinkError
+from phy.spi.bus import SpiBus, SpiPort, SpiTransfer, Timing
 from tests.support import spi_link_rig
 from tests.support.spi_link_rig import EchoSlave
 
@@ -111,8 +111,8 @@ async def test_transfers_reach_the_slave_as_they_were_stated() -> None:
         stated[14:30] = struct.pack(">4I", 5, 6, 7, 8)
         assert await peer.ask(bytes(stated), 13) == done(b"\xfb")
     assert slave.messages == [
-        [Transfer(b"\1", False, 9), Transfer(b"\2\3", True, 9)],
-        [Transfer(b"\4", True, 5, Timing(6, 7, 8))],
+        [SpiTransfer(b"\1", False, 9), SpiTransfer(b"\2\3", True, 9)],
+        [SpiTransfer(b"\4", True, 5, Timing(6, 7, 8))],
     ]
 
 
@@ -167,7 +167,7 @@ async def test_programs_share_a_slave_and_have_others() -> None:
 
 async def test_real_bus_sees_chip_select_go_high_when_the_program_leaves() -> None:
     bus = SpiBus()
-    clocked: list[Transfer] = []
+    clocked: list[SpiTransfer] = []
 
     async def slave() -> None:
         while True:
@@ -183,7 +183,7 @@ async def test_real_bus_sees_chip_select_go_high_when_the_program_leaves() -> No
             await peer.stream.send_eof()
             await peer.ended()
         nursery.cancel_scope.cancel()
-    assert clocked == [Transfer(b"\1\2", deselect=False), Transfer(b"")]
+    assert clocked == [SpiTransfer(b"\1\2", deselect=False), SpiTransfer(b"")]
 
 
 # Chip select.
@@ -347,9 +347,9 @@ def test_peer_that_takes_its_time_between_messages() -> None:
         near, far = memory_stream_pair()
         connection = Connection(far)  # type: ignore[arg-type]
         await near.send_all(b"\6\0\0\0\0\0\0\1x")
-        assert await connection.receive(Kind.DONE) == b"x"
+        assert await connection.receive(FrameKind.DONE) == b"x"
         with trio.move_on_after(100_000) as patience:
-            await connection.receive(Kind.DONE)
+            await connection.receive(FrameKind.DONE)
         assert patience.cancelled_caught
 
     assert in_mock_time(test) == 100_000

@@ -12,7 +12,7 @@ from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
-from aisrv.inference.memory import MemoryShortage, ModelMemory, Region, arena_need
+from aisrv.inference.memory import MemoryRegion, MemoryShortage, ModelMemory, arena_need
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.timings import DeviceModel
@@ -295,8 +295,8 @@ async def test_memory_map_in_the_arena() -> None:
         await engine.load_model(model, ModelMemory.ARENA)
         assert engine.memory_map is not None
         size = -(-len(model) // 4) * 4
-        assert engine.memory_map.model == Region(ModelMemory.ARENA, 0, size)
-        assert engine.memory_map.tensor_arena == Region(ModelMemory.ARENA, size, ARENA - size)
+        assert engine.memory_map.model == MemoryRegion(ModelMemory.ARENA, 0, size)
+        assert engine.memory_map.tensor_arena == MemoryRegion(ModelMemory.ARENA, size, ARENA - size)
 
 
 async def test_memory_map_in_external_memory() -> None:
@@ -304,8 +304,8 @@ async def test_memory_map_in_external_memory() -> None:
     async with open_engine() as engine:
         await engine.load_model(model, ModelMemory.EXT)
         assert engine.memory_map is not None
-        assert engine.memory_map.model == Region(ModelMemory.EXT, 0, len(model))
-        assert engine.memory_map.tensor_arena == Region(ModelMemory.ARENA, 0, ARENA)
+        assert engine.memory_map.model == MemoryRegion(ModelMemory.EXT, 0, len(model))
+        assert engine.memory_map.tensor_arena == MemoryRegion(ModelMemory.ARENA, 0, ARENA)
 
 
 @pytest.mark.parametrize("missing", [0, 1])

@@ -17,9 +17,9 @@ from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.inference.memory import (
     ArenaNeed,
     MemoryMap,
+    MemoryRegion,
     MemoryShortage,
     ModelMemory,
-    Region,
     arena_need,
     check_tensor_counts,
     model_shortage,
@@ -307,18 +307,18 @@ NEED = ArenaNeed(head=1000, tail=200)
 def test_model_in_the_arena_takes_whole_words_and_leaves_the_rest(size: int, reserved: int) -> None:
     placed = place_model(size, NEED, 4096, 0, ModelMemory.ARENA)
     assert placed == MemoryMap(4096, 0, ModelMemory.ARENA, reserved, head_bytes=1000, tail_bytes=200)
-    assert placed.tensor_arena == Region(ModelMemory.ARENA, reserved, 4096 - reserved)
+    assert placed.tensor_arena == MemoryRegion(ModelMemory.ARENA, reserved, 4096 - reserved)
 
 
 def test_model_in_external_memory_leaves_the_arena_whole() -> None:
     placed = place_model(5001, NEED, 4096, 8192, ModelMemory.EXT)
     assert placed == MemoryMap(4096, 8192, ModelMemory.EXT, 5001, head_bytes=1000, tail_bytes=200)
-    assert placed.tensor_arena == Region(ModelMemory.ARENA, 0, 4096)
+    assert placed.tensor_arena == MemoryRegion(ModelMemory.ARENA, 0, 4096)
 
 
 def test_model_and_tensors_may_fill_the_arena() -> None:
     placed = place_model(800, NEED, 2000, 0, ModelMemory.ARENA)
-    assert placed.tensor_arena == Region(ModelMemory.ARENA, 800, 1200)
+    assert placed.tensor_arena == MemoryRegion(ModelMemory.ARENA, 800, 1200)
 
 
 def test_tensors_that_lack_a_byte() -> None:

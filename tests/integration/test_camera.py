@@ -202,7 +202,7 @@ def test_shipped_camera_board_runs() -> None:
     assert json.loads(done.stdout)["spec"]["tiles"] == 2
 
 
-def test_doors_are_at_the_ports_that_the_board_names(tmp_path: Path) -> None:
+def test_attachments_are_at_the_ports_that_the_board_names(tmp_path: Path) -> None:
     board = tmp_path / "board.toml"
     text = BOARD.replace("[spi]\n", "[spi]\nport = 0\n").replace("folder:frames:loop", "pattern:bars")
     board.write_text(text)

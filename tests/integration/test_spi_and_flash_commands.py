@@ -47,7 +47,7 @@ def addresses(ready: str) -> dict[str, str]:
     return dict(place.split(":", 1) for place in ready.split(", "))
 
 
-def test_ready_line_names_every_door(tmp_path: Path) -> None:
+def test_ready_line_names_every_attachment(tmp_path: Path) -> None:
     with running("--spi-port", "0", "--flash", str(tmp_path / "chip"), "--flash-port", "0") as (_, ready):
         found = addresses(ready)
         assert set(found) == {"usbip", "spi", "serprog"}

@@ -25,7 +25,7 @@ from aisrv.xcore.trace import TracedEnd, Tracer
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import LARGEST_WRITE, FileStorage
 from flash_server.image import DataPartition, EngineImage, Generation
-from flash_server.protocol import FlashCommand, Request
+from flash_server.protocol import FlashCommand, FlashRequest
 from tests.support import mlperf_tiny, networks, xcore_tools
 from tests.support.xcore_tools import Converted
 
@@ -171,7 +171,9 @@ async def test_every_run_reads_the_parameters_on_the_channel_in_operator_order(
     converted: Converted, chip: Chip
 ) -> None:
     loads = parameter_loads(read_model(converted.model))
-    expected = [bytes(Request(FlashCommand.READ_PARAMETERS, (load.address, load.size))) for load in loads]
+    expected = [
+        bytes(FlashRequest(FlashCommand.READ_PARAMETERS, (load.address, load.size))) for load in loads
+    ]
     flash = chip(EngineImage(converted.model, converted.parameters))
     async with open_device(board(flash), runner=xcore) as device:
         inference = device.engines[0].inference

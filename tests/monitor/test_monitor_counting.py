@@ -16,8 +16,8 @@ from aisrv.monitor.command_stream import aisrv_framing, ioserver_framing
 from aisrv.monitor.counting_spi import CountedSpiPort
 from aisrv.monitor.counting_usb import CountedUsbPort
 from aisrv.monitor.values import Traffic
-from aisrv.protocol.usb_descriptors import Request, SetupPacket, aisrv_descriptors
-from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, Transfer
+from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
+from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.fault_plan import Fault, FaultPlan
@@ -152,7 +152,7 @@ async def test_stalled_requests_count_nothing() -> None:
     async with counted(idle) as port:
         host = InProcessHost(port)
         for address in (0x01, 0x81):
-            await host.control(SetupPacket(2, Request.SET_FEATURE, 0, address, 0))
+            await host.control(SetupPacket(2, StandardRequest.SET_FEATURE, 0, address, 0))
         for transfer in (host.write(GET), host.read(512)):
             with pytest.raises(TransferFailed) as failed:
                 await transfer
@@ -188,7 +188,7 @@ async def test_command_after_a_reset_counts_where_data_were_due(again: str) -> N
         if again == "reset":
             await host.plug_in()
         else:
-            await host.control(SetupPacket(0, Request.SET_CONFIGURATION, 1, 0, 0))
+            await host.control(SetupPacket(0, StandardRequest.SET_CONFIGURATION, 1, 0, 0))
         await host.write(b"\x10\0\0")
         assert await host.read(512) == bytes.fromhex("78563412")
         assert port.traffic == Traffic(6, 4, 2)
@@ -269,48 +269,51 @@ def inverted(mosi: bytes) -> bytes:
 async def test_messages_are_clocked_unchanged_and_counted(size: int) -> None:
     data = b"\x83" * size
     async with counted_slave() as port:
-        assert await port.message((Transfer(data), Transfer(b"\x01\x02"))) == [inverted(data), b"\xfe\xfd"]
+        assert await port.message((SpiTransfer(data), SpiTransfer(b"\x01\x02"))) == [
+            inverted(data),
+            b"\xfe\xfd",
+        ]
         assert port.traffic == Traffic(size + 2, size + 2, 2 if size else 1)
 
 
 @pytest.mark.parametrize("code", [0x00, 0x55, 0xAA, 0xAB])
 async def test_bytes_that_have_no_effect_are_no_command(code: int) -> None:
     async with counted_slave() as port:
-        await port.message((Transfer(bytes((code, 0x84))),))
+        await port.message((SpiTransfer(bytes((code, 0x84))),))
         assert port.traffic == Traffic(2, 2, 0)
 
 
 async def test_transaction_of_several_messages_is_one_command() -> None:
     async with counted_slave() as port:
-        await port.message((Transfer(b"", deselect=False),))
-        await port.message((Transfer(b"\x83", deselect=False),))
-        await port.message((Transfer(b"\x84", deselect=False), Transfer(b"\x84")))
+        await port.message((SpiTransfer(b"", deselect=False),))
+        await port.message((SpiTransfer(b"\x83", deselect=False),))
+        await port.message((SpiTransfer(b"\x84", deselect=False), SpiTransfer(b"\x84")))
         assert port.traffic == Traffic(3, 3, 1)
-        await port.message((Transfer(b"\x84"),))
+        await port.message((SpiTransfer(b"\x84"),))
         assert port.traffic == Traffic(4, 4, 2)
 
 
 async def test_release_ends_a_transaction() -> None:
     async with counted_slave() as port:
-        await port.message((Transfer(b"\x01", deselect=False),))
+        await port.message((SpiTransfer(b"\x01", deselect=False),))
         await port.release()
-        await port.message((Transfer(b"\x01"),))
+        await port.message((SpiTransfer(b"\x01"),))
         assert port.traffic == Traffic(2, 2, 2)
 
 
 async def test_message_that_is_too_large_is_refused_and_counts_nothing() -> None:
     async with counted_slave() as port:
         with pytest.raises(SpiError):
-            await port.message((Transfer(bytes(LARGEST_MESSAGE + 1)),))
+            await port.message((SpiTransfer(bytes(LARGEST_MESSAGE + 1)),))
         assert port.traffic == Traffic()
-        assert await port.message((Transfer(b"\x01"),)) == [b"\xfe"]
+        assert await port.message((SpiTransfer(b"\x01"),)) == [b"\xfe"]
 
 
 async def test_message_that_was_given_up_counts_nothing() -> None:
     port = CountedSpiPort(SpiBus())  # no slave answers
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(port.message, (Transfer(b"\x01"),))
-        nursery.start_soon(port.message, (Transfer(b"\x01"),))
+        nursery.start_soon(port.message, (SpiTransfer(b"\x01"),))
+        nursery.start_soon(port.message, (SpiTransfer(b"\x01"),))
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     assert port.traffic == Traffic()
@@ -319,5 +322,5 @@ async def test_message_that_was_given_up_counts_nothing() -> None:
 async def test_masters_take_turns() -> None:
     async with counted_slave() as port, trio.open_nursery() as nursery:
         for _ in range(20):
-            nursery.start_soon(port.message, (Transfer(b"\x01", deselect=False), Transfer(b"\x01\x01")))
+            nursery.start_soon(port.message, (SpiTransfer(b"\x01", deselect=False), SpiTransfer(b"\x01\x01")))
     assert port.traffic == Traffic(60, 60, 20)

@@ -30,7 +30,7 @@ from aisrv.monitor.values import (
 )
 from aisrv.protocol.commands import Status
 from aisrv.xcore.node import open_node
-from phy.spi.bus import Transfer
+from phy.spi.bus import SpiTransfer
 from tests.support import networks
 
 WAITING, RUNNING = CoreState.WAITING, CoreState.RUNNING
@@ -122,7 +122,7 @@ def test_inferences_outputs_leds_and_traffic() -> None:
             await send(host, 0x05)
             assert await host.read(512) == output
             await trio.sleep(2)
-            await watched.spi["0.0"].message((Transfer(b"\x10" + bytes(6)),))
+            await watched.spi["0.0"].message((SpiTransfer(b"\x10" + bytes(6)),))
             return before, await sole_snapshot(watched)
 
     before, after = trio.run(main, clock=MockClock(autojump_threshold=0))

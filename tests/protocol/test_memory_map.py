@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.protocol.commands import ProtocolError
-from aisrv.protocol.memory_map import MemoryMap, ModelMemory, Region
+from aisrv.protocol.memory_map import MemoryMap, MemoryRegion, ModelMemory
 from host_tools.commands.memory_report import bar, memory_data, show_memory
 
 ARENA, EXT = ModelMemory.ARENA, ModelMemory.EXT
@@ -22,32 +22,34 @@ EMPTY = MemoryMap(1000, 500)
         (
             IN_ARENA,
             {
-                "model": Region(ARENA, 0, 100),
-                "head": Region(ARENA, 100, 200),
-                "free": Region(ARENA, 300, 650),
-                "tail": Region(ARENA, 950, 50),
+                "model": MemoryRegion(ARENA, 0, 100),
+                "head": MemoryRegion(ARENA, 100, 200),
+                "free": MemoryRegion(ARENA, 300, 650),
+                "tail": MemoryRegion(ARENA, 950, 50),
             },
-            {"free": Region(EXT, 0, 500)},
+            {"free": MemoryRegion(EXT, 0, 500)},
         ),
         (
             OUTSIDE,
             {
-                "head": Region(ARENA, 0, 200),
-                "free": Region(ARENA, 200, 750),
-                "tail": Region(ARENA, 950, 50),
+                "head": MemoryRegion(ARENA, 0, 200),
+                "free": MemoryRegion(ARENA, 200, 750),
+                "tail": MemoryRegion(ARENA, 950, 50),
             },
-            {"model": Region(EXT, 0, 100), "free": Region(EXT, 100, 400)},
+            {"model": MemoryRegion(EXT, 0, 100), "free": MemoryRegion(EXT, 100, 400)},
         ),
     ],
 )
-def test_regions(memory_map: MemoryMap, arena: dict[str, Region], external: dict[str, Region]) -> None:
+def test_regions(
+    memory_map: MemoryMap, arena: dict[str, MemoryRegion], external: dict[str, MemoryRegion]
+) -> None:
     assert memory_map.regions(ARENA) == arena
     assert memory_map.regions(EXT) == external
 
 
 def test_without_a_model_all_is_free() -> None:
-    assert EMPTY.arena_free == Region(ARENA, 0, 1000)
-    assert EMPTY.external_free == Region(EXT, 0, 500)
+    assert EMPTY.arena_free == MemoryRegion(ARENA, 0, 1000)
+    assert EMPTY.external_free == MemoryRegion(EXT, 0, 500)
     assert EMPTY.model.size == 0
 
 

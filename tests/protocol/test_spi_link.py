@@ -11,8 +11,8 @@ from aisrv.protocol.spi_link import (
     MAX_TRANSFERS,
     Done,
     Hello,
+    LinkMessage,
     LinkTransfer,
-    Message,
     Open,
     Opened,
     Slaves,
@@ -21,7 +21,7 @@ from aisrv.protocol.spi_link import (
     parse_head,
 )
 
-Frame = Hello | Slaves | Open | Opened | Message | Done
+Frame = Hello | Slaves | Open | Opened | LinkMessage | Done
 
 TWO_TRANSFERS = """
     05000000 00000034 0002
@@ -37,9 +37,9 @@ LAYOUTS: list[tuple[Frame, str]] = [
     (Open("0.0"), "03000000 00000003 302e30"),
     (Opened(0, 50_000_000), "04000000 00000008 00000000 02faf080"),
     (Opened(2), "04000000 00000008 00000002 00000000"),
-    (Message(()), "05000000 00000002 0000"),
+    (LinkMessage(()), "05000000 00000002 0000"),
     (
-        Message((LinkTransfer(b"\x01\x02", False, 1000, 1, 2, 3), LinkTransfer(b""))),
+        LinkMessage((LinkTransfer(b"\x01\x02", False, 1000, 1, 2, 3), LinkTransfer(b""))),
         TWO_TRANSFERS,
     ),
     (Done(b"\xaa\xbb"), "06000000 00000006 00000000 aabb"),
@@ -62,7 +62,7 @@ TRANSFERS = st.builds(LinkTransfer, st.binary(max_size=600), st.booleans(), WORD
 
 @given(st.lists(TRANSFERS, max_size=5))
 def test_message_comes_back(transfers: list[LinkTransfer]) -> None:
-    assert Message.from_bytes(bytes(Message(transfers))).transfers == transfers
+    assert LinkMessage.from_bytes(bytes(LinkMessage(transfers))).transfers == transfers
 
 
 @given(st.lists(st.text(st.characters(max_codepoint=127), min_size=1, max_size=20), max_size=9))
@@ -70,14 +70,14 @@ def test_names_come_back(names: list[str]) -> None:
     assert Slaves.from_bytes(bytes(Slaves(tuple(names)))).names == tuple(names)
 
 
-@pytest.mark.parametrize("kind", [Hello, Slaves, Open, Opened, Message, Done])
+@pytest.mark.parametrize("kind", [Hello, Slaves, Open, Opened, LinkMessage, Done])
 @given(body=st.binary(max_size=80))
 def test_any_bytes_are_a_frame_or_an_error(kind: type, body: bytes) -> None:
     try:
         value = kind.from_bytes(body)  # type: ignore[attr-defined]
     except SpiLinkError:
         return
-    if kind is not Message:  # where any byte but 0 means that chip select goes high
+    if kind is not LinkMessage:  # where any byte but 0 means that chip select goes high
         assert bytes(value) == body
 
 
@@ -97,12 +97,12 @@ def test_any_bytes_are_a_frame_or_an_error(kind: type, body: bytes) -> None:
         (Open, b"\xff"),
         (Opened, bytes(7)),
         (Opened, bytes(9)),
-        (Message, b"\0"),
-        (Message, b"\0\1" + bytes(23)),
-        (Message, b"\0\0\0"),
-        (Message, b"\0\1" + b"\0\0\0\2" + bytes(20) + b"x"),
-        (Message, b"\0\1" + b"\xff\xff\xff\xff" + bytes(20)),
-        (Message, b"\2\0" + bytes(24 * 512)),
+        (LinkMessage, b"\0"),
+        (LinkMessage, b"\0\1" + bytes(23)),
+        (LinkMessage, b"\0\0\0"),
+        (LinkMessage, b"\0\1" + b"\0\0\0\2" + bytes(20) + b"x"),
+        (LinkMessage, b"\0\1" + b"\xff\xff\xff\xff" + bytes(20)),
+        (LinkMessage, b"\2\0" + bytes(24 * 512)),
         (Done, bytes(3)),
     ],
 )
@@ -122,8 +122,8 @@ def test_head_that_announces_too_much() -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        Message([LinkTransfer(b"")] * (MAX_TRANSFERS + 1)),
-        Message([LinkTransfer(bytes(MAX_MESSAGE)), LinkTransfer(b"1")]),
+        LinkMessage([LinkTransfer(b"")] * (MAX_TRANSFERS + 1)),
+        LinkMessage([LinkTransfer(bytes(MAX_MESSAGE)), LinkTransfer(b"1")]),
         Slaves(("x",) * 256),
         Slaves(("x" * 256,)),
         Open(""),
@@ -136,5 +136,5 @@ def test_value_that_fits_no_frame(value: bytes) -> None:
 
 
 def test_largest_message_fits() -> None:
-    message = Message([LinkTransfer(b"")] * (MAX_TRANSFERS - 1) + [LinkTransfer(bytes(MAX_MESSAGE))])
+    message = LinkMessage([LinkTransfer(b"")] * (MAX_TRANSFERS - 1) + [LinkTransfer(bytes(MAX_MESSAGE))])
     assert parse_head(frame(message)) == (5, MAX_BODY)

@@ -75,7 +75,7 @@ async def test_acquired_frame_is_inferred_on_by_start_infer() -> None:
 
 
 @on_virtual_time
-async def test_model_of_one_channel_gets_grey() -> None:
+async def test_model_of_one_channel_gets_gray() -> None:
     async with camera(GRAY) as rig:
         assert await rig.host.put(SINGLE) == OKAY
         assert await rig.host.get(GET_INPUT) == image_of(1)[0::3]

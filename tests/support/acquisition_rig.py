@@ -27,7 +27,7 @@ from aisrv.protocol.commands import Command, FrameRegion, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.sensors.acquire import Exposure, ImagePath, SensorModel, acquire, sensor
 from aisrv.sensors.acquire_channel import AcquireChannel, AcquireEnds
-from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
+from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.tile import Tile
@@ -92,7 +92,7 @@ class Nearest:
                 pixels += bytes(value ^ 0x80 for value in frame.data[at : at + 3])
         return bytes(pixels)
 
-    def to_grey(self, frame: RawFrame, region: FrameRegion) -> bytes:
+    def to_gray(self, frame: RawFrame, region: FrameRegion) -> bytes:
         return self.to_tensor(frame, region)[0::3]
 
 
@@ -174,7 +174,7 @@ def connect(node: Node, client: Tile, task: Tile) -> tuple[AcquireChannel, Acqui
 def start_acquisition(
     node: Node,
     tile: Tile,
-    source: Source,
+    source: FrameSource,
     image_path: ImagePath,
     registers: SensorModel | None,
     clients: Sequence[AcquireEnds],

@@ -3,7 +3,7 @@
 What a program reads tells it thereby where chip select was high.
 """
 
-from phy.spi.bus import SpiBus, Transfer
+from phy.spi.bus import SpiBus, SpiTransfer
 
 
 def echo(mosi: bytes, start: int = 0) -> bytes:
@@ -16,7 +16,7 @@ class EchoSlave:
 
     def __init__(self) -> None:
         self.bus = SpiBus()
-        self.transfers: list[Transfer] = []
+        self.transfers: list[SpiTransfer] = []
         self.transactions: list[bytes] = []
         """What came from chip select low to high."""
         self._current = bytearray()
@@ -31,7 +31,7 @@ class EchoSlave:
             message = await self.bus.next_message()
             self.bus.answer(message, [self._clock(each) for each in message.transfers])
 
-    def _clock(self, transfer: Transfer) -> bytes:
+    def _clock(self, transfer: SpiTransfer) -> bytes:
         miso = echo(transfer.mosi, len(self._current))
         self.transfers.append(transfer)
         self._current += transfer.mosi

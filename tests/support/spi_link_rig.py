@@ -11,7 +11,7 @@ from typing import Any
 import trio
 
 from aisrv.attach.spi_link import SpiLinkServer
-from phy.spi.bus import SpiPort, Transfer
+from phy.spi.bus import SpiPort, SpiTransfer
 
 Slaves = Callable[[], AbstractAsyncContextManager[Mapping[str, SpiPort]]]
 
@@ -20,11 +20,11 @@ Slaves = Callable[[], AbstractAsyncContextManager[Mapping[str, SpiPort]]]
 class EchoSlave:
     """Answers each byte with its complement; keeps what was clocked, and whether chip select is low."""
 
-    messages: list[list[Transfer]] = field(default_factory=list)
+    messages: list[list[SpiTransfer]] = field(default_factory=list)
     releases: int = 0
     selected: bool = False
 
-    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         await trio.lowlevel.checkpoint()
         self.messages.append(list(transfers))
         if transfers:
@@ -37,7 +37,7 @@ class EchoSlave:
         self.selected = False
 
     @property
-    def transfers(self) -> list[Transfer]:
+    def transfers(self) -> list[SpiTransfer]:
         return [each for message in self.messages for each in message]
 
     @property

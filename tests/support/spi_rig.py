@@ -17,7 +17,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Status
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
-from phy.spi.bus import SpiBus, Transfer
+from phy.spi.bus import SpiBus, SpiTransfer
 from phy.spi.memory import SharedMemory
 from phy.spi.slave import spi_slave
 from phy.spi.spi_buffer import spi_buffer
@@ -142,9 +142,9 @@ async def spi_and_usb(board: Board | None = None) -> AsyncIterator[tuple[Master,
         yield Master(device.spi), device
 
 
-def cut(mosi: bytes, *places: int, deselect: bool = True) -> list[Transfer]:
+def cut(mosi: bytes, *places: int, deselect: bool = True) -> list[SpiTransfer]:
     """One transaction in several transfers."""
     bounds = [0, *places, len(mosi)]
     pieces = [mosi[start:end] for start, end in pairwise(bounds)]
     last = len(pieces) - 1
-    return [Transfer(piece, deselect=deselect and i == last) for i, piece in enumerate(pieces)]
+    return [SpiTransfer(piece, deselect=deselect and i == last) for i, piece in enumerate(pieces)]

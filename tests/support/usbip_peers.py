@@ -14,7 +14,7 @@ import usbip
 from aisrv.protocol.usbip import (
     HEADER_SIZE,
     DeviceRecord,
-    Message,
+    MessageCode,
     Operation,
     OperationHeader,
     Submit,
@@ -117,7 +117,7 @@ class Peer:
 
     def message(self) -> Submit | Unlink:
         header = self.read(HEADER_SIZE)
-        kind = Unlink if header[3] == Message.CMD_UNLINK else Submit
+        kind = Unlink if header[3] == MessageCode.CMD_UNLINK else Submit
         return kind.from_bytes(header)
 
     def reply(self, request: Submit, data: bytes = b"", status: int = 0, actual: int | None = None) -> None:

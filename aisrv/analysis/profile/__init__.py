@@ -15,7 +15,7 @@ from aisrv.analysis.profile.model_profile import (
     Prediction,
     profile_model,
 )
-from aisrv.analysis.profile.suite import Settings, Suite, SuiteModel, load_suite, read_suite
+from aisrv.analysis.profile.suite import Suite, SuiteModel, SuiteSettings, load_suite, read_suite
 
 __all__ = [
     "CLOCKS_MHZ",
@@ -26,9 +26,9 @@ __all__ = [
     "Placement",
     "Prediction",
     "ProfileError",
-    "Settings",
     "Suite",
     "SuiteModel",
+    "SuiteSettings",
     "load_suite",
     "measure_host",
     "profile_model",

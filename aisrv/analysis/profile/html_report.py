@@ -25,7 +25,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class HtmlTable:
     """A table of text."""
 
     caption: str
@@ -43,11 +43,11 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class HtmlComparison:
     """Several profiles beside each other."""
 
     bars: Sequence[Bar]
-    table: Table
+    table: HtmlTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +55,12 @@ class Section:
     """What the report says of one profile."""
 
     profile: ModelProfile
-    classes: Table
+    classes: HtmlTable
     bars: Sequence[Bar]
     """The slowest operators, in the order of execution."""
-    operators: Table
-    memory: Table
-    predictions: Table
+    operators: HtmlTable
+    memory: HtmlTable
+    predictions: HtmlTable
 
 
 def to_html(profiles: Sequence[ModelProfile]) -> str:
@@ -89,7 +89,7 @@ def _columns(names: Sequence[str], numbers: Iterable[str] = ()) -> list[Column]:
     return [Column(name, name in numeric) for name in names]
 
 
-def _comparison(profiles: Sequence[ModelProfile]) -> Comparison:
+def _comparison(profiles: Sequence[ModelProfile]) -> HtmlComparison:
     first = profiles[0].ticks
     numbers = ("ms", "to the first", "ms from flash", "estimates", "arena bytes")
     rows = [
@@ -105,9 +105,9 @@ def _comparison(profiles: Sequence[ModelProfile]) -> Comparison:
         )
         for each in profiles
     ]
-    return Comparison(
+    return HtmlComparison(
         [Bar(wording.title(each), each.ticks, each.estimate_share > 0) for each in profiles],
-        Table(
+        HtmlTable(
             "Models and configurations",
             _columns(("", "device", *numbers, "in the arena", "external"), numbers),
             rows,
@@ -130,7 +130,7 @@ def _section(profile: ModelProfile) -> Section:
     )
 
 
-def _classes(profile: ModelProfile) -> Table:
+def _classes(profile: ModelProfile) -> HtmlTable:
     numbers = ("count", "ticks", "ms", "share")
     rows = [
         (
@@ -143,10 +143,10 @@ def _classes(profile: ModelProfile) -> Table:
         )
         for each in profile.classes
     ]
-    return Table("By operator class", _columns(("operator", *numbers, "basis"), numbers), rows)
+    return HtmlTable("By operator class", _columns(("operator", *numbers, "basis"), numbers), rows)
 
 
-def _operators(profile: ModelProfile) -> Table:
+def _operators(profile: ModelProfile) -> HtmlTable:
     numbers = ("ticks", "ms", "share")
     total = profile.ticks
     rows = [
@@ -162,10 +162,10 @@ def _operators(profile: ModelProfile) -> Table:
         for time in profile.times
     ]
     headings = ("#", "operator", *numbers, "basis", "source")
-    return Table("All operators", _columns(headings, ("#", *numbers)), rows)
+    return HtmlTable("All operators", _columns(headings, ("#", *numbers)), rows)
 
 
-def _memory(profile: ModelProfile) -> Table:
+def _memory(profile: ModelProfile) -> HtmlTable:
     memory = profile.memory
     rows = [
         ("model file", f"{memory.model:,} bytes"),
@@ -177,10 +177,10 @@ def _memory(profile: ModelProfile) -> Table:
         (f"model in {placement.memory.value}", wording.placement(placement))
         for placement in memory.placements
     ]
-    return Table("Memory", _columns(("", "")), rows)
+    return HtmlTable("Memory", _columns(("", "")), rows)
 
 
-def _predictions(profile: ModelProfile) -> Table:
+def _predictions(profile: ModelProfile) -> HtmlTable:
     cells = {(each.threads, each.clock_mhz): each for each in profile.predictions}
     memories = [f"{clock} MHz, {memory}" for clock in CLOCKS_MHZ for memory in ("RAM", "flash")]
     rows = [
@@ -195,4 +195,4 @@ def _predictions(profile: ModelProfile) -> Table:
         for threads in sorted({each.threads for each in profile.predictions})
     ]
     headings = ("threads", *memories)
-    return Table("Predicted ms of one inference", _columns(headings, headings), rows)
+    return HtmlTable("Predicted ms of one inference", _columns(headings, headings), rows)

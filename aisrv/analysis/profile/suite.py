@@ -61,7 +61,7 @@ _ModelPath = Annotated[
 ]
 
 
-class Settings(Table, frozen=True):
+class SuiteSettings(Table, frozen=True):
     """The settings of one configuration that were given; None for those left out."""
 
     threads: Annotated[int, Meta(ge=1, le=5)] | None = None
@@ -87,7 +87,7 @@ class Settings(Table, frozen=True):
         return Configuration(changed, arena, external, name)
 
 
-class _Configuration(Settings, frozen=True):
+class _Configuration(SuiteSettings, frozen=True):
     name: Annotated[str, Meta(min_length=1, description="a text in quotes")] | None = None
 
 
@@ -100,7 +100,7 @@ class _File(Table, frozen=True):
     models: Annotated[tuple[_ModelPath | _Model, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None = (
         None
     )
-    defaults: Settings | None = None
+    defaults: SuiteSettings | None = None
     configurations: (
         Annotated[tuple[_Configuration, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None
     ) = None
@@ -150,7 +150,7 @@ def _model(entry: str | _Model, directory: Path) -> SuiteModel:
     return SuiteModel(directory / entry.path, printable(entry.name or entry.path))
 
 
-def _check_memory(file: TomlFile, settings: Settings, path: KeyPath) -> None:
+def _check_memory(file: TomlFile, settings: SuiteSettings, path: KeyPath) -> None:
     for key, size in (("arena", settings.arena), ("external", settings.external)):
         if size is not None and size > MAX_MEMORY:
             raise file.error(f"{size} bytes, at most {MAX_MEMORY} are computed with", (*path, key))

@@ -24,7 +24,7 @@ from aisrv.attach.preload.usbfs import (
     UsbfsError,
 )
 from aisrv.attach.preload.usbfs_node import UsbfsFile
-from aisrv.protocol.usb_descriptors import DIRECTION_IN, Recipient, Request, SetupPacket
+from aisrv.protocol.usb_descriptors import DIRECTION_IN, Recipient, SetupPacket, StandardRequest
 from phy.usb.urb import LINUX_STATUS
 
 CAPABILITIES: Final = Capability.ZERO_PACKET | Capability.NO_PACKET_SIZE_LIM | Capability.BULK_SCATTER_GATHER
@@ -63,7 +63,7 @@ class Call:
 
 async def configuration_of(host: InProcessHost) -> int:
     """Return the number of the configuration that the device is in, 0 for none."""
-    return (await host.control(SetupPacket(DIRECTION_IN, Request.GET_CONFIGURATION, 0, 0, 1)))[0]
+    return (await host.control(SetupPacket(DIRECTION_IN, StandardRequest.GET_CONFIGURATION, 0, 0, 1)))[0]
 
 
 async def _get_capabilities(call: Call) -> int:
@@ -114,7 +114,7 @@ async def _set_configuration(call: Call) -> int:
         raise UsbfsError(errno.EBUSY)
     if value not in (0, node.port.descriptors.configuration.value):
         raise UsbfsError(errno.EINVAL)
-    await call.host.control(SetupPacket(0, Request.SET_CONFIGURATION, value, 0, 0))
+    await call.host.control(SetupPacket(0, StandardRequest.SET_CONFIGURATION, value, 0, 0))
     return 0
 
 
@@ -125,7 +125,7 @@ async def _set_interface(call: Call) -> int:
     interfaces = call.file.node.port.descriptors.configuration.interfaces
     if (interface, setting) not in {(each.number, each.alternate) for each in interfaces}:
         raise UsbfsError(errno.EINVAL)
-    setup = SetupPacket(Recipient.INTERFACE, Request.SET_INTERFACE, setting, interface, 0)
+    setup = SetupPacket(Recipient.INTERFACE, StandardRequest.SET_INTERFACE, setting, interface, 0)
     await call.host.control(setup)
     return 0
 

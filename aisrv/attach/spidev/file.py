@@ -28,7 +28,7 @@ from aisrv.attach.spidev.ioctls import (
     message_size,
     transfers_of,
 )
-from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiPort, Timing, Transfer
+from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiPort, SpiTransfer, Timing
 
 logger = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class SpidevNode:
                 self._selected = False
                 await self.port.release()
 
-    async def clock(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def clock(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         """Clock a message of one transfer or more; EMSGSIZE past what a bus takes."""
         size = sum(len(each.mosi) for each in transfers)
         if size > LARGEST_MESSAGE:
@@ -181,7 +181,7 @@ class SpidevFile:
         await self.node.closed()
 
     async def _transact(self, mosi: bytes) -> bytes:
-        (miso,) = await self.node.clock((Transfer(mosi, clock_hz=self._clock_hz(0)),))
+        (miso,) = await self.node.clock((SpiTransfer(mosi, clock_hz=self._clock_hz(0)),))
         return miso
 
     async def _message(self, array: Region, memory: UserMemory) -> int:
@@ -197,7 +197,7 @@ class SpidevFile:
                 memory.store(each.rx, received)
         return sum(each.length for each in asked)
 
-    def _transfers(self, asked: Sequence[SpiIocTransfer], sent: Sequence[bytes]) -> list[Transfer]:
+    def _transfers(self, asked: Sequence[SpiIocTransfer], sent: Sequence[bytes]) -> list[SpiTransfer]:
         last = len(asked) - 1
         transfers = []
         for number, (each, data) in enumerate(zip(asked, sent, strict=True)):
@@ -205,7 +205,7 @@ class SpidevFile:
             held = deselect and each.delay_usecs
             timing = Timing(cs_hold=each.delay_usecs * 1000) if held else UNSTATED
             mosi = data if each.tx_buf else bytes(each.length)
-            transfers.append(Transfer(mosi, deselect, self._clock_hz(each.speed_hz), timing))
+            transfers.append(SpiTransfer(mosi, deselect, self._clock_hz(each.speed_hz), timing))
         return transfers
 
     def _clock_hz(self, speed_hz: int) -> int:

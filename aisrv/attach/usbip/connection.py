@@ -9,7 +9,7 @@ import trio
 
 from aisrv.attach.usbip.sender import Sender
 from aisrv.attach.usbip.urbs import PendingUrbs
-from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, Message, Submit, UsbipError
+from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, MessageCode, Submit, UsbipError
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
@@ -32,8 +32,8 @@ _HEADER: Final = Submit.struct_of(
 """The fields of a SUBMIT that count here; in an UNLINK, the target stands in the place of the flags."""
 
 # Plain integers: an enum's attribute access shows in the time of a small request.
-_CMD_SUBMIT: Final = int(Message.CMD_SUBMIT)
-_CMD_UNLINK: Final = int(Message.CMD_UNLINK)
+_CMD_SUBMIT: Final = int(MessageCode.CMD_SUBMIT)
+_CMD_UNLINK: Final = int(MessageCode.CMD_UNLINK)
 _OUT: Final = int(Direction.OUT)
 _IN: Final = int(Direction.IN)
 

@@ -15,7 +15,7 @@ from aisrv.protocol.usbip import (
     MAX_TRANSFER,
     NO_ISO_PACKETS,
     URB_ZERO_PACKET,
-    Message,
+    MessageCode,
     SubmitReply,
     UnlinkReply,
     UrbStatus,
@@ -39,7 +39,7 @@ _OKAY: Final = TransferStatus.OKAY
 
 _REPLY: Final = SubmitReply.struct_of("message", "seqnum", "status", "actual_length", "iso_packets")
 
-_RET_SUBMIT: Final = int(Message.RET_SUBMIT)
+_RET_SUBMIT: Final = int(MessageCode.RET_SUBMIT)
 
 
 class PendingUrbs:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.inference.timings.node import Node
+from aisrv.inference.timings.node import OperatorTensors
 
 FITTED_CLOCK_MHZ: Final = 600
 """Core clock that the costs hold for."""
@@ -37,7 +37,7 @@ class Cost:
         return self.ticks - self.shared * (1 - largest_share(*self.image, threads))
 
 
-CostRule = Callable[[Node], Cost | None]
+CostRule = Callable[[OperatorTensors], Cost | None]
 """Tells the cost of an operator, or None for shapes that the rule has no meaning for."""
 
 

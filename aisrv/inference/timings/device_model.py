@@ -8,7 +8,7 @@ from typing import Final
 
 from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis, Cost
 from aisrv.inference.timings.flash import FLASH_LOADS
-from aisrv.inference.timings.node import Node
+from aisrv.inference.timings.node import OperatorTensors
 from aisrv.inference.timings.optimized import PLAIN, XMOS, moving_bytes
 from aisrv.inference.timings.reference import REFERENCE, each_element
 from aisrv.model import Model
@@ -62,13 +62,13 @@ class DeviceModel:
 
     def estimate(self, model: Model) -> tuple[OperatorTime, ...]:
         """Tell the time of each operator of the main subgraph, in execution order."""
-        return tuple(self._time(Node.of(model, operator)) for operator in model.operators)
+        return tuple(self._time(OperatorTensors.of(model, operator)) for operator in model.operators)
 
     def flash_ticks(self, nbytes: int) -> float:
         """Ticks to read that many bytes from flash: the flash sets the pace, whatever the core clock."""
         return nbytes * TICKS_PER_SECOND / self.flash_rate
 
-    def _time(self, node: Node) -> OperatorTime:
+    def _time(self, node: OperatorTensors) -> OperatorTime:
         name, index = node.operator.name, node.operator.index
         if name in FLASH_LOADS:
             ticks = self.flash_ticks(sum(tensor.nbytes for tensor in node.outputs))
@@ -77,7 +77,7 @@ class DeviceModel:
         ticks = cost.on_threads(self.threads) * FITTED_CLOCK_MHZ / self.clock_mhz
         return OperatorTime(index, name, round(ticks), cost.basis, cost.source)
 
-    def _cost(self, node: Node) -> Cost:
+    def _cost(self, node: OperatorTensors) -> Cost:
         is_reference = self.kernels is Kernels.REFERENCE
         rule = XMOS.get(node.operator.name) or (REFERENCE if is_reference else PLAIN).get(node.operator.name)
         cost = None if rule is None else rule(node)

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 from aisrv.model import Model, Operator, Tensor
 
 
-class Node(NamedTuple):
+class OperatorTensors(NamedTuple):
     """An operator and its tensors, left-out inputs as None."""
 
     operator: Operator
@@ -51,7 +51,7 @@ class Images(NamedTuple):
     output: tuple[int, ...]
 
     @classmethod
-    def of(cls, node: Node, *, flat: bool = False) -> Self | None:
+    def of(cls, node: OperatorTensors, *, flat: bool = False) -> Self | None:
         """Shapes of the first input and output, None where they are no images.
 
         With `flat`, a batch of vectors is a batch of images of one pixel.

@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from aisrv.inference.timings.cost import Basis, Cost, CostRule
-from aisrv.inference.timings.node import Images, Node
+from aisrv.inference.timings.node import Images, OperatorTensors
 from aisrv.model import Padding
 
 _CHANNEL_GROUP: Final = 16
@@ -59,18 +59,18 @@ def pad(rows: int, nbytes: int) -> float:
     return _PAD_TICKS + _PAD_ROW_TICKS * rows + _PAD_BYTE_TICKS * nbytes
 
 
-def moving_bytes(node: Node) -> Cost:
+def moving_bytes(node: OperatorTensors) -> Cost:
     """Tell the cost of what has no figure."""
     ticks = _MOVE_TICKS + _MOVE_BYTE_TICKS * node.moved_bytes
     return Cost(ticks, Basis.ESTIMATE, "bytes moved")
 
 
-def reshape(_node: Node) -> Cost:
+def reshape(_node: OperatorTensors) -> Cost:
     """Tell the cost of an operator that changes no data."""
     return Cost(130, Basis.FITTED, "published run, node 45")
 
 
-def softmax(node: Node) -> Cost | None:
+def softmax(node: OperatorTensors) -> Cost | None:
     """Tell the cost of a softmax: two classes took 1,668 ticks, how more do is a guess."""
     if node.output is None:
         return None
@@ -83,12 +83,12 @@ def _groups(channels: int) -> int:
     return math.ceil(channels / _CHANNEL_GROUP)
 
 
-def _weights_shape(node: Node) -> tuple[int, ...] | None:
+def _weights_shape(node: OperatorTensors) -> tuple[int, ...] | None:
     weights = node.input(1)
     return weights.shape if weights is not None and len(weights.shape) == 4 else None
 
 
-def _padding_ticks(node: Node, images: Images, kernel: tuple[int, int]) -> float:
+def _padding_ticks(node: OperatorTensors, images: Images, kernel: tuple[int, int]) -> float:
     """Cost of the pads that the converter puts before a convolution."""
     batch, height, width, channels = images.data
     ticks = 0.0
@@ -107,7 +107,7 @@ def _padding_ticks(node: Node, images: Images, kernel: tuple[int, int]) -> float
     return ticks
 
 
-def _conv_2d(node: Node) -> Cost | None:
+def _conv_2d(node: OperatorTensors) -> Cost | None:
     images, weights = Images.of(node), _weights_shape(node)
     if images is None or weights is None:
         return None
@@ -118,7 +118,7 @@ def _conv_2d(node: Node) -> Cost | None:
     return Cost(ticks, Basis.FITTED, _CONVOLUTION, shared, images.size)
 
 
-def _depthwise_conv_2d(node: Node) -> Cost | None:
+def _depthwise_conv_2d(node: OperatorTensors) -> Cost | None:
     images, weights = Images.of(node), _weights_shape(node)
     if images is None or weights is None:
         return None
@@ -137,7 +137,7 @@ def _windows(images: Images, taps: int) -> Cost:
     return Cost(shared, Basis.FITTED, source, shared, images.size)
 
 
-def _xc_conv2d(node: Node) -> Cost | None:
+def _xc_conv2d(node: OperatorTensors) -> Cost | None:
     """Cost of XMOS's convolution: its kernel has no shape of its own, the bytes of its weights tell.
 
     What the converter writes: for a window of each channel, the taps of all channels, rounded up to groups,
@@ -161,7 +161,7 @@ def _xc_conv2d(node: Node) -> Cost | None:
     return Cost(ticks, Basis.FITTED, _CONVOLUTION, shared, images.size)
 
 
-def _fully_connected(node: Node) -> Cost | None:
+def _fully_connected(node: OperatorTensors) -> Cost | None:
     """Cost of a 1x1 convolution that has a pixel for each row of the batch, and a fixed cost."""
     weights, output = node.input(1), node.output
     if weights is None or output is None or len(weights.shape) != 2 or not weights.shape[0]:
@@ -171,18 +171,18 @@ def _fully_connected(node: Node) -> Cost | None:
     return Cost(ticks, Basis.FITTED, "published run, node 43")
 
 
-def _average_pool(node: Node) -> Cost | None:
+def _average_pool(node: OperatorTensors) -> Cost | None:
     images = Images.of(node)
     options = node.operator.options
     return None if images is None else _windows(images, options.kernel_w * options.kernel_h)
 
 
-def _max_pool(node: Node) -> Cost | None:
+def _max_pool(node: OperatorTensors) -> Cost | None:
     cost = _average_pool(node)
     return None if cost is None else Cost(cost.ticks, Basis.ESTIMATE, _WINDOW, cost.shared, cost.image)
 
 
-def _pad(node: Node) -> Cost | None:
+def _pad(node: OperatorTensors) -> Cost | None:
     data, output = node.input(0), node.output
     if data is None or output is None:
         return None
@@ -190,13 +190,13 @@ def _pad(node: Node) -> Cost | None:
     return Cost(ticks, Basis.FITTED, "published pads")
 
 
-def _pad_3_to_4(node: Node) -> Cost | None:
+def _pad_3_to_4(node: OperatorTensors) -> Cost | None:
     if node.output is None:
         return None
     return Cost(_PAD_3_TO_4_TICKS * node.output.nbytes / 4, Basis.FITTED, "published run, node 0")
 
 
-def _slice(node: Node) -> Cost | None:
+def _slice(node: OperatorTensors) -> Cost | None:
     """Cost of a slice: 110 ticks were published for one of 2 bytes; further bytes are a guess."""
     if node.output is None:
         return None
@@ -205,7 +205,7 @@ def _slice(node: Node) -> Cost | None:
     return Cost(110 + _MOVE_BYTE_TICKS * nbytes, basis, "published run, node 44")
 
 
-def _view(node: Node) -> Cost:
+def _view(node: OperatorTensors) -> Cost:
     return Cost(reshape(node).ticks, Basis.ESTIMATE, "as a reshape")
 
 

@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 from aisrv.inference.timings.cost import Basis, Cost, CostRule
-from aisrv.inference.timings.node import Node
+from aisrv.inference.timings.node import OperatorTensors
 from aisrv.inference.timings.optimized import moving_bytes, reshape, softmax
 
 STEP_TICKS: Final = 4_487_819 / (2 * 20_736)
@@ -22,12 +22,12 @@ def steps(count: int) -> Cost:
     return Cost(STEP_TICKS * count, Basis.ESTIMATE, _STEPS)
 
 
-def each_element(node: Node) -> Cost:
+def each_element(node: OperatorTensors) -> Cost:
     """Tell the cost of an operator that takes a step for each element of its largest tensor."""
     return steps(node.largest_elements)
 
 
-def _depthwise_conv_2d(node: Node) -> Cost | None:
+def _depthwise_conv_2d(node: OperatorTensors) -> Cost | None:
     weights, output = node.input(1), node.output
     if weights is None or output is None or len(weights.shape) != 4:
         return None
@@ -35,21 +35,21 @@ def _depthwise_conv_2d(node: Node) -> Cost | None:
     return Cost(STEP_TICKS * count, Basis.FITTED, "published reference depthwise convolutions")
 
 
-def _conv_2d(node: Node) -> Cost | None:
+def _conv_2d(node: OperatorTensors) -> Cost | None:
     weights, output = node.input(1), node.output
     if weights is None or output is None or len(weights.shape) != 4:
         return None
     return steps(math.prod(output.shape) * math.prod(weights.shape[1:]))
 
 
-def _fully_connected(node: Node) -> Cost | None:
+def _fully_connected(node: OperatorTensors) -> Cost | None:
     weights, output = node.input(1), node.output
     if weights is None or output is None or len(weights.shape) != 2:
         return None
     return steps(math.prod(output.shape) * weights.shape[1])
 
 
-def _pool(node: Node) -> Cost | None:
+def _pool(node: OperatorTensors) -> Cost | None:
     if node.output is None:
         return None
     options = node.operator.options

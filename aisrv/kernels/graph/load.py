@@ -13,10 +13,10 @@ from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
 from aisrv.kernels.graph.graph import Graph, GraphOperator
-from aisrv.kernels.graph.node import Node
+from aisrv.kernels.graph.node import OperatorNode
 from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.kernels.graph.plan import plan_graph
-from aisrv.kernels.graph.tensors import Memory
+from aisrv.kernels.graph.tensors import GraphMemory
 from aisrv.kernels.graph.variables import Variables
 from aisrv.kernels.params import NO_SCRATCH
 from aisrv.model import Model, ModelFileError, Operator
@@ -54,7 +54,7 @@ def load_graph(
     if plan.head + variables > arena_bytes:
         raise ArenaTooSmall(plan.head + variables, arena_bytes)
     try:
-        memory = Memory(model, plan)
+        memory = GraphMemory(model, plan)
         resources = Variables(arena_bytes - plan.head - variables)
         operators = [_prepare(model, operator, backend, memory, resources) for operator in model.operators]
     except MemoryError as error:
@@ -102,11 +102,11 @@ def _prepare(
     model: Model,
     operator: Operator,
     backend: KernelBackend,
-    memory: Memory,
+    memory: GraphMemory,
     variables: Variables,
 ) -> GraphOperator:
     tensors = memory.tensors
-    node = Node(
+    node = OperatorNode(
         operator=operator,
         model=model,
         inputs=tuple(tensors[index] if index >= 0 else None for index in operator.inputs),

@@ -11,7 +11,7 @@ from aisrv.model import Model, Operator, Options, TensorType
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class OperatorNode:
     """An operator, its tensors in memory, and the backend that computes what has a kernel.
 
     Methods raise GraphError for an operator that has not what they are asked for; who prepares the graph

@@ -69,7 +69,7 @@ class GraphTensor:
         return QuantParam(scale, zero_point)
 
 
-class Memory:
+class GraphMemory:
     """The memory of a graph: each tensor's bytes by its index, and scratch by its operator's."""
 
     def __init__(self, model: Model, plan: ArenaPlan) -> None:

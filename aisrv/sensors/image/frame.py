@@ -28,7 +28,7 @@ class RawFrame:
     data: bytes
 
 
-class Source(Protocol):
+class FrameSource(Protocol):
     """Delivers frames, each when it is asked for; all of one size and encoding."""
 
     @property

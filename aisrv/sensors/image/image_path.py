@@ -81,12 +81,12 @@ class ImagePath:
         """
         return _as_int8(self.to_pixels(frame, region))
 
-    def to_grey(self, frame: RawFrame, region: FrameRegion) -> bytes:
+    def to_gray(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Make gray (0.299 R + 0.587 G + 0.114 B) int8, value - 128, height x width, row by row.
 
         Raises as `to_tensor`.
         """
-        return _as_int8(self._convert(frame, region, _TO_GREY))
+        return _as_int8(self._convert(frame, region, _TO_GRAY))
 
     def to_pixels(self, frame: RawFrame, region: FrameRegion) -> "Bytes":
         """Make RGB without the offset, as an array (height, width, 3). Raises as `to_tensor`."""
@@ -115,18 +115,18 @@ def to_tensor(frame: RawFrame, region: FrameRegion) -> bytes:
     return ImagePath().to_tensor(frame, region)
 
 
-def to_grey(frame: RawFrame, region: FrameRegion) -> bytes:
+def to_gray(frame: RawFrame, region: FrameRegion) -> bytes:
     """Make one gray tensor; see `to_tensor`."""
-    return ImagePath().to_grey(frame, region)
+    return ImagePath().to_gray(frame, region)
 
 
 def _make_resampler(width: int, height: int, encoding: Encoding, region: FrameRegion) -> "Resampler":
     from aisrv.sensors.image.demosaic import UNIT, bayer_channels
-    from aisrv.sensors.image.resample import Plane, Resampler, Span, Term, each_sample
+    from aisrv.sensors.image.resample import AxisSpan, Plane, Resampler, Term, each_sample
     from aisrv.sensors.image.yuv import YUV_CHANNELS
 
-    rows = Span(region.start_y, region.end_y, region.height)
-    columns = Span(region.start_x, region.end_x, region.width)
+    rows = AxisSpan(region.start_y, region.end_y, region.height)
+    columns = AxisSpan(region.start_x, region.end_x, region.width)
     if encoding is Encoding.BAYER_RGGB:
         return Resampler(rows, columns, bayer_channels(width, height), UNIT)
     if encoding is Encoding.YUV422:
@@ -174,7 +174,7 @@ _TO_RGB: "Final[dict[Encoding, Converter]]" = {
     Encoding.YUV422: _rgb_from_yuv,
     Encoding.RGB: _rgb_from_rgb,
 }
-_TO_GREY: "Final[dict[Encoding, Converter]]" = {
+_TO_GRAY: "Final[dict[Encoding, Converter]]" = {
     Encoding.BAYER_RGGB: _gray_from_rgb,
     Encoding.YUV422: _gray_from_yuv,
     Encoding.RGB: _gray_from_rgb,

@@ -33,7 +33,7 @@ def each_sample(pixel: int) -> tuple[tuple[int, int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class AxisSpan:
     """The part of an axis that is wanted, its end excluded, and the pixels that it becomes."""
 
     start: int
@@ -93,7 +93,7 @@ class AxisFilter:
     blocks: tuple[Block, ...]
 
     @classmethod
-    def of(cls, span: Span, samples: Samples, dtype: DType) -> "AxisFilter":
+    def of(cls, span: AxisSpan, samples: Samples, dtype: DType) -> "AxisFilter":
         """Compute the matrices; only what is near their diagonal is kept."""
         blocks = []
         for begin in range(0, span.target, BLOCK):
@@ -178,7 +178,9 @@ class Resampler:
     divided by.
     """
 
-    def __init__(self, rows: Span, columns: Span, channels: Iterable[Iterable[Term]], unit: int) -> None:
+    def __init__(
+        self, rows: AxisSpan, columns: AxisSpan, channels: Iterable[Iterable[Term]], unit: int
+    ) -> None:
         self.norm: Final = rows.norm * columns.norm * unit
         self.exact_in_single: Final = self.norm * 0xFF < SINGLE_EXACT
         self._dtype: DType = np.dtype(np.float32 if self.exact_in_single else np.float64)

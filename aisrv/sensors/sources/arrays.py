@@ -87,9 +87,9 @@ class CallbackSource:
         expected = (self._width, self._height, self._encoding, self._size)
         got = (frame.width, frame.height, frame.encoding, len(frame.data))
         if got != expected:
-            raise SourceError(f"callback gave {_said(*got)} where {_said(*expected)} was announced")
+            raise SourceError(f"callback gave {_describe(*got)} where {_describe(*expected)} was announced")
         return frame
 
 
-def _said(width: int, height: int, encoding: Encoding, size: int) -> str:
+def _describe(width: int, height: int, encoding: Encoding, size: int) -> str:
     return f"{size} bytes of {encoding.value} {width}x{height}"

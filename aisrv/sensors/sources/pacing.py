@@ -6,14 +6,14 @@ from typing import Final, Protocol, runtime_checkable
 
 import trio
 
-from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
+from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
 from aisrv.xcore.clock import TICKS_PER_SECOND, Clock
 
 FASTEST: Final = 1_000_000
 """Frames a second at most."""
 
 
-class Late(enum.Enum):
+class LatePolicy(enum.Enum):
     """What becomes of a frame whose time is over before somebody asks for it."""
 
     DROP = "drop"
@@ -23,22 +23,22 @@ class Late(enum.Enum):
 
 
 @runtime_checkable
-class Skips(Protocol):
+class SkippableSource(Protocol):
     """A source that can leave frames out without making them."""
 
     def skip(self, count: int) -> None:
         """Leave out the next `count` frames."""
 
 
-class Paced:
+class PacedSource:
     """A source whose frame k has its time k/rate after the first was asked for, rounded down to a tick.
 
-    Times are computed from k, so nothing drifts. With `Late.DROP`, a source that can `skip` (patterns, files)
-    loses the frames that were dropped; from others (callbacks, cameras), which show what is there now, just
-    the next is taken.
+    Times are computed from k, so nothing drifts. With `LatePolicy.DROP`, a source that can `skip` (patterns,
+    files) loses the frames that were dropped; from others (callbacks, cameras), which show what is there now,
+    just the next is taken.
     """
 
-    def __init__(self, source: Source, rate: Fraction | int, late: Late = Late.DROP) -> None:
+    def __init__(self, source: FrameSource, rate: Fraction | int, late: LatePolicy = LatePolicy.DROP) -> None:
         self._source = source
         self._late = late
         self._rate = Fraction(rate)
@@ -71,11 +71,11 @@ class Paced:
         if self._clock is None:
             self._clock = Clock()
         number = self._next
-        if self._late is Late.DROP:
+        if self._late is LatePolicy.DROP:
             number = max(number, self._first_from(self._clock.ticks()))
         await trio.sleep_until(self._clock.deadline(self.due(number)))
         dropped, self._next = number - self._next, number + 1
-        if dropped and isinstance(self._source, Skips):
+        if dropped and isinstance(self._source, SkippableSource):
             self._source.skip(dropped)
         return await self._source.frame()
 

@@ -29,7 +29,7 @@ LARGEST_CSV: Final = 16 << 20
 """Bytes."""
 
 
-class TensorType(enum.Enum):
+class SampleType(enum.Enum):
     """Type of the tensor's elements; its value is NumPy's name, little-endian."""
 
     INT8 = "<i1"
@@ -37,7 +37,7 @@ class TensorType(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Quantization:
+class SampleQuantization:
     """How real values become elements: round(value / scale) + zero point, halves away from 0, saturated.
 
     Source: TensorFlow Lite 8-bit quantization specification; the operator QUANTIZE.
@@ -50,7 +50,7 @@ class Quantization:
         if not (math.isfinite(self.scale) and self.scale > 0):
             raise SourceError(f"a scale of {self.scale}: it is above 0")
 
-    def __call__(self, values: Values, element: TensorType) -> Values:
+    def __call__(self, values: Values, element: SampleType) -> Values:
         """Quantize."""
         limits = np.iinfo(element.value)
         with np.errstate(over="ignore"):  # infinity saturates as well
@@ -87,8 +87,8 @@ def wav_source(
     window: int,
     hop: int | None = None,
     *,
-    quantization: Quantization | None = None,
-    element: TensorType = TensorType.INT8,
+    quantization: SampleQuantization | None = None,
+    element: SampleType = SampleType.INT8,
     loop: bool = False,
 ) -> SampleSource:
     """Open a WAV file of PCM samples.
@@ -110,8 +110,8 @@ def csv_source(
     window: int,
     hop: int | None = None,
     *,
-    quantization: Quantization | None = None,
-    element: TensorType = TensorType.INT8,
+    quantization: SampleQuantization | None = None,
+    element: SampleType = SampleType.INT8,
     loop: bool = False,
 ) -> SampleSource:
     """Open a CSV file: a sample a line, a channel a column; a first line that is not of numbers is a header.

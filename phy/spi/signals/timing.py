@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import trio
 
-from phy.spi.bus import SpiPort, Transfer
+from phy.spi.bus import SpiPort, SpiTransfer
 from phy.spi.spi_relay_port import SpiRelayPort
 
 logger = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ Found = tuple[Breach, ...]
 
 
 def check(
-    transfers: Sequence[Transfer], *, selected: bool = False, rules: TimingRules = RULES
+    transfers: Sequence[SpiTransfer], *, selected: bool = False, rules: TimingRules = RULES
 ) -> list[Found]:
     """Find the rules that each transfer breaks.
 
@@ -101,7 +101,7 @@ class CheckedPort(SpiRelayPort):
         self._selected = False
         self._reported: Found = ()
 
-    async def _relay_message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         found = check(transfers, selected=self._selected, rules=self._rules)
         miso = await self._clock(transfers, found)
         if any(found):
@@ -114,7 +114,7 @@ class CheckedPort(SpiRelayPort):
         await super()._relay_release()
         self._selected = False
 
-    async def _clock(self, transfers: Sequence[Transfer], found: Sequence[Found]) -> list[bytes]:
+    async def _clock(self, transfers: Sequence[SpiTransfer], found: Sequence[Found]) -> list[bytes]:
         del found  # a breach is only reported here
         return await self._inner.message(transfers)
 
@@ -154,11 +154,11 @@ class _Part:
     """It runs on into a transaction on which the slave has acted."""
     held: int | None = None
     """The bit that a slave which is behind still has on MISO from the message before."""
-    transfers: list[Transfer] = field(default_factory=list)
+    transfers: list[SpiTransfer] = field(default_factory=list)
     fast: list[bool] = field(default_factory=list)
     short_hold: bool = False
 
-    def add(self, transfer: Transfer, rules: Container[Rule]) -> None:
+    def add(self, transfer: SpiTransfer, rules: Container[Rule]) -> None:
         self.transfers.append(transfer)
         self.fast.append(Rule.CLOCK_PERIOD in rules)
         self.short_hold = Rule.CS_HOLD in rules
@@ -168,7 +168,7 @@ class _Part:
         self.transfers[-1] = replace(self.transfers[-1], deselect=False)
         self.short_hold = False
 
-    def to_slave(self) -> list[Transfer]:
+    def to_slave(self) -> list[SpiTransfer]:
         pairs = zip(self.transfers, self.fast, strict=True)
         data = b"".join(_later(each.mosi, 0) if fast else each.mosi for each, fast in pairs)
         if self.short_hold:
@@ -209,7 +209,7 @@ class StrictPort(CheckedPort):
         self._acted |= self._open is not None
         self._open = None
 
-    async def _clock(self, transfers: Sequence[Transfer], found: Sequence[Found]) -> list[bytes]:
+    async def _clock(self, transfers: Sequence[SpiTransfer], found: Sequence[Found]) -> list[bytes]:
         parts = self._divide(transfers, found)
         seen = [each for part in parts if not part.unseen for each in part.to_slave()]
         if seen or not transfers:
@@ -225,7 +225,7 @@ class StrictPort(CheckedPort):
             self._acted |= any(each.deselect for each in transfers)
         return miso
 
-    def _divide(self, transfers: Sequence[Transfer], found: Sequence[Found]) -> list[_Part]:
+    def _divide(self, transfers: Sequence[SpiTransfer], found: Sequence[Found]) -> list[_Part]:
         """Divide a message into the transactions that the slave sees."""
         parts: list[_Part] = []
         part: _Part | None = None

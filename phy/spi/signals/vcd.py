@@ -14,7 +14,7 @@ from typing import Final, Self
 import trio
 from vcd import VCDWriter
 
-from phy.spi.bus import SpiPort, Timing, Transfer
+from phy.spi.bus import SpiPort, SpiTransfer, Timing
 from phy.spi.signals.timing import RULES, SECOND
 from phy.spi.spi_relay_port import SpiRelayPort
 
@@ -152,7 +152,7 @@ class VcdPort(SpiRelayPort):
         self._file = file
         self._start: float | None = None
 
-    async def _relay_message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         asked = self._clock_now()
         answers = await super()._relay_message(transfers)
         self._file.wait_until(asked)
@@ -168,7 +168,7 @@ class VcdPort(SpiRelayPort):
             self._file.deselect(Timing())
             self._file.flush()
 
-    async def _record(self, transfer: Transfer, miso: bytes) -> None:
+    async def _record(self, transfer: SpiTransfer, miso: bytes) -> None:
         if not self._file.selected:
             self._file.select(transfer.timing)
         for at in range(0, len(miso), PIECE):

@@ -17,7 +17,7 @@ class FaultError(ValueError):
     """A fault that cannot be; the text says what is wrong with it."""
 
 
-class Kind(enum.Enum):
+class FaultKind(enum.Enum):
     """What goes wrong with a transfer."""
 
     STALL = "stall"
@@ -28,7 +28,7 @@ class Kind(enum.Enum):
     DISCONNECT = "disconnect"
 
 
-TIMED: Final = (Kind.NAK, Kind.DELAY)
+TIMED: Final = (FaultKind.NAK, FaultKind.DELAY)
 """Kinds that last some seconds."""
 
 LONGEST: Final = 86400.0
@@ -72,7 +72,7 @@ _PLACE_NAMES: Final = {address: name for name, address in PLACES.items()}
 class Fault:
     """One fault: `kind` at the transfers of one endpoint that `when` says."""
 
-    kind: Kind
+    kind: FaultKind
     endpoint: int
     """Address, bit 7 set for IN; 0 for control transfers."""
     when: Nth | Chance
@@ -87,8 +87,8 @@ class Fault:
             raise FaultError(f"{self.endpoint:#x} is no address of an endpoint")
         if (self.seconds is None) == (self.kind in TIMED):
             raise FaultError(f"{kind} " + ("needs a time" if self.kind in TIMED else "takes no time"))
-        if (self.length is None) == (self.kind is Kind.TRUNCATE):
-            needs = self.kind is Kind.TRUNCATE
+        if (self.length is None) == (self.kind is FaultKind.TRUNCATE):
+            needs = self.kind is FaultKind.TRUNCATE
             raise FaultError(
                 f"{kind} " + ("needs a number of bytes" if needs else "takes no number of bytes")
             )
@@ -116,7 +116,7 @@ class Fault:
             return cls(kind, endpoint, when)
         if kind in TIMED:
             return cls(kind, endpoint, when, seconds=_parse_time(parts[3]))
-        if kind is Kind.TRUNCATE:
+        if kind is FaultKind.TRUNCATE:
             return cls(kind, endpoint, when, length=_parse_whole(parts[3], "a number of bytes"))
         raise FaultError(f"{kind.value} takes no argument, {parts[3]!r} is too much")
 
@@ -128,11 +128,11 @@ class Fault:
         return text if self.length is None else f"{text}:{self.length}"
 
 
-def _parse_kind(text: str) -> Kind:
+def _parse_kind(text: str) -> FaultKind:
     try:
-        return Kind(text)
+        return FaultKind(text)
     except ValueError:
-        raise FaultError(f"{text!r} is none of {', '.join(kind.value for kind in Kind)}") from None
+        raise FaultError(f"{text!r} is none of {', '.join(kind.value for kind in FaultKind)}") from None
 
 
 def _parse_place(text: str) -> int:

@@ -12,9 +12,9 @@ from typing import Any, Final
 
 import trio
 
-from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, Request, SetupPacket
+from aisrv.protocol.usb_descriptors import ENDPOINT_HALT, Recipient, SetupPacket, StandardRequest
 from phy.usb.bus import ControlUrb, HostPort
-from phy.usb.taps.fault_plan import Fault, FaultPlan, Kind
+from phy.usb.taps.fault_plan import Fault, FaultKind, FaultPlan
 from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb, end, end_without_data, take_arrived
 from phy.usb.urb import OutUrb, TransferStatus
 
@@ -48,7 +48,7 @@ class _Transfer(Relay):
     @property
     def dropped(self) -> bool:
         """Whether its data is to be lost."""
-        return self.fault is not None and self.fault.kind is Kind.DROP
+        return self.fault is not None and self.fault.kind is FaultKind.DROP
 
     @property
     def kept(self) -> int | None:
@@ -168,7 +168,7 @@ class FaultyPort(RelayPort[_Transfer]):
             return  # it went on as the device disconnected
         relay.sent = None
         fault = relay.fault
-        if fault is not None and fault.kind is Kind.DELAY:
+        if fault is not None and fault.kind is FaultKind.DELAY:
             self._after(fault, relay, partial(self._finish, relay, status, result))
             return
         if fault is not None and status is TransferStatus.OKAY and isinstance(result, bytes):
@@ -216,7 +216,9 @@ class FaultyPort(RelayPort[_Transfer]):
             if self._relays.get(transfer.urb) is transfer:
                 self._start_late(transfer)
 
-        setup = SetupPacket(Recipient.ENDPOINT, Request.SET_FEATURE, ENDPOINT_HALT, transfer.address, 0)
+        setup = SetupPacket(
+            Recipient.ENDPOINT, StandardRequest.SET_FEATURE, ENDPOINT_HALT, transfer.address, 0
+        )
         self._inner.submit_control(ControlUrb(setup, b"", halted))
 
     def _nak(self, transfer: _Transfer, fault: Fault) -> None:
@@ -271,11 +273,11 @@ class FaultyPort(RelayPort[_Transfer]):
         self._nursery.start_soon(wait, name=f"fault {fault}")
 
 
-_INJECT: Final[dict[Kind, Callable[[FaultyPort, _Transfer, Fault], None]]] = {
-    Kind.STALL: FaultyPort._stall,
-    Kind.NAK: FaultyPort._nak,
-    Kind.DROP: FaultyPort._drop,
-    Kind.DELAY: FaultyPort._pass_on,
-    Kind.TRUNCATE: FaultyPort._pass_on,
-    Kind.DISCONNECT: FaultyPort._disconnect,
+_INJECT: Final[dict[FaultKind, Callable[[FaultyPort, _Transfer, Fault], None]]] = {
+    FaultKind.STALL: FaultyPort._stall,
+    FaultKind.NAK: FaultyPort._nak,
+    FaultKind.DROP: FaultyPort._drop,
+    FaultKind.DELAY: FaultyPort._pass_on,
+    FaultKind.TRUNCATE: FaultyPort._pass_on,
+    FaultKind.DISCONNECT: FaultyPort._disconnect,
 }

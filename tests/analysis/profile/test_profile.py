@@ -18,7 +18,7 @@ from aisrv.analysis.profile import (
     ModelProfile,
     Prediction,
     ProfileError,
-    Settings,
+    SuiteSettings,
     load_suite,
     measure_host,
     profile_model,
@@ -355,8 +355,8 @@ def test_suite_may_leave_everything_out() -> None:
 
 def test_settings_change_what_they_have() -> None:
     base = Configuration(DeviceModel(800, 3), 1000, 2000, "base")
-    assert Settings().over(base, "base") == base
-    assert Settings(threads=2, flash_rate=1.0, external=Size(7)).over(base) == Configuration(
+    assert SuiteSettings().over(base, "base") == base
+    assert SuiteSettings(threads=2, flash_rate=1.0, external=Size(7)).over(base) == Configuration(
         DeviceModel(800, 2, 1e6), 1000, 7
     )
 

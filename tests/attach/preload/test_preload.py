@@ -228,7 +228,7 @@ async def test_second_client_may_not_claim_what_another_has(libusb_program: Path
         assert await rig.run(libusb_program, "claim") == ["claim 0"]
 
 
-async def test_device_that_the_host_of_another_door_unplugged_is_configured_for_the_next(
+async def test_device_that_the_host_of_another_attachment_unplugged_is_configured_for_the_next(
     libusb_program: Path,
 ) -> None:
     async with preloaded(loopback) as rig:

@@ -11,7 +11,7 @@ from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.cli.options.usb import UsbOptions, usb_options, wrap_usb_ports
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
-from phy.usb.taps.fault_plan import Fault, Kind, Nth
+from phy.usb.taps.fault_plan import Fault, FaultKind, Nth
 from phy.usb.urb import TransferStatus
 
 
@@ -26,7 +26,7 @@ def test_options_are_values() -> None:
     said = CliRunner().invoke(
         command, ["--pcap", "a.pcapng", "--fault", "stall:in:3", "--fault", "drop:out:1", "--fault-seed", "7"]
     )
-    faults = (Fault(Kind.STALL, 0x81, Nth(3)), Fault(Kind.DROP, 0x01, Nth(1)))
+    faults = (Fault(FaultKind.STALL, 0x81, Nth(3)), Fault(FaultKind.DROP, 0x01, Nth(1)))
     assert said.output == repr(UsbOptions(Path("a.pcapng"), faults, 7)) + "\n"
 
 

@@ -26,7 +26,7 @@ from flash_server.chip.chip import FlashChip
 from flash_server.chip.partitions import divide
 from flash_server.chip.storage import MemoryStorage
 from flash_server.errors import StorageError
-from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, Request
+from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
 from tests.support.flash_server_rig import KIB, SMALL, Parts, Rig, flash_rig, image
 
 BOOT = 32 * KIB
@@ -353,7 +353,7 @@ async def test_data_partition_cannot_reach_the_boot_partition() -> None:
 async def test_piece_longer_than_the_server_takes() -> None:
     async with flash_rig(boot=partition(), loaders=1) as rig:
         with pytest.raises(FlashReadError) as caught:
-            await rig.loaders[0]._transact(Request(FlashCommand.WRITE_SERVER, (0,), NEW[:4097]), 0)
+            await rig.loaders[0]._transact(FlashRequest(FlashCommand.WRITE_SERVER, (0,), NEW[:4097]), 0)
         assert caught.value.code is FlashFailure.BAD_REQUEST
 
 

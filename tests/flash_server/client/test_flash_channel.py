@@ -11,7 +11,7 @@ from flash_server.boot.boot_image import NO_BOOT_IMAGE
 from flash_server.client.flash_channel import FlashChannel, Sizes
 from flash_server.errors import FlashError, StorageError
 from flash_server.image.headers import Part
-from flash_server.protocol import FlashFailure, FlashReadError, Request
+from flash_server.protocol import FlashFailure, FlashReadError, FlashRequest
 from tests.support.flash_server_rig import KIB, Parts, Rig, flash_rig, image
 from tests.support.wires import END, Wiretap, send_tokens
 
@@ -266,7 +266,7 @@ async def test_answer_of_another_size_traps(answer: tuple[bytes | int, ...]) -> 
             c = channel.b
             await c.chkct(END)
             await c.outct(END)
-            await c.inbytes(len(bytes(Request(3, (0, 4)))))
+            await c.inbytes(len(bytes(FlashRequest(3, (0, 4)))))
             await c.chkct(END)
             await send_tokens(c, *answer)
 

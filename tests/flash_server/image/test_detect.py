@@ -10,10 +10,10 @@ from flash_server.errors import LayoutError, NoImageError
 from flash_server.image import (
     PREFIX_BYTES,
     DataPartition,
-    Detected,
     EngineImage,
     Generation,
     Header,
+    ImageFormat,
     Part,
     detect,
     parse,
@@ -36,55 +36,55 @@ ENGINES = (
 def test_every_kind_is_detected(generation: Generation, swapped: bool, alignment: int) -> None:
     image = DataPartition(ENGINES, generation, swapped, alignment).build()
     found = detect(image[:PREFIX_BYTES], len(image), lambda offset, size: image[offset : offset + size])
-    assert found == Detected(generation, swapped)
+    assert found == ImageFormat(generation, swapped)
 
 
 @pytest.mark.parametrize(("generation", "swapped"), ORDERS)
 def test_first_bytes_are_enough(generation: Generation, swapped: bool) -> None:
     image = DataPartition(ENGINES, generation, swapped).build()
-    assert detect(image[:PREFIX_BYTES]) == Detected(generation, swapped)
+    assert detect(image[:PREFIX_BYTES]) == ImageFormat(generation, swapped)
 
 
 @pytest.mark.parametrize("swapped", [False, True])
 @pytest.mark.parametrize("count", range(1, 40))
 def test_design_order_is_found_for_any_number_of_engines(count: int, swapped: bool) -> None:
     image = DataPartition((EngineImage(b"\x12\x34\x56\x78"),) * count, DESIGN, swapped).build()
-    assert detect(image, len(image)) == Detected(DESIGN, swapped)
+    assert detect(image, len(image)) == ImageFormat(DESIGN, swapped)
     assert len(parse(image).engines) == count
 
 
 def test_order_can_be_said() -> None:
     # 0x100 in normal order is 0x1000 swapped: parameters alone tell nothing.
     image = bytes(Header(parameters=0x100)) + b"\xff" * 0x2000
-    assert detect(image) == Detected(DESIGN, False)
-    assert detect(image, swapped=True) == Detected(DESIGN, True)
+    assert detect(image) == ImageFormat(DESIGN, False)
+    assert detect(image, swapped=True) == ImageFormat(DESIGN, True)
 
 
 def test_model_length_settles_the_order() -> None:
     image = bytearray(bytes(Header(model=0x100)) + b"\xff" * 0x2000)
     image[0x1000:0x1004] = swap((100).to_bytes(4, "little"))
     read = bytes(image)
-    assert detect(read[:64], len(read), lambda offset, size: read[offset : offset + size]) == Detected(
+    assert detect(read[:64], len(read), lambda offset, size: read[offset : offset + size]) == ImageFormat(
         DESIGN, True
     )
     image[0x100:0x104] = (200).to_bytes(4, "little")
     image[0x1000:0x1004] = b"\xff" * 4
-    assert detect(bytes(image)) == Detected(DESIGN, False)
+    assert detect(bytes(image)) == ImageFormat(DESIGN, False)
 
 
 def test_model_that_was_read_counts_more_than_one_that_was_not() -> None:
     # In normal order, the model would be at 0x1000, behind the prefix.
     image = DataPartition((EngineImage(b"model"),), DESIGN, True, alignment=256).build()
     assert image[:4] == b"\0\x10\0\0"
-    assert detect(image) == Detected(DESIGN, True)
-    assert detect(image[:256]) == Detected(DESIGN, False)
+    assert detect(image) == ImageFormat(DESIGN, True)
+    assert detect(image[:256]) == ImageFormat(DESIGN, False)
 
 
 def test_part_right_behind_the_headers_counts() -> None:
     engines = (EngineImage(parameters=b"\xff" * 100), *(EngineImage(),) * 15)
     image = DataPartition(engines, DESIGN, True).build()
     assert image[4:8] == b"\0\x10\0\0"
-    assert detect(image) == Detected(DESIGN, True)
+    assert detect(image) == ImageFormat(DESIGN, True)
 
 
 @pytest.mark.parametrize("size", [1, 16, 52, 1000, PREFIX_BYTES])
@@ -135,7 +135,7 @@ def test_unknown_version_is_named(swapped: bool) -> None:
 def test_one_bad_engine_does_not_hide_a_design_image() -> None:
     headers = (Header(model=0x20), Header(parameters=0xFFFFFF00))
     image = b"".join(map(bytes, headers)) + b"\x04\0\0\0abcd"
-    assert detect(image, len(image)) == Detected(DESIGN, False)
+    assert detect(image, len(image)) == ImageFormat(DESIGN, False)
     with pytest.raises(
         LayoutError, match="engine 1: parameters at 0xffffff00: the data partition ends at 0x28"
     ):

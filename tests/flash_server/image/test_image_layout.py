@@ -8,10 +8,10 @@ from flash_server.errors import LayoutError
 from flash_server.image import (
     PREFIX_BYTES,
     DataPartition,
-    Detected,
     EngineImage,
     Generation,
     Header,
+    ImageFormat,
     Part,
     Segment,
     Segments,
@@ -189,13 +189,17 @@ def test_header_offset_is_a_u32(offset: int) -> None:
 
 def test_smallest_offset_tells_the_number_of_engines() -> None:
     prefix = bytes(Header(model=0x40)) + bytes(16) + bytes(Header(xip=0x30)) + bytes(100)
-    assert parse_headers(prefix, Detected(DESIGN, False)) == (Header(model=0x40), Header(), Header(xip=0x30))
+    assert parse_headers(prefix, ImageFormat(DESIGN, False)) == (
+        Header(model=0x40),
+        Header(),
+        Header(xip=0x30),
+    )
 
 
 def test_caller_may_say_the_number_of_engines() -> None:
     prefix = bytes(Header(model=0x40)) + bytes(48)
-    assert parse_headers(prefix, Detected(DESIGN, False), engines=2) == (Header(model=0x40), Header())
-    assert len(parse_headers(prefix, Detected(DESIGN, False))) == 4
+    assert parse_headers(prefix, ImageFormat(DESIGN, False), engines=2) == (Header(model=0x40), Header())
+    assert len(parse_headers(prefix, ImageFormat(DESIGN, False))) == 4
 
 
 def test_padding_is_not_taken_for_headers() -> None:
@@ -207,10 +211,10 @@ def test_headers_must_be_whole() -> None:
     image = DataPartition((EngineImage(b"\1"),) * 3, V12).build()
     for size in range(header_size(V12, 3)):
         with pytest.raises(LayoutError):
-            parse_headers(image[:size], Detected(V12, False))
+            parse_headers(image[:size], ImageFormat(V12, False))
         with pytest.raises(LayoutError):
-            parse_headers(image[:size], Detected(V12, False), engines=3)
-    assert len(parse_headers(image[: header_size(V12, 3)], Detected(V12, False))) == 3
+            parse_headers(image[:size], ImageFormat(V12, False), engines=3)
+    assert len(parse_headers(image[: header_size(V12, 3)], ImageFormat(V12, False))) == 3
 
 
 def test_part_ends_at_the_next_offset_of_any_engine() -> None:
@@ -302,7 +306,7 @@ def test_round_trip(
     partition = DataPartition(tuple(engines), generation, swapped, alignment)
     image = partition.build(partition.image_size + spare, fill=True)
     assert len(image) == partition.image_size + spare
-    found = parse(image, len(engines), Detected(generation, swapped))
+    found = parse(image, len(engines), ImageFormat(generation, swapped))
     for wanted, got in zip(engines, found.engines, strict=True):
         for part in Part:
             stored, data = got[part], wanted[part]

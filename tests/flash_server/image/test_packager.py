@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from flash_server.errors import FlashError, LayoutError
 from flash_server.files import InputError, map_file, write_file
 from flash_server.image import DataPartition, EngineImage, Generation, Part
-from flash_server.image.comparison import Difference, compare, diff, verify
+from flash_server.image.comparison import ImageDifference, compare, diff, verify
 from flash_server.image.image_file import EngineFiles, Image
 from flash_server.image.nibbles import CHUNK
 from flash_server.image.pack_config import read_config
@@ -249,7 +249,7 @@ def test_first_wrong_byte_is_told(
     wrong[-1] ^= 0x01
     (tmp_path / "wrong").write_bytes(wrong)
     found = verify(image, [EngineFiles(tmp_path / "wrong", engines[0].parameters)])
-    assert found == [Difference(f"differs from byte {offset:#x}", 0, Part.MODEL, offset)]
+    assert found == [ImageDifference(f"differs from byte {offset:#x}", 0, Part.MODEL, offset)]
     assert str(found[0]) == f"engine 0: model: differs from byte {offset:#x}"
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from flash_server.image import DataPartition, Detected, EngineImage, Generation, parse
+from flash_server.image import DataPartition, EngineImage, Generation, ImageFormat, parse
 from flash_server.image.image_file import EngineFiles
 from flash_server.image.packager import pack
 
@@ -114,7 +114,7 @@ def test_same_image_from_values(name: str, packed: dict[str, tuple[Path, list[En
 @pytest.mark.parametrize("name", list(CASES))
 def test_its_file_parses(name: str, packed: dict[str, tuple[Path, list[EngineFiles]]]) -> None:
     found = parse(packed[name][0].read_bytes())
-    assert Detected(found.generation, found.swapped is True) == Detected(Generation.FAST, True)
+    assert ImageFormat(found.generation, found.swapped is True) == ImageFormat(Generation.FAST, True)
     assert found.engines == tuple(
         EngineImage(model or b"", parameters or b"", b"", b"") for model, parameters in CASES[name]
     )

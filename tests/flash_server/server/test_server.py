@@ -24,7 +24,7 @@ from flash_server.chip.partitions import Partition, divide
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.errors import FlashError, PartError, StorageError
 from flash_server.image.headers import Part
-from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, Request
+from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
 from tests.support.flash_server_rig import (
     KIB,
     SMALL,
@@ -55,7 +55,7 @@ async def read_segment(c: Transaction, command: int, offset: int, size: int) -> 
     return data
 
 
-async def failure(flash: FlashChannel, request: Request) -> FlashFailure | int:
+async def failure(flash: FlashChannel, request: FlashRequest) -> FlashFailure | int:
     with pytest.raises(FlashReadError) as caught:
         await flash._transact(request, 0)
     return caught.value.code
@@ -97,7 +97,7 @@ async def test_tokens_of_a_failure() -> None:
     async with flash_rig(image([FIRST])) as rig:
         tap = Wiretap()
         with rig.node.tracing(tap):
-            assert await failure(rig.engines[0], Request(77)) == FlashFailure.UNKNOWN_COMMAND
+            assert await failure(rig.engines[0], FlashRequest(77)) == FlashFailure.UNKNOWN_COMMAND
         assert tap.sent(rig.ends[0]) == "END 0000004d END END"
         assert tap.sent(rig.served[0]) == "END NACK 00000005 END"
 
@@ -158,10 +158,10 @@ async def test_engine_is_confined_to_its_own_segments() -> None:
     async with flash_rig(BOTH, engines=3) as rig:
         first, second, third = rig.engines
         assert await second.read_parameters(0, 1) == b"p"
-        assert await failure(second, Request(READ_PARAMETERS, (0, 2))) == FlashFailure.OUT_OF_RANGE
-        assert await failure(second, Request(READ_OPERATORS, (0, 1))) == FlashFailure.ABSENT
-        assert await failure(first, Request(READ_XIP, (0, 17))) == FlashFailure.OUT_OF_RANGE
-        assert await failure(third, Request(READ_MODEL)) == FlashFailure.ABSENT
+        assert await failure(second, FlashRequest(READ_PARAMETERS, (0, 2))) == FlashFailure.OUT_OF_RANGE
+        assert await failure(second, FlashRequest(READ_OPERATORS, (0, 1))) == FlashFailure.ABSENT
+        assert await failure(first, FlashRequest(READ_XIP, (0, 17))) == FlashFailure.OUT_OF_RANGE
+        assert await failure(third, FlashRequest(READ_MODEL)) == FlashFailure.ABSENT
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ async def test_engine_is_confined_to_its_own_segments() -> None:
 )
 async def test_offset_and_size_past_the_end(offset: int, size: int) -> None:
     async with flash_rig(BOTH) as rig:
-        request = Request(READ_PARAMETERS, (offset, size))
+        request = FlashRequest(READ_PARAMETERS, (offset, size))
         assert await failure(rig.engines[0], request) == FlashFailure.OUT_OF_RANGE
         assert await rig.engines[0].read_parameters(0, 10) == b"parameters"
 
@@ -178,7 +178,7 @@ async def test_offset_and_size_past_the_end(offset: int, size: int) -> None:
 @pytest.mark.parametrize("data", [b"", b"1", b"1234", b"12345678", b"x" * 513, b"x" * 10000])
 async def test_unknown_command_with_anything_behind_it(command: int, data: bytes) -> None:
     async with flash_rig(BOTH) as rig:
-        request = Request(command, (), data)
+        request = FlashRequest(command, (), data)
         assert await failure(rig.engines[0], request) == FlashFailure.UNKNOWN_COMMAND
         assert await rig.engines[0].read_parameters(0, 10) == b"parameters"
 
@@ -215,8 +215,8 @@ async def test_request_with_another_number_of_bytes(wire: bytes) -> None:
 
 async def test_failures_are_logged_with_client_and_request() -> None:
     async with flash_rig(BOTH, engines=2) as rig:
-        await failure(rig.engines[1], Request(READ_PARAMETERS, (0, 2)))
-        await failure(rig.engines[0], Request(9))
+        await failure(rig.engines[1], FlashRequest(READ_PARAMETERS, (0, 2)))
+        await failure(rig.engines[0], FlashRequest(9))
         assert rig.log == [
             "flash, engine 1: READ_PARAMETERS 0 2: 2 bytes at 0 reach past the 1 of engine 1's parameters",
             "flash, engine 0: request of 4 bytes: no engine has command 0x9",
@@ -243,10 +243,10 @@ async def test_error_says_what_was_asked_and_why_it_failed() -> None:
 async def test_image_that_cannot_be_used(data: bytes, code: FlashFailure, words: str) -> None:
     async with flash_rig(data) as rig:
         for request in (
-            Request(READ_MODEL),
-            Request(READ_XIP, (0, 1)),
-            Request(FlashCommand.READ_SIZES),
-            Request(READ_PARAMETERS, (0, 0)),
+            FlashRequest(READ_MODEL),
+            FlashRequest(READ_XIP, (0, 1)),
+            FlashRequest(FlashCommand.READ_SIZES),
+            FlashRequest(READ_PARAMETERS, (0, 0)),
         ):
             assert await failure(rig.engines[0], request) == code
         assert len(rig.log) == 5
@@ -257,7 +257,7 @@ async def test_broken_header_harms_its_own_engine_only() -> None:
     data = bytearray(image([FIRST, SECOND], VERSION))
     struct.pack_into("<I", data, 4 + 16 + 4, 0x00F00000)
     async with flash_rig(bytes(data), engines=2) as rig:
-        assert await failure(rig.engines[1], Request(READ_MODEL)) == FlashFailure.CORRUPT
+        assert await failure(rig.engines[1], FlashRequest(READ_MODEL)) == FlashFailure.CORRUPT
         assert await rig.engines[0].read_model(10) == b"model of 0"
         assert "engine 1: parameters at 0xf00000" in rig.log[0]
 
@@ -266,7 +266,7 @@ async def test_model_whose_length_lies() -> None:
     data = bytearray(image([FIRST, SECOND], VERSION))
     data[36] += 1
     async with flash_rig(bytes(data), engines=2) as rig:
-        assert await failure(rig.engines[0], Request(READ_MODEL)) == FlashFailure.CORRUPT
+        assert await failure(rig.engines[0], FlashRequest(READ_MODEL)) == FlashFailure.CORRUPT
         assert await rig.engines[0].read_parameters(0, 10) == b"parameters"
         assert await rig.engines[1].read_model(13) == b"another model"
 
@@ -365,7 +365,7 @@ async def test_two_servers_on_two_chips_of_a_node() -> None:
 @dataclass(frozen=True)
 class Step:
     engine: int
-    request: Request
+    request: FlashRequest
 
 
 ENGINES = [
@@ -383,9 +383,9 @@ STEPS = st.builds(
     Step,
     st.integers(0, 3),
     st.one_of(
-        st.just(Request(READ_MODEL)),
-        st.builds(Request, st.sampled_from([0, 2, 3]), st.tuples(ROUGHLY, ROUGHLY)),
-        st.builds(Request, st.integers(0, 40), st.lists(ROUGHLY, max_size=3).map(tuple)),
+        st.just(FlashRequest(READ_MODEL)),
+        st.builds(FlashRequest, st.sampled_from([0, 2, 3]), st.tuples(ROUGHLY, ROUGHLY)),
+        st.builds(FlashRequest, st.integers(0, 40), st.lists(ROUGHLY, max_size=3).map(tuple)),
     ),
 )
 
@@ -417,9 +417,9 @@ def expected(step: Step) -> bytes | FlashFailure:
     return part[offset : offset + size] if offset + size <= len(part) else FlashFailure.OUT_OF_RANGE
 
 
-async def carry_out(flash: FlashChannel, request: Request, size: int) -> bytes | FlashFailure | int:
+async def carry_out(flash: FlashChannel, request: FlashRequest, size: int) -> bytes | FlashFailure | int:
     try:
-        if request == Request(READ_MODEL):
+        if request == FlashRequest(READ_MODEL):
             return bytes(await flash.read_model(1 << 20))
         return await flash._transact(request, size)
     except FlashReadError as error:
@@ -464,7 +464,7 @@ async def test_image_written_by_a_loader_is_read_after_reload() -> None:
         progress: list[int] = []
         await loader.write_data(0, new, progress.append)
         assert progress == [4096, 8192, len(new)]
-        assert await failure(flash, Request(READ_MODEL)) == FlashFailure.NO_IMAGE
+        assert await failure(flash, FlashRequest(READ_MODEL)) == FlashFailure.NO_IMAGE
         await loader.reload()
         assert await flash.read_model(9000) == b"n" * 9000
         assert await loader.read_data(0, len(new)) == new
@@ -472,7 +472,7 @@ async def test_image_written_by_a_loader_is_read_after_reload() -> None:
 
 async def test_chip_written_behind_the_servers_back_is_read_after_reload() -> None:
     async with flash_rig(loaders=1) as rig:
-        assert await failure(rig.engines[0], Request(READ_MODEL)) == FlashFailure.NO_IMAGE
+        assert await failure(rig.engines[0], FlashRequest(READ_MODEL)) == FlashFailure.NO_IMAGE
         rig.storage.write(0, BOTH)
         await rig.loaders[0].reload()
         assert await rig.engines[0].read_model(10) == b"model of 0"
@@ -482,15 +482,15 @@ async def test_chip_written_behind_the_servers_back_is_read_after_reload() -> No
 async def test_engines_and_loaders_have_commands_of_their_own(command: FlashCommand) -> None:
     async with flash_rig(BOTH, loaders=1) as rig:
         client = rig.loaders[0] if command < 0x11 else rig.engines[0]
-        assert await failure(client, Request(command)) == FlashFailure.UNKNOWN_COMMAND
+        assert await failure(client, FlashRequest(command)) == FlashFailure.UNKNOWN_COMMAND
 
 
 @pytest.mark.parametrize(("offset", "size"), [(56 * KIB, 1), (56 * KIB - 1, 2), (0xFFFFFFFF, 1)])
 async def test_loader_stays_in_the_data_partition(offset: int, size: int) -> None:
     async with flash_rig(BOTH, loaders=1, boot=b"b" * 8 * KIB) as rig:
-        write = Request(FlashCommand.WRITE_DATA, (offset,), bytes(size))
+        write = FlashRequest(FlashCommand.WRITE_DATA, (offset,), bytes(size))
         assert await failure(rig.loaders[0], write) == FlashFailure.OUT_OF_RANGE
-        read = Request(FlashCommand.READ_DATA, (offset, size))
+        read = FlashRequest(FlashCommand.READ_DATA, (offset, size))
         assert await failure(rig.loaders[0], read) == FlashFailure.OUT_OF_RANGE
         assert await rig.engines[0].read_model(10) == b"model of 0"
         assert rig.storage.read(0, 8 * KIB) == b"b" * 8 * KIB
@@ -498,7 +498,7 @@ async def test_loader_stays_in_the_data_partition(offset: int, size: int) -> Non
 
 async def test_piece_over_bytes_that_were_not_erased_is_found_out() -> None:
     async with flash_rig(BOTH, loaders=1) as rig:
-        write = Request(FlashCommand.WRITE_DATA, (16,), b"\xff" * 16)
+        write = FlashRequest(FlashCommand.WRITE_DATA, (16,), b"\xff" * 16)
         assert await failure(rig.loaders[0], write) == FlashFailure.CHIP_FAILED
 
 

@@ -272,7 +272,7 @@ def test_a_color_image_keeps_its_channels(tmp_path: Path) -> None:
     assert read_tensor(path, TensorSpec((1, 1, 1, 3), "uint8")) == bytes([255, 0, 128])
 
 
-def test_a_color_image_for_one_channel_becomes_grey(tmp_path: Path) -> None:
+def test_a_color_image_for_one_channel_becomes_gray(tmp_path: Path) -> None:
     path = picture(tmp_path, [[[255, 255, 255]]])
     assert read_tensor(path, TensorSpec((1, 1, 1), "uint8")) == bytes([255])
 

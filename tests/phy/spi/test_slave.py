@@ -4,15 +4,15 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from phy.spi.bus import LARGEST_MESSAGE, SpiError, Transfer
+from phy.spi.bus import LARGEST_MESSAGE, SpiError, SpiTransfer
 from tests.support import spi_rig as spi
 from tests.support.scripted_engine import Recorded, ScriptedEngine
 from tests.support.spi_rig import spi_device
 from tests.support.usb_host import pattern
 
 
-def status_read() -> Transfer:
-    return Transfer(bytes((spi.GET_STATUS,)) + bytes(6))
+def status_read() -> SpiTransfer:
+    return SpiTransfer(bytes((spi.GET_STATUS,)) + bytes(6))
 
 
 def shown(status: int) -> bytes:
@@ -24,7 +24,7 @@ def shown(status: int) -> bytes:
 
 async def test_message_of_several_transactions_answers_each() -> None:
     async with spi_device() as rig:
-        transfers = [Transfer(bytes((spi.GET_ID,)) + bytes(6)), Transfer(b""), status_read()]
+        transfers = [SpiTransfer(bytes((spi.GET_ID,)) + bytes(6)), SpiTransfer(b""), status_read()]
         assert await rig.bus.message(transfers) == [bytes(3) + spi.ID, b"", shown(0)]
 
 
@@ -43,9 +43,9 @@ async def test_read_may_span_transfers(places: tuple[int, ...]) -> None:
 
 async def test_read_may_span_messages() -> None:
     async with spi_device() as rig:
-        miso = await rig.bus.message([Transfer(bytes((spi.GET_ID,)), deselect=False)])
-        miso += await rig.bus.message([Transfer(bytes(4), deselect=False)])
-        miso += await rig.bus.message([Transfer(bytes(3))])
+        miso = await rig.bus.message([SpiTransfer(bytes((spi.GET_ID,)), deselect=False)])
+        miso += await rig.bus.message([SpiTransfer(bytes(4), deselect=False)])
+        miso += await rig.bus.message([SpiTransfer(bytes(3))])
         assert miso == [bytes(1), bytes(2) + spi.ID[:2], spi.ID[2:] + bytes(1)]
 
 
@@ -61,7 +61,7 @@ async def test_write_that_spans_messages_acts_at_its_end() -> None:
 
 async def test_write_acts_when_its_master_goes_away() -> None:
     async with spi_device() as rig:
-        await rig.bus.message([Transfer(bytes((spi.SET_INPUT, 1, 2, 3)), deselect=False)])
+        await rig.bus.message([SpiTransfer(bytes((spi.SET_INPUT, 1, 2, 3)), deselect=False)])
         await rig.bus.release()
         await wait_all_tasks_blocked()
         assert rig.commands() == [Recorded(spi.SET_INPUT, 0, bytes((1, 2, 3)))]
@@ -69,9 +69,9 @@ async def test_write_acts_when_its_master_goes_away() -> None:
 
 async def test_transaction_that_never_ends_is_not_kept() -> None:
     async with spi_device() as rig:
-        await rig.bus.message([Transfer(bytes((spi.SET_INPUT,)), deselect=False)])
+        await rig.bus.message([SpiTransfer(bytes((spi.SET_INPUT,)), deselect=False)])
         for _ in range(4):
-            await rig.bus.message([Transfer(bytes(LARGEST_MESSAGE), deselect=False)])
+            await rig.bus.message([SpiTransfer(bytes(LARGEST_MESSAGE), deselect=False)])
         await rig.bus.release()
         await wait_all_tasks_blocked()
         assert (len(rig.memory.block), rig.memory.block_length) == (512, 4 * LARGEST_MESSAGE)
@@ -95,7 +95,7 @@ async def test_short_read_leaves_the_slave_ready_for_the_next(size: int) -> None
 async def test_second_write_of_a_message_meets_a_busy_device() -> None:
     async with spi_device() as rig:
         await rig.bus.message(
-            [Transfer(bytes((spi.SET_INPUT, 1))), Transfer(bytes((spi.SET_INPUT, 2))), status_read()]
+            [SpiTransfer(bytes((spi.SET_INPUT, 1))), SpiTransfer(bytes((spi.SET_INPUT, 2))), status_read()]
         )
         await wait_all_tasks_blocked()
         assert rig.commands() == [Recorded(spi.SET_INPUT, 0, b"\x01")]
@@ -103,7 +103,7 @@ async def test_second_write_of_a_message_meets_a_busy_device() -> None:
 
 async def test_busy_is_there_in_the_same_message() -> None:
     async with spi_device() as rig:
-        start = Transfer(bytes((spi.START_INFER,)))
+        start = SpiTransfer(bytes((spi.START_INFER,)))
         assert await rig.bus.message([start, status_read()]) == [bytes(1), shown(spi.BUSY)]
 
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.commands import Spec, Status
 from phy.spi.memory import SharedMemory
-from phy.spi.transaction import Transaction
+from phy.spi.transaction import SpiTransaction
 from tests.support import spi_rig as spi
 from tests.support.usb_host import pattern
 
@@ -29,7 +29,7 @@ def memory(status: int = 0x24) -> SharedMemory:
 
 
 def clock(shared: SharedMemory, mosi: bytes) -> tuple[bytes, int | None]:
-    transaction = Transaction(shared)
+    transaction = SpiTransaction(shared)
     return transaction.shift(mosi), transaction.deselect()
 
 
@@ -70,7 +70,7 @@ def test_read_before_the_buffer_knows_anything_brings_zeros(command: int) -> Non
 
 def test_read_keeps_the_answer_of_its_first_data_byte() -> None:
     shared = memory()
-    transaction = Transaction(shared)
+    transaction = SpiTransaction(shared)
     miso = transaction.shift(bytes((spi.GET_OUTPUT, 0, 0)))
     shared.output = b"abcdef"
     miso += transaction.shift(bytes(3))
@@ -90,7 +90,7 @@ def test_status_loses_its_error_bits_once_a_data_byte_was_clocked(size: int, lef
 
 def test_error_that_comes_while_the_status_is_read_stays() -> None:
     shared = memory(0x04)
-    transaction = Transaction(shared)
+    transaction = SpiTransaction(shared)
     miso = transaction.shift(bytes((spi.GET_STATUS, 0, 0, 0)))
     shared.status |= Status.ERROR_INFER_ERR
     assert (miso + transaction.shift(bytes(3)), shared.status) == (bytes((0, 0, 0, 4, 0, 0, 0)), 0x10)
@@ -117,7 +117,7 @@ def test_write_leaves_a_block_of_512_bytes_at_most(command: int, size: int) -> N
 
 def test_write_acts_at_chip_select_high_only() -> None:
     shared = memory(0)
-    Transaction(shared).shift(bytes((spi.SET_INPUT,)) + pattern(100))
+    SpiTransaction(shared).shift(bytes((spi.SET_INPUT,)) + pattern(100))
     assert shared == memory(0)
 
 
@@ -168,7 +168,7 @@ ANY_BYTES = st.one_of(
 @given(ANY_BYTES, st.lists(st.integers(0, 45), max_size=6), st.sampled_from([0, 1, 2, 0x24, 0x3F]))
 def test_the_cuts_of_a_transaction_do_not_matter(mosi: bytes, cuts: list[int], status: int) -> None:
     whole, pieces = memory(status), memory(status)
-    transaction = Transaction(pieces)
+    transaction = SpiTransaction(pieces)
     miso = b"".join(transaction.shift(each.mosi) for each in spi.cut(mosi, *sorted(cuts)))
     assert (miso, transaction.deselect()) == clock(whole, mosi)
     assert pieces == whole

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.protocol.usb_descriptors import Request, SetupPacket, aisrv_descriptors
+from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.ep0 import answer, usb_ep0
 from phy.usb.urb import TransferStatus
@@ -48,7 +48,7 @@ def bus() -> UsbBus:
 
 @pytest.fixture
 def configured(bus: UsbBus) -> UsbBus:
-    assert control(bus, TO_DEVICE, Request.SET_CONFIGURATION, 1) == okay()
+    assert control(bus, TO_DEVICE, StandardRequest.SET_CONFIGURATION, 1) == okay()
     bus.out_endpoint.acknowledge_reset()
     bus.in_endpoint.acknowledge_reset()
     return bus
@@ -69,39 +69,41 @@ def configured(bus: UsbBus) -> UsbBus:
     ],
 )
 def test_get_descriptor(bus: UsbBus, value: int, expected: bytes) -> None:
-    assert control(bus, FROM_DEVICE, Request.GET_DESCRIPTOR, value, 0, 255) == okay(expected)
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_DESCRIPTOR, value, 0, 255) == okay(expected)
 
 
 @pytest.mark.parametrize("length", [0, 1, 8, 9, 17, 18, 64, 0xFFFF])
 def test_descriptor_is_cut_to_the_length_asked_for(bus: UsbBus, length: int) -> None:
-    assert control(bus, FROM_DEVICE, Request.GET_DESCRIPTOR, 0x0100, 0, length) == okay(DEVICE[:length])
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_DESCRIPTOR, 0x0100, 0, length) == okay(
+        DEVICE[:length]
+    )
 
 
 def test_first_nine_bytes_of_the_configuration_give_its_total_length(bus: UsbBus) -> None:
-    assert control(bus, FROM_DEVICE, Request.GET_DESCRIPTOR, 0x0200, 0, 9) == okay(CONFIGURATION[:9])
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_DESCRIPTOR, 0x0200, 0, 9) == okay(CONFIGURATION[:9])
     assert int.from_bytes(CONFIGURATION[2:4], "little") == len(CONFIGURATION)
 
 
 @pytest.mark.parametrize("value", [0x0000, 0x0101, 0x0201, 0x0304, 0x03FF, 0x0400, 0x0500, 0x0F00, 0x2200])
 def test_descriptor_that_is_not_there(bus: UsbBus, value: int) -> None:
-    assert control(bus, FROM_DEVICE, Request.GET_DESCRIPTOR, value, 0, 255) == STALLED
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_DESCRIPTOR, value, 0, 255) == STALLED
 
 
 # Configuration and address.
 
 
 def test_configuration_is_set_and_read(bus: UsbBus) -> None:
-    assert control(bus, FROM_DEVICE, Request.GET_CONFIGURATION, length=1) == okay(b"\0")
-    assert control(bus, TO_DEVICE, Request.SET_CONFIGURATION, 1) == okay()
-    assert control(bus, FROM_DEVICE, Request.GET_CONFIGURATION, length=1) == okay(b"\1")
-    assert control(bus, TO_DEVICE, Request.SET_CONFIGURATION, 0) == okay()
-    assert control(bus, FROM_DEVICE, Request.GET_CONFIGURATION, length=1) == okay(b"\0")
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_CONFIGURATION, length=1) == okay(b"\0")
+    assert control(bus, TO_DEVICE, StandardRequest.SET_CONFIGURATION, 1) == okay()
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_CONFIGURATION, length=1) == okay(b"\1")
+    assert control(bus, TO_DEVICE, StandardRequest.SET_CONFIGURATION, 0) == okay()
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_CONFIGURATION, length=1) == okay(b"\0")
 
 
 @pytest.mark.parametrize("value", [2, 0xFF, 0x0101, 0xFFFF])
 def test_unknown_configuration_is_refused_and_the_present_one_stays(configured: UsbBus, value: int) -> None:
     pending = Out(configured.out_endpoint, length=3)
-    assert control(configured, TO_DEVICE, Request.SET_CONFIGURATION, value) == STALLED
+    assert control(configured, TO_DEVICE, StandardRequest.SET_CONFIGURATION, value) == STALLED
     assert (configured.configuration, pending.ended) == (1, [])
 
 
@@ -109,7 +111,7 @@ def test_set_configuration_clears_halts_and_abandons_transfers(configured: UsbBu
     sent, read = Out(configured.out_endpoint, length=3), In(configured.in_endpoint, 512)
     configured.out_endpoint.halt()
     assert sent.ended == [(TransferStatus.STALL, 0)]
-    assert control(configured, TO_DEVICE, Request.SET_CONFIGURATION, 1) == okay()
+    assert control(configured, TO_DEVICE, StandardRequest.SET_CONFIGURATION, 1) == okay()
     assert read.ended == [(TransferStatus.SHUTDOWN, b"")]
     assert (configured.out_endpoint.halted, configured.in_endpoint.halted) == (False, False)
     for endpoint in configured.endpoints.values():
@@ -119,13 +121,13 @@ def test_set_configuration_clears_halts_and_abandons_transfers(configured: UsbBu
 
 @pytest.mark.parametrize("address", [0, 1, 127])
 def test_address_is_taken(bus: UsbBus, address: int) -> None:
-    assert control(bus, TO_DEVICE, Request.SET_ADDRESS, address) == okay()
+    assert control(bus, TO_DEVICE, StandardRequest.SET_ADDRESS, address) == okay()
     assert bus.address == address
 
 
 @pytest.mark.parametrize("address", [128, 0xFFFF])
 def test_address_past_127_is_refused(bus: UsbBus, address: int) -> None:
-    assert control(bus, TO_DEVICE, Request.SET_ADDRESS, address) == STALLED
+    assert control(bus, TO_DEVICE, StandardRequest.SET_ADDRESS, address) == STALLED
     assert bus.address == 0
 
 
@@ -133,31 +135,35 @@ def test_address_past_127_is_refused(bus: UsbBus, address: int) -> None:
 
 
 def test_device_is_bus_powered_and_cannot_wake_the_host(bus: UsbBus) -> None:
-    assert control(bus, FROM_DEVICE, Request.GET_STATUS, length=2) == okay(b"\0\0")
+    assert control(bus, FROM_DEVICE, StandardRequest.GET_STATUS, length=2) == okay(b"\0\0")
 
 
 def test_interface_status(configured: UsbBus) -> None:
-    assert control(configured, FROM_INTERFACE, Request.GET_STATUS, length=2) == okay(b"\0\0")
+    assert control(configured, FROM_INTERFACE, StandardRequest.GET_STATUS, length=2) == okay(b"\0\0")
 
 
 @pytest.mark.parametrize("index", [1, 0xFF, 0x100])
 def test_status_of_an_interface_that_is_not_there(configured: UsbBus, index: int) -> None:
-    assert control(configured, FROM_INTERFACE, Request.GET_STATUS, index=index, length=2) == STALLED
+    assert control(configured, FROM_INTERFACE, StandardRequest.GET_STATUS, index=index, length=2) == STALLED
 
 
 @pytest.mark.parametrize("endpoint", [OUT, IN])
 def test_endpoint_status_tells_of_the_halt(configured: UsbBus, endpoint: int) -> None:
-    assert control(configured, FROM_ENDPOINT, Request.GET_STATUS, index=endpoint, length=2) == okay(b"\0\0")
+    assert control(configured, FROM_ENDPOINT, StandardRequest.GET_STATUS, index=endpoint, length=2) == okay(
+        b"\0\0"
+    )
     configured.endpoints[endpoint].halt()
-    assert control(configured, FROM_ENDPOINT, Request.GET_STATUS, index=endpoint, length=2) == okay(b"\1\0")
+    assert control(configured, FROM_ENDPOINT, StandardRequest.GET_STATUS, index=endpoint, length=2) == okay(
+        b"\1\0"
+    )
 
 
 @pytest.mark.parametrize("endpoint", [0x02, 0x0F, 0x82, 0x8F])
 @pytest.mark.parametrize("request_type", [FROM_ENDPOINT, TO_ENDPOINT])
 def test_endpoint_that_is_not_there(configured: UsbBus, endpoint: int, request_type: int) -> None:
     requests = {
-        FROM_ENDPOINT: [Request.GET_STATUS],
-        TO_ENDPOINT: [Request.CLEAR_FEATURE, Request.SET_FEATURE],
+        FROM_ENDPOINT: [StandardRequest.GET_STATUS],
+        TO_ENDPOINT: [StandardRequest.CLEAR_FEATURE, StandardRequest.SET_FEATURE],
     }
     for request in requests[request_type]:
         assert control(configured, request_type, request, index=endpoint, length=2) == STALLED
@@ -168,21 +174,21 @@ def test_endpoint_that_is_not_there(configured: UsbBus, endpoint: int, request_t
 
 @pytest.mark.parametrize("endpoint", [0x00, 0x80])
 def test_endpoint_0_is_always_there_and_never_halted(bus: UsbBus, endpoint: int) -> None:
-    assert control(bus, TO_ENDPOINT, Request.SET_FEATURE, 0, endpoint) == okay()
-    assert control(bus, FROM_ENDPOINT, Request.GET_STATUS, 0, endpoint, 2) == okay(b"\0\0")
-    assert control(bus, TO_ENDPOINT, Request.CLEAR_FEATURE, 0, endpoint) == okay()
+    assert control(bus, TO_ENDPOINT, StandardRequest.SET_FEATURE, 0, endpoint) == okay()
+    assert control(bus, FROM_ENDPOINT, StandardRequest.GET_STATUS, 0, endpoint, 2) == okay(b"\0\0")
+    assert control(bus, TO_ENDPOINT, StandardRequest.CLEAR_FEATURE, 0, endpoint) == okay()
 
 
 @pytest.mark.parametrize(
     ("request_type", "request_code", "index"),
     [
-        (FROM_INTERFACE, Request.GET_STATUS, 0),
-        (FROM_INTERFACE, Request.GET_INTERFACE, 0),
-        (TO_INTERFACE, Request.SET_INTERFACE, 0),
-        (FROM_ENDPOINT, Request.GET_STATUS, OUT),
-        (FROM_ENDPOINT, Request.GET_STATUS, IN),
-        (TO_ENDPOINT, Request.SET_FEATURE, OUT),
-        (TO_ENDPOINT, Request.CLEAR_FEATURE, IN),
+        (FROM_INTERFACE, StandardRequest.GET_STATUS, 0),
+        (FROM_INTERFACE, StandardRequest.GET_INTERFACE, 0),
+        (TO_INTERFACE, StandardRequest.SET_INTERFACE, 0),
+        (FROM_ENDPOINT, StandardRequest.GET_STATUS, OUT),
+        (FROM_ENDPOINT, StandardRequest.GET_STATUS, IN),
+        (TO_ENDPOINT, StandardRequest.SET_FEATURE, OUT),
+        (TO_ENDPOINT, StandardRequest.CLEAR_FEATURE, IN),
     ],
 )
 def test_needs_a_configuration(bus: UsbBus, request_type: int, request_code: int, index: int) -> None:
@@ -194,20 +200,20 @@ def test_needs_a_configuration(bus: UsbBus, request_type: int, request_code: int
 
 @pytest.mark.parametrize("endpoint", [OUT, IN])
 def test_host_halts_and_clears_one_endpoint(configured: UsbBus, endpoint: int) -> None:
-    assert control(configured, TO_ENDPOINT, Request.SET_FEATURE, 0, endpoint) == okay()
+    assert control(configured, TO_ENDPOINT, StandardRequest.SET_FEATURE, 0, endpoint) == okay()
     halted = {address: each.halted for address, each in configured.endpoints.items()}
     assert halted == {OUT: endpoint == OUT, IN: endpoint == IN}
-    assert control(configured, TO_ENDPOINT, Request.CLEAR_FEATURE, 0, endpoint) == okay()
+    assert control(configured, TO_ENDPOINT, StandardRequest.CLEAR_FEATURE, 0, endpoint) == okay()
     assert not configured.endpoints[endpoint].halted
 
 
 def test_clearing_an_endpoint_that_is_not_halted_drops_nothing(configured: UsbBus) -> None:
     pending = Out(configured.out_endpoint, b"abc")
-    assert control(configured, TO_ENDPOINT, Request.CLEAR_FEATURE, 0, OUT) == okay()
+    assert control(configured, TO_ENDPOINT, StandardRequest.CLEAR_FEATURE, 0, OUT) == okay()
     assert (pending.ended, configured.out_endpoint.pending) == ([], 1)
 
 
-@pytest.mark.parametrize("request_code", [Request.SET_FEATURE, Request.CLEAR_FEATURE])
+@pytest.mark.parametrize("request_code", [StandardRequest.SET_FEATURE, StandardRequest.CLEAR_FEATURE])
 @pytest.mark.parametrize(
     ("request_type", "feature"),
     [
@@ -233,34 +239,36 @@ def test_features_the_device_does_not_have(
 
 
 def test_the_only_alternate_setting_is_0(configured: UsbBus) -> None:
-    assert control(configured, FROM_INTERFACE, Request.GET_INTERFACE, length=1) == okay(b"\0")
+    assert control(configured, FROM_INTERFACE, StandardRequest.GET_INTERFACE, length=1) == okay(b"\0")
 
 
-@pytest.mark.parametrize("request_code", [Request.GET_INTERFACE, Request.SET_INTERFACE])
+@pytest.mark.parametrize("request_code", [StandardRequest.GET_INTERFACE, StandardRequest.SET_INTERFACE])
 @pytest.mark.parametrize("index", [1, 0xFF, 0x100])
 def test_interface_that_is_not_there(configured: UsbBus, request_code: int, index: int) -> None:
-    request_type = FROM_INTERFACE if request_code == Request.GET_INTERFACE else TO_INTERFACE
+    request_type = FROM_INTERFACE if request_code == StandardRequest.GET_INTERFACE else TO_INTERFACE
     assert control(configured, request_type, request_code, 0, index, 1) == STALLED
 
 
 def test_set_interface_clears_halts_and_abandons_transfers(configured: UsbBus) -> None:
     pending = Out(configured.out_endpoint, length=3)
     configured.in_endpoint.halt()
-    assert control(configured, TO_INTERFACE, Request.SET_INTERFACE) == okay()
+    assert control(configured, TO_INTERFACE, StandardRequest.SET_INTERFACE) == okay()
     assert (pending.ended, configured.in_endpoint.halted) == ([(TransferStatus.SHUTDOWN, 0)], False)
 
 
 @pytest.mark.parametrize("alternate", [1, 0xFF, 0x100])
 def test_alternate_setting_that_is_not_there(configured: UsbBus, alternate: int) -> None:
     pending = Out(configured.out_endpoint, length=3)
-    assert control(configured, TO_INTERFACE, Request.SET_INTERFACE, alternate) == STALLED
+    assert control(configured, TO_INTERFACE, StandardRequest.SET_INTERFACE, alternate) == STALLED
     assert pending.ended == []
 
 
 # Everything else.
 
 
-@pytest.mark.parametrize("request_code", [Request.SET_DESCRIPTOR, Request.SYNCH_FRAME, 2, 4, 13, 0xFF])
+@pytest.mark.parametrize(
+    "request_code", [StandardRequest.SET_DESCRIPTOR, StandardRequest.SYNCH_FRAME, 2, 4, 13, 0xFF]
+)
 @pytest.mark.parametrize("request_type", [TO_DEVICE, FROM_DEVICE, TO_ENDPOINT, FROM_ENDPOINT])
 def test_standard_request_the_device_does_not_have(
     configured: UsbBus, request_type: int, request_code: int
@@ -274,23 +282,23 @@ def test_standard_request_the_device_does_not_have(
 def test_class_and_vendor_requests_are_refused(
     configured: UsbBus, kind: int, recipient: int, direction: int
 ) -> None:
-    for request in Request:
+    for request in StandardRequest:
         assert control(configured, direction | kind | recipient, request, 0, 0, 8) == STALLED
 
 
 @pytest.mark.parametrize(
     ("request_type", "request_code"),
     [
-        (TO_DEVICE, Request.GET_DESCRIPTOR),
-        (FROM_DEVICE, Request.SET_CONFIGURATION),
-        (FROM_DEVICE, Request.SET_ADDRESS),
-        (TO_DEVICE, Request.GET_CONFIGURATION),
-        (FROM_ENDPOINT, Request.CLEAR_FEATURE),
-        (FROM_INTERFACE, Request.SET_INTERFACE),
-        (FROM_INTERFACE, Request.GET_DESCRIPTOR),
-        (FROM_ENDPOINT, Request.GET_CONFIGURATION),
-        (0x83, Request.GET_STATUS),
-        (0x84, Request.GET_STATUS),
+        (TO_DEVICE, StandardRequest.GET_DESCRIPTOR),
+        (FROM_DEVICE, StandardRequest.SET_CONFIGURATION),
+        (FROM_DEVICE, StandardRequest.SET_ADDRESS),
+        (TO_DEVICE, StandardRequest.GET_CONFIGURATION),
+        (FROM_ENDPOINT, StandardRequest.CLEAR_FEATURE),
+        (FROM_INTERFACE, StandardRequest.SET_INTERFACE),
+        (FROM_INTERFACE, StandardRequest.GET_DESCRIPTOR),
+        (FROM_ENDPOINT, StandardRequest.GET_CONFIGURATION),
+        (0x83, StandardRequest.GET_STATUS),
+        (0x84, StandardRequest.GET_STATUS),
     ],
 )
 def test_known_request_in_the_wrong_direction_or_to_the_wrong_recipient(
@@ -305,7 +313,7 @@ async def test_task_goes_on_after_a_stall(bus: UsbBus) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(usb_ep0, bus)
         await wait_all_tasks_blocked()
-        for request in (0xFF, Request.GET_STATUS):
+        for request in (0xFF, StandardRequest.GET_STATUS):
             setup = SetupPacket(FROM_DEVICE, request, 0, 0, 2)
             bus.submit_control(ControlUrb(setup, b"", lambda *end: ended.append(end)))
         await wait_all_tasks_blocked()

@@ -14,7 +14,7 @@ from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.frame_size import FrameError, check_frame, frame_size
-from aisrv.sensors.image.image_path import ImagePath, RegionError, check_region, to_grey, to_tensor
+from aisrv.sensors.image.image_path import ImagePath, RegionError, check_region, to_gray, to_tensor
 from aisrv.sensors.image.yuv import pack_yuv422
 
 Picture = npt.NDArray[np.uint8]
@@ -235,7 +235,7 @@ def test_gray_is_that_of_pillow_within_one() -> None:
     frame = rgb_frame(picture)
     region = whole(frame, WIDTH, HEIGHT)
     theirs = np.asarray(Image.fromarray(picture).convert("L"))
-    assert errors(pixels(to_grey(frame, region), region, 1), theirs)[0] <= 1
+    assert errors(pixels(to_gray(frame, region), region, 1), theirs)[0] <= 1
 
 
 @pytest.mark.parametrize("make", [bayer_frame, yuv_frame])
@@ -245,7 +245,7 @@ def test_gray_of_raw_frames_is_that_of_pillow_within_the_tolerance(make: object)
     frame = make(picture)
     region = whole(frame, 96, 96)
     theirs = np.asarray(Image.fromarray(pillow_area(picture, 96, 96)).convert("L"))
-    largest, mean = errors(pixels(to_grey(frame, region), region, 1), theirs)
+    largest, mean = errors(pixels(to_gray(frame, region), region, 1), theirs)
     assert (largest <= 2, mean <= 0.5) == (True, True), (largest, mean)
 
 
@@ -308,10 +308,10 @@ def test_one_in_a_whole_frame_decides_the_rounding(level: int, short: int, round
 
 
 @pytest.mark.parametrize("luma", [0, 1, 128, 255])
-def test_yuv_without_chroma_is_grey(luma: int) -> None:
+def test_yuv_without_chroma_is_gray(luma: int) -> None:
     frame = RawFrame(2, 1, Encoding.YUV422, bytes([luma, 128, luma, 128]))
     assert resampled(frame, whole(frame, 2, 1)).tolist() == [[[luma] * 3] * 2]
-    assert to_grey(frame, whole(frame, 2, 1)) == bytes([luma ^ 0x80] * 2)
+    assert to_gray(frame, whole(frame, 2, 1)) == bytes([luma ^ 0x80] * 2)
 
 
 def test_yuv_out_of_gamut_is_clipped() -> None:

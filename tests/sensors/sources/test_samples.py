@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
-from aisrv.sensors.sources.samples import Quantization, TensorType, csv_source, wav_source
+from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
+from aisrv.sensors.sources.samples import SampleQuantization, SampleType, csv_source, wav_source
 
 
 def write_wav(path: Path, data: bytes, width: int = 2, channels: int = 1) -> Path:
@@ -27,7 +27,7 @@ def write_csv(path: Path, text: str) -> Path:
     return path
 
 
-async def all_frames(source: Source) -> list[bytes]:
+async def all_frames(source: FrameSource) -> list[bytes]:
     frames = []
     while True:
         try:
@@ -58,7 +58,7 @@ async def test_windows_follow_each_other_by_the_hop(
 
 async def test_frame_has_a_row_for_each_sample(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", "1,-2\n3,-4\n5,-6\n")
-    source = csv_source(path, 2, element=TensorType.INT16)
+    source = csv_source(path, 2, element=SampleType.INT16)
     assert (source.width, source.height, source.encoding) == (4, 2, Encoding.SAMPLES)
     assert await source.frame() == RawFrame(4, 2, Encoding.SAMPLES, struct.pack("<4h", 1, -2, 3, -4))
 
@@ -100,18 +100,18 @@ def test_impossible_windows_are_refused(tmp_path: Path, window: int, hop: int, m
     ],
 )
 def test_quantization_rounds_and_saturates(value: float, expected: int) -> None:
-    assert Quantization(0.5, -3)(np.array([value]), TensorType.INT8).tolist() == [expected]
+    assert SampleQuantization(0.5, -3)(np.array([value]), SampleType.INT8).tolist() == [expected]
 
 
 def test_quantization_to_int16_saturates_there() -> None:
     values = np.array([0.5, 1.0, -1.0, -2.0])
-    assert Quantization(1 / 32768)(values, TensorType.INT16).tolist() == [16384, 32767, -32768, -32768]
+    assert SampleQuantization(1 / 32768)(values, SampleType.INT16).tolist() == [16384, 32767, -32768, -32768]
 
 
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_scale_must_be_above_zero(scale: float) -> None:
     with pytest.raises(SourceError, match="a scale of"):
-        Quantization(scale)
+        SampleQuantization(scale)
 
 
 # WAV.
@@ -141,12 +141,12 @@ async def test_raw_elements_are_the_highest_bits(
 ) -> None:
     path = write_wav(tmp_path / "a.wav", data, width)
     assert (await wav_source(path, 4).frame()).data == struct.pack("4b", *int8)
-    assert (await wav_source(path, 4, element=TensorType.INT16).frame()).data == struct.pack("<4h", *int16)
+    assert (await wav_source(path, 4, element=SampleType.INT16).frame()).data == struct.pack("<4h", *int16)
 
 
 async def test_quantized_samples_are_real_values_below_one(tmp_path: Path) -> None:
     path = write_wav(tmp_path / "a.wav", struct.pack("<4h", -32768, 16384, 0, 32767))
-    source = wav_source(path, 4, quantization=Quantization(1 / 64, 5))
+    source = wav_source(path, 4, quantization=SampleQuantization(1 / 64, 5))
     assert (await source.frame()).data == struct.pack("4b", -59, 37, 5, 69)
 
 
@@ -191,7 +191,7 @@ async def test_header_blanks_and_quotes_do_not_matter(tmp_path: Path, text: str)
 
 async def test_real_values_are_quantized(tmp_path: Path) -> None:
     path = write_csv(tmp_path / "a.csv", "0.5\n-1e3\n1e400\n"[:9])
-    source = csv_source(path, 2, quantization=Quantization(0.25, 1))
+    source = csv_source(path, 2, quantization=SampleQuantization(0.25, 1))
     assert (await source.frame()).data == struct.pack("2b", 3, -128)
 
 

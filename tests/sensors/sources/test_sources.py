@@ -15,7 +15,7 @@ from PIL import Image
 
 from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
-from aisrv.sensors.image.frame import Encoding, RawFrame, Source, SourceError
+from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.frame_size import check_frame
 from aisrv.sensors.image.image_path import to_tensor
 from aisrv.sensors.sources import images
@@ -37,7 +37,7 @@ def noise(width: int, height: int, seed: int = 0) -> Picture:
     return np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
 
 
-async def picture(source: Source) -> Picture:
+async def picture(source: FrameSource) -> Picture:
     frame = await source.frame()
     check_frame(frame)
     assert (frame.width, frame.height, frame.encoding) == (source.width, source.height, RGB)

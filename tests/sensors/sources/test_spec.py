@@ -14,7 +14,7 @@ from PIL import Image
 
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.opening import open_source
-from aisrv.sensors.sources.pacing import Paced
+from aisrv.sensors.sources.pacing import PacedSource
 from aisrv.sensors.sources.spec import SCHEMES, SourceSpec, SourceSpecError
 
 
@@ -132,7 +132,7 @@ def test_pattern_is_a_bayer_sensor_of_vga_without_options() -> None:
 
 def test_rate_makes_a_paced_source() -> None:
     source = open_source("pattern:bars:rate=30000/1001:late=keep")
-    assert isinstance(source, Paced)
+    assert isinstance(source, PacedSource)
     assert source.due(30000) == 1001 * 100_000_000
     assert SourceSpec.from_text("pattern:bars:rate=12.5").value("rate") == Fraction(25, 2)
 

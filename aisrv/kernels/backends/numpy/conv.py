@@ -20,7 +20,7 @@ from aisrv.kernels.arithmetic import Multiplier, Rounding
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.requantize import Workspace, padded_elements
 from aisrv.kernels.backends.numpy.steps import Array, rescaling, rescaling_steps
-from aisrv.kernels.backends.numpy.windows import Span, padded_input, span, windows
+from aisrv.kernels.backends.numpy.windows import TapSpan, padded_input, span, windows
 from aisrv.kernels.errors import InternalError
 from aisrv.kernels.params import Conv2dParams, DepthwiseConv2dParams, FullyConnectedParams
 
@@ -75,7 +75,7 @@ def conv2d(params: Conv2dParams, rounding: Rounding, workspace: Workspace) -> Ke
     return _convolve(params, weights, rounding, workspace)
 
 
-def conv_spans(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[Span, Span]:
+def conv_spans(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[TapSpan, TapSpan]:
     """The taps that meet the input, along the height and along the width."""
     (_, height, width, _), (_, rows, columns, _) = params.input_shape, params.weights_shape
     down, across = arithmetic.conv_windows(params)
@@ -85,7 +85,7 @@ def conv_spans(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[Span, Span
     )
 
 
-def met(weights: Array, spans: tuple[Span, Span]) -> npt.NDArray[np.int64]:
+def met(weights: Array, spans: tuple[TapSpan, TapSpan]) -> npt.NDArray[np.int64]:
     """The weights [rows, columns, ...] of the taps that meet the input."""
     down, across = spans
     rows, columns = slice(down.first, down.first + down.taps), slice(across.first, across.first + across.taps)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.graph.node import Node
+from aisrv.kernels.graph.node import OperatorNode
 from aisrv.kernels.graph.operators import (
     backend_operators,
     layout,
@@ -19,7 +19,7 @@ from aisrv.kernels.graph.operators import (
 )
 from aisrv.kernels.graph.operators import quantize as quantize
 
-Prepare: TypeAlias = Callable[[Node], Kernel]
+Prepare: TypeAlias = Callable[[OperatorNode], Kernel]
 """Checks an operator and makes its kernel; KernelError for one that cannot be computed."""
 
 OPERATORS: Final[Mapping[str, Prepare]] = {

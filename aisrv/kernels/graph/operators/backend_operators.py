@@ -16,7 +16,7 @@ from aisrv.kernels.checks import (
 )
 from aisrv.kernels.errors import InternalError
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node, same_shape, shape4
+from aisrv.kernels.graph.node import OperatorNode, same_shape, shape4
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import (
     Bias,
@@ -38,7 +38,7 @@ _INT8 = TensorType.INT8
 _FULLY_CONNECTED_OPTIONS = 8
 
 
-def conv2d(node: Node) -> Kernel:
+def conv2d(node: OperatorNode) -> Kernel:
     """Prepare CONV_2D: input, weights, and bias or none."""
     node.expect(3, optional=1)
     source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
@@ -71,7 +71,7 @@ def conv2d(node: Node) -> Kernel:
     return node.backend.conv2d(params)
 
 
-def depthwise_conv2d(node: Node) -> Kernel:
+def depthwise_conv2d(node: OperatorNode) -> Kernel:
     """Prepare DEPTHWISE_CONV_2D; a depth multiplier of 0 in the file follows from the shapes."""
     node.expect(3, optional=1)
     source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
@@ -105,7 +105,7 @@ def depthwise_conv2d(node: Node) -> Kernel:
     return node.backend.depthwise_conv2d(params)
 
 
-def fully_connected(node: Node) -> Kernel:
+def fully_connected(node: OperatorNode) -> Kernel:
     """Prepare FULLY_CONNECTED: rows of the input are as long as those of the weights, whatever its shape."""
     node.expect(3, optional=1)
     source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
@@ -131,17 +131,17 @@ def fully_connected(node: Node) -> Kernel:
     return node.backend.fully_connected(params)
 
 
-def average_pool(node: Node) -> Kernel:
+def average_pool(node: OperatorNode) -> Kernel:
     """Prepare AVERAGE_POOL_2D."""
     return node.backend.avg_pool(_pool(node))
 
 
-def max_pool(node: Node) -> Kernel:
+def max_pool(node: OperatorNode) -> Kernel:
     """Prepare MAX_POOL_2D."""
     return node.backend.max_pool(_pool(node))
 
 
-def _pool(node: Node) -> PoolParams:
+def _pool(node: OperatorNode) -> PoolParams:
     node.expect(1)
     source, output, options = node.input(0, _INT8), node.output(0, _INT8), node.operator.options
     params = PoolParams(
@@ -163,7 +163,7 @@ def _pool(node: Node) -> PoolParams:
     return params
 
 
-def softmax(node: Node) -> Kernel:
+def softmax(node: OperatorNode) -> Kernel:
     """Prepare SOFTMAX over the last dimension."""
     node.expect(1)
     source, output = node.input(0, _INT8), node.output(0, _INT8)
@@ -183,7 +183,7 @@ def softmax(node: Node) -> Kernel:
     return node.backend.softmax(params)
 
 
-def add(node: Node) -> Kernel:
+def add(node: OperatorNode) -> Kernel:
     """Prepare ADD, of inputs that broadcast."""
     node.expect(2)
     one, two, output = node.input(0, _INT8), node.input(1, _INT8), node.output(0, _INT8)
@@ -201,7 +201,7 @@ def add(node: Node) -> Kernel:
     return _after(copy_first, copy_second, node.backend.add(params))
 
 
-def mul(node: Node) -> Kernel:
+def mul(node: OperatorNode) -> Kernel:
     """Prepare MUL, of inputs that broadcast; one whose shape ends the other's repeats in the backend."""
     node.expect(2)
     one, two, output = node.input(0, _INT8), node.input(1, _INT8), node.output(0, _INT8)
@@ -280,7 +280,7 @@ def _weights_quantization(weights: GraphTensor) -> tuple[QuantParam, PerChannelQ
     )
 
 
-def _bias(node: Node) -> Bias | None:
+def _bias(node: OperatorNode) -> Bias | None:
     if node.optional_input(2, TensorType.INT32) is None:
         return None
     return node.constant(2).buffer.cast("B").cast("i")

@@ -4,12 +4,12 @@ import numpy as np
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node, same_quantization, same_type, shape4
+from aisrv.kernels.graph.node import OperatorNode, same_quantization, same_type, shape4
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Activation, TensorType
 
 
-def copy(node: Node) -> Kernel:
+def copy(node: OperatorNode) -> Kernel:
     """Prepare RESHAPE, SQUEEZE, EXPAND_DIMS: the output's own shape says what becomes of the input's."""
     node.expect(2, optional=1)
     source, output = node.input(0), node.output()
@@ -28,7 +28,7 @@ def _copy(source: GraphTensor, output: GraphTensor) -> Kernel:
     return kernel
 
 
-def pad(node: Node) -> Kernel:
+def pad(node: OperatorNode) -> Kernel:
     """Prepare PAD: pairs of elements before and after each dimension, filled with a real of 0."""
     node.expect(2)
     source, output, amounts = node.input(0), node.output(), node.integers(1)
@@ -52,7 +52,7 @@ def pad(node: Node) -> Kernel:
     return kernel
 
 
-def transpose(node: Node) -> Kernel:
+def transpose(node: OperatorNode) -> Kernel:
     """Prepare TRANSPOSE: dimension i of the output is dimension perm[i] of the input."""
     node.expect(2)
     source, output, permutation = node.input(0), node.output(), node.integers(1)
@@ -68,7 +68,7 @@ def transpose(node: Node) -> Kernel:
     return kernel
 
 
-def concatenation(node: Node) -> Kernel:
+def concatenation(node: OperatorNode) -> Kernel:
     """Prepare CONCATENATION of inputs that are quantized as the output is."""
     if not node.inputs or len(node.outputs) != 1:
         raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
@@ -100,7 +100,7 @@ def concatenation(node: Node) -> Kernel:
     return kernel
 
 
-def resize_nearest_neighbor(node: Node) -> Kernel:
+def resize_nearest_neighbor(node: OperatorNode) -> Kernel:
     """Prepare RESIZE_NEAREST_NEIGHBOR. Source: `resize_nearest_neighbor.h`, in float32."""
     node.expect(2)
     source, output, size = node.input(0), node.output(), node.integers(1)

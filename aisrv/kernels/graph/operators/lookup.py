@@ -21,7 +21,7 @@ from aisrv.kernels.arithmetic import (
 )
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node, same_shape
+from aisrv.kernels.graph.node import OperatorNode, same_shape
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import QuantParam
 from aisrv.kernels.softmax import reciprocal, saturate32
@@ -52,7 +52,7 @@ def limits(tensor: GraphTensor) -> tuple[int, int]:
     return (INT8_MIN, INT8_MAX) if tensor.tensor.type is TensorType.INT8 else (0, 255)
 
 
-def _unary(node: Node) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam]:
+def _unary(node: OperatorNode) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam]:
     node.expect(1)
     source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)
     same_shape(source, output)
@@ -68,7 +68,7 @@ _EXP_OF_POWERS: Final = (1672461947, 1302514674, 790015084, 290630308, 39332535,
 """exp(-1/4), exp(-1/2), ... exp(-8)."""
 
 
-def logistic(node: Node) -> Kernel:
+def logistic(node: OperatorNode) -> Kernel:
     """Prepare LOGISTIC: the output's scale is 1/256, its zero point -128."""
     source, output, quant, output_quant = _unary(node)
     if output_quant != QuantParam(1 / 256, -128):
@@ -114,7 +114,7 @@ def _exponential(argument: int) -> int:
 # LEAKY_RELU.
 
 
-def leaky_relu(node: Node) -> Kernel:
+def leaky_relu(node: OperatorNode) -> Kernel:
     """Prepare LEAKY_RELU: one multiplier for what is positive, one for what is not."""
     source, output, quant, output_quant = _unary(node)
     alpha = node.options.real("alpha")
@@ -140,7 +140,7 @@ def _signed_multiplier(real: float) -> Multiplier:
 # HARD_SWISH.
 
 
-def hard_swish(node: Node) -> Kernel:
+def hard_swish(node: OperatorNode) -> Kernel:
     """Prepare HARD_SWISH: x * relu6(x + 3) / 6 in 16 bits."""
     source, output, quant, output_quant = _unary(node)
     fine_scale = float32(float32(1 / 128) * quant.scale)

@@ -7,13 +7,13 @@ import numpy as np
 from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, Multiplier, quantized_multiplier
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node
+from aisrv.kernels.graph.node import OperatorNode
 from aisrv.kernels.graph.operators.layout import dimension
 from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.model import TensorType
 
 
-def mean(node: Node) -> Kernel:
+def mean(node: OperatorNode) -> Kernel:
     """Prepare MEAN; the output's own shape says whether the dimensions are kept."""
     node.expect(2)
     source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)

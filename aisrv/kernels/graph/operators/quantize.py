@@ -7,7 +7,7 @@ import numpy as np
 
 from aisrv.kernels.arithmetic import multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.graph.node import Node, same_shape
+from aisrv.kernels.graph.node import OperatorNode, same_shape
 from aisrv.kernels.graph.operators.lookup import by_table, limits
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
@@ -15,7 +15,7 @@ from aisrv.model import TensorType
 _EIGHT_BITS = (TensorType.INT8, TensorType.UINT8)
 
 
-def quantize(node: Node) -> Kernel:
+def quantize(node: OperatorNode) -> Kernel:
     """Prepare QUANTIZE: float32, int8 or uint8 to int8 or uint8."""
     node.expect(1)
     source, output = node.input(0, TensorType.FLOAT32, *_EIGHT_BITS), node.output(0, *_EIGHT_BITS)
@@ -46,7 +46,7 @@ def _from_float(source: GraphTensor, output: GraphTensor) -> Kernel:
     return kernel
 
 
-def dequantize(node: Node) -> Kernel:
+def dequantize(node: OperatorNode) -> Kernel:
     """Prepare DEQUANTIZE: int8 or uint8 to float32."""
     node.expect(1)
     source, output = node.input(0, *_EIGHT_BITS), node.output(0, TensorType.FLOAT32)

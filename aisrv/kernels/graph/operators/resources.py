@@ -5,12 +5,12 @@ from typing import NamedTuple
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node
+from aisrv.kernels.graph.node import OperatorNode
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator, TensorType
 
 
-def var_handle(node: Node) -> Kernel:
+def var_handle(node: OperatorNode) -> Kernel:
     """Prepare VAR_HANDLE: nothing to do in a run, its output stands for the variable."""
     if node.inputs or len(node.outputs) != 1:
         raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
@@ -21,7 +21,7 @@ def var_handle(node: Node) -> Kernel:
     return _nothing
 
 
-def read_variable(node: Node) -> Kernel:
+def read_variable(node: OperatorNode) -> Kernel:
     """Prepare READ_VARIABLE: copy a variable out."""
     node.expect(1)
     output = node.output()
@@ -34,7 +34,7 @@ def read_variable(node: Node) -> Kernel:
     return kernel
 
 
-def assign_variable(node: Node) -> Kernel:
+def assign_variable(node: OperatorNode) -> Kernel:
     """Prepare ASSIGN_VARIABLE: copy a tensor in."""
     node.expect(2, 0)
     source = node.input(1)
@@ -47,7 +47,7 @@ def assign_variable(node: Node) -> Kernel:
     return kernel
 
 
-def call_once(node: Node) -> Kernel:
+def call_once(node: OperatorNode) -> Kernel:
     """Prepare CALL_ONCE: in the first run only, variables get the constants that a subgraph assigns."""
     node.expect(0, 0)
     if not node.options.fields:
@@ -101,7 +101,7 @@ def _variable_name(operator: Operator, where: str = "") -> str:
     return f"{fields['container']}/{fields['shared_name']}"
 
 
-def _handle(node: Node) -> int:
+def _handle(node: OperatorNode) -> int:
     handle = node.inputs[0]
     if handle is None:
         raise GraphError("has no handle of a variable")

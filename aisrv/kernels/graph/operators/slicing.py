@@ -5,7 +5,7 @@ from typing import Final
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node, same_type
+from aisrv.kernels.graph.node import OperatorNode, same_type
 from aisrv.kernels.graph.operators.layout import dimension
 from aisrv.kernels.graph.tensors import GraphTensor
 
@@ -19,7 +19,7 @@ _MASKS: Final = (
 )
 
 
-def strided_slice(node: Node) -> Kernel:
+def strided_slice(node: OperatorNode) -> Kernel:
     """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused."""
     node.expect(4)
     source, output = node.input(0), node.output()
@@ -61,7 +61,7 @@ def strided_slice(node: Node) -> Kernel:
     return kernel
 
 
-def split(node: Node) -> Kernel:
+def split(node: OperatorNode) -> Kernel:
     """Prepare SPLIT into equal parts; the axis comes first."""
     if len(node.inputs) != 2 or not node.outputs:
         raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
@@ -73,7 +73,7 @@ def split(node: Node) -> Kernel:
     return _parts(node, source, axis, [length] * len(node.outputs))
 
 
-def split_v(node: Node) -> Kernel:
+def split_v(node: OperatorNode) -> Kernel:
     """Prepare SPLIT_V into parts of given sizes, of which one may be -1: what is left."""
     if len(node.inputs) != 3 or not node.outputs:
         raise GraphError(f"has {len(node.inputs)} inputs and {len(node.outputs)} outputs")
@@ -87,7 +87,7 @@ def split_v(node: Node) -> Kernel:
     return _parts(node, source, axis, sizes)
 
 
-def _parts(node: Node, source: GraphTensor, axis: int, sizes: Sequence[int]) -> Kernel:
+def _parts(node: OperatorNode, source: GraphTensor, axis: int, sizes: Sequence[int]) -> Kernel:
     whole, start = source.array, 0
     parts = []
     for number, size in enumerate(sizes):
@@ -106,7 +106,7 @@ def _parts(node: Node, source: GraphTensor, axis: int, sizes: Sequence[int]) -> 
     return kernel
 
 
-def _single(node: Node, number: int) -> int:
+def _single(node: OperatorNode, number: int) -> int:
     values = node.integers(number)
     if len(values) != 1:
         raise GraphError(f"input {number} has {len(values)} values, must have one")

@@ -11,14 +11,14 @@ from aisrv.kernels.arithmetic import (
 )
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import Node
+from aisrv.kernels.graph.node import OperatorNode
 from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import QuantParam
 from aisrv.model import TensorType
 
 
-def subtract(node: Node) -> Kernel:
+def subtract(node: OperatorNode) -> Kernel:
     """Prepare SUB, of inputs that broadcast."""
     node.expect(2)
     one, two = node.input(0, TensorType.INT8), node.input(1, TensorType.INT8)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.commands import Spec, Status
 from aisrv.xcore.node import open_node
-from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiBus, SpiError, Timing, Transfer
+from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiBus, SpiError, SpiTransfer, Timing
 from phy.spi.memory import SharedMemory
 from phy.spi.signals.timing import Breach, CheckedPort, Rule, StrictPort, TimingRules, check
 from phy.spi.slave import spi_slave
@@ -28,7 +28,7 @@ class Slave:
         self.released = 0
         self._miso = miso
 
-    async def message(self, transfers: Sequence[Transfer]) -> list[bytes]:
+    async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
         await trio.lowlevel.checkpoint()
         answers = []
         for each in transfers:
@@ -43,8 +43,8 @@ class Slave:
         self.released += 1
 
 
-def transfer(mosi: bytes, *, deselect: bool = True, hz: int | None = None, **timing: int) -> Transfer:
-    return Transfer(mosi, deselect, hz, Timing(**timing) if timing else UNSTATED)
+def transfer(mosi: bytes, *, deselect: bool = True, hz: int | None = None, **timing: int) -> SpiTransfer:
+    return SpiTransfer(mosi, deselect, hz, Timing(**timing) if timing else UNSTATED)
 
 
 # What is a breach.
@@ -81,20 +81,20 @@ def test_clock_period(hz: int | None, period: float | None) -> None:
     ],
 )
 def test_chip_select_too_early(rule: Rule, timing: str, ns: int, required: int) -> None:
-    assert check([Transfer(b"\0", timing=Timing(**{timing: ns}))]) == [(Breach(rule, ns, required),)]
+    assert check([SpiTransfer(b"\0", timing=Timing(**{timing: ns}))]) == [(Breach(rule, ns, required),)]
 
 
 @pytest.mark.parametrize(
     "timing", [{"cs_setup": 100}, {"cs_hold": 100}, {"cs_idle": 200}, {"cs_setup": 10**9}, {}]
 )
 def test_chip_select_in_time_or_unstated(timing: dict[str, int]) -> None:
-    assert check([Transfer(b"\0", timing=Timing(**timing))]) == [()]
+    assert check([SpiTransfer(b"\0", timing=Timing(**timing))]) == [()]
 
 
 def test_enable_and_idle_are_of_the_first_transfer_of_a_transaction_and_disable_of_the_last() -> None:
     early = Timing(cs_setup=1, cs_hold=2, cs_idle=3)
-    first = middle = Transfer(b"\0", deselect=False, timing=early)
-    last = Transfer(b"\0", timing=early)
+    first = middle = SpiTransfer(b"\0", deselect=False, timing=early)
+    last = SpiTransfer(b"\0", timing=early)
     found = check([first, middle, last, last])
     rules = [[breach.rule for breach in each] for each in found]
     every = [Rule.CS_SETUP, Rule.CS_IDLE, Rule.CS_HOLD]
@@ -192,7 +192,7 @@ async def test_a_real_bus_behind_it(kind: type[CheckedPort]) -> None:
 # 0x10 is GET_ID; its bits late by one are 0x08, GET_SPEC, early by one 0x20.
 
 
-async def strict(slave: Slave, *messages: Sequence[Transfer]) -> list[list[bytes]]:
+async def strict(slave: Slave, *messages: Sequence[SpiTransfer]) -> list[list[bytes]]:
     port = StrictPort(slave)
     return [await port.message(message) for message in messages]
 
@@ -347,7 +347,7 @@ async def test_a_message_that_was_cancelled_leaves_no_trace() -> None:
     assert slave.transfers == [(b"\x10", True)]
 
 
-async def with_the_products_slave(*transfers: Transfer) -> tuple[list[bytes], SharedMemory]:
+async def with_the_products_slave(*transfers: SpiTransfer) -> tuple[list[bytes], SharedMemory]:
     memory = SharedMemory(server_id=b"\x78\x56\x34\x12", spec=Spec(tiles=2, sensor_bytes=0))
     async with open_node() as node:
         bus = SpiBus()
@@ -373,7 +373,7 @@ async def test_a_hello_without_its_first_clock_has_no_effect() -> None:
 
 TIMES = st.none() | st.integers(0, 300)
 TRANSFERS: Any = st.builds(
-    Transfer,
+    SpiTransfer,
     st.binary(max_size=3),
     st.booleans(),
     st.sampled_from([None, FAST, 1_000_000]),
@@ -382,14 +382,14 @@ TRANSFERS: Any = st.builds(
 
 
 @given(st.lists(st.lists(TRANSFERS, max_size=4), max_size=4))
-def test_every_transfer_is_answered_by_its_own_length(messages: list[list[Transfer]]) -> None:
+def test_every_transfer_is_answered_by_its_own_length(messages: list[list[SpiTransfer]]) -> None:
     got = trio.run(strict, Slave(bytes(range(1, 100))), *messages)
     assert [[len(miso) for miso in each] for each in got] == [[len(t.mosi) for t in m] for m in messages]
 
 
 @given(st.lists(st.lists(TRANSFERS, max_size=4), max_size=4))
 def test_whatever_was_before_a_transaction_that_keeps_the_rules_is_whole(
-    messages: list[list[Transfer]],
+    messages: list[list[SpiTransfer]],
 ) -> None:
     async def run() -> None:
         slave = Slave()

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from trio.testing import MockClock
 
 from aisrv.xcore.node import open_node
-from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, Timing, Transfer
+from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer, Timing
 from phy.spi.memory import SharedMemory
 from phy.spi.signals import waveform
 from phy.spi.signals.vcd import VcdFile, VcdPort
@@ -104,7 +104,7 @@ def when(path: Path, name: str) -> list[int]:
 @pytest.mark.parametrize("hz", [100_000, 1_000_000, 3_000_000, 47_619_048, 50_000_000, 70_000_000, None])
 async def test_bytes_at_any_clock_rate(path: Path, sigrok: Callable[[], Decoded], hz: int | None) -> None:
     async with recorded(path) as port:
-        assert await port.message([Transfer(b"\x10\x81\x00\xff", clock_hz=hz)]) == [b"\xef\x7e\xff\x00"]
+        assert await port.message([SpiTransfer(b"\x10\x81\x00\xff", clock_hz=hz)]) == [b"\xef\x7e\xff\x00"]
     assert sigrok() == [(b"\x10\x81\x00\xff", b"\xef\x7e\xff\x00")]
 
 
@@ -112,7 +112,7 @@ async def test_bytes_at_any_clock_rate(path: Path, sigrok: Callable[[], Decoded]
 async def test_transactions_of_any_length(path: Path, sigrok: Callable[[], Decoded], size: int) -> None:
     data = bytes(number * 31 & 0xFF for number in range(size))
     async with recorded(path) as port:
-        await port.message([Transfer(data, clock_hz=50_000_000), Transfer(b"\x55")])
+        await port.message([SpiTransfer(data, clock_hz=50_000_000), SpiTransfer(b"\x55")])
     assert sigrok() == [(data, inverted(data)), (b"\x55", b"\xaa")]
 
 
@@ -120,13 +120,13 @@ async def test_transfers_and_messages_of_one_transaction(path: Path, sigrok: Cal
     async with recorded(path) as port:
         await port.message(
             [
-                Transfer(b"\x01", deselect=False, clock_hz=1_000_000),
-                Transfer(b"", deselect=False),
-                Transfer(b"\x02\x03", deselect=False, clock_hz=50_000_000),
+                SpiTransfer(b"\x01", deselect=False, clock_hz=1_000_000),
+                SpiTransfer(b"", deselect=False),
+                SpiTransfer(b"\x02\x03", deselect=False, clock_hz=50_000_000),
             ]
         )
-        await port.message([Transfer(b"\x04", deselect=False, clock_hz=3_000_000)])
-        await port.message([Transfer(b"\x05"), Transfer(b"\x06")])
+        await port.message([SpiTransfer(b"\x04", deselect=False, clock_hz=3_000_000)])
+        await port.message([SpiTransfer(b"\x05"), SpiTransfer(b"\x06")])
     data = bytes(range(1, 6))
     assert sigrok() == [(data, inverted(data)), (b"\x06", b"\xf9")]
 
@@ -134,12 +134,12 @@ async def test_transfers_and_messages_of_one_transaction(path: Path, sigrok: Cal
 async def test_empty_transactions_and_a_release(path: Path, sigrok: Callable[[], Decoded]) -> None:
     async with recorded(path) as port:
         await port.message([])
-        await port.message([Transfer(b"")])
+        await port.message([SpiTransfer(b"")])
         await port.release()
-        await port.message([Transfer(b"\x01", deselect=False)])
+        await port.message([SpiTransfer(b"\x01", deselect=False)])
         await port.release()
-        await port.message([Transfer(b"", deselect=False), Transfer(b"")])
-        await port.message([Transfer(b"\x02")])
+        await port.message([SpiTransfer(b"", deselect=False), SpiTransfer(b"")])
+        await port.message([SpiTransfer(b"\x02")])
     assert sigrok() == [(b"", b""), (b"\x01", b"\xfe"), (b"", b""), (b"\x02", b"\xfd")]
 
 
@@ -161,7 +161,7 @@ async def test_messages_of_several_masters_in_the_order_of_the_bus(
             nursery.start_soon(slave, bus)
             async with trio.open_nursery() as masters:
                 for number in range(20):
-                    masters.start_soon(port.message, [Transfer(bytes((number,)))])
+                    masters.start_soon(port.message, [SpiTransfer(bytes((number,)))])
             nursery.cancel_scope.cancel()
     assert [mosi for mosi, _ in sigrok()] == seen
     assert len(set(seen)) == 20
@@ -172,7 +172,7 @@ async def test_messages_of_several_masters_in_the_order_of_the_bus(
 
 async def test_file_of_one_byte(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(b"\xa0", clock_hz=50_000_000)])
+        await port.message([SpiTransfer(b"\xa0", clock_hz=50_000_000)])
     edges = "".join(f'#{300 + 20 * bit}\n1"\n#{310 + 20 * bit}\n0"\n' for bit in range(3, 8))
     assert content(path) == (
         "$timescale 1 ns $end\n$version aisrv $end\n$scope module spi $end\n"
@@ -188,7 +188,7 @@ async def test_file_of_one_byte(path: Path) -> None:
 
 async def test_edges_do_not_drift(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(bytes(125), clock_hz=3_000_000)])  # 1000 periods of 333 1/3 ns
+        await port.message([SpiTransfer(bytes(125), clock_hz=3_000_000)])  # 1000 periods of 333 1/3 ns
     clk = when(path, "CLK")
     assert [edge - clk[0] for edge in clk[:5]] == [0, 166, 333, 500, 666]
     assert clk[-2] - clk[0] == 333_000
@@ -198,7 +198,7 @@ async def test_edges_do_not_drift(path: Path) -> None:
 async def test_chip_select_as_stated(path: Path) -> None:
     async with recorded(path) as port:
         stated = Timing(cs_setup=1000, cs_hold=2000, cs_idle=5000)
-        await port.message([Transfer(b"\0", clock_hz=10_000_000, timing=stated)] * 2)
+        await port.message([SpiTransfer(b"\0", clock_hz=10_000_000, timing=stated)] * 2)
     falls, rises = when(path, "CS")[::2], when(path, "CS")[1::2]
     clk = when(path, "CLK")
     assert (falls[0], clk[0] - falls[0], rises[0] - clk[15], falls[1] - rises[0]) == (5000, 1000, 2000, 5000)
@@ -206,7 +206,7 @@ async def test_chip_select_as_stated(path: Path) -> None:
 
 async def test_chip_select_as_the_rules_have_it_where_nothing_is_stated(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(b"\0"), Transfer(b""), Transfer(b"\0")])
+        await port.message([SpiTransfer(b"\0"), SpiTransfer(b""), SpiTransfer(b"\0")])
     falls, rises = when(path, "CS")[::2], when(path, "CS")[1::2]
     clk = when(path, "CLK")
     assert (falls[0], clk[0] - falls[0], rises[0] - clk[15]) == (200, 100, 100)
@@ -216,21 +216,21 @@ async def test_chip_select_as_the_rules_have_it_where_nothing_is_stated(path: Pa
 async def test_breaches_are_drawn_as_they_are(path: Path) -> None:
     async with recorded(path) as port:
         none = Timing(cs_setup=0, cs_hold=0, cs_idle=0)
-        await port.message([Transfer(b"", timing=none), Transfer(b"\0", timing=none)])
+        await port.message([SpiTransfer(b"", timing=none), SpiTransfer(b"\0", timing=none)])
     assert when(path, "CS") == [0, 1, 1, 751]
     assert when(path, "CLK")[0] == 1
 
 
 async def test_default_rate_is_drawn_where_none_is_stated(path: Path) -> None:
     async with recorded(path, default_hz=1000) as port:
-        await port.message([Transfer(b"\0"), Transfer(b"\0", clock_hz=0)])
+        await port.message([SpiTransfer(b"\0"), SpiTransfer(b"\0", clock_hz=0)])
     clk = when(path, "CLK")
     assert clk[2] - clk[0] == clk[18] - clk[16] == 1_000_000
 
 
 async def test_rate_that_nanoseconds_cannot_show_is_drawn_at_their_limit(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(b"\0", clock_hz=4_000_000_000)])
+        await port.message([SpiTransfer(b"\0", clock_hz=4_000_000_000)])
     assert when(path, "CLK") == list(range(300, 316))
 
 
@@ -244,7 +244,7 @@ def test_default_rate_that_cannot_be_drawn_is_refused(path: Path, hz: int) -> No
 def test_time_of_a_message_is_that_of_the_clock_or_the_end_of_the_one_before(path: Path) -> None:
     async def main() -> None:
         async with recorded(path) as port:
-            slow = Transfer(bytes(100), clock_hz=1000)  # 0.8 s
+            slow = SpiTransfer(bytes(100), clock_hz=1000)  # 0.8 s
             await trio.sleep(5)
             await port.message([slow])  # the recording begins here
             await trio.sleep(0.5)
@@ -261,9 +261,9 @@ def test_time_of_a_message_is_that_of_the_clock_or_the_end_of_the_one_before(pat
 def test_chip_select_low_between_messages_and_its_release_keep_the_clocks_time(path: Path) -> None:
     async def main() -> None:
         async with recorded(path) as port:
-            await port.message([Transfer(b"\0", deselect=False, clock_hz=50_000_000)])
+            await port.message([SpiTransfer(b"\0", deselect=False, clock_hz=50_000_000)])
             await trio.sleep(1)
-            await port.message([Transfer(b"\0", deselect=False, clock_hz=50_000_000)])
+            await port.message([SpiTransfer(b"\0", deselect=False, clock_hz=50_000_000)])
             await trio.sleep(1)
             await port.release()
 
@@ -278,14 +278,14 @@ def test_chip_select_low_between_messages_and_its_release_keep_the_clocks_time(p
 async def test_file_is_whole_after_each_message(path: Path) -> None:
     async with recorded(path) as port:
         for count in range(1, 4):
-            await port.message([Transfer(b"\x55")])
+            await port.message([SpiTransfer(b"\x55")])
             assert len(when(path, "CLK")) == 16 * count
             assert len(when(path, "CS")) == 2 * count
 
 
 async def test_file_is_complete_at_close_with_chip_select_low(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(b"\x55", deselect=False)])
+        await port.message([SpiTransfer(b"\x55", deselect=False)])
     assert when(path, "CS") == [200]
     assert content(path).endswith("#1250\n")
 
@@ -299,7 +299,7 @@ async def test_full_disk_ends_the_recording_and_nothing_else(caplog: pytest.LogC
     async with recorded(Path("/dev/full")) as port:
         for size in (1, 100_000, 0, 1):
             data = bytes(size)
-            assert await port.message([Transfer(data)]) == [inverted(data)]
+            assert await port.message([SpiTransfer(data)]) == [inverted(data)]
         await port.release()
     assert [record.getMessage() for record in caplog.records] == [
         "/dev/full: No space left on device; the recording ends here"
@@ -313,10 +313,10 @@ async def test_reader_that_goes_away_ends_the_recording_and_nothing_else(
     os.mkfifo(fifo)
     reader = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
     async with recorded(fifo) as port:
-        await port.message([Transfer(b"\x55")])
+        await port.message([SpiTransfer(b"\x55")])
         os.close(reader)
         for size in (1, 100_000, 1):
-            assert await port.message([Transfer(bytes(size))]) == [b"\xff" * size]
+            assert await port.message([SpiTransfer(bytes(size))]) == [b"\xff" * size]
     assert [record.getMessage() for record in caplog.records] == [
         f"{fifo}: Broken pipe; the recording ends here"
     ]
@@ -326,7 +326,7 @@ async def test_after_close_messages_pass_unrecorded(path: Path) -> None:
     async with recorded(path) as port:
         port._file.close()
         before = content(path)
-        assert await port.message([Transfer(b"\x01")]) == [b"\xfe"]
+        assert await port.message([SpiTransfer(b"\x01")]) == [b"\xfe"]
         port._file.close()
     assert content(path) == before
 
@@ -335,9 +335,9 @@ async def test_message_that_is_refused_or_given_up_is_not_recorded(path: Path) -
     with VcdFile(path) as file:
         port = VcdPort(SpiBus(), file)  # nobody answers
         with pytest.raises(SpiError):
-            await port.message([Transfer(bytes(LARGEST_MESSAGE + 1))])
+            await port.message([SpiTransfer(bytes(LARGEST_MESSAGE + 1))])
         with trio.move_on_after(0.001) as scope:
-            await port.message([Transfer(b"\x01")])
+            await port.message([SpiTransfer(b"\x01")])
         assert scope.cancelled_caught
     assert changes(path) == []
 
@@ -348,7 +348,7 @@ async def test_message_that_was_clocked_is_not_lost_by_a_cancellation(path: Path
         got = []
 
         async def master() -> None:
-            got.extend(await port.message([Transfer(data)]))
+            got.extend(await port.message([SpiTransfer(data)]))
 
         nursery.start_soon(master)
         while not when(path, "CLK"):  # drawing has begun
@@ -369,9 +369,9 @@ async def test_other_tasks_run_while_a_long_message_is_drawn(path: Path) -> None
 
     async with recorded(path) as port, trio.open_nursery() as nursery:
         nursery.start_soon(other)
-        await port.message([Transfer(b"")])
+        await port.message([SpiTransfer(b"")])
         before = turns
-        await port.message([Transfer(bytes(10 * 1024))])
+        await port.message([SpiTransfer(bytes(10 * 1024))])
         assert turns - before >= 9
         nursery.cancel_scope.cancel()
 
@@ -379,9 +379,9 @@ async def test_other_tasks_run_while_a_long_message_is_drawn(path: Path) -> None
 async def test_memory_does_not_grow_with_the_message(path: Path) -> None:
     async with recorded(path) as port:
         data = bytes(4 * 1024)
-        await port.message([Transfer(b"\x01")])
+        await port.message([SpiTransfer(b"\x01")])
         tracemalloc.start()
-        await port.message([Transfer(data)])
+        await port.message([SpiTransfer(data)])
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
     assert len(content(path)) > 600_000
@@ -398,7 +398,7 @@ async def record_get_id(path: Path) -> None:
         bus = SpiBus()
         node.tiles[1].start(spi_slave, bus, SharedMemory(server_id=bytes.fromhex("78563412")), channel.a)
         with VcdFile(path) as file:
-            await VcdPort(bus, file).message([Transfer(b"\x10" + bytes(6), clock_hz=10_000_000)])
+            await VcdPort(bus, file).message([SpiTransfer(b"\x10" + bytes(6), clock_hz=10_000_000)])
         node.stop()
 
 
@@ -421,7 +421,7 @@ def texts(picture: str) -> list[str]:
 
 async def test_transactions_are_read_one_by_one(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(b"\x01\x02"), Transfer(b""), Transfer(b"\x03", deselect=False)])
+        await port.message([SpiTransfer(b"\x01\x02"), SpiTransfer(b""), SpiTransfer(b"\x03", deselect=False)])
     first, second = read(path)
     assert [value for _, _, value in first.data("MOSI")] == [1, 2]
     assert [value for _, _, value in first.data("MISO")] == [0xFE, 0xFD]
@@ -431,7 +431,7 @@ async def test_transactions_are_read_one_by_one(path: Path) -> None:
 
 async def test_picture_shows_lines_and_bytes(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(b"\x01\xa2", clock_hz=50_000_000), Transfer(b"")])
+        await port.message([SpiTransfer(b"\x01\xa2", clock_hz=50_000_000), SpiTransfer(b"")])
     full, empty = read(path)
     assert texts(waveform.svg(full, "a <b> & c")) == [
         "a <b> & c", "CS", "CLK", "MOSI", "01", "a2", "MISO", "fe", "5d", "160 ns",
@@ -441,14 +441,14 @@ async def test_picture_shows_lines_and_bytes(path: Path) -> None:
 
 async def test_transaction_that_is_too_long_for_a_picture_is_refused(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(bytes(1000))])
+        await port.message([SpiTransfer(bytes(1000))])
     with pytest.raises(ValueError, match="1000 bytes is too long"):
         waveform.svg(read(path)[0])
 
 
 async def test_command_draws_the_transaction_that_is_asked_for(path: Path) -> None:
     async with recorded(path) as port:
-        await port.message([Transfer(b"\x01"), Transfer(b"\x02"), Transfer(bytes(1000))])
+        await port.message([SpiTransfer(b"\x01"), SpiTransfer(b"\x02"), SpiTransfer(bytes(1000))])
 
     def command(*arguments: str) -> tuple[int, str]:
         done = CliRunner().invoke(waveform.main, [str(path), *arguments])

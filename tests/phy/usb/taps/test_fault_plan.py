@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phy.usb.taps.fault_plan import TIMED, Chance, Fault, FaultError, FaultPlan, Kind, Nth
+from phy.usb.taps.fault_plan import TIMED, Chance, Fault, FaultError, FaultKind, FaultPlan, Nth
 
 IN, OUT = 0x81, 0x01
 
@@ -14,14 +14,14 @@ IN, OUT = 0x81, 0x01
 @pytest.mark.parametrize(
     ("text", "fault"),
     [
-        ("stall:in:3", Fault(Kind.STALL, IN, Nth(3))),
-        ("stall:control:1", Fault(Kind.STALL, 0, Nth(1))),
-        ("nak:out:2:1.5s", Fault(Kind.NAK, OUT, Nth(2), seconds=1.5)),
-        ("delay:in:p=1:20ms", Fault(Kind.DELAY, IN, Chance(1), seconds=0.02)),
-        ("delay:0x82:1:500us", Fault(Kind.DELAY, 0x82, Nth(1), seconds=0.0005)),
-        ("drop:out:p=0.01,seed=7", Fault(Kind.DROP, OUT, Chance(0.01, 7))),
-        ("truncate:in:p=0:0", Fault(Kind.TRUNCATE, IN, Chance(0), length=0)),
-        ("disconnect:in:10", Fault(Kind.DISCONNECT, IN, Nth(10))),
+        ("stall:in:3", Fault(FaultKind.STALL, IN, Nth(3))),
+        ("stall:control:1", Fault(FaultKind.STALL, 0, Nth(1))),
+        ("nak:out:2:1.5s", Fault(FaultKind.NAK, OUT, Nth(2), seconds=1.5)),
+        ("delay:in:p=1:20ms", Fault(FaultKind.DELAY, IN, Chance(1), seconds=0.02)),
+        ("delay:0x82:1:500us", Fault(FaultKind.DELAY, 0x82, Nth(1), seconds=0.0005)),
+        ("drop:out:p=0.01,seed=7", Fault(FaultKind.DROP, OUT, Chance(0.01, 7))),
+        ("truncate:in:p=0:0", Fault(FaultKind.TRUNCATE, IN, Chance(0), length=0)),
+        ("disconnect:in:10", Fault(FaultKind.DISCONNECT, IN, Nth(10))),
     ],
 )
 def test_text_is_read(text: str, fault: Fault) -> None:
@@ -66,14 +66,14 @@ def test_bad_text_is_refused_with_the_reason(text: str, reason: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "seconds", "length", "reason"),
     [
-        (Kind.STALL, 1.0, None, "stall takes no time"),
-        (Kind.DROP, None, 1, "drop takes no number of bytes"),
-        (Kind.TRUNCATE, None, -1, "truncate leaves 0 bytes or more, not -1"),
-        (Kind.NAK, float("nan"), None, "nak lasts 0 to 86400 seconds, not nan"),
+        (FaultKind.STALL, 1.0, None, "stall takes no time"),
+        (FaultKind.DROP, None, 1, "drop takes no number of bytes"),
+        (FaultKind.TRUNCATE, None, -1, "truncate leaves 0 bytes or more, not -1"),
+        (FaultKind.NAK, float("nan"), None, "nak lasts 0 to 86400 seconds, not nan"),
     ],
 )
 def test_fault_that_cannot_be_is_refused(
-    kind: Kind, seconds: float | None, length: int | None, reason: str
+    kind: FaultKind, seconds: float | None, length: int | None, reason: str
 ) -> None:
     with pytest.raises(FaultError, match=reason):
         Fault(kind, IN, Nth(1), seconds, length)
@@ -81,12 +81,12 @@ def test_fault_that_cannot_be_is_refused(
 
 @st.composite
 def faults(draw: st.DrawFn) -> Fault:
-    kind = draw(st.sampled_from(Kind))
+    kind = draw(st.sampled_from(FaultKind))
     endpoint = draw(st.integers(0, 0x0F)) | draw(st.sampled_from((0, 0x80)))
     seeds = st.none() | st.integers(0, 10**18 - 1)
     when = draw(st.builds(Nth, st.integers(1, 10**18 - 1)) | st.builds(Chance, st.floats(0, 1), seeds))
     seconds = draw(st.floats(0, 86400)) if kind in TIMED else None
-    length = draw(st.integers(0, 10**18 - 1)) if kind is Kind.TRUNCATE else None
+    length = draw(st.integers(0, 10**18 - 1)) if kind is FaultKind.TRUNCATE else None
     return Fault(kind, 0 if endpoint == 0x80 else endpoint, when, seconds, length)
 
 
@@ -106,7 +106,7 @@ def fired(plan: FaultPlan, count: int, endpoint: int = IN) -> list[int]:
 
 
 def test_nth_transfer_of_its_endpoint_has_the_fault() -> None:
-    fault = Fault(Kind.STALL, IN, Nth(3))
+    fault = Fault(FaultKind.STALL, IN, Nth(3))
     plan = FaultPlan([fault])
     assert [plan.next(endpoint) for endpoint in (IN, OUT, 0, IN, OUT, IN, IN)] == [
         None, None, None, None, None, fault, None,
@@ -114,28 +114,28 @@ def test_nth_transfer_of_its_endpoint_has_the_fault() -> None:
 
 
 def test_first_of_two_faults_wins_and_both_count() -> None:
-    first, second = Fault(Kind.STALL, IN, Nth(2)), Fault(Kind.DROP, IN, Chance(1))
+    first, second = Fault(FaultKind.STALL, IN, Nth(2)), Fault(FaultKind.DROP, IN, Chance(1))
     plan = FaultPlan([first, second])
     assert [plan.next(IN) for _ in range(3)] == [second, first, second]
 
 
 def test_same_seed_gives_the_same_faults() -> None:
-    plans = [FaultPlan([Fault(Kind.DROP, IN, Chance(0.1))], seed) for seed in (5, 5, 6)]
+    plans = [FaultPlan([Fault(FaultKind.DROP, IN, Chance(0.1))], seed) for seed in (5, 5, 6)]
     one, again, other = (fired(plan, 500) for plan in plans)
     assert one == again != other
     assert 25 < len(one) < 85
 
 
 def test_seed_of_a_fault_goes_before_the_seed_of_the_plan() -> None:
-    fault = Fault(Kind.DROP, IN, Chance(0.1, seed=7))
+    fault = Fault(FaultKind.DROP, IN, Chance(0.1, seed=7))
     assert fired(FaultPlan([fault], 1), 500) == fired(FaultPlan([fault], 2), 500)
 
 
 def test_faults_of_one_plan_draw_apart() -> None:
-    plan = FaultPlan([Fault(Kind.DROP, endpoint, Chance(0.1)) for endpoint in (IN, OUT)])
+    plan = FaultPlan([Fault(FaultKind.DROP, endpoint, Chance(0.1)) for endpoint in (IN, OUT)])
     assert fired(plan, 500, IN) != fired(plan, 500, OUT)
 
 
 @pytest.mark.parametrize(("probability", "count"), [(0.0, 0), (1.0, 100)])
 def test_probabilities_at_the_ends(probability: float, count: int) -> None:
-    assert len(fired(FaultPlan([Fault(Kind.DROP, IN, Chance(probability))]), 100)) == count
+    assert len(fired(FaultPlan([Fault(FaultKind.DROP, IN, Chance(probability))]), 100)) == count

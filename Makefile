@@ -14,6 +14,8 @@ test: lint types unit
 lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/deptry aisrv phy flash_server host_tools
+	$(BIN)/deptry --ignore DEP002,DEP004 tests benchmarks examples
 	$(BIN)/lint-imports --no-logo --no-cache
 
 types: $(VENV)/.ready-test

@@ -1,7 +1,6 @@
 """The digits network as shipped: its answers, its files, and that the training makes them again."""
 
 import struct
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from aisrv import digits
 from aisrv.digits import train
 from aisrv.digits.training import Parameters, forward, gradients
 from tests.support.networks import cut_in_two, read, run
+from tests.support.programs import run_process
 
 SHIPPED = Path(digits.__file__).parent
 FILES = (
@@ -145,7 +145,7 @@ def test_bytes_that_are_no_input_have_no_pixels() -> None:
 def test_importing_the_package_loads_no_array_library() -> None:
     heavy = "{'numpy', 'tflite', 'sklearn', 'click'}"
     program = f"import sys, aisrv.digits; print(*sorted({heavy} & sys.modules.keys()))"
-    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    loaded = run_process([sys.executable, "-c", program], check=True)
     assert loaded.stdout == "\n"
 
 

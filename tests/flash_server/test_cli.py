@@ -1,7 +1,6 @@
 """The command `aisrv-flash`: what it prints, what it writes, and its exit codes."""
 
 import json
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,10 +18,10 @@ from flash_server.chip.storage import MemoryStorage
 from flash_server.cli import main
 from flash_server.commands.drawing import FREE, map_cells
 from flash_server.image import DataPartition, EngineImage, Generation
+from tests.support.programs import FLASH, run_process
 
 MODEL = bytes(range(256)) * 20
 PARAMETERS = bytes(range(250, -1, -1)) * 5
-PROGRAM = [sys.executable, "-P", "-m", "flash_server"]
 
 
 @pytest.fixture(autouse=True)
@@ -406,16 +405,12 @@ def test_every_command_has_examples() -> None:
 
 
 def test_error_is_one_line_without_a_traceback() -> None:
-    run = subprocess.run(
-        [*PROGRAM, "inspect", "model"], capture_output=True, text=True, timeout=60, check=False
-    )
+    run = run_process([*FLASH, "inspect", "model"])
     assert (run.returncode, run.stdout, run.stderr.count("\n")) == (1, "", 1)
     assert run.stderr.startswith("aisrv-flash: model: no version word")
 
 
 def test_loading_the_command_loads_nothing_heavy() -> None:
     program = "import sys, flash_server.cli; print(*sys.modules)"
-    run = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
-    )
+    run = run_process([sys.executable, "-c", program], check=True)
     assert not {"numpy", "rich", "trio", "flatbuffers"} & set(run.stdout.split())

@@ -6,9 +6,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
+
+from tests.support.programs import missing
 
 HERE = Path(__file__).parent
 SBIN = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"
@@ -26,13 +28,6 @@ PROGRAMS = {
 
 SETUP_SECONDS = 300
 GUEST_SECONDS = 150
-
-
-def missing(reason: str) -> NoReturn:
-    """Skip a test, but fail it in CI."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def kernel_root() -> Path:

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from aisrv import digits
-from tests.guest.machine import missing, run_guest
+from tests.guest.machine import run_guest
+from tests.support.programs import missing
 from tests.support import networks
 from tests.support.spi_echo import echo
 from tests.support.spidev_expected import EXPECTED

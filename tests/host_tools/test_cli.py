@@ -24,6 +24,7 @@ from host_tools.transports.schemes import Scheme
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport
 from tests.support.memory_device import INFER_ERR, Backend, Device, Engine
+from tests.support.programs import run_process
 
 MODEL = b"\0\0\0\0TFL3" + bytes(24)
 OPERATORS = ["CONV_2D", "MAX_POOL_2D", "CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]
@@ -485,14 +486,7 @@ def test_scores_and_timings_of_zeros_have_no_bars(capsys: pytest.CaptureFixture[
 
 
 def run(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*PROGRAM, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=20,
-        check=False,
-        env={**os.environ, **environment},
-    )
+    return run_process([*PROGRAM, *arguments], env={**os.environ, **environment})
 
 
 def test_an_error_has_no_traceback() -> None:
@@ -508,7 +502,7 @@ def test_help_imports_nothing_heavy() -> None:
         "main(['infer', '--help'], standalone_mode=False)\n"
         f"print([name for name in {heavy!r} if name in sys.modules], file=sys.stderr)"
     )
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    result = run_process([sys.executable, "-c", program], check=True)
     assert result.stderr == "[]\n"
 
 

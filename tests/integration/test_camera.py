@@ -5,7 +5,6 @@ same device runs in a process of its own.
 """
 
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -22,8 +21,8 @@ from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, CommandPacket, Dialect, GpioMode
 from host_tools.client import AiServer
-from tests.integration.test_end_to_end import AISRV, HOST, TIMEOUT, running
 from tests.support import networks
+from tests.support.programs import AISRV, HOST, TIMEOUT, run_process, running
 
 PICTURES = [digits.test_images()[index] for index in (0, 1, 2, 3, 10, 4)]
 RATE = 10
@@ -198,7 +197,7 @@ def _model(frames: Path) -> Path:
 
 def test_shipped_camera_board_runs() -> None:
     command = [*AISRV, "exec", "--board", "camera", "--", *HOST, "--json", "info"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=True)
+    done = run_process(command, check=True)
     assert json.loads(done.stdout)["spec"]["tiles"] == 2
 
 
@@ -217,13 +216,7 @@ def test_attachments_are_at_the_ports_that_the_board_names(tmp_path: Path) -> No
 def test_source_that_cannot_be_had_ends_it_with_the_reason(tmp_path: Path, source: str, message: str) -> None:
     board = tmp_path / "board.toml"
     board.write_text(BOARD.replace("folder:frames:loop", source))
-    done = subprocess.run(
-        [*AISRV, "run", "--port", "0", "--board", str(board)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    done = run_process([*AISRV, "run", "--port", "0", "--board", str(board)])
     assert done.returncode in (1, 2)
     assert message in done.stderr
     assert "Traceback" not in done.stderr

@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -19,30 +18,9 @@ from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
 from tests.inference.interpreters.test_tflite import scatter_network, unquantized_network
 from tests.support import networks
+from tests.support.programs import AISRV, HOST, TIMEOUT, refusal, run_process, running
 
-AISRV = [sys.executable, "-P", "-m", "aisrv"]
-HOST = [sys.executable, "-P", "-m", "host_tools"]
 IMAGES = digits.test_images()
-TIMEOUT = 30
-
-
-@contextmanager
-def running(*options: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """`aisrv run` on a free port, with its process and its address."""
-    process = subprocess.Popen(
-        [*AISRV, "run", "--port", "0", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
-    try:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        yield process, line.removeprefix("aisrv: ready at ").strip()
-    finally:
-        process.kill()
-        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -98,11 +76,6 @@ def test_it_takes_a_model_for_each_engine(tmp_path: Path) -> None:
         start.close()
         with AiServer.open(address, engine=1) as end:
             assert end.read_output() == networks.run(digits.model_bytes(), IMAGES[5].image)[0]
-
-
-def refusal(*arguments: str) -> tuple[int, str, str]:
-    done = subprocess.run([*AISRV, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)
-    return done.returncode, done.stdout, done.stderr
 
 
 def test_a_model_that_an_engine_refuses_ends_it_with_the_reason(tmp_path: Path) -> None:
@@ -257,35 +230,23 @@ except usb.core.USBError as error:
 
 
 def test_exec_ends_with_the_exit_code_of_an_unmodified_pyusb_program() -> None:
-    done = subprocess.run([*AISRV, "exec", "--", sys.executable, "-c", PROGRAM], timeout=TIMEOUT, check=False)
+    done = run_process([*AISRV, "exec", "--", sys.executable, "-c", PROGRAM])
     assert done.returncode == 9
 
 
 def test_exec_gives_the_program_its_model(digits_file: Path) -> None:
-    done = subprocess.run(
-        [*AISRV, "exec", "--model", str(digits_file), "--", sys.executable, "-c", PROGRAM],
-        timeout=TIMEOUT,
-        check=False,
-    )
+    done = run_process([*AISRV, "exec", "--model", digits_file, "--", sys.executable, "-c", PROGRAM])
     assert done.returncode == 0
 
 
 def test_exec_of_a_program_that_does_not_exist() -> None:
-    done = subprocess.run(
-        [*AISRV, "exec", "--", "/nonexistent/tool"],
-        timeout=TIMEOUT,
-        check=False,
-        capture_output=True,
-        text=True,
-    )
+    done = run_process([*AISRV, "exec", "--", "/nonexistent/tool"])
     assert done.returncode == 127
     assert "/nonexistent/tool" in done.stderr
 
 
 def test_the_demo_classifies_all_test_images() -> None:
-    done = subprocess.run(
-        [*AISRV, "demo", "--all", "--json"], timeout=TIMEOUT, check=True, capture_output=True, text=True
-    )
+    done = run_process([*AISRV, "demo", "--all", "--json"], check=True)
     result = json.loads(done.stdout)
     scores = [verdict["scores"] for verdict in result["verdicts"]]
     expected = [
@@ -296,8 +257,8 @@ def test_the_demo_classifies_all_test_images() -> None:
 
 
 def test_the_demo_shows_pictures_and_timings() -> None:
-    done = subprocess.run([*AISRV, "demo", "--count", "2"], timeout=TIMEOUT, check=True, capture_output=True)
-    text = done.stdout.decode()
+    done = run_process([*AISRV, "demo", "--count", "2"], check=True)
+    text = done.stdout
     assert text.count("image ") == 2
     assert "CONV_2D" in text
 
@@ -306,14 +267,7 @@ def test_the_demo_shows_pictures_and_timings() -> None:
 
 
 def host(address: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*HOST, "--device", address, *arguments],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-        env={**os.environ, "COLUMNS": "100"},
-    )
+    return run_process([*HOST, "--device", address, *arguments], env={**os.environ, "COLUMNS": "100"})
 
 
 def test_the_tool_loads_infers_and_shows_timings(address: str, digits_file: Path, tmp_path: Path) -> None:

@@ -1,15 +1,14 @@
 """`--engine KIND` in real processes."""
 
-import subprocess
 import sys
 
 import pytest
 
 from aisrv import digits
 from host_tools.client import AiServer
-from tests.integration.test_end_to_end import TIMEOUT, refusal, running
 from tests.support import networks
 from tests.support.engines import needs
+from tests.support.programs import refusal, run_process, running
 
 
 @pytest.mark.parametrize("kind", [needs("tflite"), needs("tflm")])
@@ -36,11 +35,7 @@ def test_info_shows_where_the_model_lies() -> None:
     with running() as (_, address):
         with AiServer.open(address) as server:
             server.load_model(digits.model_bytes())
-        done = subprocess.run(
-            [sys.executable, "-P", "-m", "host_tools", "--device", address, "info"],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=True,
+        done = run_process(
+            [sys.executable, "-P", "-m", "host_tools", "--device", address, "info"], check=True
         )
     assert f"model {len(digits.model_bytes()) + 3 & -4:,} bytes" in " ".join(done.stdout.split())

@@ -18,6 +18,7 @@ from host_tools.client import AiServer
 from phy.local import LocalError
 from tests.support import networks
 from tests.support.paths import ROOT
+from tests.support.programs import AISRV, run_process
 
 EXAMPLES = ROOT / "examples"
 MODEL = digits.model_bytes()
@@ -52,9 +53,7 @@ def digit_in(image: bytes) -> int:
 
 
 def test_director_prints_what_it_sees_and_ends() -> None:
-    done = subprocess.run(
-        [sys.executable, EXAMPLES / "director.py"], capture_output=True, text=True, timeout=30, check=True
-    )
+    done = run_process([sys.executable, EXAMPLES / "director.py"], check=True)
     assert done.stderr == ""
     assert [line for line in done.stdout.splitlines() if line.startswith(("ink", "reads"))] == [
         "ink       5.2             5.4             0.0             4.4",
@@ -105,7 +104,6 @@ def test_director_stops_with_the_reason_where_an_engine_refuses(director: Module
 
 # The board file with tasks.
 
-AISRV = [sys.executable, "-P", "-m", "aisrv"]
 BOARD = EXAMPLES / "director.toml"
 READINGS = ["director: '42 7'", "director: '  3 '", "director: '    '", "director: '9018'"]
 
@@ -131,7 +129,7 @@ def test_tasks_of_a_board_file_run_beside_a_host(tmp_path: Path) -> None:
 
 
 def test_the_board_file_is_drawn_with_its_tasks() -> None:
-    done = subprocess.run([*AISRV, "boards", BOARD], capture_output=True, text=True, timeout=30, check=True)
+    done = run_process([*AISRV, "boards", BOARD], check=True)
     assert "│ 2 director  " in done.stdout
     assert "  camera (1)    ──  director (0)    strips" in done.stdout.splitlines()
     assert "  director  tile 0  director_tasks:direct" in done.stdout.splitlines()
@@ -142,9 +140,7 @@ def test_a_board_file_whose_task_is_not_there_is_a_usage_error(tmp_path: Path, c
     path = tmp_path / "own.toml"
     path.write_text('\n[[tasks]]\nname = "a"\ntask = "no_such_module_here:f"\n')
     after = ["--", "true"] if command[0] == "exec" else []
-    done = subprocess.run(
-        [*AISRV, *command, "--board", path, *after], capture_output=True, text=True, timeout=30, check=False
-    )
+    done = run_process([*AISRV, *command, "--board", path, *after])
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == (
         f"Error: {path}:4: tasks[0].task: there is no module 'no_such_module_here'; "
@@ -156,14 +152,7 @@ def test_what_a_task_raises_ends_the_device_with_a_traceback(tmp_path: Path) -> 
     path = tmp_path / "own.toml"
     path.write_text('[[tasks]]\nname = "worker"\ntask = "mistaken:f"\n')
     (tmp_path / "mistaken.py").write_text("async def f():\n    raise LookupError('mine')\n")
-    done = subprocess.run(
-        [*AISRV, "run", "--port", "0", "--board", path],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        stdin=subprocess.DEVNULL,
-    )
+    done = run_process([*AISRV, "run", "--port", "0", "--board", path])
     assert done.returncode == 1
     assert "LookupError: mine" in done.stderr
     assert "in the task 'worker' of the board, mistaken:f" in done.stderr

@@ -25,8 +25,8 @@ from host_tools.standins.pyusb_backend import get_backend
 from tests.support import networks
 from tests.support.ioserver_host import IoserverHost
 from tests.support.paths import ROOT
+from tests.support.programs import AISRV, run_process
 
-AISRV = [sys.executable, "-P", "-m", "aisrv"]
 IMAGES = digits.test_images()
 TIMEOUT = 60
 EXPECTED = [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]
@@ -131,7 +131,7 @@ def test_an_input_of_the_wrong_size_stalls(host: IoserverHost) -> None:
 
 
 def refusal(*arguments: str) -> tuple[int, str]:
-    done = subprocess.run([*AISRV, *arguments], capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = run_process([*AISRV, *arguments])
     return done.returncode, done.stderr
 
 
@@ -156,13 +156,7 @@ def model_files(tmp_path: Path) -> list[Path]:
 def execute(python: Path | str, program: str, models: list[Path]) -> list[object]:
     """Run a program under `aisrv exec --protocol ioserver`; it prints JSON as its last line."""
     options = [option for path in models for option in ("--model", str(path))]
-    done = subprocess.run(
-        [*AISRV, "exec", "--protocol", "ioserver", *options, "--", str(python), "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
+    done = run_process([*AISRV, "exec", "--protocol", "ioserver", *options, "--", str(python), "-c", program])
     assert done.returncode == 0, done.stderr
     answer: list[object] = json.loads(done.stdout.splitlines()[-1])
     return answer

@@ -1,9 +1,10 @@
 """Commands and the pytest plugin load at once: heavy libraries wait until they are used."""
 
-import subprocess
 import sys
 
 import pytest
+
+from tests.support.programs import run_process
 
 LIGHT = ("aisrv", "aisrv.cli.main", "aisrv.pytest_plugin", "host_tools.cli", "flash_server.cli")
 HEAVY = (
@@ -23,5 +24,5 @@ HEAVY = (
 @pytest.mark.parametrize("module", LIGHT)
 def test_module_loads_without_heavy_libraries(module: str) -> None:
     script = f"import sys, {module}; print(sorted(set({HEAVY}) & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "[]\n"

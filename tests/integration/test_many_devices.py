@@ -1,7 +1,6 @@
 """Several devices of one process: `--devices` of `aisrv run` and `aisrv exec`, and hosts that find them."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,8 +18,10 @@ from host_tools.errors import DeviceBusy, DeviceNotFound, NoModelError
 from host_tools.standins.pyusb_backend import get_backend
 from host_tools.transports.schemes import list_devices
 from host_tools.transports.transport import DeviceInfo
-from tests.integration.test_end_to_end import AISRV, HOST, IMAGES, TIMEOUT, running
 from tests.support import networks
+from tests.support.programs import AISRV, HOST, TIMEOUT, run_process, running
+
+IMAGES = digits.test_images()
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +55,7 @@ def test_one_device_has_no_serial_number(options: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("count", ["0", "-1", "1001", "many"])
 def test_number_that_is_none_of_devices(count: str) -> None:
-    done = subprocess.run(
-        [*AISRV, "run", "--port", "0", "--devices", count], capture_output=True, text=True, check=False
-    )
+    done = run_process([*AISRV, "run", "--port", "0", "--devices", count])
     assert (done.returncode, done.stdout) == (2, "")
     assert "--devices" in done.stderr
 
@@ -74,13 +73,7 @@ def test_every_device_gets_the_models(tmp_path: Path) -> None:
 def test_model_that_is_refused_ends_all(tmp_path: Path) -> None:
     path = tmp_path / "bad.tflite"
     path.write_bytes(b"nonsense")
-    done = subprocess.run(
-        [*AISRV, "run", "--port", "0", "--devices", "2", "--model", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-    )
+    done = run_process([*AISRV, "run", "--port", "0", "--devices", "2", "--model", str(path)])
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: engine 0 answered")
 
@@ -151,13 +144,7 @@ def test_address_without_a_bus_id_is_too_little(three: str) -> None:
 
 def test_device_in_use_is_listed_with_the_reason(three: str) -> None:
     with AiServer.open(f"{three}/1-1"):
-        done = subprocess.run(
-            [*HOST, "--device", three, "--json", "list"],
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=TIMEOUT,
-        )
+        done = run_process([*HOST, "--device", three, "--json", "list"], check=True)
     first, second, _ = json.loads(done.stdout)
     assert (first["serial"], first["product"]) == ("", "xAISRV")
     assert "another program has the device" in first["note"]
@@ -170,11 +157,5 @@ def test_program_sees_all_its_private_devices() -> None:
         "found = usb.core.find(find_all=True, product='xAISRV')\n"
         "print(sorted(one.serial_number for one in found))\n"
     )
-    done = subprocess.run(
-        [*AISRV, "exec", "--devices", "2", "--", sys.executable, "-c", program],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-    )
+    done = run_process([*AISRV, "exec", "--devices", "2", "--", sys.executable, "-c", program])
     assert (done.returncode, done.stdout, done.stderr) == (0, "['AISRV-1', 'AISRV-2']\n", "")

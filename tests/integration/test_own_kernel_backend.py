@@ -1,7 +1,6 @@
 """The worked example of docs/inside/kernel-backend.md: as it stands there, installed, and right."""
 
 import re
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +17,7 @@ from aisrv.kernels.checks import Params
 from tests.support import networks
 from tests.support.operators import METHODS, Case, Draw, values
 from tests.support.paths import ROOT
+from tests.support.programs import run_process
 
 DOC = ROOT / "docs/inside/kernel-backend.md"
 GUIDE = ROOT / "docs/guides/kernels.md"
@@ -87,7 +87,7 @@ def test_example_as_an_installed_package(tmp_path: Path) -> None:
         "from aisrv.kernels.backends.registry import backend_names, find_backend\n"
         "print(backend_names()[-1], type(find_backend('halving').first).__name__)\n"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "halving Halving\n"
 
 

@@ -1,7 +1,6 @@
 """SPI and flash in real processes: `aisrv run`, `exec`, `aisrv-host` over SPI, `aisrv-flash` on a device."""
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
@@ -9,19 +8,14 @@ import pytest
 
 from aisrv import digits
 from host_tools.client import AiServer
-from tests.integration.test_end_to_end import AISRV, HOST, TIMEOUT, refusal, running
 from tests.support import networks
+from tests.support.programs import AISRV, FLASH, HOST, refusal, run_process, running
 
-FLASH = [sys.executable, "-P", "-m", "flash_server"]
 IMAGES = digits.test_images()[:10]
 
 
 def outcome(*command: object) -> str:
-    done = subprocess.run(
-        [str(word) for word in command], capture_output=True, text=True, timeout=TIMEOUT, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return run_process(command, check=True).stdout
 
 
 def json_of(*command: object) -> object:
@@ -155,13 +149,7 @@ def test_refused_upgrade_is_an_error_with_the_reason(tmp_path: Path) -> None:
     image.write_bytes(b"nonsense" * 100)
     with running("--flash", str(tmp_path / "chip"), "--spi-port", "0") as (_, ready):
         device = f"spi:{addresses(ready)['spi']}"
-        done = subprocess.run(
-            [*HOST, "--device", device, "upgrade", str(image)],
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT,
-            check=False,
-        )
+        done = run_process([*HOST, "--device", device, "upgrade", str(image)])
     assert done.returncode == 1
     assert "SET_SERVER" in done.stderr
     assert "Traceback" not in done.stderr
@@ -171,7 +159,7 @@ def test_upgrade_over_usb_is_a_usage_error(tmp_path: Path) -> None:
     image = tmp_path / "any.boot"
     image.write_bytes(b"any")
     command = [*HOST, "--device", "virtual", "upgrade", str(image)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT, check=False)
+    done = run_process(command)
     assert (done.returncode, done.stderr) == (
         2,
         "aisrv-host: SET_SERVER cannot be sent over USB, only over SPI\n",

@@ -6,7 +6,6 @@ must be equal, the tail is above the device's, where pointers have 4 bytes.
 
 import random
 import re
-import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
@@ -22,6 +21,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from tests.support import mlperf_tiny, networks
+from tests.support.programs import run_process
 
 pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
 
@@ -48,7 +48,7 @@ def tflm_needs(models: Mapping[str, bytes], folder: Path) -> dict[str, tuple[int
     paths = {str(folder / f"{number}.tflite"): name for number, name in enumerate(models)}
     for path, name in paths.items():
         Path(path).write_bytes(models[name])
-    ran = subprocess.run([sys.executable, "-c", TFLM, *paths], capture_output=True, text=True, check=True)
+    ran = run_process([sys.executable, "-c", TFLM, *paths], check=True)
     needs = {}
     for path, printed in re.findall(
         r"^model (\S+)\n(.*?)(?=^model |\Z)", ran.stderr, re.DOTALL | re.MULTILINE

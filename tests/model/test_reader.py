@@ -1,7 +1,6 @@
 """Model files as values: what a good file says, and that no other file gets past the check."""
 
 import struct
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from aisrv.model import (
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from tests.support import mlperf_tiny
+from tests.support.programs import run_process
 
 INT8 = Quantization.per_tensor(0.5, -3)
 
@@ -298,7 +298,7 @@ def test_single_scale_with_a_stale_dimension_is_accepted() -> None:
 
 def test_importing_loads_no_heavy_package() -> None:
     code = "import sys, aisrv.model; print({'numpy', 'tflite', 'flatbuffers', 'trio'} & set(sys.modules))"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    answer = run_process([sys.executable, "-c", code], check=True)
     assert answer.stdout == "set()\n"
 
 

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 import trio
@@ -21,17 +20,11 @@ from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from phy.usb.xud import UsbReset
+from tests.support.programs import missing
 from tests.support.usbip_rig import Firmware, count_descriptors, count_tasks
 
 SOURCE = Path(__file__).with_name("libusb_client.c")
 PROGRAM_SECONDS = 30
-
-
-def missing(reason: str) -> NoReturn:
-    """Skip a test, but fail it in CI."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def compiled(source: Path, program: Path, *flags: str) -> Path:

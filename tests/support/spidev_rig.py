@@ -16,7 +16,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.preload.server import Preload, PreloadMissingError, serve_preload
 from aisrv.attach.spidev.file import SpidevNode
-from tests.support.preload_rig import PROGRAM_SECONDS, BareClient, compiled, missing
+from tests.support.preload_rig import PROGRAM_SECONDS, BareClient, compiled
+from tests.support.programs import missing
 from tests.support.spi_echo import EchoSlave
 from tests.support.usbip_rig import count_descriptors, count_tasks
 

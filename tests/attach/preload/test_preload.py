@@ -26,21 +26,14 @@ from aisrv.device.device import open_device
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support.preload_rig import (
-    CLAIM,
-    assert_unused,
-    compiled,
-    libusb_program,
-    missing,
-    preloaded,
-)
+from tests.support.preload_rig import CLAIM, assert_unused, compiled, libusb_program, preloaded
+from tests.support.programs import AISRV, missing, run_process
 from tests.support.usbip_rig import count_descriptors, count_tasks, idle, loopback, sink, source
 
 __all__ = ["libusb_program"]
 
 PIPE, TIMEOUT, NO_DEVICE, BUSY, NOT_FOUND, IO = -9, -7, -4, -6, -5, -1
 CANCELLED = 3
-AISRV = [sys.executable, "-P", "-m", "aisrv"]
 
 
 async def halt(bus: UsbBus) -> None:
@@ -434,14 +427,7 @@ async def test_directory_goes_with_the_server() -> None:
 
 
 def _exec(*command: str, **variables: str) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run(
-        [*AISRV, "exec", "--", *command],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-        env={**os.environ, **variables},
-    )
+    return run_process([*AISRV, "exec", "--", *command], env={**os.environ, **variables})
 
 
 def test_exec_serves_a_program_in_c(libusb_program: Path) -> None:

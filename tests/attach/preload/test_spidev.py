@@ -15,7 +15,7 @@ from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.spi.bus import SpiBus, Timing
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support.preload_rig import missing
+from tests.support.programs import missing
 from tests.support.spi_echo import echo
 from tests.support.spidev_expected import OF_SETTINGS, OF_SIZES, OPENING
 from tests.support.spidev_program import pattern

@@ -1,7 +1,6 @@
 """The ioctls of usbfs, against the kernel's own header as this machine's C compiler reads it."""
 
 import struct
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.attach.preload.usbfs import Capability, Ioctl, Urb, UrbFlag, UrbType
-from tests.support.preload_rig import compiled, missing
+from tests.support.preload_rig import compiled
+from tests.support.programs import missing, run_process
 
 HEADER = Path("/usr/include/linux/usbdevice_fs.h")
 INT = st.integers(-(2**31), 2**31 - 1)
@@ -35,7 +35,7 @@ def constants_of(tmp_path: Path, *statements: str) -> dict[str, int]:
     source = tmp_path / "constants.c"
     source.write_text(PROGRAM + "\n".join(statements) + "\nreturn 0;\n}\n")
     program = compiled(source, tmp_path / "constants")
-    lines = subprocess.run([program], capture_output=True, text=True, check=True).stdout.splitlines()
+    lines = run_process([program], check=True).stdout.splitlines()
     return {name: int(value) for name, value in (line.rsplit(" ", 1) for line in lines)}
 
 

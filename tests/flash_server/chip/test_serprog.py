@@ -8,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 import pytest
 import trio
@@ -24,16 +23,10 @@ from flash_server.chip.programmer import Programmer
 from flash_server.chip.serprog import SpiOperation, pack_command_map, pack_spi_operation, unpack_command_map
 from flash_server.chip.storage import FileStorage, MemoryStorage, Storage
 from flash_server.errors import FlashError, PartError, ProgrammerError, ProtectedError, StorageError
+from tests.support.programs import missing
 
 ACK, NAK = b"\x06", b"\x15"
 SMALL = FlashPart("small", 65536, 0x123456, erases=(Erase(0x20, 4096, 0.016), Erase(0xD8, 65536, 0.016)))
-
-
-def missing(reason: str) -> NoReturn:
-    """Skip a test, but fail it in CI."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 @asynccontextmanager

@@ -1,7 +1,6 @@
 """Storage of a chip: atomic writes, killed writers, files that are missing, wrong, in use or read-only."""
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 from flash_server.chip.storage import LARGEST_WRITE, FileStorage, MemoryStorage, ReadOnlyFileStorage
 from flash_server.errors import StorageError
 from tests.support.paths import ROOT
+from tests.support.programs import run_process
 
 SIZE = 65536
 KILLS = 300
@@ -20,13 +20,8 @@ class PowerCut(BaseException):
 
 
 def killed(path: Path, kills: int, kind: str) -> list[int]:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.support.killed_writer", path, str(kills), kind],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=50,
-        check=False,
+    done = run_process(
+        [sys.executable, "-m", "tests.support.killed_writer", path, str(kills), kind], cwd=ROOT
     )
     assert (done.returncode, done.stderr) == (0, "")
     return [int(word) for word in done.stdout.split()]

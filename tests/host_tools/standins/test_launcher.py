@@ -3,9 +3,7 @@
 import ast
 import os
 import signal
-import subprocess
 import sys
-import venv
 from collections.abc import Callable, Coroutine
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ import usb
 
 from host_tools.standins.launcher import INJECTION, environment, run_program
 from tests.support.paths import ROOT
+from tests.support.programs import new_python, run_process, run_python
 from tests.support.usbip_peers import DEADLINE, echo_device, plugged
 
 FIND = "import usb.core; d = usb.core.find(product='xAISRV'); print(d.manufacturer, hex(d.idProduct))"
@@ -25,20 +24,7 @@ FIND = "import usb.core; d = usb.core.find(product='xAISRV'); print(d.manufactur
 @pytest.fixture(scope="module")
 def foreign_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interpreter of a virtual environment that has pyusb and nothing else."""
-    home = tmp_path_factory.mktemp("foreign")
-    venv.create(home, symlinks=True)
-    (packages,) = home.glob("lib/python*/site-packages")
-    (packages / "usb").symlink_to(Path(usb.__file__).parent)
-    return home / "bin" / "python"
-
-
-def run_python(python: Path, code: str, env: dict[str, str], cwd: Path) -> str:
-    """What a piece of code prints; it must end well and say nothing on stderr."""
-    done = subprocess.run(
-        [python, "-c", code], env=env, cwd=cwd, capture_output=True, text=True, timeout=DEADLINE, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
+    return new_python(tmp_path_factory.mktemp("foreign"), Path(usb.__file__).parent)
 
 
 # The environment
@@ -81,12 +67,12 @@ def test_environment_for_no_address() -> None:
 
 def test_foreign_program_finds_the_device(foreign_python: Path, tmp_path: Path) -> None:
     with plugged(echo_device()) as address:
-        assert run_python(foreign_python, FIND, environment(address, {}), tmp_path) == "XMOS 0xa15e\n"
+        assert run_python(FIND, foreign_python, environment(address, {}), tmp_path) == "XMOS 0xa15e\n"
 
 
 def test_program_of_the_same_environment_finds_the_device(tmp_path: Path) -> None:
     with plugged(echo_device()) as address:
-        assert run_python(Path(sys.executable), FIND, environment(address), tmp_path) == "XMOS 0xa15e\n"
+        assert run_python(FIND, env=environment(address), cwd=tmp_path) == "XMOS 0xa15e\n"
 
 
 def test_program_that_asks_for_libusb_gets_the_device(foreign_python: Path, tmp_path: Path) -> None:
@@ -99,13 +85,13 @@ def test_program_that_asks_for_libusb_gets_the_device(foreign_python: Path, tmp_
         "d.write(1, b'abc'); print(d.read(0x81, 512).tobytes())"
     )
     with plugged(echo_device()) as address:
-        assert run_python(foreign_python, code, environment(address, {}), tmp_path) == "True\nb'cba'\n"
+        assert run_python(code, foreign_python, environment(address, {}), tmp_path) == "True\nb'cba'\n"
 
 
 def test_grandchild_finds_the_device(foreign_python: Path, tmp_path: Path) -> None:
     code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {FIND!r}], check=True)"
     with plugged(echo_device()) as address:
-        assert run_python(foreign_python, code, environment(address, {}), tmp_path) == "XMOS 0xa15e\n"
+        assert run_python(code, foreign_python, environment(address, {}), tmp_path) == "XMOS 0xa15e\n"
 
 
 def test_no_server_is_no_device(foreign_python: Path, tmp_path: Path) -> None:
@@ -113,7 +99,7 @@ def test_no_server_is_no_device(foreign_python: Path, tmp_path: Path) -> None:
     with plugged(echo_device()) as address:
         pass
     free = address.rpartition(":")[0] + ":1"
-    assert run_python(foreign_python, code, environment(free, {}), tmp_path) == "None\n"
+    assert run_python(code, foreign_python, environment(free, {}), tmp_path) == "None\n"
 
 
 def test_nothing_else_becomes_importable(foreign_python: Path, tmp_path: Path) -> None:
@@ -125,7 +111,7 @@ def test_nothing_else_becomes_importable(foreign_python: Path, tmp_path: Path) -
         "    except ModuleNotFoundError: print('no', name)"
     )
     with plugged(echo_device()) as address:
-        output = run_python(foreign_python, code, environment(address, {}), tmp_path)
+        output = run_python(code, foreign_python, environment(address, {}), tmp_path)
     assert output.split("\n")[:-1] == [
         "no aisrv",
         "no aisrv.protocol.usbip",
@@ -142,19 +128,19 @@ def test_program_keeps_its_own_packages_of_the_same_names(foreign_python: Path, 
     (tmp_path / "aisrv" / "wire.py").write_text("OWNER = 'program'\n")
     code = f"{FIND}\nimport aisrv.wire, host_tools\nprint(aisrv.wire.OWNER, host_tools.OWNER)"
     with plugged(echo_device()) as address:
-        output = run_python(foreign_python, code, environment(address, {}), tmp_path)
+        output = run_python(code, foreign_python, environment(address, {}), tmp_path)
     assert output == "XMOS 0xa15e\nprogram program\n"
 
 
 def test_program_without_usb_pays_nothing(foreign_python: Path, tmp_path: Path) -> None:
     code = "import sys; print({'usb', 'socket', 'ctypes', 'typing', 'importlib.util'} & set(sys.modules))"
-    assert run_python(foreign_python, code, environment("h:1", {}), tmp_path) == "set()\n"
+    assert run_python(code, foreign_python, environment("h:1", {}), tmp_path) == "set()\n"
 
 
 def test_without_the_variable_pyusb_is_as_it_was(foreign_python: Path, tmp_path: Path) -> None:
     code = "import usb.backend.libusb1 as m; print(m.get_backend.__module__)"
     env = {"PYTHONPATH": str(INJECTION)}
-    assert run_python(foreign_python, code, env, tmp_path) == "usb.backend.libusb1\n"
+    assert run_python(code, foreign_python, env, tmp_path) == "usb.backend.libusb1\n"
 
 
 def test_pyusb_module_keeps_its_source(foreign_python: Path, tmp_path: Path) -> None:
@@ -163,7 +149,7 @@ def test_pyusb_module_keeps_its_source(foreign_python: Path, tmp_path: Path) -> 
         "print('libusb_init' in inspect.getsource(m), m.__spec__.loader is m.__loader__)\n"
         "print(importlib.reload(m).get_backend.__module__)"
     )
-    output = run_python(foreign_python, code, environment("h:1", {}), tmp_path)
+    output = run_python(code, foreign_python, environment("h:1", {}), tmp_path)
     assert output == "True True\nsitecustomize\n"
 
 
@@ -173,20 +159,16 @@ def test_other_sitecustomize_runs(foreign_python: Path, tmp_path: Path) -> None:
         "import sys, sitecustomize, usb.backend.libusb1 as m\n"
         "print(sitecustomize.__file__, m.get_backend.__module__, sys.path[1:3])"
     )
-    output = run_python(foreign_python, code, environment("h:1", {"PYTHONPATH": str(tmp_path)}), tmp_path)
+    output = run_python(code, foreign_python, environment("h:1", {"PYTHONPATH": str(tmp_path)}), tmp_path)
     expected_path = [str(INJECTION), str(tmp_path)]
     assert output == f"{tmp_path / 'sitecustomize.py'} sitecustomize {expected_path}\n"
 
 
 def test_failure_of_another_sitecustomize_is_told_and_harmless(foreign_python: Path, tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text("import not_installed\n")
-    done = subprocess.run(
+    done = run_process(
         [foreign_python, "-c", "import usb.backend.libusb1 as m; print(m.get_backend.__module__)"],
         env=environment("h:1", {"PYTHONPATH": str(tmp_path)}),
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=False,
     )
     assert done.stdout == "sitecustomize\n"
     assert "not_installed" in done.stderr
@@ -378,12 +360,5 @@ def test_start_of_the_injection_takes_milliseconds(foreign_python: Path) -> None
         f"import sys, time; sys.path.insert(0, {str(INJECTION)!r}); start = time.process_time()\n"
         "import sitecustomize; print(time.process_time() - start)"
     )
-    done = subprocess.run(
-        [foreign_python, "-S", "-c", code],
-        env={"AISRV_USBIP": "h:1"},
-        capture_output=True,
-        text=True,
-        timeout=DEADLINE,
-        check=True,
-    )
+    done = run_process([foreign_python, "-S", "-c", code], check=True, env={"AISRV_USBIP": "h:1"})
     assert float(done.stdout) < 0.05

@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-import venv
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,31 +11,23 @@ import spidev
 
 from host_tools.standins.launcher import INJECTION, environment
 from tests.support.paths import ROOT
+from tests.support.programs import new_python, run_python
 from tests.support.spi_link_rig import EchoSlave, served
 
-DEADLINE = 20.0
 USE = "import spidev\nwith spidev.SpiDev(0, 0) as spi: print(spi.xfer2([1, 2]), spi.max_speed_hz)"
-
-
-def python_of_a_new_environment(home: Path, package: Path | None = None) -> Path:
-    venv.create(home, symlinks=True)
-    if package:
-        (packages,) = home.glob("lib/python*/site-packages")
-        (packages / package.name).symlink_to(package)
-    return home / "bin" / "python"
 
 
 @pytest.fixture(scope="module")
 def bare_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interpreter of a virtual environment that has nothing."""
-    return python_of_a_new_environment(tmp_path_factory.mktemp("bare"))
+    return new_python(tmp_path_factory.mktemp("bare"))
 
 
 @pytest.fixture(scope="module")
 def spidev_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interpreter of a virtual environment that has the package spidev."""
     assert spidev.__file__
-    return python_of_a_new_environment(tmp_path_factory.mktemp("spidev"), Path(spidev.__file__))
+    return new_python(tmp_path_factory.mktemp("spidev"), Path(spidev.__file__))
 
 
 @pytest.fixture(scope="module")
@@ -47,15 +38,6 @@ def address() -> Iterator[str]:
 
 def spi_environment(address: str, **more: str) -> dict[str, str]:
     return environment("127.0.0.1:1", {"PATH": "/usr/bin:/bin", **more}, address)
-
-
-def run_python(python: Path, code: str, env: dict[str, str], cwd: Path) -> str:
-    """What a piece of code prints; it must end well and say nothing on stderr."""
-    done = subprocess.run(
-        [python, "-c", code], env=env, cwd=cwd, capture_output=True, text=True, timeout=DEADLINE, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout
 
 
 def test_environment_names_the_server() -> None:
@@ -73,11 +55,11 @@ def test_environment_for_no_address() -> None:
 
 
 def test_program_without_the_package_finds_the_slave(bare_python: Path, address: str, tmp_path: Path) -> None:
-    assert run_python(bare_python, USE, spi_environment(address), tmp_path) == "[254, 253] 50000000\n"
+    assert run_python(USE, bare_python, spi_environment(address), tmp_path) == "[254, 253] 50000000\n"
 
 
 def test_program_with_the_package_finds_the_slave(spidev_python: Path, address: str, tmp_path: Path) -> None:
-    assert run_python(spidev_python, USE, spi_environment(address), tmp_path) == "[254, 253] 50000000\n"
+    assert run_python(USE, spidev_python, spi_environment(address), tmp_path) == "[254, 253] 50000000\n"
 
 
 def test_module_looks_like_the_package(bare_python: Path, address: str, tmp_path: Path) -> None:
@@ -88,7 +70,7 @@ def test_module_looks_like_the_package(bare_python: Path, address: str, tmp_path
         "try: import host_tools\n"
         "except ImportError: print('not importable')"
     )
-    output = run_python(bare_python, code, spi_environment(address), tmp_path)
+    output = run_python(code, bare_python, spi_environment(address), tmp_path)
     assert output == "3.8 SpiDev spidev True\n[]\nnot importable\n"
 
 
@@ -98,7 +80,7 @@ def test_missing_slave_is_a_missing_file(bare_python: Path, address: str, tmp_pa
         "try: spidev.SpiDev(7, 7)\n"
         "except FileNotFoundError as error: print(error)"
     )  # fmt: skip
-    output = run_python(bare_python, code, spi_environment(address), tmp_path)
+    output = run_python(code, bare_python, spi_environment(address), tmp_path)
     assert output == "[Errno 2] No such file or directory\n"
 
 
@@ -121,23 +103,23 @@ def test_package_is_used_where_the_preload_library_serves_it(
     spidev_python: Path, address: str, tmp_path: Path, preloaded: dict[str, str]
 ) -> None:
     env = spi_environment(address, **preloaded)
-    assert run_python(spidev_python, WHICH, env, tmp_path) == "builtins\n"
+    assert run_python(WHICH, spidev_python, env, tmp_path) == "builtins\n"
 
 
 def test_stand_in_is_used_beside_the_preload_library_where_there_is_no_package(
     bare_python: Path, address: str, tmp_path: Path, preloaded: dict[str, str]
 ) -> None:
-    assert run_python(bare_python, USE, spi_environment(address, **preloaded), tmp_path).startswith("[254")
+    assert run_python(USE, bare_python, spi_environment(address, **preloaded), tmp_path).startswith("[254")
 
 
 def test_without_the_variable_spidev_is_as_it_was(spidev_python: Path, tmp_path: Path) -> None:
     env = environment("127.0.0.1:1", {})
-    assert run_python(spidev_python, WHICH, env, tmp_path) == "builtins\n"
+    assert run_python(WHICH, spidev_python, env, tmp_path) == "builtins\n"
 
 
 def test_program_without_spidev_pays_nothing(bare_python: Path, address: str, tmp_path: Path) -> None:
     code = "import sys; print([name for name in sys.modules if 'aisrv' in name or name == 'socket'])"
-    assert run_python(bare_python, code, spi_environment(address), tmp_path) == "[]\n"
+    assert run_python(code, bare_python, spi_environment(address), tmp_path) == "[]\n"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """Models in TensorFlow Lite: every way to run one gives what the interpreter called directly gives."""
 
 import random
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, suppress
@@ -22,6 +21,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
+from tests.support.programs import run_process
 
 RUNNERS = pytest.mark.parametrize("factory", [isolated, inline])
 ARENA = 448 * 1024
@@ -240,5 +240,5 @@ def test_importing_the_layer_loads_no_interpreter() -> None:
     script = "import sys, aisrv.inference.engine; "
     script += "from aisrv.inference.process import isolation, inline; "
     script += "print(sorted({'numpy', 'tflite_runtime', 'ai_edge_litert'} & set(sys.modules)))"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "[]\n"

@@ -1,7 +1,6 @@
 """Models in TensorFlow Lite Micro: the reference's results, a real arena, and inputs as they were written."""
 
 import random
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -30,6 +29,7 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import networks
+from tests.support.programs import run_process
 
 KIB = 1024
 ARENA = 448 * KIB
@@ -230,7 +230,7 @@ async def test_what_it_prints_is_logged() -> None:
 
 def test_the_extension_is_loaded_without_its_package() -> None:
     script = "import sys, aisrv.inference.interpreters.tflm; print('tflite_micro' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "False\n"
 
 

@@ -1,6 +1,5 @@
 """Backends by name, and backends made of two."""
 
-import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
@@ -16,6 +15,7 @@ from aisrv.kernels.backends.registry import BackendError, backend_names, find_ba
 from aisrv.kernels.errors import InvalidShape, KernelError
 from aisrv.kernels.params import ElementwiseAddParams, PoolParams, Shape4
 from tests.support.operators import METHODS, Draw
+from tests.support.programs import run_process
 
 SHAPE = (1, 2, 2, 1)
 
@@ -187,7 +187,7 @@ def test_backends_are_imported_when_asked_for() -> None:
         "import sys, aisrv.kernels.backends.registry as r; r.backend_names();"
         "print([m for m in ('numpy', 'aisrv.kernels.backends.reference', 'numba') if m in sys.modules])"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "[]\n"
 
 

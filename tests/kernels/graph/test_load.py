@@ -1,6 +1,5 @@
 """Loading: what is refused, with which words; and hostile files, whose answer is always of one family."""
 
-import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,6 +23,7 @@ from aisrv.model.writer import Network, NetworkOperator
 from tests.support import networks
 from tests.support.hostile_models import calling_graphs, case
 from tests.support.models import UNIT, constant, single, tensor
+from tests.support.programs import run_process
 
 BACKEND = ReferenceBackend()
 
@@ -305,12 +305,7 @@ COUNT = 17 * 10
 
 
 def test_hostile_models_end_in_an_error_of_the_family_or_run_in_bounded_memory() -> None:
-    ran = subprocess.run(
-        [sys.executable, "-W", "error", "-c", HOSTILE, str(COUNT)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    ran = run_process([sys.executable, "-W", "error", "-c", HOSTILE, str(COUNT)])
     assert ran.returncode == 0, ran.stderr
     assert int(ran.stdout.split()[-1]) < 1 << 20  # KiB
 

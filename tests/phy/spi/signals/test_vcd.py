@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import subprocess
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from phy.spi.signals import waveform
 from phy.spi.signals.vcd import VcdFile, VcdPort
 from phy.spi.slave import spi_slave
 from tests.support.paths import ROOT
+from tests.support.programs import run_process
 
 PICTURE = ROOT / "docs/guides/images/spi-transaction.svg"
 PICTURE_TITLE = "GET_ID at 10 MHz: the command, two dummy bytes, 0x12345678"
@@ -47,7 +47,7 @@ def sigrok(path: Path) -> Callable[[], Decoded]:
     def decode() -> Decoded:
         decoder = ["-P", "spi:clk=CLK:mosi=MOSI:miso=MISO:cs=CS", "-A", "spi=mosi-transfer:miso-transfer"]
         command = [found, "-i", str(path), "-I", "vcd", *decoder]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=True)
+        done = run_process(command, check=True)
         assert done.stderr == ""
         lines = [bytes.fromhex(line.removeprefix("spi-1: ")) for line in done.stdout.splitlines()]
         return list(zip(lines[1::2], lines[::2], strict=True))  # MISO comes first

@@ -24,6 +24,7 @@ from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.capture import PAYLOAD_MAXIMUM, CapturedPort, CaptureFile
 from phy.usb.urb import OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
+from tests.support.programs import run_process
 from tests.support.usbip_rig import Answer, served, sink, submit_in, submit_out
 
 SUBMIT, COMPLETE, ERROR = "'S'", "'C'", "'E'"
@@ -59,7 +60,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def run_tshark(tshark: str, *options: str) -> str:
-    done = subprocess.run([tshark, *options], capture_output=True, text=True, timeout=60)
+    done = run_process([tshark, *options])
     assert done.returncode == 0, done.stderr
     return done.stdout
 

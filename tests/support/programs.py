@@ -1,0 +1,94 @@
+"""Processes of tests: the three commands, `aisrv run` while it is used, Pythons with few packages."""
+
+import os
+import subprocess
+import sys
+import venv
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+AISRV = [sys.executable, "-P", "-m", "aisrv"]
+HOST = [sys.executable, "-P", "-m", "host_tools"]
+FLASH = [sys.executable, "-P", "-m", "flash_server"]
+TIMEOUT = 60
+"""Seconds after which a program hangs."""
+
+
+def run_process(
+    command: Sequence[object],
+    *,
+    check: bool = False,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> "subprocess.CompletedProcess[str]":
+    """Run a program to its end, with nothing to read; `check` wants exit code 0."""
+    done = subprocess.run(
+        [os.fspath(word) if isinstance(word, Path) else str(word) for word in command],
+        capture_output=True,
+        stdin=subprocess.DEVNULL,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+        env=env,
+        cwd=cwd,
+    )
+    if check:
+        assert done.returncode == 0, done.stderr
+    return done
+
+
+def run_python(
+    code: str,
+    python: Path | str = sys.executable,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> str:
+    """Return what a piece of code prints; it must end well and say nothing on stderr."""
+    done = run_process([python, "-c", code], env=env, cwd=cwd)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+def refusal(*arguments: object) -> tuple[int, str, str]:
+    """Return the exit code, the output and the errors of `aisrv`."""
+    done = run_process([*AISRV, *arguments])
+    return done.returncode, done.stdout, done.stderr
+
+
+@contextmanager
+def running(*options: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
+    """Run `aisrv run` on a free port: its process, and the addresses of its ready line."""
+    process = subprocess.Popen(
+        [*AISRV, "run", "--port", "0", *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        yield process, line.removeprefix("aisrv: ready at ").strip()
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def new_python(home: Path, package: Path | None = None) -> Path:
+    """Create a virtual environment with one package at most; return its interpreter."""
+    venv.create(home, symlinks=True)
+    if package is not None:
+        (packages,) = home.glob("lib/python*/site-packages")
+        (packages / package.name).symlink_to(package)
+    return home / "bin" / "python"
+
+
+def missing(reason: str) -> NoReturn:
+    """Skip a test whose program or package is not installed, but fail it in CI."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)

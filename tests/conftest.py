@@ -1,12 +1,15 @@
-"""What all tests share: how an async test runs, and the isolation of Hypothesis from this machine's speed."""
+"""What all tests share: async tests, Hypothesis at the speed of any machine, the digits network as a file."""
 
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import wraps
+from pathlib import Path
 
 import pytest
 import trio
 from hypothesis import HealthCheck, settings
+
+from aisrv import digits
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -36,3 +39,11 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     names = inspect.signature(pyfuncitem.obj).parameters
     _in_trio(pyfuncitem.obj)(**{name: pyfuncitem.funcargs[name] for name in names})
     return True
+
+
+@pytest.fixture
+def digits_file(tmp_path: Path) -> Path:
+    """The digits network as a model file."""
+    path = tmp_path / "digits.tflite"
+    path.write_bytes(digits.model_bytes())
+    return path

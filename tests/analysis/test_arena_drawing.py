@@ -1,20 +1,16 @@
-"""What makes the peak of a plan, its pictures, and the command that draws them."""
+"""What makes the peak of a plan, and its pictures."""
 
-import json
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
-from click.testing import CliRunner
 
-from aisrv import digits
 from aisrv.analysis.arena_drawing import picture, summarize, to_svg, to_text, write_png
-from aisrv.cli.main import main
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.plan import plan_graph
 from aisrv.model import Model
-from aisrv.model.arena_plan import Allocation, plan_arena
+from aisrv.model.arena_plan import plan_arena
 from aisrv.model.reader import read_model
 from tests.support import mlperf_tiny, networks
 from tests.support.scratch_backend import Scratchy, digits_model
@@ -92,40 +88,3 @@ def test_nothing_in_the_arena_is_drawn_too() -> None:
     assert plan.head == 0
     assert "peak         0 bytes" in to_text(model, plan)
     ET.fromstring(to_svg(picture(model, plan)))
-
-
-# The command.
-
-
-@pytest.fixture
-def model_file(tmp_path: Path) -> Path:
-    path = tmp_path / "digits.tflite"
-    path.write_bytes(digits.model_bytes())
-    return path
-
-
-def test_command_prints_json(model_file: Path) -> None:
-    result = CliRunner().invoke(main, ["plan", str(model_file), "--json"])
-    assert result.exit_code == 0
-    plan = json.loads(result.output)
-    assert (plan["head"], plan["lower_bound"]) == (1280, 1280)
-    assert plan["operators"][0] == "CONV_2D"
-    assert Allocation(0, 64, 0, 1, plan["buffers"][0]["offset"]).size == plan["buffers"][0]["size"]
-
-
-def test_command_writes_pictures(model_file: Path, tmp_path: Path) -> None:
-    svg, png = tmp_path / "a.svg", tmp_path / "a.png"
-    result = CliRunner().invoke(main, ["plan", str(model_file), "--svg", str(svg), "--png", str(png)])
-    assert (result.exit_code, result.output) == (0, "")
-    assert svg.read_text().startswith("<svg ")
-    assert png.read_bytes().startswith(b"\x89PNG")
-
-
-def test_command_refuses_what_is_no_model(tmp_path: Path) -> None:
-    path = tmp_path / "noise.tflite"
-    path.write_bytes(b"noise")
-    result = CliRunner().invoke(main, ["plan", str(path)])
-    assert result.exit_code == 1
-    assert result.output == (
-        f"Error: {path}: not a TensorFlow Lite file: it has 5 bytes, too few for a header\n"
-    )

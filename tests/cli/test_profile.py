@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from aisrv import digits
 from aisrv.cli.main import main
 from tests.support import networks
 
@@ -17,15 +16,8 @@ def run(*arguments: str | Path) -> Result:
     return CliRunner().invoke(main, ["profile", *map(str, arguments)], env={"COLUMNS": "140"})
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "digits.tflite"
-    path.write_bytes(digits.model_bytes())
-    return path
-
-
-def test_one_model_is_shown_in_all_details(model: Path) -> None:
-    outcome = run(model)
+def test_one_model_is_shown_in_all_details(digits_file: Path) -> None:
+    outcome = run(digits_file)
     assert outcome.exit_code == 0
     for text in ("Operators", "By operator class", "Memory", "Predicted ms", "published convolutions", "█"):
         assert text in outcome.stdout
@@ -33,14 +25,14 @@ def test_one_model_is_shown_in_all_details(model: Path) -> None:
     assert "this host" not in outcome.stdout
 
 
-def test_host_time_is_shown_on_request(model: Path) -> None:
-    assert "median of 2 runs, which says nothing about the device" in run(model, "--run", "2").stdout
+def test_host_time_is_shown_on_request(digits_file: Path) -> None:
+    assert "median of 2 runs, which says nothing about the device" in run(digits_file, "--run", "2").stdout
 
 
-def test_several_models_are_compared(model: Path, tmp_path: Path) -> None:
+def test_several_models_are_compared(digits_file: Path, tmp_path: Path) -> None:
     other = tmp_path / "adding.tflite"
     other.write_bytes(networks.adding_network())
-    lines = run(model, other).stdout.splitlines()
+    lines = run(digits_file, other).stdout.splitlines()
     rows = [line.split() for line in lines if ".tflite" in line]
     # 350 ticks and a quarter for each of 48 bytes: 362 of 26,731.
     assert [row[:3] for row in rows] == [
@@ -50,9 +42,9 @@ def test_several_models_are_compared(model: Path, tmp_path: Path) -> None:
     assert rows[1][-1] == "both"
 
 
-def test_options_reach_the_device_model(model: Path) -> None:
+def test_options_reach_the_device_model(digits_file: Path) -> None:
     options = ("--threads", "5", "--clock", "800", "--kernels", "reference", "--flash-rate", "50")
-    outcome = run(model, *options, "--arena", "64K", "--external", "1M", "--json")
+    outcome = run(digits_file, *options, "--arena", "64K", "--external", "1M", "--json")
     (profile,) = json.loads(outcome.stdout)["profiles"]
     assert profile["configuration"] == {
         "name": "",
@@ -65,8 +57,8 @@ def test_options_reach_the_device_model(model: Path) -> None:
     }
 
 
-def test_csv_has_a_row_for_each_operator(model: Path) -> None:
-    rows = list(csv.DictReader(io.StringIO(run(model, "--csv").stdout)))
+def test_csv_has_a_row_for_each_operator(digits_file: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(run(digits_file, "--csv").stdout)))
     assert [row["operator"] for row in rows] == [
         "CONV_2D",
         "MAX_POOL_2D",
@@ -77,21 +69,21 @@ def test_csv_has_a_row_for_each_operator(model: Path) -> None:
     ]
 
 
-def test_html_goes_to_its_file(model: Path, tmp_path: Path) -> None:
+def test_html_goes_to_its_file(digits_file: Path, tmp_path: Path) -> None:
     report = tmp_path / "report.html"
-    outcome = run(model, "--html", report)
+    outcome = run(digits_file, "--html", report)
     assert (outcome.exit_code, outcome.stdout) == (0, "")
     assert report.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_html_and_json_go_together(model: Path, tmp_path: Path) -> None:
-    outcome = run(model, "--html", tmp_path / "report.html", "--json")
+def test_html_and_json_go_together(digits_file: Path, tmp_path: Path) -> None:
+    outcome = run(digits_file, "--html", tmp_path / "report.html", "--json")
     assert len(json.loads(outcome.stdout)["profiles"]) == 1
     assert (tmp_path / "report.html").exists()
 
 
-def test_file_of_configurations(model: Path) -> None:
-    suite = model.with_name("suite.toml")
+def test_file_of_configurations(digits_file: Path) -> None:
+    suite = digits_file.with_name("suite.toml")
     suite.write_text(
         "models = ['digits.tflite']\n"
         "configurations = [{name = 'one'}, {name = 'five', threads = 5, clock = 700}]\n"
@@ -104,17 +96,17 @@ def test_file_of_configurations(model: Path) -> None:
     assert [each["configuration"]["clock_mhz"] for each in data] == [600, 700]
 
 
-def test_options_count_more_than_the_file(model: Path) -> None:
-    suite = model.with_name("suite.toml")
+def test_options_count_more_than_the_file(digits_file: Path) -> None:
+    suite = digits_file.with_name("suite.toml")
     suite.write_text("[[configurations]]\nname = 'five'\nthreads = 5\n")
-    (data,) = json.loads(run(model, "--config", suite, "--threads", "2", "--json").stdout)["profiles"]
+    (data,) = json.loads(run(digits_file, "--config", suite, "--threads", "2", "--json").stdout)["profiles"]
     assert (data["configuration"]["name"], data["configuration"]["threads"]) == ("five", 2)
 
 
-def test_comparison_names_configurations(model: Path) -> None:
-    suite = model.with_name("suite.toml")
+def test_comparison_names_configurations(digits_file: Path) -> None:
+    suite = digits_file.with_name("suite.toml")
     suite.write_text("configurations = [{name = '[red]one'}, {name = 'five', threads = 5}]\n")
-    outcome = run(model, "--config", suite).stdout
+    outcome = run(digits_file, "--config", suite).stdout
     assert "[red]one: 1 thread, 600 MHz, optimized kernels, flash 12.5 MB/s" in outcome
     assert "five: 5 threads" in outcome
 
@@ -138,10 +130,10 @@ def test_file_that_is_no_model(tmp_path: Path, data: bytes) -> None:
     assert outcome.stdout == ""
 
 
-def test_one_bad_model_of_several_ends_the_command(model: Path, tmp_path: Path) -> None:
+def test_one_bad_model_of_several_ends_the_command(digits_file: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.tflite"
     bad.write_bytes(b"")
-    assert run(model, bad, "--json").exit_code == 1
+    assert run(digits_file, bad, "--json").exit_code == 1
 
 
 @pytest.mark.parametrize(
@@ -179,14 +171,14 @@ def test_file_of_configurations_that_is_wrong(tmp_path: Path, text: bytes, messa
         ["MODEL", "--json", "--csv"],
     ],
 )
-def test_wrong_usage(model: Path, arguments: list[str]) -> None:
-    outcome = run(*(model if argument == "MODEL" else argument for argument in arguments))
+def test_wrong_usage(digits_file: Path, arguments: list[str]) -> None:
+    outcome = run(*(digits_file if argument == "MODEL" else argument for argument in arguments))
     assert outcome.exit_code == 2
     assert "Error: " in outcome.stderr
 
 
-def test_report_that_cannot_be_written(model: Path, tmp_path: Path) -> None:
-    outcome = run(model, "--html", tmp_path / "absent" / "report.html")
+def test_report_that_cannot_be_written(digits_file: Path, tmp_path: Path) -> None:
+    outcome = run(digits_file, "--html", tmp_path / "absent" / "report.html")
     assert outcome.exit_code == 1
     assert "No such file or directory" in outcome.stderr
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 import trio
-from click.testing import CliRunner, Result
 from flatbuffers import flexbuffers
 
 from aisrv.attach.serprog import SerprogServer
@@ -18,6 +17,7 @@ from flash_server.chip.storage import MemoryStorage
 from flash_server.cli import main
 from flash_server.commands.drawing import FREE, map_cells
 from flash_server.image import DataPartition, EngineImage, Generation
+from tests.support.command_calls import CommandCalls
 from tests.support.programs import FLASH, run_process
 
 MODEL = bytes(range(256)) * 20
@@ -35,20 +35,8 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def call(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def done(*arguments: object) -> str:
-    result = call(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
-
-
-def failed(code: int, *arguments: object) -> str:
-    result = call(*arguments)
-    assert (result.exit_code, result.stdout) == (code, "")
-    return result.stderr
+COMMAND = CommandCalls(main)
+call, done, failed = COMMAND.call, COMMAND.done, COMMAND.failed
 
 
 # pack.

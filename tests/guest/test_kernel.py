@@ -9,8 +9,8 @@ import pytest
 
 from aisrv import digits
 from tests.guest.machine import run_guest
-from tests.support.programs import missing
 from tests.support import networks
+from tests.support.programs import missing
 from tests.support.spi_echo import echo
 from tests.support.spidev_expected import EXPECTED
 from tests.support.spidev_program import pattern

@@ -10,11 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from PIL import Image
 
 import aisrv
-from aisrv import digits
 from aisrv.protocol.commands import Dialect
 from host_tools.cli import main
 from host_tools.commands.report import Score, best_scores, show_scores, show_timings
@@ -23,6 +21,7 @@ from host_tools.transports import schemes as transports
 from host_tools.transports.schemes import Scheme
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport
+from tests.support.command_calls import CommandCalls
 from tests.support.memory_device import INFER_ERR, Backend, Device, Engine
 from tests.support.programs import run_process
 
@@ -51,29 +50,15 @@ def backend(device: Device, monkeypatch: pytest.MonkeyPatch) -> Backend:
     return backend
 
 
-def call(*arguments: object) -> Result:
-    return CliRunner().invoke(main, [str(argument) for argument in arguments])
-
-
-def done(*arguments: object) -> str:
-    result = call(*arguments)
-    assert (result.exit_code, result.stderr) == (0, "")
-    return result.stdout
+COMMAND = CommandCalls(main)
+call, done = COMMAND.call, COMMAND.done
 
 
 def failed(code: int, *arguments: object) -> str:
-    result = call(*arguments)
-    assert (result.exit_code, result.stdout) == (code, "")
-    assert result.stderr.startswith("aisrv-host: ")
-    assert result.stderr.count("\n") == 1
-    return result.stderr
-
-
-@pytest.fixture
-def model_file(tmp_path: Path) -> Path:
-    path = tmp_path / "digits.tflite"
-    path.write_bytes(digits.model_bytes())
-    return path
+    errors = COMMAND.failed(code, *arguments)
+    assert errors.startswith("aisrv-host: ")
+    assert errors.count("\n") == 1
+    return errors
 
 
 @pytest.fixture
@@ -132,14 +117,14 @@ def test_an_empty_log(backend: Backend) -> None:
 # load and infer
 
 
-def test_load(backend: Backend, device: Device, model_file: Path) -> None:
-    assert f": {model_file.stat().st_size} bytes loaded into arena in " in done("load", model_file)
-    assert (device.engine.model, device.engine.memory) == (model_file.read_bytes(), 0x86)
+def test_load(backend: Backend, device: Device, digits_file: Path) -> None:
+    assert f": {digits_file.stat().st_size} bytes loaded into arena in " in done("load", digits_file)
+    assert (device.engine.model, device.engine.memory) == (digits_file.read_bytes(), 0x86)
 
 
-def test_load_into_external_memory(backend: Backend, device: Device, model_file: Path) -> None:
-    answer = json.loads(done("--json", "load", "--ext", model_file))
-    assert (answer["memory"], answer["bytes"]) == ("ext", model_file.stat().st_size)
+def test_load_into_external_memory(backend: Backend, device: Device, digits_file: Path) -> None:
+    answer = json.loads(done("--json", "load", "--ext", digits_file))
+    assert (answer["memory"], answer["bytes"]) == ("ext", digits_file.stat().st_size)
     assert device.engine.memory == 0x87
 
 
@@ -155,40 +140,40 @@ def test_infer_raw_bytes(backend: Backend, device: Device, raw: Path) -> None:
 
 
 def test_infer_loads_the_model_into_an_empty_engine(
-    backend: Backend, device: Device, raw: Path, model_file: Path
+    backend: Backend, device: Device, raw: Path, digits_file: Path
 ) -> None:
-    answer = json.loads(done("--json", "infer", raw, "--model", model_file, "--top", 1))
-    assert device.engine.model == model_file.read_bytes()
+    answer = json.loads(done("--json", "infer", raw, "--model", digits_file, "--top", 1))
+    assert device.engine.model == digits_file.read_bytes()
     assert answer["top"][0]["value"] == pytest.approx(
         127 / 256
     )  # the softmax has scale 1/256, zero point -128
 
 
 def test_infer_does_not_load_a_model_again(
-    backend: Backend, device: Device, raw: Path, model_file: Path
+    backend: Backend, device: Device, raw: Path, digits_file: Path
 ) -> None:
-    done("load", model_file)
+    done("load", digits_file)
     device.engine.seen.clear()
-    done("infer", raw, "--model", model_file)
+    done("infer", raw, "--model", digits_file)
     assert 0x86 not in [command for command, _, _ in device.engine.seen]
 
 
 def test_infer_does_not_run_another_model(
-    backend: Backend, device: Device, raw: Path, model_file: Path
+    backend: Backend, device: Device, raw: Path, digits_file: Path
 ) -> None:
     device.engine.inputs = [65]
     device.engine.perform(0x86, 0, MODEL)
-    message = failed(2, "infer", raw, "--model", model_file)
+    message = failed(2, "infer", raw, "--model", digits_file)
     assert "holds another model (65 bytes in" in message
-    assert f"aisrv-host load {model_file}" in message
+    assert f"aisrv-host load {digits_file}" in message
 
 
-def test_infer_an_image(backend: Backend, device: Device, model_file: Path, tmp_path: Path) -> None:
+def test_infer_an_image(backend: Backend, device: Device, digits_file: Path, tmp_path: Path) -> None:
     path = tmp_path / "white.png"
     Image.fromarray(np.full((16, 16), 255, np.uint8)).save(path)
-    done("infer", path, "--model", model_file)
+    done("infer", path, "--model", digits_file)
     assert device.engine.input_data == [bytes([112]) * 64]
-    done("infer", path, "--model", model_file, "--range", "full")
+    done("infer", path, "--model", digits_file, "--range", "full")
     assert device.engine.input_data == [bytes([127]) * 64]
     done("infer", path, "--shape", "8x8:uint8", "--invert")
     assert device.engine.input_data == [bytes(64)]
@@ -207,10 +192,10 @@ def test_infer_shows_labels(backend: Backend, device: Device, raw: Path, tmp_pat
     ]
 
 
-def test_infer_writes_the_output(backend: Backend, raw: Path, model_file: Path, tmp_path: Path) -> None:
-    done("infer", raw, "--model", model_file, "--output", tmp_path / "out.bin", "--top", 0)
+def test_infer_writes_the_output(backend: Backend, raw: Path, digits_file: Path, tmp_path: Path) -> None:
+    done("infer", raw, "--model", digits_file, "--output", tmp_path / "out.bin", "--top", 0)
     assert (tmp_path / "out.bin").read_bytes() == bytes(range(255, 245, -1))
-    assert done("infer", raw, "--model", model_file, "--output", tmp_path / "out.npy", "--top", 0) == ""
+    assert done("infer", raw, "--model", digits_file, "--output", tmp_path / "out.npy", "--top", 0) == ""
     assert np.load(tmp_path / "out.npy").tolist() == [list(range(-1, -11, -1))]
 
 
@@ -228,8 +213,8 @@ def test_infer_with_several_inputs(backend: Backend, device: Device, raw: Path, 
     assert device.engine.input_data == [bytes(range(64)), b"abc"]
 
 
-def test_infer_with_too_many_inputs(backend: Backend, raw: Path, model_file: Path) -> None:
-    assert "2 inputs given" in failed(2, "infer", raw, raw, "--model", model_file)
+def test_infer_with_too_many_inputs(backend: Backend, raw: Path, digits_file: Path) -> None:
+    assert "2 inputs given" in failed(2, "infer", raw, raw, "--model", digits_file)
     assert backend.calls == []
 
 
@@ -252,10 +237,10 @@ def test_read_as_hex(backend: Backend, device: Device) -> None:
     )
 
 
-def test_read_values(backend: Backend, device: Device, model_file: Path) -> None:
-    done("load", model_file)
+def test_read_values(backend: Backend, device: Device, digits_file: Path) -> None:
+    done("load", digits_file)
     device.engine.output_data = [bytes([0x80] * 9 + [0])]
-    answer = json.loads(done("--json", "read", 0, "--model", model_file))
+    answer = json.loads(done("--json", "read", 0, "--model", digits_file))
     assert answer["values"] == [[0.0] * 9 + [0.5]]
     assert answer["hex"] == "80" * 9 + "00"
 
@@ -272,9 +257,9 @@ def test_write_and_read_an_input(backend: Backend, device: Device, raw: Path) ->
     assert json.loads(done("--json", "read", 0, "--input"))["hex"] == bytes(range(64)).hex()
 
 
-def test_a_tensor_that_the_model_does_not_have(backend: Backend, raw: Path, model_file: Path) -> None:
-    assert "has 1 output tensors; there is no number 1" in failed(2, "read", 1, "--model", model_file)
-    assert "has 1 input tensors; there is no number 1" in failed(2, "write", 1, raw, "--model", model_file)
+def test_a_tensor_that_the_model_does_not_have(backend: Backend, raw: Path, digits_file: Path) -> None:
+    assert "has 1 output tensors; there is no number 1" in failed(2, "read", 1, "--model", digits_file)
+    assert "has 1 input tensors; there is no number 1" in failed(2, "write", 1, raw, "--model", digits_file)
     assert backend.calls == []
 
 
@@ -292,18 +277,22 @@ def test_timings(backend: Backend, device: Device) -> None:
     assert lines[3][4].rstrip("▋") == "█" * 10  # a third of the longest
 
 
-def test_timings_with_names(backend: Backend, device: Device, model_file: Path) -> None:
-    done("load", model_file)
-    answer = json.loads(done("--json", "timings", "--model", model_file))
+def test_timings_with_names(backend: Backend, device: Device, digits_file: Path) -> None:
+    done("load", digits_file)
+    answer = json.loads(done("--json", "timings", "--model", digits_file))
     assert [one["name"] for one in answer["operators"]] == OPERATORS
     assert (answer["total_ticks"], answer["total_us"]) == (600, 6.0)
-    assert [line.split()[1] for line in done("timings", "--model", model_file).splitlines()[2:8]] == OPERATORS
+    assert [
+        line.split()[1] for line in done("timings", "--model", digits_file).splitlines()[2:8]
+    ] == OPERATORS
 
 
-def test_timings_of_another_model(backend: Backend, device: Device, model_file: Path) -> None:
+def test_timings_of_another_model(backend: Backend, device: Device, digits_file: Path) -> None:
     device.engine.timings = [150, 50]
     device.engine.perform(0x86, 0, MODEL)
-    assert "the device gives 2 timings: it holds another model" in failed(2, "timings", "--model", model_file)
+    assert "the device gives 2 timings: it holds another model" in failed(
+        2, "timings", "--model", digits_file
+    )
 
 
 def test_timings_of_nothing(backend: Backend, device: Device) -> None:
@@ -354,11 +343,11 @@ def test_bench_without_a_model(backend: Backend) -> None:
     assert [(one["name"], one["runs"]) for one in answer] == [("status round trip", 3)]
 
 
-def test_bench_with_a_model(backend: Backend, model_file: Path) -> None:
-    answer = json.loads(done("--json", "bench", "--seconds", 0, "--model", model_file))
+def test_bench_with_a_model(backend: Backend, digits_file: Path) -> None:
+    answer = json.loads(done("--json", "bench", "--seconds", 0, "--model", digits_file))
     assert [(one["name"], one["bytes"]) for one in answer] == [
         ("status round trip", 0),
-        ("load model", model_file.stat().st_size),
+        ("load model", digits_file.stat().st_size),
         ("write input 0", 64),
         ("inference", 0),
         ("read output 0", 10),

@@ -29,13 +29,6 @@ def address() -> Iterator[str]:
         yield address
 
 
-@pytest.fixture
-def digits_file(tmp_path: Path) -> Path:
-    path = tmp_path / "digits.tflite"
-    path.write_bytes(digits.model_bytes())
-    return path
-
-
 # The device.
 
 

@@ -53,13 +53,6 @@ def device() -> Iterator[Addresses]:
 
 
 @pytest.fixture
-def model(tmp_path: Path) -> Path:
-    path = tmp_path / "digits.tflite"
-    path.write_bytes(digits.model_bytes())
-    return path
-
-
-@pytest.fixture
 def image(tmp_path: Path) -> Path:
     path = tmp_path / "image.bin"
     path.write_bytes(IMAGES[0].image)
@@ -161,9 +154,9 @@ def test_through_the_module_spidev(device: Addresses, monkeypatch: pytest.Monkey
 # The command
 
 
-def test_info(device: Addresses, model: Path) -> None:
+def test_info(device: Addresses, digits_file: Path) -> None:
     assert done(device.spi, "info")["spec"]["input_bytes"] == 0
-    done(device.spi, "load", model)
+    done(device.spi, "load", digits_file)
     info = done(device.spi, "info")
     assert (info["id"], info["status"]) == (0x12345678, [])
     assert (info["spec"]["input_bytes"], info["spec"]["output_bytes"], info["spec"]["timing_count"]) == (
@@ -174,27 +167,27 @@ def test_info(device: Addresses, model: Path) -> None:
 
 
 @pytest.mark.parametrize("option", [[], ["--ext"]])
-def test_load(device: Addresses, model: Path, option: list[str]) -> None:
-    answer = done(device.spi, "load", *option, model)
-    assert answer["bytes"] == model.stat().st_size
+def test_load(device: Addresses, digits_file: Path, option: list[str]) -> None:
+    answer = done(device.spi, "load", *option, digits_file)
+    assert answer["bytes"] == digits_file.stat().st_size
     assert answer["memory"] == ("ext" if option else "arena")
 
 
-def test_infer_loads_the_model_and_shows_the_digit(device: Addresses, model: Path, image: Path) -> None:
-    answer = done(device.spi, "infer", image, "--model", model)
+def test_infer_loads_the_model_and_shows_the_digit(device: Addresses, digits_file: Path, image: Path) -> None:
+    answer = done(device.spi, "infer", image, "--model", digits_file)
     assert answer["top"][0]["index"] == IMAGES[0].label
 
 
-def test_write_infer_read(device: Addresses, model: Path, image: Path) -> None:
-    done(device.spi, "load", model)
+def test_write_infer_read(device: Addresses, digits_file: Path, image: Path) -> None:
+    done(device.spi, "load", digits_file)
     assert done(device.spi, "write", 0, image)["bytes"] == 64
     done(device.spi, "infer")
     assert done(device.spi, "read", 0)["hex"] == EXPECTED[0].hex()
 
 
-def test_timings(device: Addresses, model: Path, image: Path) -> None:
-    done(device.spi, "infer", image, "--model", model)
-    answer = done(device.spi, "timings", "--model", model)
+def test_timings(device: Addresses, digits_file: Path, image: Path) -> None:
+    done(device.spi, "infer", image, "--model", digits_file)
+    answer = done(device.spi, "timings", "--model", digits_file)
     assert [one["name"] for one in answer["operators"]][:2] == ["CONV_2D", "MAX_POOL_2D"]
 
 
@@ -203,8 +196,8 @@ def test_log(device: Addresses) -> None:
     assert done(device.spi, "log")["log"] != []
 
 
-def test_bench(device: Addresses, model: Path) -> None:
-    answer = done(device.spi, "bench", "--model", model, "--seconds", 0)
+def test_bench(device: Addresses, digits_file: Path) -> None:
+    answer = done(device.spi, "bench", "--model", digits_file, "--seconds", 0)
     names = ["status round trip", "load model", "write input 0", "inference", "read output 0"]
     assert [one["name"] for one in answer] == [*names, "write, infer, read"]
 

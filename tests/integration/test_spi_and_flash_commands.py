@@ -23,13 +23,6 @@ def json_of(*command: object) -> object:
 
 
 @pytest.fixture
-def digits_file(tmp_path: Path) -> Path:
-    path = tmp_path / "digits.tflite"
-    path.write_bytes(digits.model_bytes())
-    return path
-
-
-@pytest.fixture
 def flash_image(tmp_path: Path, digits_file: Path) -> Path:
     path = tmp_path / "flash.bin"
     outcome(*FLASH, "pack", "--engine", f"model={digits_file}", "--output", path)

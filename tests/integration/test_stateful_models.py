@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from aisrv.model.values import Quantization, Tensor, TensorType
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, get_command, set_command
-from tests.support import networks
+from tests.support import networks, wake_words
 from tests.support.engines import EXACT, INSTALLED, PACKAGES, inline_as, isolated_as, needs
 from tests.support.model_session import model_session
 
@@ -202,13 +201,6 @@ def directly(kind: str, model: Path, data: "np.ndarray[Any, np.dtype[np.int8]]",
     return outputs
 
 
-def wake_word(name: str) -> Path:
-    found = find_spec("pymicro_wakeword")
-    if found is None or found.origin is None:
-        pytest.skip("pymicro_wakeword is not installed")
-    return Path(found.origin).parent / "models" / f"{name}.tflite"
-
-
 def features(steps: int) -> "np.ndarray[Any, np.dtype[np.int8]]":
     """Slices of 40 features, three a step, that wander together as loudness does: words come near."""
     random = np.random.default_rng(7)
@@ -222,7 +214,7 @@ def features(steps: int) -> "np.ndarray[Any, np.dtype[np.int8]]":
 @pytest.mark.parametrize("name", ["hey_mycroft", "okay_nabu"])
 @pytest.mark.parametrize("kind", [needs(kind) for kind in DIRECT])
 async def test_wake_word_streams_like_the_interpreter_itself(kind: str, name: str, tmp_path: Path) -> None:
-    model = wake_word(name)
+    model = wake_words.file(name)
     rows = features(STEPS)
     async with model_session(model.read_bytes(), isolated_as(kind)) as session:
         outputs = [(await session.run(row.tobytes()))[0].hex() for row in rows]
@@ -232,7 +224,7 @@ async def test_wake_word_streams_like_the_interpreter_itself(kind: str, name: st
 
 def test_what_keeps_something_from_run_to_run() -> None:
     assert read_model(INT8_SUMS).has_variables
-    assert read_model(wake_word("okay_nabu").read_bytes()).has_variables
+    assert read_model(wake_words.file("okay_nabu").read_bytes()).has_variables
     assert not read_model(typed_network()).has_variables
 
 
@@ -240,7 +232,7 @@ def test_what_keeps_something_from_run_to_run() -> None:
 async def test_reset_of_a_wake_word(kind: str) -> None:
     rows = features(STEPS)
     async with open_device(Board(protocol=UsbProtocol.IOSERVER), runner=isolated_as(kind)) as device:
-        await device.load_model(wake_word("okay_nabu").read_bytes())
+        await device.load_model(wake_words.file("okay_nabu").read_bytes())
 
         async def stream() -> list[bytes]:
             return [await run_locally(device, row.tobytes()) for row in rows]
@@ -253,7 +245,7 @@ async def test_reset_of_a_wake_word(kind: str) -> None:
 
 @pytest.mark.skipif("tflite" not in EXACT, reason="tflite_runtime is not installed")
 async def test_wake_word_of_all_engines_is_the_same() -> None:
-    model = wake_word("hey_mycroft").read_bytes()
+    model = wake_words.file("hey_mycroft").read_bytes()
     outputs = {}
     for kind in set(EXACT) & set(INSTALLED) & set(DIRECT):
         async with model_session(model, isolated_as(kind)) as session:

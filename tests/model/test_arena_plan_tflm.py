@@ -20,7 +20,7 @@ from aisrv.model.arena_plan import plan_arena
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
-from tests.support import mlperf_tiny, networks
+from tests.support import mlperf_tiny, networks, wake_words
 from tests.support.programs import run_process
 
 pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
@@ -79,11 +79,8 @@ def additions(seed: int) -> bytes:
     )
 
 
-def wake_words() -> dict[str, bytes]:
-    found = find_spec("pymicro_wakeword")
-    if found is None or found.origin is None:
-        pytest.skip("pymicro-wakeword, which has streaming models, is not installed")
-    return {path.stem: path.read_bytes() for path in (Path(found.origin).parent / "models").glob("*.tflite")}
+def streaming_models() -> dict[str, bytes]:
+    return {path.stem: path.read_bytes() for path in wake_words.files()} or pytest.skip(wake_words.REASON)
 
 
 def small_networks() -> dict[str, bytes]:
@@ -98,7 +95,7 @@ def graphs_of_any_order() -> dict[str, bytes]:
     return {str(seed): additions(seed) for seed in range(150)}
 
 
-@pytest.mark.parametrize("models", [small_networks, reference_models, wake_words, graphs_of_any_order])
+@pytest.mark.parametrize("models", [small_networks, reference_models, streaming_models, graphs_of_any_order])
 def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
     files = models()
     ours = {name: plan_arena(read_model(file)).head for name, file in files.items()}

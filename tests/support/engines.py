@@ -45,6 +45,12 @@ def needs(kind: str, *values: object) -> Any:
     return pytest.param(kind, *values, marks=missing)
 
 
+def need(kind: str) -> None:
+    """Skip a test where a kind's package is not installed, or is one that gives other bytes."""
+    if kind in PACKAGES and (kind not in INSTALLED or kind not in EXACT):
+        pytest.skip(f"{PACKAGES[kind]} is not installed or not exact")
+
+
 def isolated_as(kind: str, limits: Limits | None = None) -> Runners:
     """Runners of one kind, each in a process of its own, whatever kind the board asks for."""
 

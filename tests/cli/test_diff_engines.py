@@ -1,0 +1,143 @@
+"""`aisrv diff-engines`: engines compared operator by operator, and the first that differs."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+from tflite import BuiltinOperator
+
+from aisrv import digits
+from aisrv.analysis.engine_comparison import EngineError, run_engine
+from aisrv.cli.diff_engines import diff_model, report
+from aisrv.cli.main import main
+from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.params import FullyConnectedParams, SoftmaxParams
+from aisrv.model.reader import read_model
+from aisrv.protocol.engine_kind import EngineKind
+from tests.support import mlperf_tiny
+from tests.support.engines import need
+from tests.support.models import single, tensor
+
+
+def image(number: int = 0) -> bytes:
+    return bytes(digits.test_images()[number][0])
+
+
+class _Changed:
+    """The numpy backend, with one thing wrong."""
+
+    def __init__(self, change: Callable[[memoryview], None]) -> None:
+        self._change = change
+        self._backend = find_backend("numpy")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def fully_connected(self, params: FullyConnectedParams) -> Callable[[], None]:
+        kernel = self._backend.fully_connected(params)
+
+        def wrong() -> None:
+            kernel()
+            self._change(params.output)
+
+        return wrong
+
+    def softmax(self, params: SoftmaxParams) -> Callable[[], None]:
+        return self._backend.softmax(params)
+
+
+def engines(monkeypatch: pytest.MonkeyPatch, change: Callable[[memoryview], None]) -> None:
+    from aisrv.analysis import engine_comparison as engine_tensors
+
+    monkeypatch.setattr(
+        engine_tensors,
+        "find_backend",
+        lambda name: _Changed(change) if name == "wrong" else find_backend(name),
+    )
+
+
+def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.MonkeyPatch) -> None:
+    need("tflm")
+
+    def add_three(output: memoryview) -> None:
+        output[4] += 3 if output[4] < 0 else -3
+
+    engines(monkeypatch, add_three)
+    pair = EngineKind("kernels", "wrong"), EngineKind("tflm")
+    _, comparisons = diff_model(digits.model_bytes(), [image()], pair)
+    lines = report(comparisons, pair).splitlines()
+    logits = read_model(digits.model_bytes()).operators[4].outputs[0]
+    assert lines[0].startswith("kernels:wrong and tflm differ in ")
+    assert lines[1] == (f"first: operator 4 (FULLY_CONNECTED), tensor {logits}: 1 of 10 elements, by up to 3")
+
+
+@pytest.mark.parametrize("other", ["tflm", "tflite", "kernels:reference"])
+def test_engines_that_are_equal(other: str) -> None:
+    need(other)
+    pair = EngineKind("kernels"), EngineKind.parse(other)
+    _, comparisons = diff_model(digits.model_bytes(), None, pair, seed=3)
+    assert report(comparisons, pair) == f"kernels and {other} are equal in all 6 tensors"
+
+
+def test_inputs_of_add_cannot_be_read_in_tflite() -> None:
+    need("tflite")
+    model = mlperf_tiny.model_bytes("pretrainedResnet_quant")
+    _, comparisons = diff_model(model, None, (EngineKind("kernels"), EngineKind("tflite")))
+    adds = [operator for operator in read_model(model).operators if operator.name == "ADD"]
+    skipped = {each.tensor for each in comparisons if each.difference is None}
+    assert skipped == {index for operator in adds for index in operator.inputs}
+    assert all(each.difference.differing == 0 for each in comparisons if each.difference)
+
+
+@pytest.mark.parametrize(
+    ("engine", "message"),
+    [
+        ("xcore", "no engine 'xcore': there are kernels, kernels:NAME, tflm, tflite"),
+        ("tflite", "tflite does not run the model: "),
+        ("tflm", "tflm does not run the model: "),
+    ],
+)
+def test_engine_that_does_not_run_it(engine: str, message: str) -> None:
+    if engine != "xcore":
+        need(engine)
+    model = single(BuiltinOperator.COS, [tensor("in", (4,))], [tensor("out", (4,))])
+    with pytest.raises(EngineError) as error:
+        run_engine(EngineKind(engine), model, [bytes(4)])
+    assert str(error.value).startswith(message)
+
+
+def invoke(*arguments: object) -> Any:
+    return CliRunner().invoke(main, ["diff-engines", *map(str, arguments)])
+
+
+def test_command_compares_on_an_input(digits_file: Path, tmp_path: Path) -> None:
+    need("tflm")
+    picture = tmp_path / "picture"
+    picture.write_bytes(image())
+    result = invoke(digits_file, "--input", picture)
+    assert (result.exit_code, result.output) == (0, "kernels and tflm are equal in all 6 tensors\n")
+
+
+def test_command_ends_with_1_where_engines_differ(digits_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def invert(output: memoryview) -> None:
+        output[0] = ~output[0]
+
+    engines(monkeypatch, invert)
+    result = invoke(digits_file, "--engines", "kernels", "kernels:wrong")
+    assert result.exit_code == 1
+    assert "first: operator 4 (FULLY_CONNECTED)" in result.output
+
+
+@pytest.mark.parametrize("sizes", [[63], [65], [64, 1]])
+def test_command_refuses_inputs_of_another_size(
+    digits_file: Path, tmp_path: Path, sizes: Sequence[int]
+) -> None:
+    arguments: list[object] = [digits_file]
+    for number, size in enumerate(sizes):
+        (tmp_path / str(number)).write_bytes(bytes(size))
+        arguments += ["--input", tmp_path / str(number)]
+    result = invoke(*arguments)
+    assert result.exit_code == 1
+    assert result.output == (f"Error: {digits_file}: inputs have {sizes} bytes, the model takes [64]\n")

@@ -22,10 +22,10 @@ from aisrv.kernels.params import (
     FullyConnectedParams,
     FusedActivation,
     MulParams,
-    Padding,
     PoolParams,
     QuantParam,
 )
+from aisrv.model import Padding
 
 INT8_MIN: Final = -128
 INT8_MAX: Final = 127

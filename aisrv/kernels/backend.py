@@ -60,3 +60,24 @@ class KernelBackend(Protocol):
 
     def softmax_scratch_size(self, num_classes: int) -> int:
         """Bytes of scratch that `softmax` wants for so many classes; 0 for none."""
+
+
+class ScratchFree:
+    """The scratch queries of a backend that needs no scratch: 0 bytes for every operator."""
+
+    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:  # noqa: ARG002 (the interface's)
+        """Return 0."""
+        return 0
+
+    def depthwise_conv2d_scratch_size(
+        self,
+        input_shape: Shape4,  # noqa: ARG002 (the interface's)
+        weights_shape: Shape4,  # noqa: ARG002
+        output_shape: Shape4,  # noqa: ARG002
+    ) -> int:
+        """Return 0."""
+        return 0
+
+    def softmax_scratch_size(self, num_classes: int) -> int:  # noqa: ARG002 (the interface's)
+        """Return 0."""
+        return 0

@@ -148,15 +148,6 @@ def check_mul(params: MulParams) -> None:
         )
 
 
-def check_scratch(params: Conv2dParams | DepthwiseConv2dParams | SoftmaxParams, size: int) -> None:
-    """Check that the scratch buffer has the bytes that the backend's scratch query asked for."""
-    _check_bytes("scratch", params.scratch)
-    if len(params.scratch) < size:
-        raise InvalidShape(f"scratch has {len(params.scratch)} bytes, the backend asked for {size}")
-    if size and params.scratch.readonly:
-        raise InternalError("scratch: must be writable")
-
-
 def check_alignment(params: Params) -> None:
     """Raise AlignmentError for the first buffer that does not start at a multiple of 16 bytes."""
     for name, buffer in buffers(params):

@@ -8,8 +8,10 @@ kernel exists: a kernel is prepared once with its parameters and then invoked an
 """
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
+
+from aisrv.model import Padding
 
 Buffer: TypeAlias = memoryview
 """Signed bytes, format "b"; weights are read-only."""
@@ -20,13 +22,6 @@ Bias: TypeAlias = memoryview
 Shape4: TypeAlias = tuple[int, int, int, int]
 
 NO_SCRATCH: Final = memoryview(bytearray()).cast("b")
-
-
-class Padding(enum.Enum):
-    """What a window may do at the edges."""
-
-    SAME = 0
-    VALID = 1
 
 
 class FusedActivation(enum.Enum):
@@ -59,8 +54,8 @@ class PerChannelQuantParam:
 
 
 @dataclass(frozen=True, slots=True)
-class Conv2dParams:
-    """CONV_2D: weights [Cout, KH, KW, Cin]."""
+class ConvolutionParams:
+    """What CONV_2D and DEPTHWISE_CONV_2D have in common."""
 
     input: Buffer
     input_shape: Shape4
@@ -79,32 +74,19 @@ class Conv2dParams:
     dilation_h_factor: int
     padding: Padding
     activation: FusedActivation
-    scratch: Buffer = NO_SCRATCH
+    scratch: Buffer = field(default=NO_SCRATCH, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
-class DepthwiseConv2dParams:
+class Conv2dParams(ConvolutionParams):
+    """CONV_2D: weights [Cout, KH, KW, Cin]."""
+
+
+@dataclass(frozen=True, slots=True)
+class DepthwiseConv2dParams(ConvolutionParams):
     """DEPTHWISE_CONV_2D: weights [1, KH, KW, Cin * depth_multiplier]."""
 
-    input: Buffer
-    input_shape: Shape4
-    input_quant: QuantParam
-    weights: Buffer
-    weights_shape: Shape4
-    weights_quant: QuantParam
-    weights_per_channel_quant: PerChannelQuantParam | None
-    bias: Bias | None
-    output: Buffer
-    output_shape: Shape4
-    output_quant: QuantParam
-    stride_w: int
-    stride_h: int
-    dilation_w_factor: int
-    dilation_h_factor: int
     depth_multiplier: int
-    padding: Padding
-    activation: FusedActivation
-    scratch: Buffer = NO_SCRATCH
 
 
 @dataclass(frozen=True, slots=True)

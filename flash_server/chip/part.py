@@ -97,11 +97,6 @@ class FlashPart:
         return self.erases[0].size
 
     @property
-    def block_sizes(self) -> tuple[int, ...]:
-        """Bytes of the other erases."""
-        return tuple(erase.size for erase in self.erases[1:])
-
-    @property
     def identification(self) -> bytes:
         """The three bytes of RDID."""
         return self.jedec_id.to_bytes(3, "big")

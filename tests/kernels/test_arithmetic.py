@@ -36,11 +36,11 @@ from aisrv.kernels.params import (
     ElementwiseAddParams,
     FusedActivation,
     MulParams,
-    Padding,
     PerChannelQuantParam,
     QuantParam,
 )
 from aisrv.kernels.softmax import exponential, exponential_table, reciprocal, softmax_row
+from aisrv.model import Padding
 from tests.support.operators import Draw, values
 
 

@@ -23,12 +23,12 @@ from aisrv.kernels.params import (
     FullyConnectedParams,
     FusedActivation,
     MulParams,
-    Padding,
     PerChannelQuantParam,
     PoolParams,
     QuantParam,
     SoftmaxParams,
 )
+from aisrv.model import Padding
 from tests.support.operators import values, words
 
 UNIT = QuantParam(1.0, 0)
@@ -279,15 +279,6 @@ def test_softmax_writes_one_quantization(quant: QuantParam) -> None:
 def test_beta_is_a_positive_number(beta: float) -> None:
     with pytest.raises(InternalError, match=f"beta: must be a positive number, is {beta}"):
         checks.check_softmax(replace(SOFTMAX, beta=beta))
-
-
-def test_scratch_has_what_was_asked_for() -> None:
-    for size in (0, 3, 4):
-        checks.check_scratch(replace(CONV, scratch=zeros(4)), size)
-    with pytest.raises(InvalidShape, match="scratch has 4 bytes, the backend asked for 5"):
-        checks.check_scratch(replace(CONV, scratch=zeros(4)), 5)
-    with pytest.raises(InternalError, match="scratch: must be writable"):
-        checks.check_scratch(replace(CONV, scratch=zeros(4).toreadonly()), 4)
 
 
 def aligned(count: int, beyond: int = 0) -> memoryview:

@@ -25,12 +25,12 @@ from aisrv.kernels.params import (
     FullyConnectedParams,
     FusedActivation,
     MulParams,
-    Padding,
     PerChannelQuantParam,
     PoolParams,
     QuantParam,
     SoftmaxParams,
 )
+from aisrv.model import Padding
 from tests.support.operators import Case, values, words
 
 VARIABLE: Final = "AISRV_CMSIS_NN"

@@ -15,11 +15,11 @@ from aisrv.kernels.params import (
     FullyConnectedParams,
     FusedActivation,
     MulParams,
-    Padding,
     PoolParams,
     QuantParam,
     SoftmaxParams,
 )
+from aisrv.model import Padding
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import ABSENT, OPERATORS, Network, NetworkOperator, OperatorKind, constant_tensor
 

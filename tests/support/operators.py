@@ -19,12 +19,12 @@ from aisrv.kernels.params import (
     FullyConnectedParams,
     FusedActivation,
     MulParams,
-    Padding,
     PerChannelQuantParam,
     PoolParams,
     QuantParam,
     SoftmaxParams,
 )
+from aisrv.model import Padding
 from tests.support.operator_models import model_bytes, operator_model
 
 METHODS: Final = {

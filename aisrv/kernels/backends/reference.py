@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from aisrv.kernels import arithmetic, checks, softmax
 from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, MULTIPLY, Bounds, Rounding, Window
-from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backend import Kernel, ScratchFree
 from aisrv.kernels.params import (
     Conv2dParams,
     DepthwiseConv2dParams,
@@ -21,7 +21,7 @@ from aisrv.kernels.params import (
 )
 
 
-class ReferenceBackend:
+class ReferenceBackend(ScratchFree):
     """Kernels of plain Python integers, with one policy of rounding."""
 
     def __init__(self, rounding: Rounding = Rounding.DOUBLE) -> None:
@@ -159,23 +159,6 @@ class ReferenceBackend:
                 params.output[at] = _clamp(self._multiply(a * b, multiplier) + zero_out, bounds)
 
         return invoke
-
-    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:  # noqa: ARG002 (the interface's)
-        """None: 0 bytes."""
-        return 0
-
-    def depthwise_conv2d_scratch_size(
-        self,
-        input_shape: Shape4,  # noqa: ARG002 (the interface's)
-        weights_shape: Shape4,  # noqa: ARG002
-        output_shape: Shape4,  # noqa: ARG002
-    ) -> int:
-        """None: 0 bytes."""
-        return 0
-
-    def softmax_scratch_size(self, num_classes: int) -> int:  # noqa: ARG002 (the interface's)
-        """None: 0 bytes."""
-        return 0
 
 
 def _clamp(value: int, bounds: Bounds) -> int:

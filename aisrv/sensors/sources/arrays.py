@@ -9,7 +9,7 @@ import numpy.typing as npt
 import trio
 
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
-from aisrv.sensors.sources.numbered import NumberedSource, checked_frame_size
+from aisrv.sensors.sources.numbered import FixedSizeSource, NumberedSource, checked_frame_size
 from aisrv.sensors.sources.pictures import encode
 
 Made = RawFrame | bytes
@@ -48,7 +48,7 @@ class ArraySource(NumberedSource):
         return encode(picture, self._encoding)
 
 
-class CallbackSource:
+class CallbackSource(FixedSizeSource):
     """Frames that a function makes, sync or async: a RawFrame, or the bytes of one.
 
     What it raises goes through to the caller; a frame of another size or encoding is a SourceError.
@@ -57,24 +57,7 @@ class CallbackSource:
     def __init__(self, callback: Callback, width: int, height: int, encoding: Encoding) -> None:
         self._size = checked_frame_size("callback", width, height, encoding)
         self._callback = callback
-        self._width = width
-        self._height = height
-        self._encoding = encoding
-
-    @property
-    def width(self) -> int:
-        """Pixels of a row; bytes of a row of samples."""
-        return self._width
-
-    @property
-    def height(self) -> int:
-        """Rows."""
-        return self._height
-
-    @property
-    def encoding(self) -> Encoding:
-        """Encoding of all frames."""
-        return self._encoding
+        super().__init__(width, height, encoding)
 
     async def frame(self) -> RawFrame:
         """Call the function for a frame. Raises SourceError, and what the function raises."""

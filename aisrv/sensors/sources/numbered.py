@@ -23,24 +23,13 @@ def checked_frame_size(name: str, width: int, height: int, encoding: Encoding) -
     return size
 
 
-class NumberedSource(ABC):
-    """A source with `count` frames, or endless where that is None.
+class FixedSizeSource:
+    """A source's description of its frames: all of one size and encoding."""
 
-    After the last it begins again where it is to `loop`, and has SourceError otherwise. A frame that cannot
-    be read raises SourceError once; the next call goes on with the next frame.
-    """
-
-    def __init__(
-        self, name: str, width: int, height: int, encoding: Encoding, count: int | None, loop: bool = False
-    ) -> None:
-        self.name: Final = name
-        self.frame_size: Final = checked_frame_size(name, width, height, encoding)
+    def __init__(self, width: int, height: int, encoding: Encoding) -> None:
         self._width = width
         self._height = height
         self._encoding = encoding
-        self._count = count
-        self._loop = loop
-        self._next = 0
 
     @property
     def width(self) -> int:
@@ -56,6 +45,24 @@ class NumberedSource(ABC):
     def encoding(self) -> Encoding:
         """Encoding of all frames."""
         return self._encoding
+
+
+class NumberedSource(FixedSizeSource, ABC):
+    """A source with `count` frames, or endless where that is None.
+
+    After the last it begins again where it is to `loop`, and has SourceError otherwise. A frame that cannot
+    be read raises SourceError once; the next call goes on with the next frame.
+    """
+
+    def __init__(
+        self, name: str, width: int, height: int, encoding: Encoding, count: int | None, loop: bool = False
+    ) -> None:
+        self.name: Final = name
+        self.frame_size: Final = checked_frame_size(name, width, height, encoding)
+        super().__init__(width, height, encoding)
+        self._count = count
+        self._loop = loop
+        self._next = 0
 
     async def frame(self) -> RawFrame:
         """Take the next frame. Raises SourceError after the last, and for a frame that cannot be read."""

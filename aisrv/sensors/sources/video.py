@@ -14,7 +14,7 @@ import trio
 
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.files import file_size
-from aisrv.sensors.sources.numbered import NumberedSource, checked_frame_size
+from aisrv.sensors.sources.numbered import FixedSizeSource, NumberedSource, checked_frame_size
 
 if TYPE_CHECKING:
     from aisrv.sensors.image.resample import Bytes
@@ -99,7 +99,7 @@ class VideoSource(NumberedSource):
         return self._pictures.encode(picture)
 
 
-class WebcamSource:
+class WebcamSource(FixedSizeSource):
     """What a camera sees now; scaled where a size is given. `capture` is an open cv2.VideoCapture."""
 
     def __init__(
@@ -110,24 +110,8 @@ class WebcamSource:
         encoding: Encoding = Encoding.BAYER_RGGB,
     ) -> None:
         self._name = name
-        self._width, self._height = _size_of(capture, name, size, encoding)
-        self._encoding = encoding
+        super().__init__(*_size_of(capture, name, size, encoding), encoding)
         self._pictures = _Pictures(capture, name, (self._width, self._height), encoding)
-
-    @property
-    def width(self) -> int:
-        """Pixels of a row."""
-        return self._width
-
-    @property
-    def height(self) -> int:
-        """Rows."""
-        return self._height
-
-    @property
-    def encoding(self) -> Encoding:
-        """Encoding of all frames."""
-        return self._encoding
 
     async def frame(self) -> RawFrame:
         """Wait for the next exposure, also where cancelled. Raises SourceError where the camera is gone."""

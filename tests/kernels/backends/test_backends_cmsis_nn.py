@@ -8,7 +8,7 @@ from tflite import BuiltinOperator
 from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.backends.registry import find_backend
-from aisrv.kernels.params import Padding
+from aisrv.model import Padding
 from tests.support.cmsis_nn import (
     VARIABLE,
     GoldenSet,

@@ -9,7 +9,7 @@ from typing import Final
 
 from aisrv.kernels import checks
 from aisrv.kernels.arithmetic import Rounding
-from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backend import Kernel, ScratchFree
 from aisrv.kernels.backends.numpy import conv as numpy_conv
 from aisrv.kernels.backends.numpy import elementwise as numpy_elementwise
 from aisrv.kernels.backends.numpy import pool as numpy_pool
@@ -22,12 +22,11 @@ from aisrv.kernels.params import (
     FullyConnectedParams,
     MulParams,
     PoolParams,
-    Shape4,
     SoftmaxParams,
 )
 
 
-class NumpyBackend:
+class NumpyBackend(ScratchFree):
     """Kernels of NumPy operations, with one policy of rounding."""
 
     def __init__(self, rounding: Rounding = Rounding.DOUBLE, workspace: Workspace | None = None) -> None:
@@ -73,20 +72,3 @@ class NumpyBackend:
         """Prepare MUL."""
         checks.check_mul(params)
         return numpy_elementwise.mul(params, self.rounding, self.workspace)
-
-    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:  # noqa: ARG002 (the interface's)
-        """None: 0 bytes; the backend's own arrays are not a device's arena."""
-        return 0
-
-    def depthwise_conv2d_scratch_size(
-        self,
-        input_shape: Shape4,  # noqa: ARG002 (the interface's)
-        weights_shape: Shape4,  # noqa: ARG002
-        output_shape: Shape4,  # noqa: ARG002
-    ) -> int:
-        """None: 0 bytes."""
-        return 0
-
-    def softmax_scratch_size(self, num_classes: int) -> int:  # noqa: ARG002 (the interface's)
-        """None: 0 bytes."""
-        return 0

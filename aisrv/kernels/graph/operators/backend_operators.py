@@ -1,6 +1,8 @@
 """The operators that a backend computes: from the model's tensors and options to a backend's parameters."""
 
 import math
+from dataclasses import fields
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +24,11 @@ from aisrv.kernels.params import (
     Bias,
     Buffer,
     Conv2dParams,
+    ConvolutionParams,
     DepthwiseConv2dParams,
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
-    Padding,
     PerChannelQuantParam,
     PoolParams,
     QuantParam,
@@ -40,46 +42,31 @@ _FULLY_CONNECTED_OPTIONS = 8
 
 def conv2d(node: OperatorNode) -> Kernel:
     """Prepare CONV_2D: input, weights, and bias or none."""
-    node.expect(3, optional=1)
-    source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
-    options = node.operator.options
-    quant, per_channel = _weights_quantization(weights)
-    if any(() if weights.tensor.quantization is None else weights.tensor.quantization.zero_points):
-        raise GraphError("weights have zero points other than 0, which convolutions do not know")
-    params = Conv2dParams(
-        input=source.buffer,
-        input_shape=shape4(source),
-        input_quant=source.quantization,
-        weights=weights.buffer,
-        weights_shape=shape4(weights),
-        weights_quant=quant,
-        weights_per_channel_quant=per_channel,
-        bias=_bias(node),
-        output=output.buffer,
-        output_shape=shape4(output),
-        output_quant=output.quantization,
-        stride_w=options.stride_w,
-        stride_h=options.stride_h,
-        dilation_w_factor=options.dilation_w,
-        dilation_h_factor=options.dilation_h,
-        padding=Padding(options.padding.value),
-        activation=node.activation,
-        scratch=node.scratch,
-    )
+    params = Conv2dParams(**_fields(_convolution(node)))
     check_conv2d(params)
-    _bound_window(params.input_shape, params.weights_shape[1:3], (options.dilation_h, options.dilation_w))
+    _bound_convolution(params)
     return node.backend.conv2d(params)
 
 
 def depthwise_conv2d(node: OperatorNode) -> Kernel:
     """Prepare DEPTHWISE_CONV_2D; a depth multiplier of 0 in the file follows from the shapes."""
+    shared = _convolution(node)
+    multiplier = node.operator.options.depth_multiplier or shared.weights_shape[3] // shared.input_shape[3]
+    params = DepthwiseConv2dParams(**_fields(shared), depth_multiplier=multiplier)
+    check_depthwise_conv2d(params)
+    _bound_convolution(params)
+    return node.backend.depthwise_conv2d(params)
+
+
+def _convolution(node: OperatorNode) -> ConvolutionParams:
+    """Read the parameters that both kinds of convolution have."""
     node.expect(3, optional=1)
     source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
     options = node.operator.options
     quant, per_channel = _weights_quantization(weights)
     if any(() if weights.tensor.quantization is None else weights.tensor.quantization.zero_points):
         raise GraphError("weights have zero points other than 0, which convolutions do not know")
-    params = DepthwiseConv2dParams(
+    return ConvolutionParams(
         input=source.buffer,
         input_shape=shape4(source),
         input_quant=source.quantization,
@@ -95,14 +82,19 @@ def depthwise_conv2d(node: OperatorNode) -> Kernel:
         stride_h=options.stride_h,
         dilation_w_factor=options.dilation_w,
         dilation_h_factor=options.dilation_h,
-        depth_multiplier=options.depth_multiplier or weights.shape[3] // source.shape[3],
-        padding=Padding(options.padding.value),
+        padding=options.padding,
         activation=node.activation,
         scratch=node.scratch,
     )
-    check_depthwise_conv2d(params)
-    _bound_window(params.input_shape, params.weights_shape[1:3], (options.dilation_h, options.dilation_w))
-    return node.backend.depthwise_conv2d(params)
+
+
+def _fields(params: ConvolutionParams) -> dict[str, Any]:
+    return {field.name: getattr(params, field.name) for field in fields(params)}
+
+
+def _bound_convolution(params: ConvolutionParams) -> None:
+    dilations = (params.dilation_h_factor, params.dilation_w_factor)
+    _bound_window(params.input_shape, params.weights_shape[1:3], dilations)
 
 
 def fully_connected(node: OperatorNode) -> Kernel:
@@ -155,7 +147,7 @@ def _pool(node: OperatorNode) -> PoolParams:
         stride_h=options.stride_h,
         filter_w=options.kernel_w,
         filter_h=options.kernel_h,
-        padding=Padding(options.padding.value),
+        padding=options.padding,
         activation=node.activation,
     )
     check_pool(params)

@@ -15,7 +15,8 @@ from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.numpy.conv import float_type
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
-from aisrv.kernels.params import FusedActivation, Padding, PerChannelQuantParam, QuantParam
+from aisrv.kernels.params import FusedActivation, PerChannelQuantParam, QuantParam
+from aisrv.model import Padding
 from tests.support.operators import METHODS, Case, Draw, values, words
 
 CONVOLUTIONS = (BuiltinOperator.CONV_2D, BuiltinOperator.DEPTHWISE_CONV_2D)

@@ -215,12 +215,13 @@ class ChanEnd:
 
         Returns at most `limit` data tokens as they came, or the control token.
         """
-        while not self._buffer.queued:
+        buffer = self._buffer
+        while not buffer.queued:
             yield
-        token = self._buffer.control
+        token = buffer.take_control()
         if token is None:
             return self._take_data(limit)
-        self._take_control(token)
+        self._taken(token, 1)
         return token
 
     @verb
@@ -228,10 +229,10 @@ class ChanEnd:
         """Input a control token; data traps."""
         while not self._buffer.queued:
             yield
-        token = self._buffer.control
+        token = self._buffer.take_control()
         if token is None:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected a control token on {self.name}, got data")
-        self._take_control(token)
+        self._taken(token, 1)
         return token
 
     @verb
@@ -255,14 +256,11 @@ class ChanEnd:
             yield
         return place
 
-    def _output_verb(self, verb: str, run: Run) -> "Verb[None]":
-        if self.stepping:
-            return self._output(run)  # type: ignore[return-value]  # only `yield from` takes a step
-        return self._output_awaited(verb, run)
-
     @types.coroutine
-    def _output_awaited(self, verb: str, run: Run) -> Generator[Any, Any, None]:
-        if not self._output_at_once(run):
+    def _output_verb(self, verb: str, run: Run) -> Generator[Any, Any, None]:
+        if self.stepping:
+            yield from self._output(run)
+        elif not self._output_at_once(run):
             yield from self.perform(verb, self._output(run))
 
     @types.coroutine
@@ -431,13 +429,15 @@ class ChanEnd:
 
     def take_control(self, token: int) -> bool:
         """Take that control token where a token waits; anything else traps and stays."""
-        if not self._buffer.queued:
+        buffer = self._buffer
+        if not buffer.queued:
             return False
-        found = self._buffer.control
+        found = buffer.control
         if found != token:
             got = "data" if found is None else f"control token {found}"
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected control token {token} on {self.name}, got {got}")
-        self._take_control(token)
+        buffer.take_control()
+        self._taken(token, 1)
         return True
 
     def _input(self, count: int) -> Steps[bytes]:
@@ -475,10 +475,6 @@ class ChanEnd:
         data = self._buffer.take_data(limit)
         self._taken(data, len(data))
         return data
-
-    def _take_control(self, token: int) -> None:
-        self._buffer.take_control()
-        self._taken(token, 1)
 
     def _taken(self, run: Run, size: int) -> None:
         """Report what was taken off the buffer, and let the sender go on where that made room."""

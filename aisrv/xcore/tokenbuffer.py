@@ -41,10 +41,14 @@ class TokenBuffer:
         self._runs.append(run)
         self.queued += 1 if isinstance(run, int) else len(run)
 
-    def take_control(self) -> None:
-        """Drop the control token that is the first token."""
+    def take_control(self) -> int | None:
+        """Take the first token where that is a control token; else None, and it stays."""
+        head = self._runs[0]
+        if not isinstance(head, int):
+            return None
         self._runs.popleft()
         self.queued -= 1
+        return head
 
     def take_data(self, limit: int) -> bytes:
         """Take up to `limit` data tokens that came in one run; the first token must be data."""

@@ -36,14 +36,14 @@ def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[
     """
     name = steps.__name__
 
-    def _begin(
-        performer: Any,  # noqa: ANN401 - C, which a protocol cannot bound: it would mention verbs
-        /,
-        *args: P.args,
-        **kwargs: P.kwargs,
-    ) -> Any:  # noqa: ANN401 - a step is the generator itself, which costs nothing more
+    def _begin(performer: Any, /, *args: Any) -> Any:  # noqa: ANN401 - C and P.args; a step is the generator itself
+        begun = steps(performer, *args)  # type: ignore[call-arg]
+        return begun if performer.stepping else performer.perform(name, begun)
+
+    def _begin_named(performer: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - as above
         begun = steps(performer, *args, **kwargs)
         return begun if performer.stepping else performer.perform(name, begun)
 
-    functools.update_wrapper(_begin, steps)
-    return _begin
+    # Arguments by name cost more than the verb's own call, so only verbs that may leave some out take them.
+    begin: Any = _begin_named if steps.__defaults__ else _begin
+    return functools.update_wrapper(begin, steps)

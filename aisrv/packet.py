@@ -22,9 +22,9 @@ through `host_tools/standins/injection`: it suits Python 3.10.
 from __future__ import annotations
 
 import struct
-from dataclasses import Field
+from dataclasses import fields, is_dataclass
 from enum import Enum
-from inspect import get_annotations
+from inspect import get_annotations, ismemberdescriptor
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
 
@@ -92,10 +92,12 @@ class Packet:
     _constant_values: ClassVar[tuple[Any, ...]]
     _read_constants: ClassVar[Callable[[Buffer, int], tuple[Any, ...]]]
     _read_fields: ClassVar[Callable[[Buffer, int], tuple[Any, ...]]]
-    _decoders: ClassVar[tuple[Callable[[Any], Any] | None, ...]]
+    _leading_constants: ClassVar[bool]
+    _decoders: ClassVar[tuple[tuple[int, Callable[[Any], Any]], ...]]
     _keywords: ClassVar[tuple[str, ...]]
+    _setters: ClassVar[tuple[Callable[[Any, Any], None], ...] | None]
     _values: ClassVar[staticmethod[[Any], tuple[Any, ...]]]
-    _encoders: ClassVar[tuple[Callable[[Any], Any] | None, ...]]
+    _encoders: ClassVar[tuple[tuple[int, Callable[[Any], Any]], ...]]
     _write: ClassVar[Callable[..., bytes]]
 
     def __init_subclass__(
@@ -126,13 +128,16 @@ class Packet:
         cls.SIZE = layout.size
         cls._write = layout.pack
         cls._values = _getter(written)
-        cls._encoders = _or_none([cls._wires[field].encode for field in written])
-        cls._read_fields = cls.struct_of(*fields).unpack_from
-        cls._decoders = _or_none([cls._wires[field].decode for field in fields])
+        cls._encoders = _indexed([cls._wires[field].encode for field in written])
+        cls._decoders = _indexed([cls._wires[field].decode for field in fields])
+        # One read is enough where no constant lies between fields.
+        cls._leading_constants = written == [*cls._constants, *fields]
+        cls._read_fields = (layout if cls._leading_constants else cls.struct_of(*fields)).unpack_from
         names = [*fields, cls._rest] if cls._rest else fields
-        cls._keywords = tuple(names) if any(_is_keyword_only(cls, field) for field in fields) else ()
-        cls._read_constants = cls.struct_of(*cls._constants).unpack_from
+        cls._keywords, cls._setters = tuple(names), None
         cls._constant_values = tuple(cls._constants.values())
+        if not cls._leading_constants:
+            cls._read_constants = cls.struct_of(*cls._constants).unpack_from
 
     @classmethod
     def from_bytes(cls, data: Buffer) -> Self:
@@ -151,20 +156,32 @@ class Packet:
 
     @classmethod
     def _read(cls, data: Buffer, offset: int) -> Self:
-        if cls._constants and cls._read_constants(data, offset) != cls._constant_values:
-            raise cls._wrong_constant(data, offset)
         values = cls._read_fields(data, offset)
+        constants = cls._constant_values
+        if constants:
+            if cls._leading_constants:
+                found, values = values[: len(constants)], values[len(constants) :]
+            else:
+                found = cls._read_constants(data, offset)
+            if found != constants:
+                raise cls._wrong_constant(found)
         if cls._decoders:
             try:
                 values = _converted(cls._decoders, values)
             except ValueError as error:
                 raise cls._error(f"{cls._name}: {error}") from None
+        if cls._rest:
+            values += (bytes(data[offset + cls.SIZE :]),)
+        setters = cls._setters
+        if setters is None:  # the slots are there when the dataclass is
+            setters = cls._setters = _setters(cls, cls._keywords)
+        if setters:
+            packet = object.__new__(cls)
+            for setter, value in zip(setters, values):  # noqa: B905 - as many, and this is a hot path
+                setter(packet, value)
+            return packet
         try:
-            if cls._rest:
-                values += (bytes(data[offset + cls.SIZE :]),)
-            if cls._keywords:
-                return cls(**dict(zip(cls._keywords, values, strict=True)))
-            return cls(*values)
+            return cls(**dict(zip(cls._keywords, values, strict=True)))
         except ValueError as error:
             if type(error) is cls._error:
                 raise
@@ -202,15 +219,18 @@ class Packet:
     def _places(cls) -> Iterator[tuple[str, int, int]]:
         """Each field with the end of the previous one and its own, in bytes; the gap is for alignment."""
         start, layout = 0, cls._order
+        is_aligned = layout == "@"
         for field, wire in cls._wires.items():
-            layout += wire.format
-            end = struct.calcsize(layout)
+            if is_aligned:
+                layout += wire.format
+                end = struct.calcsize(layout)
+            else:
+                end = start + struct.calcsize(layout + wire.format)
             yield field, start, end
             start = end
 
     @classmethod
-    def _wrong_constant(cls, data: Buffer, offset: int) -> Exception:
-        found = cls._read_constants(data, offset)
+    def _wrong_constant(cls, found: tuple[Any, ...]) -> Exception:
         for (field, wanted), got in zip(cls._constants.items(), found, strict=True):
             if got != wanted:
                 what = field.replace("_", " ")
@@ -232,9 +252,16 @@ def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
                     yield field, wire, is_constant
 
 
-def _is_keyword_only(cls: type, field: str) -> bool:
-    declared = cls.__dict__.get(field)
-    return isinstance(declared, Field) and declared.kw_only is True
+def _setters(cls: type[Packet], names: tuple[str, ...]) -> tuple[Any, ...]:
+    """What sets the slots of the fields; none where `__init__` does more than that."""
+    if (
+        hasattr(cls, "__post_init__")
+        or not is_dataclass(cls)
+        or {field.name for field in fields(cls)} != set(names)
+    ):  # type: ignore[arg-type]
+        return ()
+    slots: list[Any] = [getattr(cls, name, None) for name in names]
+    return tuple(slot.__set__ for slot in slots) if all(map(ismemberdescriptor, slots)) else ()
 
 
 def _getter(names: list[str]) -> staticmethod[[Any], tuple[Any, ...]]:
@@ -243,13 +270,16 @@ def _getter(names: list[str]) -> staticmethod[[Any], tuple[Any, ...]]:
     return staticmethod(lambda packet: tuple(getattr(packet, name) for name in names))
 
 
-def _or_none(codecs: list[Any]) -> tuple[Any, ...]:
-    """The codecs of the fields; none at all where no field has one."""
-    return tuple(codecs) if any(codecs) else ()
+def _indexed(codecs: list[Any]) -> tuple[tuple[int, Any], ...]:
+    """The codecs of the fields that have one, with the places of these fields."""
+    return tuple((index, codec) for index, codec in enumerate(codecs) if codec)
 
 
-def _converted(codecs: tuple[Any, ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return tuple(codec(value) if codec else value for codec, value in zip(codecs, values, strict=True))
+def _converted(codecs: tuple[tuple[int, Any], ...], values: tuple[Any, ...]) -> tuple[Any, ...]:
+    converted = list(values)
+    for index, codec in codecs:
+        converted[index] = codec(converted[index])
+    return tuple(converted)
 
 
 def _shown(value: object) -> str:

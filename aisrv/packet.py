@@ -124,7 +124,7 @@ class Packet:
             else:
                 fields.append(field)
         written = [field for field in cls._wires if field in cls._constants or field in fields]
-        layout = cls.struct_of(*written)
+        layout = struct.Struct(cls._order + "".join(wire.format for wire in cls._wires.values()))
         cls.SIZE = layout.size
         cls._write = layout.pack
         cls._values = _getter(written)
@@ -258,7 +258,7 @@ def _setters(cls: type[Packet], names: tuple[str, ...]) -> tuple[Any, ...]:
         hasattr(cls, "__post_init__")
         or not is_dataclass(cls)
         or {field.name for field in fields(cls)} != set(names)
-    ):  # type: ignore[arg-type]
+    ):
         return ()
     slots: list[Any] = [getattr(cls, name, None) for name in names]
     return tuple(slot.__set__ for slot in slots) if all(map(ismemberdescriptor, slots)) else ()

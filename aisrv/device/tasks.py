@@ -10,9 +10,10 @@ from aisrv.device.parts import DeviceParts
 from aisrv.device.server_upgrade import ServerUpgrade
 from aisrv.engine.aiengine import aiengine
 from aisrv.engine.commands import IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
-from aisrv.engine.state import AIEngine, FlashParameters, Watcher
+from aisrv.engine.state import AIEngine, FlashParameters
 from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.timings import DeviceModel
+from aisrv.protocol.engine_channel import Watcher
 from aisrv.sensors.acquire import acquire, sensor
 from aisrv.sensors.acquire_channel import AcquireChannel, AcquireEnds
 from aisrv.sensors.image.image_path import ImagePath

@@ -15,12 +15,10 @@ from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHa
 from aisrv.engine.state import AIEngine, CommandFailed, command_name
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, is_set
-from aisrv.xcore.array import ArrayAbandoned, receive_array, send_array
+from aisrv.protocol.engine_channel import answer_get, answer_set, receive_command, receive_set, refuse_get
+from aisrv.xcore.array import ArrayAbandoned
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.select import Case, Event, Selection
-from aisrv.xcore.tokens import Control
-from aisrv.xcore.verb import Steps, verb
 
 
 async def aiengine(
@@ -69,7 +67,7 @@ async def serve_frame(engine: AIEngine) -> None:
 
 async def serve_command(engine: AIEngine, c: ChanEnd, set_handlers: Mapping[int, SetHandler]) -> None:
     """Take one command from a client and answer it."""
-    command, tensor = await _receive_command(c)
+    command, tensor = await receive_command(c)
     if is_set(command):
         handler = set_handlers.get(command, UNKNOWN_SET)
         await _serve_set(engine, c, command, tensor, handler)
@@ -84,14 +82,14 @@ async def _serve_get(engine: AIEngine, c: ChanEnd, command: int, tensor: int) ->
             raise CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")
         data = await handler(engine, tensor)
     except CommandFailed as failure:
-        await chan_out_word(c, engine.record(command, failure))
+        await refuse_get(c, engine.record(command, failure))
     else:
-        await _answer(c, data)
+        await answer_get(c, data)
 
 
 async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, handler: SetHandler) -> None:
     try:
-        array = await receive_array(c, handler.limit(engine))
+        array = await receive_set(c, handler.limit(engine))
     except ArrayAbandoned:
         engine.log.write(f"{command_name(command)}: the host gave up in the middle of the data")
         return
@@ -102,22 +100,4 @@ async def _serve_set(engine: AIEngine, c: ChanEnd, command: int, tensor: int, ha
         status = engine.record(command, failure)
     except InferenceError as error:
         status = engine.record(command, CommandFailed.of(error))
-    await _set_status(c, status)
-
-
-@verb
-def _receive_command(c: ChanEnd) -> Steps[tuple[int, int]]:
-    command = yield from chan_in_word(c)
-    return command, (yield from chan_in_word(c))
-
-
-@verb
-def _answer(c: ChanEnd, data: bytes | memoryview) -> Steps[None]:
-    yield from chan_out_word(c, Status.OKAY)
-    yield from send_array(c, data)
-
-
-@verb
-def _set_status(c: ChanEnd, status: Status) -> Steps[None]:
-    yield from c.outuint(status)
-    yield from c.outct(Control.END)
+    await answer_set(c, status)

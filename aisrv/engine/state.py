@@ -1,6 +1,5 @@
 """The state of an AI engine: what it keeps, the clients that watch it, and how its commands fail."""
 
-from collections import deque
 from typing import Final, Self
 
 from aisrv.engine.debug_log import DebugLog
@@ -8,10 +7,9 @@ from aisrv.engine.gpio import Gpio
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Command, Spec, Status
-from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
+from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, Watcher
 from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.tokens import Control
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.protocol import FlashReadError
 
@@ -47,23 +45,6 @@ class FlashParameters:
             return await self._flash.read_parameters(offset, size)
         except FlashReadError as error:
             raise InvokeError(f"the parameters in flash cannot be read: {error}") from error
-
-
-class Watcher:
-    """A client that wants to know what has changed; `c` is a channel end just for that."""
-
-    def __init__(self, c: ChanEnd) -> None:
-        self._c = c
-        self._unanswered: deque[int] = deque()
-
-    async def notify(self, notification: int) -> None:
-        """Send a token unless the same is on its way: never more than one of each, so it cannot block."""
-        while self._unanswered and self._c.ready:
-            await self._c.chkct(Control.ACK)
-            self._unanswered.popleft()
-        if notification not in self._unanswered:
-            self._unanswered.append(notification)
-            await self._c.outct(notification)
 
 
 class AIEngine:

@@ -1,13 +1,33 @@
-"""The client's side of the channel to an AI engine: a command, its data, its status.
+"""A command on the channel to an AI engine: both sides, in the order of the wire.
 
-Source: "XCORE AI server: numbers and wire behavior", section Channel to an AI engine. Physical layers,
-chained engines and local tasks are such clients.
+    client                                            engine
+    SET   command, tensor
+          data: words, END, 0 to 3 bytes, END
+                                                      status, END: a bare word
+
+    GET   command, tensor
+                                                      status
+                                                      where it is OKAY the data, in the same form
+
+Command, tensor and the status of a GET are normal outputs (`xcore.channel`), data are arrays (`xcore.array`).
+A client that gives a SET up sends NACK and END after whole words of the data, and no status comes.
+
+Clients are physical layers, chained engines and local tasks. On a channel of its own a client is told what
+has changed: one control token, which it answers with ACK. Source: "XCORE AI server: numbers and wire
+behavior", section Channel to an AI engine.
 """
 
+from collections import deque
 from typing import Final
 
 from aisrv.protocol.commands import Status
-from aisrv.xcore.array import abandon_array, receive_array, receive_array_piece, send_array
+from aisrv.xcore.array import (
+    Array,
+    abandon_array,
+    receive_array,
+    receive_array_piece,
+    send_array,
+)
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.tokens import Control
@@ -32,30 +52,99 @@ The engine sends no second one before the ACK. What a client asks after it cover
 OUTPUT_CHANGED: Final = 6
 """Control token by which an engine tells a client that its stream has new outputs; else as MODEL_CHANGED."""
 
+# Whole commands, as clients use them.
+
 
 @verb
 def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes = b"") -> Steps[Status]:
     """Carry out a SET command with all of its data."""
-    yield from _command(c, command, tensor)
+    yield from _send_command(c, command, tensor)
     return (yield from end_set(c, data))
 
 
 @verb
 def get_command(c: ChanEnd, command: int, tensor: int = 0) -> Steps[tuple[Status, bytes]]:
     """Carry out a GET command; the data are empty where the status is not OKAY."""
-    status = yield from _begin_get(c, command, tensor)
+    yield from _send_command(c, command, tensor)
+    status = Status((yield from chan_in_word(c)))
     if status:
         return status, b""
     return status, bytes((yield from receive_array(c, MAX_ARRAY)).data)
 
 
+# The command.
+
+
+def _send_command(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
+    yield from chan_out_word(c, command)
+    yield from chan_out_word(c, tensor)
+
+
+@verb
+def receive_command(c: ChanEnd) -> Steps[tuple[int, int]]:
+    """Engine: receive a command and the number of a tensor."""
+    command = yield from chan_in_word(c)
+    return command, (yield from chan_in_word(c))
+
+
+# SET: the data, then the status.
+
+
+@verb
+def begin_set(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
+    """Client: begin a SET whose data come in pieces: `ChanEnd.outwords`, then `end_set` or `abandon_set`."""
+    return _send_command(c, command, tensor)
+
+
+def receive_set(c: ChanEnd, limit: int) -> "Verb[Array]":
+    """Engine: receive the data, keeping `limit` bytes at most; ArrayAbandoned where the client gave up."""
+    return receive_array(c, limit)
+
+
+@verb
+def end_set(c: ChanEnd, rest: bytes) -> Steps[Status]:
+    """Client: send the last piece of the data, of any length, and await the status."""
+    yield from send_array(c, rest)
+    status = yield from c.inuint()
+    yield from c.chkct(Control.END)
+    return Status(status)
+
+
+@verb
+def answer_set(c: ChanEnd, status: Status) -> Steps[None]:
+    """Engine: send the status."""
+    yield from c.outuint(status)
+    yield from c.outct(Control.END)
+
+
+def abandon_set(c: ChanEnd) -> "Verb[None]":
+    """Client: give up in the middle of the data: the engine forgets the command, no status comes."""
+    return abandon_array(c)
+
+
+# GET: the status, then the data.
+
+
+@verb
+def answer_get(c: ChanEnd, data: bytes | memoryview) -> Steps[None]:
+    """Engine: send OKAY and the data."""
+    yield from chan_out_word(c, Status.OKAY)
+    yield from send_array(c, data)
+
+
+def refuse_get(c: ChanEnd, status: Status) -> "Verb[None]":
+    """Engine: send a status other than OKAY; no data follow."""
+    return chan_out_word(c, status)
+
+
 @verb
 def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[Status, bytes, bool]]:
-    """Begin a GET: its status, the first `size` bytes of the answer, and whether they were its last.
+    """Client: begin a GET: its status, the first `size` bytes of the data, and whether they were the last.
 
-    Fetch the rest with `receive_piece`. Where the status is not OKAY there is no answer.
+    Fetch the rest with `receive_piece`. Where the status is not OKAY there are none.
     """
-    status = yield from _begin_get(c, command, tensor)
+    yield from _send_command(c, command, tensor)
+    status = Status((yield from chan_in_word(c)))
     if status:
         return status, b"", True
     data, last = yield from receive_array_piece(c, size)
@@ -63,38 +152,36 @@ def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[S
 
 
 def receive_piece(c: ChanEnd, size: int) -> "Verb[tuple[bytes, bool]]":
-    """Fetch the next `size` bytes of a GET's answer, and whether they were its last.
+    """Client: fetch the next `size` bytes of a GET's data, and whether they were the last.
 
     Only the last piece is shorter. `size` must be a multiple of 4.
     """
     return receive_array_piece(c, size)
 
 
-@verb
-def begin_set(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
-    """Begin a SET whose data come in pieces: `ChanEnd.outwords`, then `end_set` or `abandon_set`."""
-    return _command(c, command, tensor)
+# Notifications.
+
+
+class Watcher:
+    """Engine: a client that wants to know what has changed; `c` is a channel end just for that."""
+
+    def __init__(self, c: ChanEnd) -> None:
+        self._c = c
+        self._unanswered: deque[int] = deque()
+
+    async def notify(self, notification: int) -> None:
+        """Send a token unless the same is on its way: never more than one of each, so it cannot block."""
+        while self._unanswered and self._c.ready:
+            await self._c.chkct(Control.ACK)
+            self._unanswered.popleft()
+        if notification not in self._unanswered:
+            self._unanswered.append(notification)
+            await self._c.outct(notification)
 
 
 @verb
-def end_set(c: ChanEnd, rest: bytes) -> Steps[Status]:
-    """Send the last piece of a SET's data, of any length, and await the status."""
-    yield from send_array(c, rest)
-    status = yield from c.inuint()
-    yield from c.chkct(Control.END)
-    return Status(status)
-
-
-def abandon_set(c: ChanEnd) -> "Verb[None]":
-    """Give up a SET in the middle of its data: the engine forgets it, no status comes."""
-    return abandon_array(c)
-
-
-def _begin_get(c: ChanEnd, command: int, tensor: int) -> Steps[Status]:
-    yield from _command(c, command, tensor)
-    return Status((yield from chan_in_word(c)))
-
-
-def _command(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
-    yield from chan_out_word(c, command)
-    yield from chan_out_word(c, tensor)
+def take_notification(c: ChanEnd) -> Steps[int]:
+    """Client: take a token that says what has changed, and acknowledge it."""
+    notification = yield from c.inct()
+    yield from c.outct(Control.ACK)
+    return notification

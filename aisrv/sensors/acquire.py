@@ -18,16 +18,15 @@ from aisrv.sensors.acquire_channel import (
     AcquireError,
     FrameFormat,
     ImageRequest,
+    answer_command,
+    receive_command,
 )
 from aisrv.sensors.i2c import I2cBus, I2cDevice, I2cNak
 from aisrv.sensors.image.frame import FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.image_path import check_region
-from aisrv.xcore.array import Array, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import WORD_BYTES, Control
-from aisrv.xcore.verb import Steps, verb
 
 _EXPOSE: Final = Control.ACK
 _SMALL: Final = 16  # bytes of the longest arguments that are no frame, and of a frame's padding
@@ -143,7 +142,7 @@ class AcquireTask:
         """Answer one command."""
         c = client.commands
         limit = self._exposure.format.nbytes + _SMALL
-        command, arguments = await _receive_request(c, limit)
+        command, arguments = await receive_command(c, limit)
         try:
             if arguments.overflowed:
                 raise AcquireError(Status.ERROR_BAD_CMD, f"{arguments.length} bytes are too many")
@@ -151,7 +150,7 @@ class AcquireTask:
             status = Status.OKAY
         except AcquireError as refused:
             status, data = refused.status, str(refused).encode()
-        await _answer(c, status, data)
+        await answer_command(c, status, data)
 
     async def _answer(self, client: AcquireEnds, command: int, arguments: bytes) -> bytes:
         if command == AcquireCommand.EXPOSE:
@@ -224,15 +223,3 @@ _HANDLERS: Final[dict[int, Callable[[AcquireTask, bytes], bytes]]] = {
     AcquireCommand.SET_I2C: AcquireTask.set_i2c,
     AcquireCommand.EXPLAIN: AcquireTask.explain,
 }
-
-
-@verb
-def _receive_request(c: ChanEnd, limit: int) -> Steps[tuple[int, Array]]:
-    command = yield from chan_in_word(c)
-    return command, (yield from receive_array(c, limit))
-
-
-@verb
-def _answer(c: ChanEnd, status: Status, data: bytes) -> Steps[None]:
-    yield from chan_out_word(c, status)
-    yield from send_array(c, data)

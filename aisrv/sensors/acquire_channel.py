@@ -1,9 +1,10 @@
-"""The client's side of the channel to the acquire task, and what crosses it as values.
+"""A command on the channel to the acquire task: both sides, in the order of the wire, and what crosses it.
 
 Every command goes the same way, so that one that is refused leaves the channel ready for the next:
 
     client                                    task
-    command word, argument bytes              status word, data bytes
+    command word, argument bytes
+                                              status word, data bytes
 
 words as normal outputs, bytes as arrays (`xcore.array`). The data of a status other than OKAY are the reason
 as text. On a second channel the task sends FRAME or NO_FRAME when a frame that was asked for has come, or has
@@ -19,7 +20,7 @@ from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
 from aisrv.protocol.engine_channel import MAX_ARRAY
 from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.image.frame_size import frame_size
-from aisrv.xcore.array import receive_array, send_array
+from aisrv.xcore.array import Array, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.verb import Steps, verb
@@ -168,8 +169,22 @@ class AcquireChannel:
 
 @verb
 def acquire_command(c: ChanEnd, command: int, arguments: bytes) -> Steps[tuple[Status, bytes]]:
-    """Carry out a command of the acquire task."""
+    """Client: send a command and await its answer."""
     yield from chan_out_word(c, command)
     yield from send_array(c, arguments)
     status = Status((yield from chan_in_word(c)))
     return status, bytes((yield from receive_array(c, MAX_ARRAY)).data)
+
+
+@verb
+def receive_command(c: ChanEnd, limit: int) -> Steps[tuple[int, Array]]:
+    """Task: receive a command and its arguments, keeping `limit` bytes of them at most."""
+    command = yield from chan_in_word(c)
+    return command, (yield from receive_array(c, limit))
+
+
+@verb
+def answer_command(c: ChanEnd, status: Status, data: bytes) -> Steps[None]:
+    """Task: answer the command."""
+    yield from chan_out_word(c, status)
+    yield from send_array(c, data)

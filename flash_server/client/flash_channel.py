@@ -1,18 +1,17 @@
 """The client's side of the channel to a flash server.
 
 Source: the design document, section Flash; "XCORE AI server: numbers and wire behavior", section Flash. What
-of it is ours: failures, giving up, and the commands past READ_XIP (`flash_server.server.server`).
+of it is ours: failures, giving up, and the commands past READ_XIP. The tokens: `flash_server.transaction`.
 """
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import NamedTuple, NoReturn, TypeVar
+from typing import NamedTuple, TypeVar
 
 import trio
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.tokens import WORD_BYTES, Control
-from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.verb import Steps
 from flash_server.boot.boot_image import REPORT_BYTES, BootReport
 from flash_server.errors import FlashError
@@ -23,7 +22,14 @@ from flash_server.protocol import (
     FlashFailure,
     FlashReadError,
     FlashRequest,
-    failure_text,
+)
+from flash_server.transaction import (
+    await_acknowledgment,
+    end_request,
+    give_up,
+    receive_bytes,
+    receive_into,
+    send_request,
 )
 
 T = TypeVar("T")
@@ -159,6 +165,9 @@ class FlashChannel:
     async def _perform(self, request: FlashRequest, steps: Steps[T]) -> T:
         try:
             return await self._c.perform(str(request), steps)
+        except FlashReadError:  # which closes the transaction
+            self._open = False
+            raise
         except trio.Cancelled:
             await self._give_up()
             raise
@@ -167,82 +176,30 @@ class FlashChannel:
         """Let go of the server where a transaction is open; does not wait, so it works when cancelled."""
         if self._open:
             self._open, self._given_up = False, True
-            await self._c.perform("give up", self._abandon())
-
-    def _abandon(self) -> Steps[None]:
-        while self._c.ready:  # makes room for whatever the server still has to say
-            yield from self._c.in_until_control(PIECE_BYTES)
-        yield from self._c.outct(Control.NACK)
-        yield from self._c.outct(Control.END)
+            await give_up(self._c)
 
     def _request_and_answer(self, request: FlashRequest, size: int) -> Steps[bytes]:
         yield from self._request(request)
-        data = yield from self._data(request, size)
+        data = yield from receive_bytes(self._c, request, size)
         yield from self._close(request)
         return data
 
     def _begin_model(self) -> Steps[int]:
         yield from self._request(_READ_MODEL)
-        return int.from_bytes((yield from self._data(_READ_MODEL, WORD_BYTES)), "big")
+        return int.from_bytes((yield from receive_bytes(self._c, _READ_MODEL, WORD_BYTES)))
 
     def _request(self, request: FlashRequest) -> Steps[None]:
-        c = self._c
-        while self._given_up:
-            if (yield from c.in_until_control(PIECE_BYTES)) == Control.ACK:
-                yield from c.chkct(Control.END)
-                self._given_up = False
+        if self._given_up:
+            yield from await_acknowledgment(self._c)
+            self._given_up = False
         if self._open:
             raise FlashError(f"{request} while a model is being read: leave the block of open_model first")
         self._open = True
-        yield from c.outct(Control.END)
-        yield from c.chkct(Control.END)
-        yield from c.outbytes(bytes(request))
-        yield from c.outct(Control.END)
-
-    def _data(self, request: FlashRequest, size: int) -> Steps[bytes]:
-        """Take the next `size` bytes of the answer."""
-        runs: list[bytes] = []
-        left = size
-        while left:
-            run = yield from self._c.in_until_control(left)
-            if isinstance(run, int):
-                yield from self._failure(request, run)
-            else:
-                runs.append(run)
-                left -= len(run)
-        return b"".join(runs)
-
-    def _fill(self, request: FlashRequest, view: memoryview) -> Steps[None]:
-        """Take as many bytes of the answer as the view has, into it."""
-        at = 0
-        while at < len(view):
-            run = yield from self._c.in_until_control(len(view) - at)
-            if isinstance(run, int):
-                yield from self._failure(request, run)
-            else:
-                view[at : at + len(run)] = run
-                at += len(run)
+        yield from send_request(self._c, request)
 
     def _close(self, request: FlashRequest) -> Steps[None]:
-        run = yield from self._c.in_until_control(1)
-        if run != Control.END:
-            yield from self._failure(request, run)
-        yield from self._c.outct(Control.END)
+        yield from end_request(self._c, request)
         self._open = False
-
-    def _failure(self, request: FlashRequest, run: bytes | int) -> Steps[NoReturn]:
-        """Take the code after NACK, close the transaction and raise FlashReadError."""
-        c = self._c
-        if run != Control.NACK:
-            got = f"control token {run}" if isinstance(run, int) else "more data"
-            raise Trap(
-                TrapKind.ILLEGAL_RESOURCE, f"{request} on {c.name}: {got} where the answer should go on"
-            )
-        code = yield from c.inuint()
-        yield from c.chkct(Control.END)
-        yield from c.outct(Control.END)
-        self._open = False
-        raise FlashReadError(code, f"{request}: {failure_text(code)}")
 
 
 class ModelReader:
@@ -258,7 +215,8 @@ class ModelReader:
     async def read(self, size: int) -> bytes:
         """Read the next `size` bytes, or those that are left where they are fewer."""
         size = min(size, self.left)
-        data = await self._flash._perform(_READ_MODEL, self._flash._data(_READ_MODEL, size))
+        flash = self._flash
+        data = await flash._perform(_READ_MODEL, receive_bytes(flash._c, _READ_MODEL, size))
         self.left -= size
         return data
 
@@ -266,5 +224,6 @@ class ModelReader:
         """Fill a view of bytes, which must not be longer than what is left, with the next bytes."""
         if len(view) > self.left:
             raise ValueError(f"a view of {len(view)} bytes, {self.left} bytes of the model are left")
-        await self._flash._perform(_READ_MODEL, self._flash._fill(_READ_MODEL, view))
+        flash = self._flash
+        await flash._perform(_READ_MODEL, receive_into(flash._c, _READ_MODEL, view))
         self.left -= len(view)

@@ -1,17 +1,7 @@
 """The flash server: a task that serves one chip to clients on any tile, over channels.
 
 A client's request is one transaction, carried out whole before the next client's. Whatever a client sends
-is answered; a failure is NACK and a word with its code in place of the data, or of the rest of them, and the
-transaction closes as always. Sources: the design document, section Flash; "XCORE AI server: numbers and
-wire behavior", section Flash; lib_xcore's channel_transaction.h.
-
-    client                                      server
-    END                                         END
-    command, arguments, data bytes, END         bytes, or NACK and code, END
-    END
-
-Instead of its next token a client may send NACK and END at any moment after its first END: the server gives
-the request up and sends ACK and END. That is ours; a client that never does so needs not know it.
+is answered, a failure too. The tokens: `flash_server.transaction`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -20,8 +10,7 @@ from typing import Final
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.select import select
-from aisrv.xcore.tokens import WORD_BYTES, Control
-from aisrv.xcore.verb import Steps, verb
+from aisrv.xcore.tokens import WORD_BYTES
 from flash_server.errors import FlashError
 from flash_server.image.nibbles import SWAP
 from flash_server.protocol import PIECE_BYTES, FlashFailure, FlashRequest
@@ -34,6 +23,7 @@ from flash_server.server.service import (
     Response,
     failure_of,
 )
+from flash_server.transaction import end_answer, receive_request, send_failure
 
 _KEPT_BYTES: Final = 3 * WORD_BYTES + PIECE_BYTES
 """Of a request; no command takes as many, so what is longer is refused whatever it is."""
@@ -71,7 +61,7 @@ class _Client:
 async def _serve(service: FlashService, client: _Client) -> None:
     """Carry out one request."""
     c = client.c
-    wire = await _receive_request(c)
+    wire = await receive_request(c, _KEPT_BYTES)
     if wire is None:
         return
     text = f"request of {len(wire)} bytes"
@@ -81,8 +71,8 @@ async def _serve(service: FlashService, client: _Client) -> None:
         await _send(service, c, await handler.run(service, client.number, request))
     except (RequestFailed, FlashError) as error:
         service.log(f"flash, {client.name}: {text}: {error}")
-        await _send_failure(c, failure_of(error))
-    await _close(c)
+        await send_failure(c, failure_of(error))
+    await end_answer(c)
 
 
 def _parse(client: _Client, wire: bytes) -> tuple[Handler, FlashRequest]:
@@ -117,49 +107,3 @@ async def _send(service: FlashService, c: ChanEnd, answer: Response) -> None:
         if c.ready:
             return
         await c.outbytes(piece.translate(SWAP) if answer.swapped else piece)
-
-
-@verb
-def _receive_request(c: ChanEnd) -> Steps[bytes | None]:
-    """Take a request's data tokens, up to `_KEPT_BYTES`; None where it was given up or never opened."""
-    first = yield from c.in_until_control(WORD_BYTES)
-    if first != Control.END:
-        yield from _drop_to_end(c, first)
-        yield from _acknowledge(c)
-        return None
-    yield from c.outct(Control.END)
-    data = bytearray()
-    while not isinstance(run := (yield from c.in_until_control(PIECE_BYTES)), int):
-        data += run[: _KEPT_BYTES - len(data)]
-    if run == Control.END:
-        return bytes(data)
-    yield from _drop_to_end(c, run)
-    yield from _acknowledge(c)
-    return None
-
-
-@verb
-def _send_failure(c: ChanEnd, code: FlashFailure) -> Steps[None]:
-    # With END, ACK and END these are eight tokens: they fit the buffer of a client that gave up.
-    yield from c.outct(Control.NACK)
-    yield from c.outuint(code)
-
-
-@verb
-def _close(c: ChanEnd) -> Steps[None]:
-    """Close the transaction after the answer."""
-    yield from c.outct(Control.END)
-    first = yield from c.in_until_control(WORD_BYTES)
-    if first != Control.END:
-        yield from _drop_to_end(c, first)
-        yield from _acknowledge(c)
-
-
-def _acknowledge(c: ChanEnd) -> Steps[None]:
-    yield from c.outct(Control.ACK)
-    yield from c.outct(Control.END)
-
-
-def _drop_to_end(c: ChanEnd, token: bytes | int) -> Steps[None]:
-    while token != Control.END:
-        token = yield from c.in_until_control(PIECE_BYTES)

@@ -8,10 +8,16 @@ import logging
 from typing import Final
 
 from aisrv.protocol.commands import Command, Spec, Status
-from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, get_command, set_command
+from aisrv.protocol.engine_channel import (
+    MODEL_CHANGED,
+    OUTPUT_CHANGED,
+    get_command,
+    set_command,
+    take_notification,
+)
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.select import Case, Event, Selection
-from aisrv.xcore.tokens import WORD_BYTES, Control
+from aisrv.xcore.tokens import WORD_BYTES
 from phy.spi.destination import Destination, EngineSet, Nowhere
 from phy.spi.memory import BLOCK_SIZE, SharedMemory
 
@@ -137,8 +143,7 @@ class SpiBuffer:
         """Acknowledge the notifications of the engine, then fetch what they and `known` say has changed."""
         notifications = set(known)
         while self._changes is not None and self._changes.ready:
-            notifications.add(await self._changes.inct())
-            await self._changes.outct(Control.ACK)
+            notifications.add(await take_notification(self._changes))
         if MODEL_CHANGED in notifications:
             await self._refresh_spec()
         if OUTPUT_CHANGED in notifications:

@@ -10,9 +10,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.engine.state import AIEngine, Watcher
+from aisrv.engine.state import AIEngine
 from aisrv.protocol.commands import Command, FrameRegion
-from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED
+from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, Watcher
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node

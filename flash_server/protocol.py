@@ -1,9 +1,10 @@
-"""The flash server's wire: commands, failures, and requests as values. No I/O.
+"""What crosses the channel to the flash server: commands, failures, and requests as values. No I/O.
 
 A request is one transaction (lib_xcore's channel_transaction.h) on the client's channel: the command word and
 its argument words, most significant byte first, then data bytes where the command has any. The server
-answers in the same transaction. Sources: the design document, section Flash; "XCORE AI server: numbers and
-wire behavior", section Flash. Commands from 0x10 on, failures and the abandoning of a request are ours.
+answers in the same transaction: `flash_server.transaction`. Sources: the design document, section Flash;
+"XCORE AI server: numbers and wire behavior", section Flash. Commands from 0x10 on, failures and the
+abandoning of a request are ours.
 """
 
 import enum

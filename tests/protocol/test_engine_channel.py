@@ -1,4 +1,4 @@
-"""The client's side of the channel to an engine: exact tokens of every form, pieces, what traps."""
+"""Both sides of the channel to an engine: exact tokens of every form, pieces, what traps."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -10,19 +10,27 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_channel import (
+    MODEL_CHANGED,
+    Watcher,
     abandon_set,
+    answer_get,
+    answer_set,
     begin_get,
     begin_set,
     end_set,
     get_command,
+    receive_command,
     receive_piece,
+    receive_set,
+    refuse_get,
     set_command,
+    take_notification,
 )
-from aisrv.xcore.array import receive_array
+from aisrv.xcore.array import ArrayAbandoned, receive_array
 from aisrv.xcore.channel import chan_in_word
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.support.scripted_engine import Recorded, ScriptedEngine
-from tests.support.wires import END, NACK, Wire, send_tokens, wire
+from tests.support.wires import END, NACK, Wire, carry_out, send_tokens, wire
 
 DATA = b"\x01\x02\x03\x04\x05\x06"
 
@@ -98,6 +106,57 @@ async def test_commands_follow_each_other_on_one_channel() -> None:
             assert await get_command(w.a, 0x0A) == (0x04, b"")
             assert await set_command(w.a, 0x84) == 0
         assert [each.command for each in script.commands] == [0x86, 0x05, 0x0A, 0x84] * 2
+
+
+# The engine's side.
+
+
+async def test_engine_receives_a_set_and_answers_a_bare_word() -> None:
+    async with wire() as w, trio.open_nursery() as nursery:
+        nursery.start_soon(carry_out, set_command, w.a, 0x83, 2, DATA)
+        assert await receive_command(w.b) == (0x83, 2)
+        array = await receive_set(w.b, 5)
+        assert (array.data, array.length) == (DATA[:5], len(DATA))
+        await answer_set(w.b, Status.ERROR_BAD_CMD)
+        assert w.tap.sent(w.b) == ACKNOWLEDGED + f" {Status.ERROR_BAD_CMD:08x} END"
+
+
+async def test_engine_is_told_that_a_set_is_given_up() -> None:
+    async with wire() as w, trio.open_nursery() as nursery:
+
+        async def client() -> None:
+            await begin_set(w.a, 0x83, 0)
+            await w.a.outwords(b"part")
+            await abandon_set(w.a)
+
+        nursery.start_soon(client)
+        assert await receive_command(w.b) == (0x83, 0)
+        with pytest.raises(ArrayAbandoned):
+            await receive_set(w.b, 100)
+
+
+async def test_engine_answers_a_get() -> None:
+    async with wire() as w, trio.open_nursery() as nursery:
+        nursery.start_soon(carry_out, get_command, w.a, 0x05, 1)
+        assert await receive_command(w.b) == (0x05, 1)
+        await answer_get(w.b, DATA)
+        assert w.tap.sent(w.b) == ACKNOWLEDGED + " END 00000000 END 04030201 END 0506 END"
+
+
+async def test_engine_refuses_a_get_without_an_array() -> None:
+    async with wire() as w, trio.open_nursery() as nursery:
+        nursery.start_soon(carry_out, get_command, w.a, 0x05)
+        assert await receive_command(w.b) == (0x05, 0)
+        await refuse_get(w.b, Status.ERROR_NO_MODEL)
+        assert w.tap.sent(w.b) == ACKNOWLEDGED + f" END {Status.ERROR_NO_MODEL:08x} END"
+
+
+async def test_a_notification_is_a_control_token_that_is_answered_with_ack() -> None:
+    async with wire() as w:
+        watcher = Watcher(w.b)
+        await watcher.notify(MODEL_CHANGED)
+        assert await take_notification(w.a) == MODEL_CHANGED
+        assert (w.tap.sent(w.b), w.tap.sent(w.a)) == ("5", "ACK")
 
 
 # Data in pieces.

@@ -87,7 +87,7 @@ def _medians(actions: dict[str, Callable[[], object]], rounds: int, times: int) 
 
 
 def _loading(address: str) -> list[Row]:
-    """A 4 MiB model: its bytes into the engine's hands, and the whole command with the interpreter's start.
+    """A 4 MiB model: its bytes received by the engine, and the whole command with the interpreter's start.
 
     The first is a SET that the engine receives whole and then refuses, since nothing else ends the moment
     that the data are there.

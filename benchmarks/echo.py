@@ -1,4 +1,4 @@
-"""What round trips are compared with: a bare TCP echo between the same two processes, a task or a thread."""
+"""The baseline of round trips: a bare TCP echo between the same two processes, by a task or a thread."""
 
 import os
 import socket

@@ -1,8 +1,8 @@
-"""What isolation costs, for each kind of engine that is installed.
+"""The cost of isolation, for each kind of engine that is installed.
 
     python -m benchmarks.engines
 
-Loading into a new process and into a spare, switching the model of an engine, runs beside the interpreter
+Loading into a new process and into a waiting one, switching models, runs beside the interpreter
 called directly in this process, and the memory of a process with its model. What is compared takes turns.
 """
 
@@ -29,7 +29,7 @@ from tests.support import networks
 ARENA: Final = 448 << 10
 LOADS: Final = 11
 SETTLED: Final = 0.3
-"""Seconds in which a spare has surely imported its interpreter."""
+"""Seconds in which a waiting process has surely imported its interpreter."""
 MILLISECOND: Final = 1e3
 MICROSECOND: Final = 1e6
 

@@ -38,7 +38,7 @@ MIB: Final = 1 << 20
 
 @dataclass(slots=True)
 class Tally:
-    """What became of an engine's cases."""
+    """The outcomes of an engine's cases."""
 
     outcomes: Counter[Outcome] = field(default_factory=Counter)
     reasons: list[str] = field(default_factory=list)
@@ -51,7 +51,7 @@ class Tally:
 
 
 async def tally(kind: str, cases: int, seed: int) -> Tally:
-    """Give one device all cases, and look every now and then whether it still classifies digits."""
+    """Run all cases on one device, and check now and then that it still classifies digits."""
     found = Tally()
     async with open_device(runner=isolated_as(kind, LIMITS)) as device:
         await check_alive(device)
@@ -94,7 +94,7 @@ def _rows(kind: str, found: Tally) -> Iterator[Row]:
 
 
 def run() -> Iterator[Row]:
-    """Give the counts of each installed engine."""
+    """Return the counts of each installed engine."""
     for kind in INSTALLED:
         yield from _rows(kind, trio.run(tally, kind, CASES, 0))
 

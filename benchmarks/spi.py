@@ -63,7 +63,7 @@ print(json.dumps(answer))
 
 
 async def echo_slave(bus: SpiBus) -> None:
-    """Give back what comes, a byte later."""
+    """Echo each byte, one byte late."""
     last = b"\0"
     while True:
         message = await bus.next_message()

@@ -43,7 +43,7 @@ SHADES: Final = " .:-=+*#%@"
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What the director made of one frame."""
+    """What the director read in one frame."""
 
     frame: bytes
     """The pixels, int8 [8, 32]."""

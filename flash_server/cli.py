@@ -51,7 +51,7 @@ class FlashGroup(CommandGroup):
 @click.version_option(package_name="aisrv", prog_name=NAME)
 @click.pass_context
 def main(context: click.Context, settings: FlashSettings) -> None:
-    """Make, check and install flash images for an XCORE AI server."""
+    """Create, check and install flash images for an XCORE AI server."""
     context.obj = settings
 
 

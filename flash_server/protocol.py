@@ -75,7 +75,7 @@ FAILURE_TEXTS: Final = {
 
 
 def failure_text(code: int) -> str:
-    """Say what a failure's code means."""
+    """Return what a failure's code means."""
     known = code in FAILURE_TEXTS
     return (
         FAILURE_TEXTS[FlashFailure(code)]

@@ -75,7 +75,7 @@ def parse_xn(data: bytes, name: str = "board.xn") -> Board:
 
 
 class _XmlError(Exception):
-    """Text that is no such XML."""
+    """Text that is not well-formed XML, or uses what is refused."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -83,7 +83,7 @@ class _XmlError(Exception):
 
 
 class _ElementError(Exception):
-    """What is wrong with an element."""
+    """An error at an element of the file."""
 
     def __init__(self, element: Element, message: str) -> None:
         super().__init__(f"{element.tag}: {message}")

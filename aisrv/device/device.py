@@ -1,4 +1,4 @@
-"""The composition root: runs a device, built from a board, for as long as somebody needs it."""
+"""The composition root: builds a device from a board, and runs it."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing

@@ -1,4 +1,4 @@
-"""What the tasks of a device share besides channels: pins, memories, chips and logs."""
+"""The parts that the tasks of a device share besides channels: pins, memories, chips and logs."""
 
 import logging
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The way of a server image from the SPI port into the boot partition: SET_SERVER.
+"""SET_SERVER: writing a server image from the SPI port into the boot partition.
 
 Source: "XCORE AI server: numbers and wire behavior", sections SPI and Flash.
 """

@@ -60,7 +60,7 @@ def load_user_tasks(board: Board, plan: Plan) -> list[UserTask]:
 
 
 class _FunctionError(Exception):
-    """What is wrong with a function or its module."""
+    """An error in a function or its module."""
 
 
 def _import(spec: TaskSpec) -> ModuleType:

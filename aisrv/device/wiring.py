@@ -14,14 +14,14 @@ from aisrv.xcore.node import Node
 
 
 def wire(plan: Plan, parts: DeviceParts) -> Ends:
-    """Make the channels of a plan and start its tasks; returns the ends of the embedding program."""
+    """Create the channels of a plan and start its tasks; return the ends of the embedding program."""
     ends = _connect(parts.node, plan.links)
     _start(parts, plan.tasks, ends)
     return ends[TaskKind.PROGRAM.value]
 
 
 def _connect(node: Node, links: Iterable[Link]) -> Mapping[str, Ends]:
-    """Make a channel for each link; returns the ends of each task, by the task's name."""
+    """Create a channel for each link; return the ends of each task, by the task's name."""
     ends: defaultdict[str, Ends] = defaultdict(Ends)
     for link in links:
         channel = node.channel(node.tiles[link.a.task.tile], node.tiles[link.b.task.tile])

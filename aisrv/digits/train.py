@@ -1,4 +1,4 @@
-"""Make the digits network and its test images: `python -m aisrv.digits.train [DIRECTORY]`.
+"""Create the digits network and its test images: `python -m aisrv.digits.train [DIRECTORY]`.
 
 The data are the 1797 images of the UCI handwritten digits that scikit-learn bundles (extra `train`). A fixed
 permutation picks 1400 to train the network and to set its ranges; the other 397 are the test images. Without

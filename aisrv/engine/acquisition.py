@@ -1,4 +1,4 @@
-"""How an engine acquires: frames of a sensor into its input tensor 0, one by one or in a stream.
+"""Acquisition: frames of a sensor into input tensor 0 of an engine, one by one or in a stream.
 
 Source: "XCORE AI server: numbers and wire behavior", section Commands. All that can be refused is checked
 before the sensor is asked, so that a command that is refused overwrites nothing and changes no mode.
@@ -176,7 +176,7 @@ def _is_picture(tensor: Tensor) -> bool:
 
 @asynccontextmanager
 async def _refusals() -> AsyncIterator[None]:
-    """Make a failure of the command of what the acquire task refuses."""
+    """Turn a refusal of the acquire task into a command failure."""
     try:
         yield
     except AcquireError as error:

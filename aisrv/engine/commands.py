@@ -60,7 +60,7 @@ GetHandler = Callable[[AIEngine, int], Awaitable[Answer]]
 
 
 def _at_once(answer: Callable[[AIEngine, int], Answer]) -> GetHandler:
-    """Make a handler of a command that the engine answers by itself."""
+    """Create the handler of a GET that needs no other task."""
 
     async def handler(engine: AIEngine, tensor: int) -> Answer:
         return answer(engine, tensor)
@@ -130,7 +130,7 @@ async def _reset_variables(engine: AIEngine, _tensor: int, _array: Array) -> Non
 
 
 async def _push_outputs(engine: AIEngine, chain: ChanEnd) -> None:
-    """Make each output the input of the same number of the next engine, and start that one."""
+    """Write each output to the next engine's input of the same number, and start that engine."""
     for number in range(engine.inference.output_count):
         data = bytes(engine.inference.output(number))
         _check_chained(await set_command(chain, Command.SET_INPUT_TENSOR, number, data))
@@ -222,7 +222,7 @@ def _small(_engine: AIEngine) -> int:
 
 @dataclass(frozen=True, slots=True)
 class SetHandler:
-    """What a SET does with its data, and how much of them it can take."""
+    """The handler of a SET, and the most bytes of data that it takes."""
 
     run: SetAction
     limit: Callable[[AIEngine], int] = _small

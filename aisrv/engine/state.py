@@ -1,4 +1,4 @@
-"""The state of an AI engine: what it keeps, the clients that watch it, and how its commands fail."""
+"""The state of an AI engine, the clients that watch it, and the failure of a command."""
 
 from typing import Final, Self
 
@@ -95,12 +95,12 @@ class AIEngine:
         return self.acquire_mode is AcquireMode.STREAM
 
     async def model_changed(self) -> None:
-        """Tell the watchers."""
+        """Notify the watchers."""
         for watcher in self.watchers:
             await watcher.notify(MODEL_CHANGED)
 
     async def output_changed(self) -> None:
-        """Tell the watchers, who cannot know of the inferences of a stream."""
+        """Notify the watchers, which cannot see the inferences of a stream otherwise."""
         for watcher in self.watchers:
             await watcher.notify(OUTPUT_CHANGED)
 

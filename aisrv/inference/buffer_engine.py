@@ -29,7 +29,7 @@ class BufferEngine(InferenceEngine):
         buffer_bytes: int = BUFFER_BYTES,
         log: LogSink = lambda _text: None,
     ) -> None:
-        """Make one; its memories are there for hosts to ask about, and take no model."""
+        """Create the buffer; hosts can ask for the memory sizes, but no model can be loaded."""
         super().__init__(inline, arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
         self._buffer = memoryview(bytearray(buffer_bytes))
 
@@ -70,7 +70,7 @@ class BufferEngine(InferenceEngine):
         """Do nothing: what was written is what can be read."""
 
     def print_profiler_summary(self) -> str:
-        """Say that there is nothing to profile."""
+        """Log that there is nothing to profile."""
         return "The engine runs no model.\n"
 
     def _tensor(self, kind: str, number: int) -> memoryview:

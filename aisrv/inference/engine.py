@@ -71,7 +71,7 @@ class Runners(Protocol):
     """Makes runners of every kind: `isolated`, `inline`, or `WorkerPool.isolated`."""
 
     def __call__(self, log: LogSink, /, *, kind: EngineKind = ...) -> Runner:
-        """Create a runner that is not loaded; EngineKindError for a kind without an interpreter."""
+        """Create a runner without a model; EngineKindError for a kind without an interpreter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class InferenceEngine:
         parameters: ParameterSource | None = None,
         log: LogSink = lambda _text: None,
     ) -> None:
-        """Make an engine without a model; `log` gets what interpreters print, for the debug log.
+        """Create an engine without a model; `log` gets what interpreters print, for the debug log.
 
         `parameters` is the flash with what a model's operators load of it; None refuses models that do.
         """
@@ -221,19 +221,19 @@ class InferenceEngine:
         self._host_seconds = time.perf_counter() - start
 
     async def _load_parameters(self, loaded: _LoadedModel) -> None:
-        """Give the interpreter what its operators load from flash: on the device, while the model runs."""
+        """Read what the operators load from flash into the interpreter; a device does so during the run."""
         if self._parameters is not None and loaded.parameter_loads:
             memory = loaded.runner.input(len(loaded.model.inputs))
             await read_parameters(loaded.parameter_loads, self._parameters, memory)
             self._parameter_traffic = ParameterTraffic.of(loaded.parameter_loads)
 
     async def reset_variables(self) -> None:
-        """Give what the model keeps from run to run its first value; inputs and outputs stay as they are."""
+        """Reset the model's variables to their first values; inputs and outputs stay as they are."""
         if self._loaded is not None and self._loaded.model.has_variables:
             await self._loaded.runner.reset_variables()
 
     def print_profiler_summary(self) -> str:
-        """Tell what the last run took on the modeled device, by operator and by class, and on this host."""
+        """Log what the last run took on the modeled device, by operator and by class, and on this host."""
         if self._loaded is None:
             return "No model is loaded.\n"
         if self._host_seconds is None:

@@ -1,4 +1,4 @@
-"""What can go wrong in inference: one family, which becomes status bits and lines of the debug log."""
+"""The errors of inference, which become status bits and lines of the debug log."""
 
 from typing import Self
 
@@ -6,7 +6,7 @@ from aisrv.model.errors import LoadResult, ModelFileError
 
 
 class InferenceError(Exception):
-    """Base of everything that an inference engine raises on purpose."""
+    """Base of the errors of an inference engine."""
 
 
 class ModelError(InferenceError):

@@ -124,7 +124,7 @@ def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Se
 
 
 def describe(error: Exception) -> str:
-    """Tell what was raised: our own text, or a binding's type and text, of which it often leaves one out."""
+    """Describe an exception: the text of our own, the type and text of a binding's (one is often empty)."""
     text = str(error).strip()
     if isinstance(error, (InferenceError, MissingPackageError)):
         return text

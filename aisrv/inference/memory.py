@@ -87,7 +87,7 @@ class MemoryShortage(ModelError):
         load_result: LoadResult,
         advice: str = "",
     ) -> None:
-        """Make the message "`what` N bytes of the memory", with what is available and missing."""
+        """Compose the message: `what` N bytes of the memory, with the bytes available and missing."""
         self.memory = memory
         self.needed = needed
         self.available = available
@@ -104,12 +104,12 @@ class MemoryShortage(ModelError):
 
 
 def reserved_bytes(model_size: int, memory: ModelMemory) -> int:
-    """Tell the bytes of `memory` that a model file of `model_size` bytes takes."""
+    """Return the bytes of `memory` that a model file of `model_size` bytes takes."""
     return round_up(model_size, MODEL_ALIGNMENT) if memory is ModelMemory.ARENA else model_size
 
 
 def model_shortage(model_size: int, available: int, memory: ModelMemory, advice: str = "") -> MemoryShortage:
-    """Make the error for a model file of which the `available` bytes of `memory` cannot hold all."""
+    """Return the error for a model file that does not fit the `available` bytes of `memory`."""
     needed = reserved_bytes(model_size, memory)
     return MemoryShortage("the model needs", memory, needed, available, LoadResult.OTHER, advice)
 

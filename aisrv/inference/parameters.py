@@ -61,7 +61,7 @@ class ParameterLoad:
 
 @dataclass(frozen=True, slots=True)
 class ParameterTraffic:
-    """What a run read of the flash: the number of requests, and their bytes."""
+    """The flash traffic of a run: the number of requests, and their bytes."""
 
     requests: int = 0
     nbytes: int = 0

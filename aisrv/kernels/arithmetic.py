@@ -61,7 +61,7 @@ class Bounds(NamedTuple):
 
 
 class Window(NamedTuple):
-    """How windows lie along one dimension: their number, their extent, and the padding before and after.
+    """The windows along one dimension: their number, their extent, and the padding before and after.
 
     Output `i` has its tap `j` at input `i * stride - before + j * dilation`.
     """

@@ -1,4 +1,4 @@
-"""How kernels fail: one family. Source: "The INT8 kernel engine", section KernelBackend."""
+"""The errors of kernels. Source: "The INT8 kernel engine", section KernelBackend."""
 
 
 class KernelError(Exception):

@@ -1,4 +1,4 @@
-"""What a file is refused with, and the bounds that hold for every file."""
+"""The errors of model files, and the bounds that hold for every file."""
 
 import enum
 from typing import ClassVar, Final
@@ -23,7 +23,7 @@ class LoadResult(enum.IntEnum):
 
 
 class ModelFileError(ValueError):
-    """Bytes that are no model; the message says what is wrong and where."""
+    """Bytes that are not a model; the message says what is wrong and where."""
 
     load_result: ClassVar[LoadResult] = LoadResult.OTHER
 

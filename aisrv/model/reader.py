@@ -1,4 +1,4 @@
-"""From the flatbuffer to the values. Fields have the names of schema.fbs."""
+"""Reading: from the flatbuffer to the values. Fields have the names of schema.fbs."""
 
 from typing import Final, NamedTuple
 

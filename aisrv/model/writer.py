@@ -80,7 +80,7 @@ class WriteError(ValueError):
 
 
 def constant_tensor(name: str, array: npt.NDArray[Any], quantization: Quantization | None = None) -> Tensor:
-    """Make a constant of the array's shape and elements; raise WriteError for a type not in DTYPES."""
+    """Create a constant of the array's shape and elements; raise WriteError for a type not in DTYPES."""
     for code, dtype in DTYPES.items():
         if array.dtype == dtype:
             data = array.astype(dtype).tobytes()

@@ -37,7 +37,7 @@ GPIO_COUNT: Final = 4
 
 
 class ProtocolError(ValueError):
-    """Bytes that are no value of this protocol."""
+    """Bytes that are not a value of this protocol."""
 
 
 class AisrvPacket(Packet, order="<", error=ProtocolError):

@@ -34,11 +34,11 @@ _UNSTATED = 0xFFFFFFFF
 
 
 class SpiLinkError(ValueError):
-    """Bytes that are no frame of this protocol."""
+    """Bytes that are not a frame of this protocol."""
 
 
 class FrameKind(enum.IntEnum):
-    """What a frame is."""
+    """The kind of a frame."""
 
     HELLO = 1
     SLAVES = 2

@@ -28,7 +28,7 @@ NO_ISO_PACKETS: Final = 0xFFFFFFFF
 
 
 class UsbipError(ValueError):
-    """Bytes that are no USB/IP message."""
+    """Bytes that are not a USB/IP message."""
 
 
 class Operation(enum.IntEnum):

@@ -36,21 +36,21 @@ class ImagePath(Protocol):
     """Makes int8 pixels, value - 128, of a region of a frame: `aisrv.sensors.image.image_path.ImagePath`."""
 
     def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
-        """Make RGB, height * width * 3 bytes."""
+        """Return RGB, height * width * 3 bytes."""
 
     def to_gray(self, frame: RawFrame, region: FrameRegion) -> bytes:
-        """Make gray, height * width bytes."""
+        """Return gray, height * width bytes."""
 
 
 class SensorModel(I2cDevice, Protocol):
     """A sensor's registers, which shape the pictures that it takes."""
 
     def expose(self, frame: RawFrame) -> RawFrame:
-        """Make of what the source sees what the sensor with these registers delivers."""
+        """Convert a frame of the source to what the sensor with these registers delivers."""
 
 
 class Exposure:
-    """What the two cores share: the latest frame, and why there was none the last time."""
+    """The state that the two cores share: the latest frame, or why the last exposure failed."""
 
     def __init__(self, source: FrameSource) -> None:
         self.format: Final = FrameFormat(source.width, source.height, source.encoding)

@@ -124,7 +124,7 @@ class AcquireChannel:
         return FrameFormat.from_bytes(await self._command(AcquireCommand.DESCRIBE))
 
     async def ask(self) -> None:
-        """Ask for the next frame, unless one is awaited."""
+        """Request the next frame, unless one is already requested."""
         if not self._asked:
             await self._command(AcquireCommand.EXPOSE)
             self._asked = True

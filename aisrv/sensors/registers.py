@@ -1,6 +1,6 @@
-"""Register models of sensors: what writes over I2C make of the picture.
+"""Register models of sensors: how register writes over I2C change the picture.
 
-A model stands between what a source sees and the image path: exposure and gain scale the picture, a test
+A model lies between a source and the image path: exposure and gain scale the picture, a test
 pattern replaces it. That scaling is ours; what real parts add (noise, automatic exposure, the blanking that
 long exposures need) is not modeled.
 """
@@ -109,7 +109,7 @@ class GenericSensor:
         return self._registers[register]
 
     def expose(self, frame: RawFrame) -> RawFrame:
-        """Make of what the source sees what the sensor delivers."""
+        """Convert a frame of the source to what the sensor delivers."""
         pattern = self._registers[self.TEST_PATTERN]
         if pattern:
             return bars(frame, self.PATTERNS[pattern])
@@ -172,7 +172,7 @@ class Gc2145:
         return self._registers.get(self._place(register), 0)
 
     def expose(self, frame: RawFrame) -> RawFrame:
-        """Make of what the source sees what the sensor delivers."""
+        """Convert a frame of the source to what the sensor delivers."""
         pattern = self._of_page_0(self.DEBUG_MODE3)
         if self._of_page_0(self.DEBUG_MODE2) & 0x01:
             solid = self.SOLID.get(pattern >> 4, BLACK)

@@ -535,7 +535,7 @@ class ChanEnd:
     # order. The side that comes second carries both verbs out.
 
     def hand_over(self, data: bytes) -> bool:
-        """Give all of a normal output to the other side, where that waits for just this."""
+        """Hand all of a normal output to the other side, where that waits for just this."""
         target = self._twin()
         if target is None or target._wanted != len(data) or target._buffer.queued or not data:
             return False

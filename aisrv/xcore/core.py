@@ -35,7 +35,7 @@ class Core:
         return f"tile {self.tile} core {self.number} ({self.name})"
 
     def enter(self) -> None:
-        """Make the running task this core."""
+        """Register the running task as this core."""
         _current.set(self)
         self.task = trio.lowlevel.current_task()
 

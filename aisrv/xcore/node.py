@@ -61,7 +61,7 @@ class Node:
         return self.runtime.tracing(tracer)
 
     def outside_world(self) -> AbstractContextManager[None]:
-        """Say that something other than the cores may wake them: no deadlock is reported within the block."""
+        """Report no deadlock within the block: something other than the cores may wake them."""
         return self.runtime.outside_world()
 
     def statistics(self) -> NodeStatistics:

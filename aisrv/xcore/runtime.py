@@ -69,7 +69,7 @@ class Runtime:
 
     @contextmanager
     def outside_world(self) -> Iterator[None]:
-        """Say that something other than the cores may wake them: no deadlock is reported within the block."""
+        """Report no deadlock within the block: something other than the cores may wake them."""
         self._outsiders += 1
         try:
             yield
@@ -128,7 +128,7 @@ class Runtime:
             self.tracer.woken(core)
 
     def report(self) -> str:
-        """Say for each live core what it waits for, one line each."""
+        """Describe what each live core waits for, a line each."""
         return "\n".join(
             f"  {core}: {core.verb} on {core.waits_on.name if core.waits_on else 'nothing'}"
             if core.verb

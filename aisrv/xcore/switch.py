@@ -37,7 +37,7 @@ class Switch(Generic[E]):
         return iter(self._ends.values())
 
     def register(self, end: E) -> None:
-        """Make an end reachable."""
+        """Register an end by its resource id."""
         self._ends[end.resource_id] = end
 
     def remove(self, end: E) -> None:

@@ -34,7 +34,7 @@ class Timer:
         return self.runtime.clock.ticks() & 0xFFFFFFFF
 
     def after(self, time: int) -> "TimerAfter":
-        """Make the event `t when timerafter(time) :> void`, for a select or `wait`."""
+        """Return the event `t when timerafter(time) :> void`, for a select or `wait`."""
         self._check_usable()
         return TimerAfter(self, time)
 

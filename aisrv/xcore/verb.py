@@ -30,7 +30,7 @@ Verb: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
 
 
 def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[C, P], Verb[T]]":
-    """Make a verb of a generator function.
+    """Turn a generator function into a verb.
 
     Its first argument is the channel end, or what owns one and has its `stepping` and `perform`.
     """

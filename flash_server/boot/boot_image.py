@@ -30,7 +30,7 @@ class Slot(enum.IntEnum):
 
 
 class BootPacket(Packet, order="<", error=BootImageError):
-    """Base of what a boot partition holds, and what is told of it."""
+    """Base of the packets of a boot partition, and of its report."""
 
     __slots__ = ()
 
@@ -146,7 +146,7 @@ def _slot_number(slot: Slot | None) -> int:
 
 @dataclass(frozen=True, slots=True)
 class BootReport(BootPacket, name="a boot report"):
-    """What was booted at reset: five words on the wire, a line of text for people."""
+    """The boot report: five words on the wire, a line of text for people."""
 
     slot: Annotated[Slot | None, Wire("I", _slot, _slot_number)]
     """None, 0xffffffff on the wire, where there was no image: the emulator boots all the same."""

@@ -23,7 +23,7 @@ def slot_start(partition_bytes: int, sector_bytes: int, slot: Slot, image_bytes:
 
 
 def report_of(partition: bytes, sector_bytes: int) -> BootReport:
-    """Tell what the partition boots, as the device does at reset."""
+    """Return what the partition boots, chosen as at reset."""
     size = slot_bytes(len(partition), sector_bytes)
     return choose(
         *(_content(partition[start : start + size]) for start in (Slot.FACTORY * size, Slot.UPGRADE * size))

@@ -57,7 +57,7 @@ class ChipFile:
         return b"".join(pieces)
 
     def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
-        """Make the bytes from an address on these, leave all others alone, and verify it."""
+        """Write the bytes from an address on, leave all others alone, and verify."""
         import trio
 
         self.part.check_range(address, len(data))

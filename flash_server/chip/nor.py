@@ -95,7 +95,7 @@ class Nor:
         return data
 
     def refusal(self, address: int, size: int) -> str | None:
-        """Say why a program or an erase of these bytes is ignored; None where it is done."""
+        """Return why a program or an erase of these bytes is ignored; None where it is carried out."""
         if not self.status & _WEL:
             return "the chip is not write-enabled"
         start, end = self.protected

@@ -109,7 +109,7 @@ class Partitions:
 
 
 def divide(chip: FlashMemory, boot_bytes: int) -> Partitions:
-    """Give the first `boot_bytes`, whole sectors, to the boot partition and the rest to the data partition.
+    """Divide a chip: `boot_bytes`, whole sectors, for the boot partition, the rest for the data partition.
 
     Raises PartError where the chip is smaller, or the number is not of whole sectors.
     """

@@ -77,7 +77,7 @@ class Programmer:
         self.close()
 
     def close(self) -> None:
-        """Leave the chip to others."""
+        """Close the connection, so that others can use the chip."""
         self._socket.close()
 
     # What is done with a chip. All raise ProgrammerError where the server fails, PartError for addresses
@@ -111,7 +111,7 @@ class Programmer:
         return bytes(data)
 
     def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
-        """Make the chip hold `data`, and verify it. What is beside them in their sectors stays.
+        """Write `data` to the chip, and verify. Other bytes of the same sectors are kept.
 
         Only sectors that differ are touched, and only those erased whose bits have to be set. Raises
         ProtectedError where the chip's status register protects blocks.
@@ -183,12 +183,12 @@ class Programmer:
             )
 
     def _change_all(self, commands: Sequence[bytes]) -> bool:
-        """Make changes in one go; False where the chip was busy in between, so that some were ignored."""
+        """Send several changes at once; False where the chip was busy in between and ignored some."""
         operations = [each for command in commands for each in _enabled(command)]
         return not any(state[0] & _WIP for state in self._spi_all(operations)[2::3])
 
     def _change(self, command: bytes, seconds: float) -> bool:
-        """Make a change and wait until the chip is idle; `seconds` is the typical time.
+        """Change the chip and wait until it is idle; `seconds` is the typical time.
 
         Returns whether it was idle at once.
         """
@@ -232,7 +232,7 @@ class Programmer:
         return self._spi_all(((out, read),))[0]
 
     def _spi_all(self, operations: Sequence[tuple[bytes, int]]) -> list[bytes]:
-        """Make several transactions in one go; return what each has read."""
+        """Send several transactions at once; return what each has read."""
         self._send(b"".join(pack_spi_operation(*operation) for operation in operations))
         return [self._answer("O_SPIOP", read) for _, read in operations]
 

@@ -1,4 +1,4 @@
-"""What holds the bytes of a chip: memory, or a file that survives the death of its process at any moment.
+"""Storage for the bytes of a chip: memory, or a file that survives the death of its process at any moment.
 
 A write is atomic: after SIGKILL, and after a write that failed, the file has all of it or nothing of it.
 Of the kernel this takes only that what a system call wrote stays when the process dies; it does not take
@@ -50,7 +50,7 @@ class Storage(Protocol):
         """Replace up to `LARGEST_WRITE` bytes, atomically. Raises StorageError where it cannot be done."""
 
     def close(self) -> None:
-        """Let go of what holds the bytes."""
+        """Close the storage."""
 
 
 class MemoryStorage:
@@ -73,7 +73,7 @@ class MemoryStorage:
         self._bytes[address : address + len(data)] = data
 
     def close(self) -> None:
-        """Keep the bytes: there is nothing to let go of."""
+        """Do nothing: memory need not be closed."""
 
 
 class FileStorage:
@@ -287,7 +287,7 @@ def _create_if_missing(path: Path, size: int) -> None:
 
 
 def _create_erased(path: Path, size: int) -> None:
-    """Make the file under another name first, so that it is there whole or not at all."""
+    """Create the file under another name first, so that it appears whole or not at all."""
     new = path.with_name(f".{path.name}.{os.getpid()}.new")
     try:
         with new.open("wb") as file:

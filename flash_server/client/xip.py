@@ -73,7 +73,7 @@ class XipWindow:
         return int.from_bytes(await self.read(address, WORD_BYTES), "little")
 
     def invalidate(self) -> None:
-        """Forget all lines: to be done after the flash was written."""
+        """Forget all lines; call it after the flash was written."""
         for lines in self._sets:
             lines.clear()
 

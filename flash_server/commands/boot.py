@@ -30,7 +30,7 @@ from flash_server.files import map_file, write_file
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the boot image goes.")
 @pass_settings
 def boot_image(settings: FlashSettings, payload_file: Path, version: int, output: Path) -> None:
-    """Make a boot image of a server image: a header with version, length and CRC, then the file."""
+    """Create a boot image from a server image: a header with version, length and CRC, then the file."""
     image = build_boot_image(version, bytes(map_file(payload_file)))
     write_file(output, [image], len(image))
     answer = {"file": str(output), "version": version, "size": len(image)}

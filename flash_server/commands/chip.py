@@ -32,7 +32,7 @@ class Target(Protocol):
         """The bytes from an address on."""
 
     def write(self, address: int, data: bytes, progress: Progress = ignore) -> None:
-        """Make the bytes from an address on these, and verify it."""
+        """Write the bytes from an address on, and verify."""
 
 
 _offset_option = click.option(

@@ -1,4 +1,4 @@
-"""What the command shows: the table and the drawn map of an image, differences.
+"""The output of the commands: the table and map of an image, and differences.
 
 Everything is for people and goes through rich, which is imported at first use. Programs read `--json`.
 """

@@ -87,7 +87,7 @@ class PackSettings:
 def pack(
     settings: FlashSettings, engines: tuple[EngineFiles, ...], packing: PackSettings, output: Path
 ) -> None:
-    """Make an image of the data partition. Options override what a TOML file says.
+    """Create an image of the data partition. Options override what a TOML file says.
 
     Behind the headers come the parts of each engine in turn: model, parameters, operators, execute-in-place
     data. The fast generation, with the defaults, is what XMOS's generate_flash writes.

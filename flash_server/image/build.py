@@ -150,7 +150,7 @@ class DataPartition:
 
 
 def part_bytes(part: Part, data: Bytes) -> int:
-    """What a part takes of the flash: a model has its length in front."""
+    """The stored bytes of a part: a model has its length in front."""
     return len(data) + (LENGTH_BYTES if part is Part.MODEL else 0)
 
 

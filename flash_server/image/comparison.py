@@ -1,4 +1,4 @@
-"""Whether an image holds given files, and what differs between two images."""
+"""Comparing an image with files, and two images with each other."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Which generation a stored image is of, and in which order its nibbles are.
+"""Detection of a stored image's generation and nibble order.
 
 The two later generations carry a version word, and the fast one its calibration bytes, so they are recognized
 by these, in either order. The design generation carries nothing. It is taken for one where its headers make
@@ -110,7 +110,7 @@ class _Verdict:
 
 
 def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Read) -> _Verdict:
-    """How well headers make sense; LayoutError, the first one found, where they don't."""
+    """Judge how plausible headers are; LayoutError, the first found, where they are not."""
     good = confirmed = 0
     errors = []
     for engine, header in enumerate(headers):

@@ -1,4 +1,4 @@
-"""A stored image read back: where everything lies, and the value that it was built from.
+"""Parsing a stored image: where everything lies, and the value that it was built from.
 
 Parts other than models have no stored size: they reach to the next part or to the end of the data, so they
 come back with the padding behind them.

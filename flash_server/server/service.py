@@ -1,4 +1,4 @@
-"""What the flash server does for each command, and the state it does it with.
+"""The commands of the flash server: a handler for each, and the state that they work on.
 
 Handlers find out where an answer lies; the server's task sends it. Engines and loaders have commands of their
 own: what a channel may do follows from which kind of client it was given to.
@@ -230,7 +230,7 @@ LOADER_HANDLERS: Final[Mapping[int, Handler]] = {
 
 
 def failure_of(error: FlashError | RequestFailed) -> FlashFailure:
-    """The code that an error of a handler is answered with."""
+    """Return the code that answers an error of a handler."""
     if isinstance(error, RequestFailed):
         return error.code
     if isinstance(error, BootImageError):

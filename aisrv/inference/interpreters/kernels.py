@@ -23,7 +23,7 @@ class KernelsInterpreter:
     """One model as a graph of kernels. Whatever the model, its errors are ModelError and InvokeError."""
 
     def __init__(self, backend: str | None = None, tensor_folder: Path | None = None) -> None:
-        """Create one that is not loaded, on a backend by its name.
+        """Create one without a model, on a backend by its name.
 
         It writes every tensor of each run into `tensor_folder`, where there is one.
         """

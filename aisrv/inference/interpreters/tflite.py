@@ -37,7 +37,7 @@ class _BoundInterpreter:
     """One model behind the interface that both packages have. Inputs keep their values."""
 
     def __init__(self, binding: ModuleType) -> None:
-        """Make one that is not loaded; `binding` has the classes Interpreter and OpResolverType."""
+        """Create one without a model; `binding` has the classes Interpreter and OpResolverType."""
         self._binding = binding
 
     def load(self, model: bytes, _arena_bytes: int, /) -> TensorLayout:
@@ -83,7 +83,7 @@ class TfliteInterpreter(_BoundInterpreter):
     """One model in `tflite-runtime`, or in `ai-edge-litert` where that is missing: from Python 3.12 on."""
 
     def __init__(self) -> None:
-        """Make one that is not loaded; MissingPackageError where neither package is installed."""
+        """Create one without a model; MissingPackageError where neither package is installed."""
         try:
             binding = import_module("tflite_runtime.interpreter")
         except ModuleNotFoundError:
@@ -95,7 +95,7 @@ class LitertInterpreter(_BoundInterpreter):
     """One model in `ai-edge-litert`."""
 
     def __init__(self) -> None:
-        """Make one that is not loaded; MissingPackageError where the package is not installed."""
+        """Create one without a model; MissingPackageError where the package is not installed."""
         super().__init__(_litert())
 
 

@@ -34,7 +34,7 @@ def find_shortage(printed: str) -> Shortage | None:
 
 
 def load_error(text: str, result: LoadResult, printed: str) -> ModelError:
-    """Make the error of a model that could not be loaded, from its text and what the interpreter printed."""
+    """Return the error for a model that could not be loaded, from its text and the interpreter's output."""
     shortage = find_shortage(printed)
     if shortage is None:
         return ModelError(text, result)

@@ -42,7 +42,7 @@ class XcoreInterpreter:
     """
 
     def __init__(self) -> None:
-        """Make one that is not loaded; MissingPackageError where there is no library."""
+        """Create one without a model; MissingPackageError where there is no library."""
         self._package = _find_package()
         self._library = _open(self._package / LIBRARY)
 

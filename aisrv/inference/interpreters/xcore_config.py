@@ -37,7 +37,7 @@ _VERSION: Final = re.compile(r"(major|minor|patch)_version\s*=\s*(\d+)")
 
 
 def with_config(data: bytes, model: Model, package: Path) -> bytes:
-    """Give the file of a model with the configuration for the library in `package`; ModelError otherwise."""
+    """Return a model file with the configuration for the library in `package`; ModelError otherwise."""
     configs = [metadata.data for metadata in model.metadata if metadata.name.startswith(NAME)]
     for config in configs:
         _check(config)

@@ -28,7 +28,7 @@ class InlineInterpreter:
     """
 
     def __init__(self, kind: EngineKind = DEFAULT_KIND) -> None:
-        """Create one that is not loaded; EngineKindError for a kind without an interpreter."""
+        """Create one without a model; EngineKindError for a kind without an interpreter."""
         check_runs_models(kind)
         self._kind = kind
         self._interpreter: Interpreter | None = None
@@ -96,5 +96,5 @@ class InlineInterpreter:
 
 
 def inline(_log: Callable[[str], None], *, kind: EngineKind = DEFAULT_KIND) -> InlineInterpreter:
-    """Make a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
+    """Create a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
     return InlineInterpreter(kind)

@@ -1,4 +1,4 @@
-"""An interpreter in a process of its own: one that dies, hangs or eats memory is an error, and no more.
+"""An interpreter in a process of its own: if it dies, hangs or takes too much memory, that is an error.
 
 Tensors are in memory that both processes share, so that only requests cross the socket. Source: "Inference
 engines", section Isolation.
@@ -36,7 +36,7 @@ LogSink = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a worker may take: address space in bytes (idle it has 90 MB), and times in seconds."""
+    """The limits of a worker: address space in bytes (an idle one has 90 MB), and times in seconds."""
 
     memory_bytes: int = 1 << 30
     load_seconds: float = 30.0
@@ -61,7 +61,7 @@ class IsolatedInterpreter:
         limits: Limits | None = None,
         workers: WorkerSource = new_worker,
     ) -> None:
-        """Create one that is not loaded; `log` gets what the worker prints.
+        """Create one without a model; `log` gets what the worker prints.
 
         Raises EngineKindError for a kind without an interpreter.
         """
@@ -162,7 +162,7 @@ class IsolatedInterpreter:
         return layout.nbytes
 
     async def _load_step(self, doing: str, request: bytes | LoadRequest) -> bytes:
-        """Have the worker do something that must not take longer than a load, as `_ask` does."""
+        """Send a request that must not take longer than a load; see `_ask`."""
         seconds = self._limits.load_seconds
         with trio.move_on_after(seconds):
             return await self._ask(doing, request)
@@ -220,7 +220,7 @@ class IsolatedInterpreter:
 def isolated(
     log: LogSink, *, kind: EngineKind = DEFAULT_KIND, limits: Limits | None = None
 ) -> IsolatedInterpreter:
-    """Make a runner for `InferenceEngine` that gives each model a process of its own."""
+    """Create a runner for `InferenceEngine` that gives each model a process of its own."""
     return IsolatedInterpreter(log, kind, limits)
 
 
@@ -248,7 +248,7 @@ class _SharedFiles:
             self._closing = undo.pop_all()
 
     def map_tensors(self, size: int) -> memoryview:
-        """Give the tensors' memory its size in bytes, for good, and return it."""
+        """Fix the size of the tensors' memory in bytes, and return the memory."""
         size = max(size, 1)  # memory of no bytes cannot be mapped
         os.ftruncate(self._tensors, size)
         # A worker that shrank it would take the parent down at the next access.

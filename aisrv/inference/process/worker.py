@@ -1,4 +1,4 @@
-"""The process that a model runs in: some interpreters die of a bad model, and take only this process along.
+"""The process that a model runs in: an interpreter that crashes on a bad model ends only this process.
 
 It inherits a control socket that keeps message boundaries, joined to its parent (`worker_process.py`), and a
 file in memory as descriptors 1 and 2. It imports its interpreter, which is what takes long, before it waits:
@@ -105,7 +105,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _die_with(parent_pid: int) -> None:
-    """Have the kernel kill this process when its parent dies, even in the middle of a run."""
+    """Let the kernel kill this process when its parent dies, even during a run."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it died before we could say so
         os._exit(1)
@@ -172,7 +172,7 @@ class _Session:
 
 
 def answer(handler: Callable[[], bytes]) -> bytes:
-    """Give the reply to a request: whatever a binding raises becomes a FAILED."""
+    """Return the reply to a request: whatever a binding raises becomes FAILED."""
     try:
         return DONE + handler()
     except Exception as error:
@@ -180,7 +180,7 @@ def answer(handler: Callable[[], bytes]) -> bytes:
 
 
 def failure(error: Exception) -> bytes:
-    """Give the reply that says what was raised."""
+    """Return the FAILED reply for an exception."""
     result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
     text = describe(error).encode(errors="backslashreplace")
     return (FAILED + bytes([result]) + text)[:MESSAGE_LIMIT]

@@ -1,4 +1,4 @@
-"""Processes that wait for a model: a worker that has imported its interpreter loads one in milliseconds.
+"""A pool of processes that wait for a model: with the interpreter imported, one loads it in milliseconds.
 
     with open_worker_pool() as workers:
         async with open_device(board, runner=workers.isolated):
@@ -54,7 +54,7 @@ class WorkerPool:
             self._refill(kind)
 
     def close(self) -> None:
-        """End the processes that wait. Those that were taken are the takers'."""
+        """End the processes that wait; those that were taken belong to their takers."""
         self._is_open = False
         while self._waiting:
             _, worker = self._waiting.popitem()

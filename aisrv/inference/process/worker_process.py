@@ -31,14 +31,14 @@ _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 class WorkerKind(NamedTuple):
-    """What tells processes apart that have no model yet: the interpreter, and the address space in bytes."""
+    """The kind of a process without a model: its interpreter, and its address space in bytes."""
 
     interpreter: EngineKind
     memory_bytes: int
 
 
 class Ending(NamedTuple):
-    """How a process ended, and what it printed that nobody had read."""
+    """How a process ended, and its output that was not read yet."""
 
     status: int
     """Exit status; a signal's number is negative."""
@@ -125,7 +125,7 @@ def new_worker(kind: WorkerKind) -> Iterator[WorkerProcess]:
 
 
 def memory_file(name: str, undo: ExitStack) -> int:
-    """Make a file in memory, which `undo` closes; its descriptor."""
+    """Create a file in memory, which `undo` closes, and return its descriptor."""
     descriptor = os.memfd_create(f"aisrv-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     undo.callback(os.close, descriptor)
     return descriptor

@@ -1,4 +1,4 @@
-"""What an operator costs, and what the figure rests on."""
+"""The cost of an operator, and the basis of the figure."""
 
 import enum
 from collections.abc import Callable
@@ -12,7 +12,7 @@ FITTED_CLOCK_MHZ: Final = 600
 
 
 class Basis(enum.Enum):
-    """What a figure rests on."""
+    """The basis of a figure."""
 
     FITTED = "fitted"
     """A formula that reproduces published figures of this operator."""
@@ -33,7 +33,7 @@ class Cost:
     """Height and width of the output, which is what is split."""
 
     def on_threads(self, threads: int) -> float:
-        """Give the ticks when `threads` threads share the work."""
+        """Return the ticks when `threads` threads share the work."""
         return self.ticks - self.shared * (1 - largest_share(*self.image, threads))
 
 
@@ -42,7 +42,7 @@ CostRule = Callable[[OperatorTensors], Cost | None]
 
 
 def largest_share(height: int, width: int, threads: int) -> float:
-    """Give the share of an image that falls to the busiest thread, which the others wait for.
+    """Return the share of an image that the busiest thread computes; the others wait for it.
 
     Threads get whole rows, or whole columns: of the first of the two that divides evenly, else of the
     larger. With fewer than there are threads, some threads have nothing to do. Source: XMOS ai_tools,

@@ -20,7 +20,7 @@ _WORD: Final = 0xFFFF_FFFF
 
 
 class Kernels(enum.Enum):
-    """Who computes the operators that are not XMOS's own."""
+    """Which kernels compute the operators that are not XMOS's own."""
 
     OPTIMIZED = "optimized"
     """XMOS's kernels, as if its converter had replaced the operators."""
@@ -42,7 +42,7 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True)
 class DeviceModel:
-    """What of the device decides on time: core clock, threads of an inference, flash rate in bytes a second.
+    """The device's speed: core clock, threads of an inference, flash rate in bytes a second.
 
     12.5 MB/s is quad flash at 25 MHz; fast flash at 100 MHz has 50 MB/s. ValueError for what no device has.
     """
@@ -61,7 +61,7 @@ class DeviceModel:
             raise ValueError(f"a flash rate of {self.flash_rate} bytes a second: it must be above 0")
 
     def estimate(self, model: Model) -> tuple[OperatorTime, ...]:
-        """Tell the time of each operator of the main subgraph, in execution order."""
+        """Return the time of each operator of the main subgraph, in execution order."""
         return tuple(self._time(OperatorTensors.of(model, operator)) for operator in model.operators)
 
     def flash_ticks(self, nbytes: int) -> float:
@@ -90,5 +90,5 @@ class DeviceModel:
 
 
 def to_words(times: Sequence[OperatorTime]) -> tuple[int, ...]:
-    """Give the words of GET_TIMINGS: ticks, wrapped at 32 bits."""
+    """Return the words of GET_TIMINGS: ticks, wrapped at 32 bits."""
     return tuple(time.ticks & _WORD for time in times)

@@ -28,7 +28,7 @@ class OperatorTensors(NamedTuple):
         return self.outputs[0] if self.outputs else None
 
     def input(self, position: int) -> Tensor | None:
-        """Give the input at a position, None where it is left out."""
+        """Return the input at a position, None where it is left out."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     @property

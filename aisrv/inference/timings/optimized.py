@@ -60,18 +60,18 @@ def pad(rows: int, nbytes: int) -> float:
 
 
 def moving_bytes(node: OperatorTensors) -> Cost:
-    """Tell the cost of what has no figure."""
+    """Estimate the cost of an operator without a published figure."""
     ticks = _MOVE_TICKS + _MOVE_BYTE_TICKS * node.moved_bytes
     return Cost(ticks, Basis.ESTIMATE, "bytes moved")
 
 
 def reshape(_node: OperatorTensors) -> Cost:
-    """Tell the cost of an operator that changes no data."""
+    """Return the cost of an operator that changes no data."""
     return Cost(130, Basis.FITTED, "published run, node 45")
 
 
 def softmax(node: OperatorTensors) -> Cost | None:
-    """Tell the cost of a softmax: two classes took 1,668 ticks, how more do is a guess."""
+    """Return the cost of a softmax: two classes took 1,668 ticks, the growth with more is a guess."""
     if node.output is None:
         return None
     elements = math.prod(node.output.shape)

@@ -18,12 +18,12 @@ _STEPS: Final = "108 ticks a step, as a reference depthwise convolution"
 
 
 def steps(count: int) -> Cost:
-    """Tell the cost of a number of steps, as an estimate."""
+    """Return the cost of a number of steps, as an estimate."""
     return Cost(STEP_TICKS * count, Basis.ESTIMATE, _STEPS)
 
 
 def each_element(node: OperatorTensors) -> Cost:
-    """Tell the cost of an operator that takes a step for each element of its largest tensor."""
+    """Return the cost of an operator that takes a step for each element of its largest tensor."""
     return steps(node.largest_elements)
 
 

@@ -45,7 +45,7 @@ def operator_classes(times: Sequence[OperatorTime]) -> tuple[OperatorClass, ...]
 
 
 def profiler_summary(times: Sequence[OperatorTime]) -> str:
-    """Tell each operator's time, the total, and the share of each operator class, largest first.
+    """Return each operator's time, the total, and the share of each operator class, largest first.
 
     Times are in ticks of 10 ns and in ms.
     """

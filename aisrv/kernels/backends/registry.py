@@ -37,7 +37,7 @@ def backend_names() -> tuple[str, ...]:
 
 
 def find_backend(name: str) -> KernelBackend:
-    """Make the backend of that name; raise BackendError where there is none or it does not load."""
+    """Create the backend of that name; raise BackendError where there is none or it does not load."""
     entry_point = EntryPoint(name, SHIPPED[name], GROUP) if name in SHIPPED else _registered().get(name)
     if entry_point is None:
         raise BackendError(f"there is no kernel backend {name!r}; there are: {', '.join(backend_names())}")

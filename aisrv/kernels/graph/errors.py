@@ -1,4 +1,4 @@
-"""How a graph fails: at load, and for one reason, that this engine cannot run the model."""
+"""The errors of a graph: all at load, for a model that this engine cannot run."""
 
 from aisrv.kernels.errors import KernelError
 
@@ -15,5 +15,5 @@ class ArenaTooSmall(GraphError):
     """Tensors that need more memory than they may have."""
 
     def __init__(self, needed: int, available: int) -> None:
-        """Tell both in bytes."""
+        """Store both sizes, in bytes."""
         super().__init__(f"the tensors need an arena of {needed:,} bytes, there are {available:,}")

@@ -1,4 +1,4 @@
-"""One operator of a graph on its way to a kernel: what the code that prepares it works with."""
+"""An operator of a graph that is being prepared, with its tensors and its backend."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Watching a graph run: callbacks around its operators, with their tensors, times and work.
+"""Observers of a graph: callbacks around its operators, with their tensors, times and work.
 
     class Largest(Observer):
         def after(self, operator):
@@ -27,7 +27,7 @@ from aisrv.model import Model, Operator
 
 
 class Observer:
-    """Does nothing around operators; override what is of interest. What it raises ends the run."""
+    """Base of observers: override what is of interest. An exception ends the run."""
 
     def before(self, operator: GraphOperator) -> None:
         """See an operator with its inputs filled."""
@@ -81,7 +81,7 @@ class TensorFiles(Observer):
     """
 
     def __init__(self, folder: Path) -> None:
-        """Make the folder; OSError where that does not work."""
+        """Create the folder; OSError where that fails."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._run = 0

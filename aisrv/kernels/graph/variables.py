@@ -20,7 +20,7 @@ class Variables:
         self._handles: Final[dict[int, str]] = {}
 
     def name(self, handle: int, variable: str) -> None:
-        """Have a tensor stand for a variable."""
+        """Register a tensor as the handle of a variable."""
         self._handles[handle] = variable
 
     def of(self, handle: int, nbytes: int, first: int) -> Buffer:

@@ -1,4 +1,4 @@
-"""Raw frames as a sensor delivers them, the part of one that is wanted, and sensors as sources of frames."""
+"""Raw frames, their encodings, and the interface of the sources that deliver them."""
 
 import enum
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Protocol
 
 
 class Encoding(enum.Enum):
-    """How the bytes of a frame stand for pixels, row by row from the top left."""
+    """The encoding of a frame's pixels, row by row from the top left."""
 
     BAYER_RGGB = "bayer"
     """One byte a pixel: red and green in even rows, green and blue in odd ones."""
@@ -48,4 +48,4 @@ class FrameSource(Protocol):
 
 
 class SourceError(Exception):
-    """A source that has no frame to give; the message says why, and what to do."""
+    """A source that cannot deliver a frame; the message says why, and what to do."""

@@ -74,7 +74,7 @@ class ImagePath:
         return self._resampler.cache_info().currsize
 
     def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
-        """Make RGB int8, value - 128, height x width x 3, row by row.
+        """Return RGB int8, value - 128, height x width x 3, row by row.
 
         Raises FrameError for a frame that is no picture or has the wrong length, RegionError for what
         `check_region` refuses.
@@ -82,14 +82,14 @@ class ImagePath:
         return _as_int8(self.to_pixels(frame, region))
 
     def to_gray(self, frame: RawFrame, region: FrameRegion) -> bytes:
-        """Make gray (0.299 R + 0.587 G + 0.114 B) int8, value - 128, height x width, row by row.
+        """Return gray (0.299 R + 0.587 G + 0.114 B) int8, value - 128, height x width, row by row.
 
         Raises as `to_tensor`.
         """
         return _as_int8(self._convert(frame, region, _TO_GRAY))
 
     def to_pixels(self, frame: RawFrame, region: FrameRegion) -> "Bytes":
-        """Make RGB without the offset, as an array (height, width, 3). Raises as `to_tensor`."""
+        """Return RGB without the offset, as an array (height, width, 3). Raises as `to_tensor`."""
         return self._convert(frame, region, _TO_RGB)
 
     def _convert(
@@ -111,12 +111,12 @@ def _as_int8(pixels: "Bytes") -> bytes:
 
 
 def to_tensor(frame: RawFrame, region: FrameRegion) -> bytes:
-    """Make one RGB tensor; with many frames, an `ImagePath` is faster as it keeps the filters."""
+    """Return one RGB tensor; with many frames, an `ImagePath` is faster as it keeps the filters."""
     return ImagePath().to_tensor(frame, region)
 
 
 def to_gray(frame: RawFrame, region: FrameRegion) -> bytes:
-    """Make one gray tensor; see `to_tensor`."""
+    """Return one gray tensor; see `to_tensor`."""
     return ImagePath().to_gray(frame, region)
 
 

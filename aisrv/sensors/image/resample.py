@@ -28,7 +28,7 @@ SINGLE_EXACT: Final = 1 << 24
 
 
 def each_sample(pixel: int) -> tuple[tuple[int, int]]:
-    """Say that each pixel is a sample: a plane of full resolution."""
+    """Return the one sample of a pixel in a plane of full resolution."""
     return ((pixel, 1),)
 
 

@@ -1,4 +1,4 @@
-"""What sources share whose frames are numbered from 0: their end, their loop, and skipping."""
+"""The bases of sources: frames of one size, and frames numbered from 0 with an end, a loop and skipping."""
 
 from abc import ABC, abstractmethod
 from typing import Final
@@ -50,7 +50,7 @@ class FixedSizeSource:
 class NumberedSource(FixedSizeSource, ABC):
     """A source with `count` frames, or endless where that is None.
 
-    After the last it begins again where it is to `loop`, and has SourceError otherwise. A frame that cannot
+    After the last frame it begins again with `loop`, and raises SourceError without. A frame that cannot
     be read raises SourceError once; the next call goes on with the next frame.
     """
 
@@ -83,4 +83,4 @@ class NumberedSource(FixedSizeSource, ABC):
 
     @abstractmethod
     def _data(self, number: int) -> bytes:
-        """Make or read the bytes of a frame; SourceError where that fails."""
+        """Compute or read the bytes of a frame; SourceError where that fails."""

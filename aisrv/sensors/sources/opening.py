@@ -1,4 +1,4 @@
-"""Opens the source that a text names; each loads what it needs, and no more."""
+"""Opening the source that a text names; each kind imports only what it needs."""
 
 from collections.abc import Callable
 from pathlib import Path

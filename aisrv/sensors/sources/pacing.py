@@ -14,12 +14,12 @@ FASTEST: Final = 1_000_000
 
 
 class LatePolicy(enum.Enum):
-    """What becomes of a frame whose time is over before somebody asks for it."""
+    """What happens to a frame whose time has passed before it is asked for."""
 
     DROP = "drop"
-    """It is lost, as in a sensor that runs freely: one waits for the next."""
+    """It is dropped, as in a free-running sensor: the caller waits for the next."""
     KEEP = "keep"
-    """It is delivered at once, and so is all that is behind its time: none is lost."""
+    """It is delivered at once, as are all late frames: none is lost."""
 
 
 @runtime_checkable

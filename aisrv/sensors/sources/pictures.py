@@ -1,4 +1,4 @@
-"""Pictures as frames: brought to a size, and encoded as a sensor would."""
+"""Pictures as frames: scaled to a size, and encoded as by a sensor."""
 
 from collections.abc import Callable
 from typing import Final
@@ -28,7 +28,7 @@ def encode(picture: Bytes, encoding: Encoding) -> bytes:
 
 
 class Scaler:
-    """Brings pictures of any size to one, without keeping their proportions."""
+    """Scales pictures to one size, without keeping their proportions."""
 
     def __init__(self, size: Size) -> None:
         self._size = size

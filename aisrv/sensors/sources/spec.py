@@ -59,7 +59,7 @@ def _picture_encoding(text: str) -> Encoding:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """How the value of an option is read, and what it says that it should have been."""
+    """An option: how its value is parsed, and the description of a valid value."""
 
     read: Callable[[str], object]
     expected: str

@@ -59,7 +59,7 @@ class _Pictures:
         return picture if found else None
 
     def encode(self, picture: "Bytes") -> bytes:
-        """Make a frame of what was read: OpenCV has blue first."""
+        """Encode a picture as a frame; OpenCV has blue first."""
         from aisrv.sensors.sources.pictures import encode
 
         return encode(self._scaler(picture[:, :, ::-1]), self._encoding)

@@ -157,7 +157,7 @@ def _pieces(view: Array, window_bytes: int) -> list[Array]:
 
 
 def _constant(sums: Accumulation) -> Kernel:
-    """Of a layer whose windows never meet the input: its sums are 0."""
+    """Prepare a layer whose windows never meet the input: its sums are 0."""
     rows, finish = sums.rows, sums.finish
 
     def invoke() -> None:

@@ -70,7 +70,7 @@ def _inside(window: Window, taps: int, stride: int, inputs: int) -> npt.NDArray[
 
 
 def _everything(params: PoolParams, dtype: npt.DTypeLike, sums: Array, workspace: Workspace) -> Kernel:
-    """One window that is the whole picture: a product with ones."""
+    """Prepare a pool whose one window is the whole picture: a product with ones."""
     batches, height, width, channels = params.input_shape
     source = np.frombuffer(params.input, np.int8)
     values = workspace.array("columns", len(source), dtype)
@@ -116,7 +116,7 @@ def _separable(
 
 
 def _nothing() -> None:
-    """Load nothing: the input itself is looked at."""
+    """Load nothing: the kernel reads the input itself."""
 
 
 def _combine(combine: np.ufunc, parts: list[Array], result: Array) -> None:

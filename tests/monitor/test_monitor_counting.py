@@ -1,6 +1,6 @@
 """Counting ports: they count exactly, and neither hosts nor devices notice them."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -19,51 +19,20 @@ from aisrv.monitor.values import Traffic
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
 from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer
 from phy.usb.bus import UsbBus
-from phy.usb.ep0 import usb_ep0
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
 from phy.usb.urb import OutUrb, TransferStatus
+from tests.support.usb_firmware import Firmware, configured, idle, loopback, sink
+from tests.support.usb_host import SIZES, pattern
 
-SIZES = (0, 1, 3, 4, 511, 512, 513, 1024, 1025)
 GET, SET = b"\x05\0\0", b"\x83\0\0"
 
 
-def pattern(size: int) -> bytes:
-    return bytes((number * 7 + number // 256) & 0xFF for number in range(size))
-
-
-async def idle(_bus: UsbBus) -> None:
-    """Take nothing, send nothing."""
-
-
-async def sink(bus: UsbBus) -> None:
-    while True:
-        await bus.out_endpoint.get_buffer(65536)
-
-
-async def loopback(bus: UsbBus) -> None:
-    while True:
-        data = b""
-        short = False
-        while not short:
-            packets = await bus.out_endpoint.get_buffer(65536)
-            data += packets.data
-            short = packets.short
-        await bus.in_endpoint.set_buffer(data)
-
-
 @asynccontextmanager
-async def counted(firmware: Callable[[UsbBus], Awaitable[None]]) -> AsyncIterator[CountedUsbPort]:
+async def counted(firmware: Firmware) -> AsyncIterator[CountedUsbPort]:
     """A configured device with this firmware, behind a counting port."""
-    async with trio.open_nursery() as nursery:
-        bus = UsbBus(aisrv_descriptors())
-        nursery.start_soon(usb_ep0, bus)
-        bus.configure(1)
-        bus.out_endpoint.acknowledge_reset()
-        bus.in_endpoint.acknowledge_reset()
-        nursery.start_soon(firmware, bus)
+    async with configured(firmware) as bus:
         yield CountedUsbPort(bus, aisrv_framing)
-        nursery.cancel_scope.cancel()
 
 
 class Out:
@@ -119,9 +88,7 @@ async def test_command_packet_that_comes_byte_by_byte_counts() -> None:
 
 
 @pytest.mark.parametrize(("firmware", "taken"), [(sink, 512), (idle, 0)])
-async def test_request_taken_back_counts_what_the_device_had_of_it(
-    firmware: Callable[[UsbBus], Awaitable[None]], taken: int
-) -> None:
+async def test_request_taken_back_counts_what_the_device_had_of_it(firmware: Firmware, taken: int) -> None:
     async with counted(firmware) as port:
         out = Out(port, 2000, pattern(600))
         await wait_all_tasks_blocked()

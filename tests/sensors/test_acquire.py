@@ -36,9 +36,9 @@ from tests.support.acquisition_rig import (
     connect,
     frame_data,
     image_of,
-    on_virtual_time,
     start_acquisition,
 )
+from tests.support.simulation import simulated
 from tests.support.wires import Wiretap
 
 WHOLE = FrameRegion(0, 4, 0, 4, 2, 2)
@@ -105,14 +105,14 @@ def test_frame_format_of_other_bytes_is_refused(data: bytes) -> None:
 # The protocol.
 
 
-@on_virtual_time
+@simulated
 async def test_description_gives_size_and_encoding() -> None:
     async with task(source=PacedSource(6, 2, Encoding.YUV422)) as on:
         assert await on.ask(0) == (0, struct.pack("<3I", 6, 2, list(Encoding).index(Encoding.YUV422)))
         assert await on.clients[0].describe() == FrameFormat(6, 2, Encoding.YUV422)
 
 
-@on_virtual_time
+@simulated
 async def test_frame_is_announced_by_a_token_when_it_has_come() -> None:
     async with task() as on:
         assert await on.ask(1) == (0, b"")
@@ -122,7 +122,7 @@ async def test_frame_is_announced_by_a_token_when_it_has_come() -> None:
         assert await on.ask(3) == (0, frame_data(1))
 
 
-@on_virtual_time
+@simulated
 async def test_failure_is_announced_by_another_token_and_explained() -> None:
     async with task(source=PacedSource(failures={1})) as on:
         await on.ask(1)
@@ -133,7 +133,7 @@ async def test_failure_is_announced_by_another_token_and_explained() -> None:
         assert await on.ask(6) == (0, b"")
 
 
-@on_virtual_time
+@simulated
 async def test_tokens_of_an_exposure_and_an_image() -> None:
     async with task() as on:
         with on.node.tracing(tap := Wiretap()):
@@ -147,7 +147,7 @@ async def test_tokens_of_an_exposure_and_an_image() -> None:
         assert words == f"00000000 00000000 {pixels}"
 
 
-@on_virtual_time
+@simulated
 async def test_asking_twice_is_asking_once() -> None:
     async with task() as on:
         for _ in range(20):
@@ -158,7 +158,7 @@ async def test_asking_twice_is_asking_once() -> None:
         assert on.source.taken == [1]
 
 
-@on_virtual_time
+@simulated
 async def test_commands_are_answered_while_a_frame_is_exposed() -> None:
     async with task(registers=GenericSensor(0x10)) as on:
         await on.ask(1)
@@ -173,7 +173,7 @@ async def test_commands_are_answered_while_a_frame_is_exposed() -> None:
 
 
 @pytest.mark.parametrize("command", [7, 8, 0x80, 0x12345678, 0xFFFFFFFF])
-@on_virtual_time
+@simulated
 async def test_unknown_command_is_refused(command: int) -> None:
     async with task() as on:
         status, reason = await on.ask(command, b"12345")
@@ -182,7 +182,7 @@ async def test_unknown_command_is_refused(command: int) -> None:
 
 @pytest.mark.parametrize("command", list(AcquireCommand))
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 12, 13, 14, 47, 48, 49, 511, 512, 513, 1024, 100_000])
-@on_virtual_time
+@simulated
 async def test_any_length_of_arguments_is_answered(command: AcquireCommand, size: int) -> None:
     async with task(registers=GenericSensor(0)) as on:
         status, data = await on.ask(command, bytes(size))
@@ -197,7 +197,7 @@ def test_hostile_region_gives_its_image_or_a_reason(region: FrameRegion, channel
     if inside and 1_000_000 < size <= LARGEST_IMAGE:
         return  # good, but a long time in this image path
 
-    @on_virtual_time
+    @simulated
     async def trial() -> None:
         async with task() as on:
             await on.clients[0].expose()
@@ -212,7 +212,7 @@ def test_hostile_region_gives_its_image_or_a_reason(region: FrameRegion, channel
 
 
 @pytest.mark.parametrize(("width", "height"), [(65535, 65535), (4096, 1366), (65535, 86)])
-@on_virtual_time
+@simulated
 async def test_image_larger_than_the_task_makes_is_refused(width: int, height: int) -> None:
     async with task() as on:
         request = ImageRequest(FrameRegion(0, 4, 0, 4, width, height))
@@ -220,7 +220,7 @@ async def test_image_larger_than_the_task_makes_is_refused(width: int, height: i
         assert (status, b"more than the 16777216" in reason) == (Status.ERROR_BAD_CMD, True)
 
 
-@on_virtual_time
+@simulated
 async def test_refusal_raises_with_status_and_reason_and_the_channel_goes_on() -> None:
     async with task() as on:
         client = on.clients[0]
@@ -233,7 +233,7 @@ async def test_refusal_raises_with_status_and_reason_and_the_channel_goes_on() -
 # The client.
 
 
-@on_virtual_time
+@simulated
 async def test_frame_that_came_before_does_not_count_as_a_new_one() -> None:
     async with task() as on:
         client = on.clients[0]
@@ -245,7 +245,7 @@ async def test_frame_that_came_before_does_not_count_as_a_new_one() -> None:
         assert await client.frame() == frame_data(6)
 
 
-@on_virtual_time
+@simulated
 async def test_asking_while_a_frame_waits_asks_for_no_other() -> None:
     async with task() as on:
         client = on.clients[0]
@@ -257,7 +257,7 @@ async def test_asking_while_a_frame_waits_asks_for_no_other() -> None:
         assert not client.frames.ready
 
 
-@on_virtual_time
+@simulated
 async def test_failure_that_came_before_does_not_count_either() -> None:
     async with task(source=PacedSource(failures={1})) as on:
         await on.clients[0].ask()
@@ -266,7 +266,7 @@ async def test_failure_that_came_before_does_not_count_either() -> None:
         assert await on.clients[0].frame() == frame_data(2)
 
 
-@on_virtual_time
+@simulated
 async def test_failure_raises_and_the_next_exposure_is_good() -> None:
     async with task(source=PacedSource(failures={1})) as on:
         with pytest.raises(AcquireError, match="no frame at 1") as caught:
@@ -279,7 +279,7 @@ async def test_failure_raises_and_the_next_exposure_is_good() -> None:
 # Several clients.
 
 
-@on_virtual_time
+@simulated
 async def test_one_frame_serves_all_who_wait_and_no_others() -> None:
     async with task(clients=3) as on:
         await on.clients[0].ask()
@@ -290,7 +290,7 @@ async def test_one_frame_serves_all_who_wait_and_no_others() -> None:
         assert on.source.taken == [1]
 
 
-@on_virtual_time
+@simulated
 async def test_client_that_leaves_its_frame_does_not_hold_the_others() -> None:
     async with task(clients=2) as on:
         await on.clients[0].ask()
@@ -302,7 +302,7 @@ async def test_client_that_leaves_its_frame_does_not_hold_the_others() -> None:
 # The source.
 
 
-@on_virtual_time
+@simulated
 async def test_error_that_is_none_of_a_source_ends_the_node() -> None:
     class Buggy(PacedSource):
         async def frame(self) -> None:  # type: ignore[override]  # raises, so returns nothing

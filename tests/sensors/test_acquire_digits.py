@@ -7,7 +7,8 @@ from aisrv.protocol.commands import Command
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.image_path import ImagePath
 from tests.support import networks
-from tests.support.acquisition_rig import OKAY, PacedSource, camera, on_virtual_time
+from tests.support.acquisition_rig import OKAY, PacedSource, camera
+from tests.support.simulation import simulated
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:8]]
@@ -27,7 +28,7 @@ class DigitSource(PacedSource):
         return RawFrame(SIDE, SIDE, Encoding.RGB, data)
 
 
-@on_virtual_time
+@simulated
 async def test_each_digit_of_the_stream_is_classified() -> None:
     async with camera(MODEL, source=DigitSource(), image_path=ImagePath()) as rig:
         assert await rig.host.put(Command.START_ACQUIRE_STREAM) == OKAY

@@ -36,8 +36,8 @@ from tests.support.acquisition_rig import (
     doubled,
     frame_data,
     image_of,
-    on_virtual_time,
 )
+from tests.support.simulation import simulated
 from tests.support.spi_rig import Master
 
 STREAM, GET_MODE = 0x8E, 0x0E
@@ -95,7 +95,7 @@ async def hosts(model: bytes | None = PICTURE, **options: object) -> AsyncIterat
 # SPI alone.
 
 
-@on_virtual_time
+@simulated
 async def test_sixth_word_of_the_spec_is_the_bytes_of_a_frame() -> None:
     async with hosts() as on:
         assert await on.spi_word(5) == FRAME_BYTES
@@ -103,7 +103,7 @@ async def test_sixth_word_of_the_spec_is_the_bytes_of_a_frame() -> None:
         assert len(await on.usb_get(Command.GET_SPEC)) == 20
 
 
-@on_virtual_time
+@simulated
 async def test_sixth_word_stays_when_the_model_changes() -> None:
     async with hosts(None, source=PacedSource(5, 3)) as on:
         assert await on.spi_word(5) == 45
@@ -112,7 +112,7 @@ async def test_sixth_word_stays_when_the_model_changes() -> None:
         assert (await on.spi_word(2), await on.spi_word(5)) == (12, 45)
 
 
-@on_virtual_time
+@simulated
 async def test_board_without_a_sensor_has_no_frame_bytes_and_no_error() -> None:
     async with hosts(sensor=False) as on:
         assert await on.spi_word(5) == 0
@@ -120,7 +120,7 @@ async def test_board_without_a_sensor_has_no_frame_bytes_and_no_error() -> None:
         assert await on.local.word(Command.GET_STATUS) == 0
 
 
-@on_virtual_time
+@simulated
 async def test_spi_shows_busy_and_sensing_while_the_frame_is_exposed() -> None:
     async with hosts() as on:
         await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)))
@@ -133,7 +133,7 @@ async def test_spi_shows_busy_and_sensing_while_the_frame_is_exposed() -> None:
 
 
 @pytest.mark.parametrize("padding", [0, 1, 3, 12, 511])
-@on_virtual_time
+@simulated
 async def test_short_form_over_spi_may_be_padded(padding: int) -> None:
     async with hosts() as on:
         await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)) + bytes(padding))
@@ -143,7 +143,7 @@ async def test_short_form_over_spi_may_be_padded(padding: int) -> None:
 
 
 @pytest.mark.parametrize("padding", [0, 1, 4, 100, 500])
-@on_virtual_time
+@simulated
 async def test_region_over_spi_may_be_padded(padding: int) -> None:
     async with hosts() as on:
         await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)) + bytes(PART) + bytes(padding))
@@ -152,7 +152,7 @@ async def test_region_over_spi_may_be_padded(padding: int) -> None:
         assert await on.local.get(Command.GET_INPUT_TENSOR) == image_of(1, PART)
 
 
-@on_virtual_time
+@simulated
 async def test_frame_is_read_until_the_next_inference() -> None:
     async with hosts() as on:
         await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)))
@@ -163,7 +163,7 @@ async def test_frame_is_read_until_the_next_inference() -> None:
 
 
 @pytest.mark.parametrize("region", [replace(PART, end_x=5), replace(PART, end_x=1), replace(PART, width=9)])
-@on_virtual_time
+@simulated
 async def test_refused_region_shows_in_status_and_log_and_leaves_the_output(region: FrameRegion) -> None:
     async with hosts() as on:
         await on.spi.write(spi.START_INFER)
@@ -175,7 +175,7 @@ async def test_refused_region_shows_in_status_and_log_and_leaves_the_output(regi
         assert trio.current_time() == 0
 
 
-@on_virtual_time
+@simulated
 async def test_failing_sensor_shows_in_the_status_when_busy_clears() -> None:
     async with hosts(source=PacedSource(failures={1})) as on:
         await on.spi.bus.transfer(bytes((spi.ACQUIRE_SINGLE,)))
@@ -189,7 +189,7 @@ async def test_failing_sensor_shows_in_the_status_when_busy_clears() -> None:
 # Notifications.
 
 
-@on_virtual_time
+@simulated
 async def test_news_that_nobody_takes_is_one_token_of_each_kind_and_holds_nobody_up() -> None:
     async with open_node() as node:
         channel = node.channel(*node.tiles)
@@ -211,7 +211,7 @@ async def test_news_that_nobody_takes_is_one_token_of_each_kind_and_holds_nobody
 # SPI beside USB.
 
 
-@on_virtual_time
+@simulated
 async def test_stream_started_over_usb_is_seen_over_both() -> None:
     async with hosts() as on:
         await on.usb_set(STREAM)
@@ -224,7 +224,7 @@ async def test_stream_started_over_usb_is_seen_over_both() -> None:
             assert trio.current_time() == second + 0.5
 
 
-@on_virtual_time
+@simulated
 async def test_single_frame_over_spi_ends_the_stream_of_usb() -> None:
     async with hosts() as on:
         await on.usb_set(STREAM)
@@ -236,7 +236,7 @@ async def test_single_frame_over_spi_ends_the_stream_of_usb() -> None:
         assert await on.usb_get(spi.GET_OUTPUT) == doubled(image_of(2))
 
 
-@on_virtual_time
+@simulated
 async def test_inference_over_spi_in_a_stream_has_the_latest_frames_result() -> None:
     async with hosts() as on:
         await on.usb_set(STREAM)
@@ -246,7 +246,7 @@ async def test_inference_over_spi_in_a_stream_has_the_latest_frames_result() -> 
         assert await on.spi.read(spi.GET_OUTPUT, 12) == doubled(image_of(3))
 
 
-@on_virtual_time
+@simulated
 async def test_stream_goes_on_while_spi_sets_an_input_and_shows_up_to_date_afterwards() -> None:
     """The engine waits for the rest of the set; then it takes the latest frame."""
     async with hosts() as on:
@@ -263,7 +263,7 @@ async def test_stream_goes_on_while_spi_sets_an_input_and_shows_up_to_date_after
         assert await on.spi.read(spi.GET_OUTPUT, 12) == doubled(image_of(5))
 
 
-@on_virtual_time
+@simulated
 async def test_model_set_over_usb_in_a_stream_is_seen_over_spi_with_its_outputs() -> None:
     async with hosts() as on:
         await on.usb_set(STREAM)
@@ -276,7 +276,7 @@ async def test_model_set_over_usb_in_a_stream_is_seen_over_spi_with_its_outputs(
         assert await on.spi.status() == 0
 
 
-@on_virtual_time
+@simulated
 async def test_model_lost_in_a_stream_shows_no_error_over_spi() -> None:
     async with hosts() as on:
         await on.usb_set(STREAM)
@@ -291,7 +291,7 @@ async def test_model_lost_in_a_stream_shows_no_error_over_spi() -> None:
 # Hosts that give up.
 
 
-@on_virtual_time
+@simulated
 async def test_bus_reset_during_an_exposure_leaves_all_ready() -> None:
     async with hosts() as on:
         await on.usb_set(0x8C)
@@ -303,7 +303,7 @@ async def test_bus_reset_during_an_exposure_leaves_all_ready() -> None:
         assert await on.usb_get(Command.GET_INPUT_TENSOR) == image_of(2)
 
 
-@on_virtual_time
+@simulated
 async def test_bus_reset_leaves_the_stream() -> None:
     async with hosts() as on:
         await on.usb_set(STREAM)
@@ -313,7 +313,7 @@ async def test_bus_reset_leaves_the_stream() -> None:
         assert await on.usb_get(spi.GET_OUTPUT) == doubled(image_of(3))
 
 
-@on_virtual_time
+@simulated
 async def test_bus_reset_in_the_middle_of_a_frame_that_is_set_leaves_the_latest() -> None:
     source = PacedSource(20, 20)
     async with hosts(source=source) as on:
@@ -323,7 +323,7 @@ async def test_bus_reset_in_the_middle_of_a_frame_that_is_set_leaves_the_latest(
         assert await on.usb_get(Command.GET_SENSOR_TENSOR) == bytes(1200)
 
 
-@on_virtual_time
+@simulated
 async def test_read_of_a_frame_that_is_given_up_leaves_all_ready() -> None:
     async with hosts() as on:
         await on.usb_set(STREAM)
@@ -333,7 +333,7 @@ async def test_read_of_a_frame_that_is_given_up_leaves_all_ready() -> None:
         assert await on.usb_get(Command.GET_SENSOR_TENSOR) == frame_data(1)
 
 
-@on_virtual_time
+@simulated
 async def test_refusal_is_a_status_in_the_design_dialect_and_halts_nothing() -> None:
     async with hosts() as on:
         await on.usb.write(struct.pack("<III", Command.START_ACQUIRE_SINGLE, 0, 0))

@@ -27,8 +27,8 @@ from tests.support.acquisition_rig import (
     doubling_network,
     frame_data,
     image_of,
-    on_virtual_time,
 )
+from tests.support.simulation import simulated
 
 INFER_ERR = Status.ERROR_INFER_ERR
 NO_MODEL = Status.ERROR_NO_MODEL
@@ -40,7 +40,7 @@ PART = FrameRegion(1, 3, 2, 4, 2, 2)
 # What goes where.
 
 
-@on_virtual_time
+@simulated
 async def test_short_form_puts_the_whole_frame_into_the_input_tensor() -> None:
     async with camera(PICTURE) as rig:
         assert await rig.host.put(SINGLE) == OKAY
@@ -49,14 +49,14 @@ async def test_short_form_puts_the_whole_frame_into_the_input_tensor() -> None:
         assert await rig.host.get(GET_SENSOR) == frame_data(1)
 
 
-@on_virtual_time
+@simulated
 async def test_region_puts_its_part_of_the_frame_into_the_input_tensor() -> None:
     async with camera(PICTURE) as rig:
         assert await rig.host.put(SINGLE, bytes(PART)) == OKAY
         assert await rig.host.get(GET_INPUT) == image_of(1, PART)
 
 
-@on_virtual_time
+@simulated
 async def test_each_acquisition_takes_a_new_frame() -> None:
     async with camera(PICTURE) as rig:
         for number in (1, 2, 3):
@@ -65,7 +65,7 @@ async def test_each_acquisition_takes_a_new_frame() -> None:
         assert rig.source.taken == [1, 2, 3]
 
 
-@on_virtual_time
+@simulated
 async def test_acquired_frame_is_inferred_on_by_start_infer() -> None:
     async with camera(PICTURE) as rig:
         await rig.host.put(SINGLE)
@@ -74,7 +74,7 @@ async def test_acquired_frame_is_inferred_on_by_start_infer() -> None:
         assert await rig.host.get(Command.GET_OUTPUT_TENSOR) == doubled(image_of(1))
 
 
-@on_virtual_time
+@simulated
 async def test_model_of_one_channel_gets_gray() -> None:
     async with camera(GRAY) as rig:
         assert await rig.host.put(SINGLE) == OKAY
@@ -83,7 +83,7 @@ async def test_model_of_one_channel_gets_gray() -> None:
         assert await rig.host.get(GET_INPUT) == image_of(2, PART)[0::3]
 
 
-@on_virtual_time
+@simulated
 async def test_target_smaller_than_the_tensor_fills_its_beginning() -> None:
     region = FrameRegion(0, 4, 0, 4, 1, 2)
     async with camera(PICTURE) as rig:
@@ -92,14 +92,14 @@ async def test_target_smaller_than_the_tensor_fills_its_beginning() -> None:
         assert await rig.host.get(GET_INPUT) == image_of(1, region) + b"x" * 6
 
 
-@on_virtual_time
+@simulated
 async def test_region_goes_into_a_tensor_that_is_no_picture_as_rgb() -> None:
     async with camera(FLAT) as rig:
         assert await rig.host.put(SINGLE, bytes(PART)) == OKAY
         assert await rig.host.get(GET_INPUT) == image_of(1, PART)
 
 
-@on_virtual_time
+@simulated
 async def test_region_without_a_model_goes_into_the_sensor_tensor_alone() -> None:
     async with camera() as rig:
         assert await rig.host.get(GET_SENSOR) == bytes(FRAME_BYTES)
@@ -107,7 +107,7 @@ async def test_region_without_a_model_goes_into_the_sensor_tensor_alone() -> Non
         assert await rig.host.get(GET_SENSOR) == frame_data(1)
 
 
-@on_virtual_time
+@simulated
 async def test_sensor_tensor_can_be_set_until_the_next_frame() -> None:
     async with camera(PICTURE) as rig:
         mine = bytes(range(100, 100 + FRAME_BYTES))
@@ -117,7 +117,7 @@ async def test_sensor_tensor_can_be_set_until_the_next_frame() -> None:
         assert await rig.host.get(GET_SENSOR) == frame_data(1)
 
 
-@on_virtual_time
+@simulated
 async def test_sensor_tensor_of_an_odd_size_may_be_padded() -> None:
     source = PacedSource(3, 3)  # 27 bytes
     async with camera(source=source) as rig:
@@ -128,7 +128,7 @@ async def test_sensor_tensor_of_an_odd_size_may_be_padded() -> None:
 @pytest.mark.parametrize(
     "size", [0, 1, 3, 4, FRAME_BYTES - 1, FRAME_BYTES + 1, FRAME_BYTES + 4, 511, 512, 513, 1024, 100_000]
 )
-@on_virtual_time
+@simulated
 async def test_sensor_tensor_of_another_size_is_refused(size: int) -> None:
     async with camera() as rig:
         assert await rig.host.put(Command.SET_SENSOR_TENSOR, bytes([7]) * size) == BAD_CMD
@@ -136,7 +136,7 @@ async def test_sensor_tensor_of_another_size_is_refused(size: int) -> None:
         assert await rig.host.get(GET_SENSOR) == bytes(FRAME_BYTES)
 
 
-@on_virtual_time
+@simulated
 async def test_length_of_the_sensor_tensor_is_that_of_a_frame() -> None:
     async with camera() as rig:
         assert await rig.host.word(Command.GET_SENSOR_TENSOR_LENGTH) == FRAME_BYTES
@@ -150,7 +150,7 @@ def buffer_engine() -> BufferEngine:
     return BufferEngine(arena_bytes=65536, external_bytes=0, buffer_bytes=20)
 
 
-@on_virtual_time
+@simulated
 async def test_engine_that_needs_no_model_takes_a_region_into_its_buffer() -> None:
     async with camera(inference=buffer_engine()) as rig:
         assert await rig.host.put(SINGLE, bytes(PART)) == OKAY
@@ -158,14 +158,14 @@ async def test_engine_that_needs_no_model_takes_a_region_into_its_buffer() -> No
         assert await rig.host.put(SINGLE, bytes(FrameRegion(0, 4, 0, 4, 7, 1))) == BAD_CMD
 
 
-@on_virtual_time
+@simulated
 async def test_engine_that_needs_no_model_has_no_size_for_a_whole_frame() -> None:
     async with camera(inference=buffer_engine()) as rig:
         assert await rig.host.put(SINGLE) == BAD_CMD
         assert "the engine has no model" in (await rig.host.log())[0]
 
 
-@on_virtual_time
+@simulated
 async def test_engine_that_needs_no_model_streams_samples() -> None:
     source = PacedSource(20, 1, Encoding.SAMPLES)
     async with camera(inference=buffer_engine(), source=source) as rig:
@@ -177,7 +177,7 @@ async def test_engine_that_needs_no_model_streams_samples() -> None:
 # Samples.
 
 
-@on_virtual_time
+@simulated
 async def test_samples_are_the_input_tensor_as_they_are() -> None:
     async with camera(FLAT, source=PacedSource(12, 1, Encoding.SAMPLES)) as rig:
         assert await rig.host.put(SINGLE) == OKAY
@@ -186,7 +186,7 @@ async def test_samples_are_the_input_tensor_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 11, 13])
-@on_virtual_time
+@simulated
 async def test_samples_of_another_length_are_refused(size: int) -> None:
     async with camera(FLAT, source=PacedSource(size, 1, Encoding.SAMPLES)) as rig:
         assert await rig.host.put(SINGLE) == BAD_CMD
@@ -194,7 +194,7 @@ async def test_samples_of_another_length_are_refused(size: int) -> None:
         assert rig.source.taken == []
 
 
-@on_virtual_time
+@simulated
 async def test_samples_have_no_regions() -> None:
     async with camera(FLAT, source=PacedSource(12, 1, Encoding.SAMPLES)) as rig:
         assert await rig.host.put(SINGLE, bytes(FrameRegion(0, 4, 0, 1, 2, 1))) == BAD_CMD
@@ -234,7 +234,7 @@ async def refused_and_untouched(host: Host, data: bytes, status: Status = BAD_CM
         FrameRegion(0, 0, 0, 0, 0, 0),
     ],
 )
-@on_virtual_time
+@simulated
 async def test_region_that_cannot_be_is_refused_with_a_reason_and_overwrites_nothing(
     region: FrameRegion,
 ) -> None:
@@ -255,7 +255,7 @@ def test_any_region_is_taken_whole_or_refused_whole(words: tuple[int, ...], mode
     channels, room = (1, 4) if model is GRAY else (3, 12)
     fits = start_x < end_x <= 4 and start_y < end_y <= 4 and 0 < width * height * channels <= room
 
-    @on_virtual_time
+    @simulated
     async def trial() -> None:
         async with camera(model) as rig:
             before = b"x" * room
@@ -271,7 +271,7 @@ def test_any_region_is_taken_whole_or_refused_whole(words: tuple[int, ...], mode
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 11, 13, 16, 511, 512, 513, 1024, 100_000])
-@on_virtual_time
+@simulated
 async def test_region_of_another_length_is_refused(size: int) -> None:
     async with camera(PICTURE) as rig:
         data = (bytes(PART) * (size // 12 + 1))[:size]
@@ -290,7 +290,7 @@ async def test_region_of_another_length_is_refused(size: int) -> None:
     ],
 )
 @pytest.mark.parametrize("command", [SINGLE, STREAM])
-@on_virtual_time
+@simulated
 async def test_whole_frame_needs_a_picture_as_input(command: Command, model: bytes, shape: str) -> None:
     async with camera(model) as rig:
         assert await rig.host.put(command) == BAD_CMD
@@ -300,14 +300,14 @@ async def test_whole_frame_needs_a_picture_as_input(command: Command, model: byt
         assert await rig.host.word(Command.GET_ACQUIRE_MODE) == 0
 
 
-@on_virtual_time
+@simulated
 async def test_region_is_refused_for_a_tensor_of_floats() -> None:
     async with camera(FLOAT) as rig:
         assert "FLOAT32" in await refused_and_untouched(rig.host, bytes(PART))
 
 
 @pytest.mark.parametrize("command", [SINGLE, STREAM])
-@on_virtual_time
+@simulated
 async def test_whole_frame_needs_a_model(command: Command) -> None:
     async with camera() as rig:
         assert await rig.host.put(command) == NO_MODEL
@@ -320,7 +320,7 @@ SETS = (SINGLE, STREAM, Command.START_ACQUIRE_SET_I2C, Command.SET_SENSOR_TENSOR
 
 @pytest.mark.parametrize("command", SETS)
 @pytest.mark.parametrize("size", [0, 3, 12, 48, 1000])
-@on_virtual_time
+@simulated
 async def test_board_without_a_sensor_refuses(command: Command, size: int) -> None:
     async with camera(PICTURE, sensor=False) as rig:
         assert await rig.host.put(command, bytes(size)) == BAD_CMD
@@ -328,14 +328,14 @@ async def test_board_without_a_sensor_refuses(command: Command, size: int) -> No
 
 
 @pytest.mark.parametrize("command", [GET_SENSOR, Command.GET_ACQUIRE_MODE])
-@on_virtual_time
+@simulated
 async def test_board_without_a_sensor_has_nothing_to_get(command: Command) -> None:
     async with camera(PICTURE, sensor=False) as rig:
         assert await rig.host.refused(command) == BAD_CMD
         assert await rig.host.log() == [f"{command.name}: the board has no sensor"]
 
 
-@on_virtual_time
+@simulated
 async def test_frame_of_a_board_without_a_sensor_has_no_bytes() -> None:
     async with camera(sensor=False) as rig:
         assert await rig.host.word(Command.GET_SENSOR_TENSOR_LENGTH) == 0
@@ -345,7 +345,7 @@ async def test_frame_of_a_board_without_a_sensor_has_no_bytes() -> None:
 # A sensor that fails.
 
 
-@on_virtual_time
+@simulated
 async def test_failing_sensor_is_an_inference_error_and_the_next_frame_is_good() -> None:
     async with camera(PICTURE, source=PacedSource(failures={1, 2})) as rig:
         await rig.host.put(Command.SET_INPUT_TENSOR, b"x" * 12)
@@ -359,7 +359,7 @@ async def test_failing_sensor_is_an_inference_error_and_the_next_frame_is_good()
         assert await rig.host.get(GET_INPUT) == image_of(3)
 
 
-@on_virtual_time
+@simulated
 async def test_failing_sensor_fails_an_acquisition_without_a_model_too() -> None:
     async with camera(source=PacedSource(failures={1})) as rig:
         assert await rig.host.put(SINGLE, bytes(PART)) == INFER_ERR
@@ -375,7 +375,7 @@ async def test_failing_sensor_fails_an_acquisition_without_a_model_too() -> None
         RawFrame(SIZE, SIZE, Encoding.RGB, b""),
     ],
 )
-@on_virtual_time
+@simulated
 async def test_frame_that_is_not_as_promised_counts_as_none(frame: RawFrame) -> None:
     async with camera(PICTURE, source=PacedSource(broken={1: frame})) as rig:
         assert await rig.host.put(SINGLE) == INFER_ERR
@@ -386,7 +386,7 @@ async def test_frame_that_is_not_as_promised_counts_as_none(frame: RawFrame) -> 
 # I2C.
 
 
-@on_virtual_time
+@simulated
 async def test_register_that_is_set_changes_the_next_frame() -> None:
     async with camera(PICTURE, registers=GenericSensor(0x10)) as rig:
         assert await rig.host.put(Command.START_ACQUIRE_SET_I2C, bytes((0x10, 3, 2))) == OKAY
@@ -398,7 +398,7 @@ async def test_register_that_is_set_changes_the_next_frame() -> None:
 
 
 @pytest.mark.parametrize("address", [0x00, 0x0F, 0x11, 0x20, 0x7F, 0x80, 0x90, 0xFF])
-@on_virtual_time
+@simulated
 async def test_unknown_address_is_not_acknowledged(address: int) -> None:
     async with camera(PICTURE, registers=GenericSensor(0x10)) as rig:
         assert await rig.host.put(Command.START_ACQUIRE_SET_I2C, bytes((address, 3, 2))) == BAD_CMD
@@ -409,21 +409,21 @@ async def test_unknown_address_is_not_acknowledged(address: int) -> None:
         assert await rig.host.get(GET_SENSOR) == frame_data(1)
 
 
-@on_virtual_time
+@simulated
 async def test_sensor_without_registers_acknowledges_nothing() -> None:
     async with camera() as rig:
         assert await rig.host.put(Command.START_ACQUIRE_SET_I2C, bytes((0x10, 3, 2))) == BAD_CMD
 
 
 @pytest.mark.parametrize("size", [0, 1, 2, 5, 511, 512, 513, 1024])
-@on_virtual_time
+@simulated
 async def test_i2c_write_of_another_length_is_refused(size: int) -> None:
     async with camera(registers=GenericSensor(0x10)) as rig:
         assert await rig.host.put(Command.START_ACQUIRE_SET_I2C, bytes([0x10] * size)) == BAD_CMD
         assert f"are 3 bytes, not {size}" in (await rig.host.log())[0]
 
 
-@on_virtual_time
+@simulated
 async def test_i2c_write_may_be_padded_to_a_word() -> None:
     async with camera(registers=GenericSensor(0x10)) as rig:
         assert await rig.host.put(Command.START_ACQUIRE_SET_I2C, bytes((0x10, 3, 2, 0))) == OKAY

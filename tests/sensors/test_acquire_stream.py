@@ -23,8 +23,8 @@ from tests.support.acquisition_rig import (
     doubled,
     frame_data,
     image_of,
-    on_virtual_time,
 )
+from tests.support.simulation import simulated
 
 INFER_ERR, NO_MODEL, MODEL_ERR = Status.ERROR_INFER_ERR, Status.ERROR_NO_MODEL, Status.ERROR_MODEL_ERR
 SINGLE, STREAM = Command.START_ACQUIRE_SINGLE, Command.START_ACQUIRE_STREAM
@@ -43,7 +43,7 @@ async def assert_at(rig: Rig, second: int, *, output: bytes) -> None:
     assert trio.current_time() == second + 0.5  # the answer did not wait for a frame
 
 
-@on_virtual_time
+@simulated
 async def test_stream_infers_on_each_frame_as_it_comes() -> None:
     async with camera(PICTURE) as rig:
         assert await rig.host.put(STREAM) == OKAY
@@ -54,7 +54,7 @@ async def test_stream_infers_on_each_frame_as_it_comes() -> None:
         assert rig.source.taken == [1, 2, 3, 4, 5, 6, 7]
 
 
-@on_virtual_time
+@simulated
 async def test_stream_of_samples_infers_on_each() -> None:
     async with camera(FLAT, source=PacedSource(12, 1, Encoding.SAMPLES)) as rig:
         await rig.host.put(STREAM)
@@ -62,7 +62,7 @@ async def test_stream_of_samples_infers_on_each() -> None:
             await assert_at(rig, second, output=doubled(frame_data(second, 12)))
 
 
-@on_virtual_time
+@simulated
 async def test_all_clients_are_answered_at_once_while_streaming() -> None:
     async with camera(PICTURE, registers=GenericSensor(0x10)) as rig:
         await rig.host.put(STREAM)
@@ -78,7 +78,7 @@ async def test_all_clients_are_answered_at_once_while_streaming() -> None:
         assert trio.current_time() == 3.25
 
 
-@on_virtual_time
+@simulated
 async def test_mode_is_single_stream_and_single_again() -> None:
     async with camera(PICTURE) as rig:
         assert await rig.host.word(GET_MODE) == 0
@@ -88,7 +88,7 @@ async def test_mode_is_single_stream_and_single_again() -> None:
         assert await rig.host.word(GET_MODE) == 0
 
 
-@on_virtual_time
+@simulated
 async def test_single_frame_ends_the_stream_and_takes_the_frame_that_is_being_exposed() -> None:
     async with camera(PICTURE) as rig:
         await rig.host.put(STREAM)
@@ -103,7 +103,7 @@ async def test_single_frame_ends_the_stream_and_takes_the_frame_that_is_being_ex
         assert await rig.host.get(Command.GET_INPUT_TENSOR) == image_of(11)
 
 
-@on_virtual_time
+@simulated
 async def test_stream_can_be_started_again() -> None:
     async with camera(PICTURE) as rig:
         for start in (0, 10, 20):
@@ -113,7 +113,7 @@ async def test_stream_can_be_started_again() -> None:
             await rig.host.put(SINGLE)
 
 
-@on_virtual_time
+@simulated
 async def test_stream_that_is_started_twice_is_one() -> None:
     async with camera(PICTURE) as rig:
         for _ in range(3):
@@ -122,7 +122,7 @@ async def test_stream_that_is_started_twice_is_one() -> None:
         assert rig.source.taken == [1, 2, 3, 4]
 
 
-@on_virtual_time
+@simulated
 async def test_refused_region_leaves_the_stream_alone() -> None:
     async with camera(PICTURE) as rig:
         await rig.host.put(STREAM)
@@ -132,14 +132,14 @@ async def test_refused_region_leaves_the_stream_alone() -> None:
 
 
 @pytest.mark.parametrize("size", [5, 12, 512, 1000])
-@on_virtual_time
+@simulated
 async def test_stream_takes_no_data(size: int) -> None:
     async with camera(PICTURE) as rig:
         assert await rig.host.put(STREAM, bytes(size)) == BAD_CMD
         assert await rig.host.word(GET_MODE) == 0
 
 
-@on_virtual_time
+@simulated
 async def test_gpio_follows_the_stream() -> None:
     async with camera(PICTURE) as rig:
         seen = []
@@ -159,7 +159,7 @@ async def test_gpio_follows_the_stream() -> None:
         assert len(seen) > 1
 
 
-@on_virtual_time
+@simulated
 async def test_register_that_is_set_in_a_stream_holds_from_the_next_frame_on() -> None:
     async with camera(PICTURE, registers=GenericSensor(0x10)) as rig:
         await rig.host.put(STREAM)
@@ -174,7 +174,7 @@ async def test_register_that_is_set_in_a_stream_holds_from_the_next_frame_on() -
 # Models that change.
 
 
-@on_virtual_time
+@simulated
 async def test_model_that_is_set_in_a_stream_gets_the_next_frame() -> None:
     async with camera(PICTURE) as rig:
         await rig.host.put(STREAM)
@@ -185,7 +185,7 @@ async def test_model_that_is_set_in_a_stream_gets_the_next_frame() -> None:
 
 
 @pytest.mark.parametrize(("model", "status"), [(FLAT, BAD_CMD), (b"nonsense", NO_MODEL)])
-@on_virtual_time
+@simulated
 async def test_model_without_a_place_for_a_picture_ends_the_stream(model: bytes, status: Status) -> None:
     async with camera(PICTURE) as rig:
         await rig.host.put(STREAM)
@@ -205,7 +205,7 @@ async def test_model_without_a_place_for_a_picture_ends_the_stream(model: bytes,
 # Failures.
 
 
-@on_virtual_time
+@simulated
 async def test_failing_sensor_ends_the_stream_with_a_line() -> None:
     async with camera(PICTURE, source=PacedSource(failures={3})) as rig:
         await rig.host.put(STREAM)
@@ -220,7 +220,7 @@ async def test_failing_sensor_ends_the_stream_with_a_line() -> None:
         await assert_at(rig, 11, output=doubled(image_of(11)))
 
 
-@on_virtual_time
+@simulated
 async def test_failing_inference_is_counted_and_the_stream_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     async with camera(PICTURE) as rig:
         inference = rig.engines[0].inference
@@ -243,7 +243,7 @@ async def test_failing_inference_is_counted_and_the_stream_goes_on(monkeypatch: 
 # Slow inferences.
 
 
-@on_virtual_time
+@simulated
 async def test_frames_that_come_while_the_engine_works_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next frame is exposed during an inference, and waits; later ones are left out."""
     async with camera(PICTURE) as rig:
@@ -259,7 +259,7 @@ async def test_frames_that_come_while_the_engine_works_are_left_out(monkeypatch:
         assert rig.source.taken == [1, 2, 5, 9, 12]
 
 
-@on_virtual_time
+@simulated
 async def test_command_waits_for_one_inference_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the engine is slower than the sensor, so that a frame waits whenever an inference ends."""
     async with camera(PICTURE) as rig:
@@ -277,7 +277,7 @@ async def test_command_waits_for_one_inference_at_most(monkeypatch: pytest.Monke
             assert trio.current_time() == second
 
 
-@on_virtual_time
+@simulated
 async def test_host_that_holds_an_engine_does_not_hold_the_sensor() -> None:
     """A host stops in the middle of a model: its engine waits, the other goes on."""
     async with camera(PICTURE, engines=2) as rig:
@@ -297,7 +297,7 @@ async def test_host_that_holds_an_engine_does_not_hold_the_sensor() -> None:
 # Several engines.
 
 
-@on_virtual_time
+@simulated
 async def test_engines_share_the_frames_of_one_sensor() -> None:
     async with camera(PICTURE, engines=3) as rig:
         await rig.hosts[0][0].put(STREAM)
@@ -314,7 +314,7 @@ async def test_engines_share_the_frames_of_one_sensor() -> None:
         assert modes == [1, 0, 1]
 
 
-@on_virtual_time
+@simulated
 async def test_acquisitions_at_one_time_get_one_frame() -> None:
     async with camera(PICTURE, engines=4) as rig:
         async with trio.open_nursery() as nursery:
@@ -326,7 +326,7 @@ async def test_acquisitions_at_one_time_get_one_frame() -> None:
             assert await hosts[0].get(Command.GET_INPUT_TENSOR) == image_of(1)
 
 
-@on_virtual_time
+@simulated
 async def test_failing_sensor_ends_all_streams_on_it() -> None:
     async with camera(PICTURE, engines=2, source=PacedSource(failures={2})) as rig:
         for hosts in rig.hosts:
@@ -347,7 +347,7 @@ ACTIONS = ("single", "part", "bad", "stream", "infer", "picture", "nonsense", "w
 def test_random_commands_leave_what_a_model_of_them_says(actions: list[tuple[str, int]]) -> None:
     """Against a model in plain variables: mode, model, input, output, latest frame and frames taken."""
 
-    @on_virtual_time
+    @simulated
     async def trial() -> None:
         async with camera(PICTURE) as rig:
             streams, loaded, input_, output = False, True, bytes(12), bytes(12)

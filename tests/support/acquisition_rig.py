@@ -4,17 +4,14 @@ Frame n comes at second n. Its bytes count up from 10 n, so that every frame and
 """
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from functools import wraps
 from math import floor
-from typing import Any
 
 import numpy as np
 import trio
 from tflite import BuiltinOperator
-from trio.testing import MockClock
 
 from aisrv.engine.aiengine import aiengine
 from aisrv.engine.debug_log import DebugLog
@@ -37,20 +34,6 @@ BAD_CMD = Status.ERROR_BAD_CMD
 SIZE = 4
 """Width and height of the frames."""
 FRAME_BYTES = SIZE * SIZE * 3
-
-
-def on_virtual_time(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
-    """Run a test on a clock that jumps over idle time; an hour of it is a failure."""
-
-    @wraps(test)
-    def run(**arguments: Any) -> None:
-        async def bounded() -> None:
-            with trio.fail_after(3600):
-                await test(**arguments)
-
-        trio.run(bounded, clock=MockClock(autojump_threshold=0))
-
-    return run
 
 
 def frame_data(number: int, size: int = FRAME_BYTES) -> bytes:

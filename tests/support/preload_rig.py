@@ -19,9 +19,9 @@ from aisrv.attach.preload.usbfs_node import UsbfsNode
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from phy.usb.xud import UsbReset
 from tests.support.programs import missing
-from tests.support.usbip_rig import Firmware, count_descriptors, count_tasks
+from tests.support.usb_firmware import Firmware, after_each_reset
+from tests.support.usbip_rig import count_descriptors, count_tasks
 
 SOURCE = Path(__file__).with_name("libusb_client.c")
 PROGRAM_SECONDS = 30
@@ -89,16 +89,6 @@ class PreloadRig:
             os.close(node)
 
 
-async def _after_each_reset(firmware: Firmware, bus: UsbBus) -> None:
-    while True:
-        try:
-            await firmware(bus)
-            await trio.sleep_forever()
-        except UsbReset:
-            bus.out_endpoint.acknowledge_reset()
-            bus.in_endpoint.acknowledge_reset()
-
-
 @asynccontextmanager
 async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadRig]:
     """Serve a device by preload. At the end nothing may be left of any client, nor of the server."""
@@ -106,7 +96,7 @@ async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadRig]:
     async with trio.open_nursery() as nursery:
         bus = UsbBus(aisrv_descriptors())
         nursery.start_soon(usb_ep0, bus)
-        nursery.start_soon(_after_each_reset, firmware, bus)
+        nursery.start_soon(after_each_reset, firmware, bus)
         try:
             preload: Preload = await nursery.start(serve_preload, [bus])
         except PreloadMissingError as error:

@@ -5,7 +5,7 @@ no code with the product's engine.
 """
 
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -20,6 +20,8 @@ from aisrv.xcore.tokens import Control
 from phy.usb.aisrv_data import UsbData
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
+from phy.usb.ioserver_data import UsbIoserver
+from phy.usb.xud import InEndpoint, OutEndpoint
 
 CLASSIC, DESIGN = "classic", "design"
 DIALECTS = (CLASSIC, DESIGN)
@@ -132,8 +134,11 @@ class Rig:
         return await self.host.read(1 << 20)
 
 
+DataTask = Callable[[OutEndpoint, InEndpoint, list[ChanEnd], str], UsbData | UsbIoserver]
+
+
 @asynccontextmanager
-async def usb_device(engines: int = 1) -> AsyncIterator[Rig]:
+async def usb_device(engines: int = 1, task: DataTask = UsbData) -> AsyncIterator[Rig]:
     """Run the USB layer on tile 1 and scripted engines on tile 0; the host has chosen configuration 1."""
     async with open_node() as node:
         bus = UsbBus(aisrv_descriptors())
@@ -144,7 +149,7 @@ async def usb_device(engines: int = 1) -> AsyncIterator[Rig]:
             ends.append(channel.a)
             node.tiles[0].start(engine.run, channel.b)
         node.tiles[1].start(usb_ep0, bus)
-        node.tiles[1].start(UsbData(bus.out_endpoint, bus.in_endpoint, ends, "usb").run, name="usb_data")
+        node.tiles[1].start(task(bus.out_endpoint, bus.in_endpoint, ends, "usb").run, name="usb_data")
         host = InProcessHost(bus)
         await host.plug_in()
         yield Rig(node, bus, host, scripted)

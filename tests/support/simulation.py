@@ -16,7 +16,7 @@ from aisrv.xcore.trace import TracedEnd, Tracer
 P = ParamSpec("P")
 E = TypeVar("E", bound=Exception)
 
-FOREVER = 1e9  # seconds of virtual time: a test that hangs gets there at once, and fails
+FOREVER = 3600  # seconds of virtual time: a test that hangs gets there at once, and fails
 
 
 def simulated(test: Callable[P, Awaitable[None]]) -> Callable[P, None]:

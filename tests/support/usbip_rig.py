@@ -7,7 +7,7 @@ code with the server.
 import socket
 import struct
 from array import array
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +19,7 @@ from aisrv.attach.usbip.server import Export, UsbipServer, export
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from phy.usb.xud import UsbReset
+from tests.support.usb_firmware import Firmware, after_each_reset
 
 OUT, IN = 0, 1
 ZERO_PACKET = 0x40
@@ -31,53 +31,10 @@ CLEAR_HALT_IN = bytes.fromhex("0201000081000000")
 
 EPIPE, ENODEV, EINVAL, ENOMEM, EOVERFLOW, ECONNRESET, ESHUTDOWN = -32, -19, -22, -12, -75, -104, -108
 
-Firmware = Callable[[UsbBus], Awaitable[None]]
-
 
 def pattern(size: int, seed: int = 0) -> bytes:
     """Bytes in which every word differs from its neighbors."""
     return array("I", range(seed, seed + size // 4 + 1)).tobytes()[:size]
-
-
-# Firmware.
-
-
-async def idle(_bus: UsbBus) -> None:
-    """Take nothing, send nothing."""
-
-
-async def sink(bus: UsbBus) -> None:
-    """Take everything."""
-    while True:
-        await bus.out_endpoint.get_buffer(65536)
-
-
-async def loopback(bus: UsbBus) -> None:
-    """Send each transfer back."""
-    while True:
-        data = bytearray()
-        short = False
-        while not short:
-            packets = await bus.out_endpoint.get_buffer(65536)
-            data += packets.data
-            short = packets.short
-        await bus.in_endpoint.set_buffer(bytes(data))
-
-
-async def source(bus: UsbBus) -> None:
-    """Send packets without end."""
-    while True:
-        await bus.in_endpoint.set_buffer(bytes(65536), last=False)
-
-
-async def _after_each_reset(firmware: Firmware, bus: UsbBus) -> None:
-    while True:
-        try:
-            await firmware(bus)
-            await trio.sleep_forever()
-        except UsbReset:
-            bus.out_endpoint.acknowledge_reset()
-            bus.in_endpoint.acknowledge_reset()
 
 
 # The server's side.
@@ -124,7 +81,7 @@ async def served(*firmware: Firmware) -> AsyncIterator[Rig]:
         for number, each in enumerate(firmware, 1):
             bus = UsbBus(aisrv_descriptors())
             nursery.start_soon(usb_ep0, bus)
-            nursery.start_soon(_after_each_reset, each, bus)
+            nursery.start_soon(after_each_reset, each, bus)
             exports.append(export(bus, f"1-{number}", number))
         _, port = await nursery.start(UsbipServer(exports).serve, "127.0.0.1", 0)
         await wait_all_tasks_blocked()

@@ -36,7 +36,8 @@ from tests.support.preload_rig import (
     preloaded,
     urb,
 )
-from tests.support.usbip_rig import DEVICE_DESCRIPTOR, idle, loopback
+from tests.support.usb_firmware import idle, loopback
+from tests.support.usbip_rig import DEVICE_DESCRIPTOR
 
 OTHER_URB = 0x20000
 UINT_ADDRESS = 0x100

@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.usbip import connection as usbip_connection
 from aisrv.protocol.usbip import MAX_TRANSFER
+from tests.support.usb_firmware import loopback
 from tests.support.usbip_rig import (
     EINVAL,
     GET_DEVICE_DESCRIPTOR,
@@ -19,7 +20,6 @@ from tests.support.usbip_rig import (
     Rig,
     control_in,
     control_out,
-    loopback,
     request_import,
     served,
     submit,

@@ -11,6 +11,7 @@ from aisrv.attach.usbip import connection as usbip_connection
 from aisrv.attach.usbip import urbs as pending_urbs
 from aisrv.attach.usbip.sender import Sender
 from aisrv.protocol.usbip import MAX_TRANSFER
+from tests.support.usb_firmware import idle, loopback, sink, source
 from tests.support.usbip_rig import (
     ECONNRESET,
     EINVAL,
@@ -20,12 +21,8 @@ from tests.support.usbip_rig import (
     Answer,
     control_in,
     control_out,
-    idle,
-    loopback,
     pattern,
     served,
-    sink,
-    source,
     submit,
     submit_in,
     submit_out,

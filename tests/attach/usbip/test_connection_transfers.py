@@ -10,6 +10,7 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.protocol.usbip import MAX_TRANSFER
 from phy.usb.bus import UsbBus
+from tests.support.usb_firmware import idle, loopback, sink
 from tests.support.usbip_rig import (
     DEVICE_DESCRIPTOR,
     ECONNRESET,
@@ -22,11 +23,8 @@ from tests.support.usbip_rig import (
     Answer,
     control_in,
     control_out,
-    idle,
-    loopback,
     pattern,
     served,
-    sink,
     submit_in,
     submit_out,
     unlink,

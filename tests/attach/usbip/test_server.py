@@ -15,6 +15,7 @@ from aisrv.protocol.usb_descriptors import (
     InterfaceDescriptor,
 )
 from phy.usb.bus import UsbBus
+from tests.support.usb_firmware import idle, loopback
 from tests.support.usbip_rig import (
     DEVICE_DESCRIPTOR,
     EPIPE,
@@ -22,8 +23,6 @@ from tests.support.usbip_rig import (
     Answer,
     Host,
     control_in,
-    idle,
-    loopback,
     request_import,
     served,
     submit_in,

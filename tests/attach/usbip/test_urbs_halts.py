@@ -2,6 +2,7 @@
 
 from trio.testing import wait_all_tasks_blocked
 
+from tests.support.usb_firmware import idle, loopback
 from tests.support.usbip_rig import (
     CLEAR_HALT_IN,
     CLEAR_HALT_OUT,
@@ -11,8 +12,6 @@ from tests.support.usbip_rig import (
     Answer,
     control_in,
     control_out,
-    idle,
-    loopback,
     served,
     submit_in,
     submit_out,

@@ -6,14 +6,13 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from tests.support.usb_firmware import idle, loopback
 from tests.support.usbip_rig import (
     DEVICE_DESCRIPTOR,
     ECONNRESET,
     GET_DEVICE_DESCRIPTOR,
     Answer,
     control_in,
-    idle,
-    loopback,
     served,
     submit_in,
     submit_out,

@@ -1,8 +1,7 @@
 """The ioserver data task: every size, several models, failures and recovery, wrong packets, resets."""
 
 import logging
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import trio
@@ -10,14 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.inprocess import InProcessHost, TransferFailed
-from aisrv.protocol.usb_descriptors import aisrv_descriptors
-from aisrv.xcore.node import open_node
-from phy.usb.bus import UsbBus
-from phy.usb.ep0 import usb_ep0
+from aisrv.attach.inprocess import TransferFailed
 from phy.usb.ioserver_data import UsbIoserver
 from phy.usb.urb import TransferStatus
-from tests.support.scripted_engine import BAD_CMD, Recorded, Rig, ScriptedEngine
+from tests.support.scripted_engine import BAD_CMD, Recorded, Rig, usb_device
 from tests.support.usb_host import In, Out, pattern
 
 INVOKE, READ, WRITE, RESET, EXIT = 1, 2, 3, 7, 8
@@ -28,23 +23,8 @@ SIZES = (1, 3, 4, 5, 511, 512, 513, 1024, 65535, 65536, 65537, 100_000)
 """Around packets of 512 bytes and around the bursts of 128 packets in which the task passes data on."""
 
 
-@asynccontextmanager
-async def ioserver_device(models: int = 1) -> AsyncIterator[Rig]:
-    """The ioserver data task on tile 1 and a scripted engine for each model; configured."""
-    async with open_node() as node:
-        bus = UsbBus(aisrv_descriptors())
-        engines = [ScriptedEngine() for _ in range(models)]
-        ends = []
-        for engine in engines:
-            channel = node.channel(node.tiles[1], node.tiles[0])
-            ends.append(channel.a)
-            node.tiles[0].start(engine.run, channel.b)
-        node.tiles[1].start(usb_ep0, bus)
-        node.tiles[1].start(UsbIoserver(bus.out_endpoint, bus.in_endpoint, ends, "usb").run, name="usb_data")
-        host = InProcessHost(bus)
-        await host.plug_in()
-        yield Rig(node, bus, host, engines)
-        node.stop()
+ioserver_device = partial(usb_device, task=UsbIoserver)
+"""The ioserver data task on tile 1 and a scripted engine for each model; configured."""
 
 
 def has_input(rig: Rig, size: int, model: int = 0) -> None:

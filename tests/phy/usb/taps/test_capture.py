@@ -25,7 +25,8 @@ from phy.usb.taps.capture import PAYLOAD_MAXIMUM, CapturedPort, CaptureFile
 from phy.usb.urb import OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
 from tests.support.programs import run_process
-from tests.support.usbip_rig import Answer, served, sink, submit_in, submit_out
+from tests.support.usb_firmware import configured, sink
+from tests.support.usbip_rig import Answer, served, submit_in, submit_out
 
 SUBMIT, COMPLETE, ERROR = "'S'", "'C'", "'E'"
 START = 1_700_000_000_123_456_789
@@ -126,17 +127,10 @@ async def _answer(bus: UsbBus) -> None:
 async def captured(path: Path, **options: Any) -> AsyncIterator[tuple[InProcessHost, UsbBus, HostPort]]:
     """A configured device with `answering` firmware, and its host behind a capture."""
     with CaptureFile(path, clock=Clock(), **options) as file:
-        async with trio.open_nursery() as nursery:
-            bus = UsbBus(aisrv_descriptors("LAB-7"))
-            nursery.start_soon(usb_ep0, bus)
-            bus.configure(1)
-            bus.out_endpoint.acknowledge_reset()
-            bus.in_endpoint.acknowledge_reset()
-            nursery.start_soon(answering, bus)
+        async with configured(answering, "LAB-7") as bus:
             port = CapturedPort(bus, file.interface("1-5", "serial number LAB-7", bus=1, device=5))
             await wait_all_tasks_blocked()
             yield InProcessHost(port), bus, port
-            nursery.cancel_scope.cancel()
 
 
 # What tshark reads.

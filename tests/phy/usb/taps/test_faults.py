@@ -1,12 +1,12 @@
 """What each fault means to the host and to the device, on virtual time."""
 
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.protocol.usb_descriptors import SetupPacket, aisrv_descriptors
@@ -16,7 +16,9 @@ from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
-from tests.support.usbip_rig import Answer, Host, loopback, served, submit_in, submit_out
+from tests.support.simulation import simulated
+from tests.support.usb_firmware import loopback
+from tests.support.usbip_rig import Answer, Host, served, submit_in, submit_out
 
 OKAY, STALL, SHUTDOWN = TransferStatus.OKAY, TransferStatus.STALL, TransferStatus.SHUTDOWN
 GET_CONFIGURATION = SetupPacket(0x80, 8, 0, 0, 1)
@@ -88,15 +90,6 @@ async def faulty(*faults: str, seed: int = 0) -> AsyncIterator[Rig]:
         nursery.cancel_scope.cancel()
 
 
-def on_virtual_time(test: Callable[[], Awaitable[None]]) -> Callable[[], None]:
-    """Run a test on a clock that jumps."""
-
-    def run() -> None:
-        trio.run(test, clock=MockClock(autojump_threshold=0))
-
-    return run
-
-
 async def status_of(transfer: Awaitable[object]) -> TransferStatus:
     with pytest.raises(TransferFailed) as caught:
         await transfer
@@ -146,7 +139,7 @@ async def test_stall_of_a_control_transfer_ends_with_it() -> None:
 # NAK and delay.
 
 
-@on_virtual_time
+@simulated
 async def test_nak_keeps_data_from_the_device_for_its_time() -> None:
     async with faulty("nak:out:1:1.5s") as rig:
         start = trio.current_time()
@@ -160,7 +153,7 @@ async def test_nak_keeps_data_from_the_device_for_its_time() -> None:
         assert trio.current_time() - start == pytest.approx(1.501)
 
 
-@on_virtual_time
+@simulated
 async def test_delay_keeps_the_end_from_the_host_for_its_time() -> None:
     async with faulty("delay:out:1:2s") as rig:
         rig.start_out("one", b"one")
@@ -170,7 +163,7 @@ async def test_delay_keeps_the_end_from_the_host_for_its_time() -> None:
         assert rig.ends == [("one", OKAY, 3)]
 
 
-@on_virtual_time
+@simulated
 async def test_host_that_gives_up_a_nak_loses_nothing() -> None:
     async with faulty("nak:in:1:5s") as rig:
         rig.send.send_nowait(b"answer")
@@ -181,7 +174,7 @@ async def test_host_that_gives_up_a_nak_loses_nothing() -> None:
         assert trio.current_time() < 2
 
 
-@on_virtual_time
+@simulated
 async def test_host_that_gives_up_a_delay_loses_the_data() -> None:
     async with faulty("delay:in:1:5s") as rig:
         rig.send.send_nowait(b"lost")
@@ -191,7 +184,7 @@ async def test_host_that_gives_up_a_delay_loses_the_data() -> None:
         assert await rig.host.read(512) == b"next"
 
 
-@on_virtual_time
+@simulated
 async def test_other_endpoints_go_on_during_a_nak() -> None:
     async with faulty("nak:in:1:5s") as rig:
         rig.start_in("read")
@@ -200,7 +193,7 @@ async def test_other_endpoints_go_on_during_a_nak() -> None:
         assert (rig.ends, trio.current_time()) == ([], 0)
 
 
-@on_virtual_time
+@simulated
 async def test_reset_ends_a_nak() -> None:
     async with faulty("nak:out:1:5s") as rig:
         rig.start_out("one", b"one")

@@ -246,9 +246,9 @@ def test_a_file_in_another_encoding() -> None:
 def test_wide_files_are_read_at_once() -> None:
     port = '<Port Location="XS1_PORT_1B" Name="X"/>'
     data = edited('<Port Location="XS1_PORT_1A" Name="PORT_CS"/>', port * 5000)
-    started = time.perf_counter()
+    started = time.process_time()
     assert len(parse_xn(data).ports) == 5002
-    assert time.perf_counter() - started < 2
+    assert time.process_time() - started < 2
 
 
 def test_files(tmp_path: Path) -> None:

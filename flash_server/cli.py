@@ -17,8 +17,8 @@ from aisrv.terminal.option_group import option_group
 from flash_server.commands.boot import boot, boot_image
 from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify
+from flash_server.commands.options import FlashSettings
 from flash_server.commands.pack import pack, params, unpack
-from flash_server.commands.settings import FlashSettings
 from flash_server.errors import FlashError
 from flash_server.files import InputError
 

@@ -163,7 +163,7 @@ def receive_piece(c: ChanEnd, size: int) -> "Verb[tuple[bytes, bool]]":
 
 
 class Watcher:
-    """Engine: a client that wants to know what has changed; `c` is a channel end just for that."""
+    """Engine: a client that is notified of changes; `c` is a channel end just for that."""
 
     def __init__(self, c: ChanEnd) -> None:
         self._c = c

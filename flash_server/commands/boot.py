@@ -10,7 +10,7 @@ from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.progress import progress_bar
 from flash_server.boot.boot_image import Slot, build_boot_image, parse_boot_image
 from flash_server.commands.chip import TargetOptions, target_options
-from flash_server.commands.settings import FlashSettings, pass_settings
+from flash_server.commands.options import FlashSettings, pass_settings
 from flash_server.errors import FlashError
 from flash_server.files import map_file, write_file
 

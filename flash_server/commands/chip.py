@@ -13,7 +13,7 @@ from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
 from flash_server.chip.part import FlashPart, part_named
-from flash_server.commands.settings import FlashSettings, pass_settings
+from flash_server.commands.options import FlashSettings, pass_settings
 from flash_server.errors import FlashError
 from flash_server.files import Progress, ignore, map_file, write_file
 from flash_server.image.image_file import Image

@@ -9,7 +9,7 @@ from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.progress import progress_bar
 from flash_server.commands.drawing import describe, show_image, summary
-from flash_server.commands.settings import (
+from flash_server.commands.options import (
     DIFFERENT,
     FlashSettings,
     ReadingOptions,

@@ -13,7 +13,7 @@ from aisrv.terminal.file_types import FILE, FOLDER, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
 from flash_server.commands.drawing import describe, summary
-from flash_server.commands.settings import (
+from flash_server.commands.options import (
     NIBBLES,
     FlashSettings,
     ReadingOptions,

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.inference.timings.node import OperatorTensors
+from aisrv.inference.timings.operator_tensors import OperatorTensors
 
 FITTED_CLOCK_MHZ: Final = 600
 """Core clock that the costs hold for."""

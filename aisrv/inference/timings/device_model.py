@@ -8,7 +8,7 @@ from typing import Final
 
 from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis, Cost
 from aisrv.inference.timings.flash import FLASH_LOADS
-from aisrv.inference.timings.node import OperatorTensors
+from aisrv.inference.timings.operator_tensors import OperatorTensors
 from aisrv.inference.timings.optimized import PLAIN, XMOS, moving_bytes
 from aisrv.inference.timings.reference import REFERENCE, each_element
 from aisrv.model import Model

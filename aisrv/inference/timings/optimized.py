@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from aisrv.inference.timings.cost import Basis, Cost, CostRule
-from aisrv.inference.timings.node import Images, OperatorTensors
+from aisrv.inference.timings.operator_tensors import Images, OperatorTensors
 from aisrv.model import Padding
 
 _CHANNEL_GROUP: Final = 16

@@ -8,7 +8,7 @@ import math
 from typing import Final
 
 from aisrv.inference.timings.cost import Basis, Cost, CostRule
-from aisrv.inference.timings.node import OperatorTensors
+from aisrv.inference.timings.operator_tensors import OperatorTensors
 from aisrv.inference.timings.optimized import moving_bytes, reshape, softmax
 
 STEP_TICKS: Final = 4_487_819 / (2 * 20_736)

@@ -13,7 +13,7 @@ from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
 from aisrv.kernels.graph.graph import Graph, GraphOperator
-from aisrv.kernels.graph.node import OperatorNode
+from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.kernels.graph.plan import plan_graph
 from aisrv.kernels.graph.tensors import GraphMemory

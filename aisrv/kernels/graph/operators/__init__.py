@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, TypeAlias
 
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.graph.node import OperatorNode
+from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators import (
     backend_operators,
     layout,

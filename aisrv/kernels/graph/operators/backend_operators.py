@@ -18,7 +18,7 @@ from aisrv.kernels.checks import (
 )
 from aisrv.kernels.errors import InternalError
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import OperatorNode, same_shape, shape4
+from aisrv.kernels.graph.operator_node import OperatorNode, same_shape, shape4
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import (
     Bias,

@@ -4,7 +4,7 @@ import numpy as np
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import OperatorNode, same_quantization, same_type, shape4
+from aisrv.kernels.graph.operator_node import OperatorNode, same_quantization, same_type, shape4
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Activation, TensorType
 

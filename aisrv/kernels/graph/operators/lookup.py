@@ -21,7 +21,7 @@ from aisrv.kernels.arithmetic import (
 )
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import OperatorNode, same_shape
+from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import QuantParam
 from aisrv.kernels.softmax import reciprocal, saturate32

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import OperatorNode
+from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator, TensorType
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import OperatorNode, same_type
+from aisrv.kernels.graph.operator_node import OperatorNode, same_type
 from aisrv.kernels.graph.operators.layout import dimension
 from aisrv.kernels.graph.tensors import GraphTensor
 

@@ -11,7 +11,7 @@ from aisrv.kernels.arithmetic import (
 )
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.node import OperatorNode
+from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import QuantParam

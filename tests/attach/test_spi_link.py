@@ -15,8 +15,8 @@ from aisrv.attach import spi_link as spi_link_server
 from aisrv.attach.spi_link import Connection, SpiLinkServer
 from aisrv.protocol.spi_link import MAX_BODY, MAX_MESSAGE, FrameKind, SpiLinkError
 from phy.spi.bus import SpiBus, SpiPort, SpiTransfer, Timing
-from tests.support import spi_link_rig
-from tests.support.spi_link_rig import EchoSlave
+from tests.support import spi_link_slaves
+from tests.support.spi_link_slaves import EchoSlave
 
 HELLO = bytes.fromhex("01000000 0000000a 4149535256535049 0001")
 SLAVES = bytes.fromhex("02000000 00000007 0001 01 03302e30")
@@ -80,7 +80,7 @@ class Peer:
 async def serving(slaves: Mapping[str, SpiPort]) -> AsyncIterator[tuple[str, int]]:
     """A server; then all peers are closed."""
     try:
-        async with spi_link_rig.serving(slaves) as address:
+        async with spi_link_slaves.serving(slaves) as address:
             yield address
     finally:
         for stream in Peer.streams:

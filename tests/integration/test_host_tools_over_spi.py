@@ -22,7 +22,7 @@ from host_tools.errors import BadCommandError, ModelError, NoModelError
 from host_tools.standins.spidev import SpiDev
 from phy.spi.bus import SpiPort
 from tests.support import networks
-from tests.support.spi_link_rig import served_from
+from tests.support.spi_link_slaves import served_from
 
 IMAGES = digits.test_images()[:8]
 EXPECTED = [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]

@@ -10,8 +10,8 @@ from aisrv.device.device import Device
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Spec
 from tests.support import networks
-from tests.support import spi_rig as spi
-from tests.support.spi_rig import spi_and_usb
+from tests.support import spi_master as spi
+from tests.support.spi_master import spi_and_usb
 
 MODEL = digits.model_bytes()
 IMAGES = digits.test_images()

@@ -29,7 +29,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.traps import Trap
-from tests.support.acquisition_rig import (
+from tests.support.camera_device import (
     FRAME_BYTES,
     Nearest,
     PacedSource,

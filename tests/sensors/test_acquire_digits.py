@@ -7,7 +7,7 @@ from aisrv.protocol.commands import Command
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.image_path import ImagePath
 from tests.support import networks
-from tests.support.acquisition_rig import OKAY, PacedSource, camera
+from tests.support.camera_device import OKAY, PacedSource, camera
 from tests.support.simulation import simulated
 
 MODEL = digits.model_bytes()

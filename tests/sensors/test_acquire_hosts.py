@@ -24,21 +24,21 @@ from phy.spi.spi_buffer import spi_buffer
 from phy.usb.aisrv_data import UsbData
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support import spi_rig as spi
-from tests.support.acquisition_rig import (
+from tests.support import spi_master as spi
+from tests.support.camera_device import (
     FLAT,
     FRAME_BYTES,
     PICTURE,
+    CameraDevice,
     Host,
     PacedSource,
-    Rig,
     camera,
     doubled,
     frame_data,
     image_of,
 )
 from tests.support.simulation import simulated
-from tests.support.spi_rig import Master
+from tests.support.spi_master import Master
 
 STREAM, GET_MODE = 0x8E, 0x0E
 PART = FrameRegion(1, 3, 2, 4, 2, 2)
@@ -48,7 +48,7 @@ PART = FrameRegion(1, 3, 2, 4, 2, 2)
 class Hosts:
     """An SPI master and a USB host of the classic dialect, beside a local client."""
 
-    rig: Rig
+    rig: CameraDevice
     spi: Master
     usb: InProcessHost
 

@@ -11,7 +11,7 @@ from aisrv.inference.buffer_engine import BufferEngine
 from aisrv.protocol.commands import Command, FrameRegion, Status
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.registers import GenericSensor
-from tests.support.acquisition_rig import (
+from tests.support.camera_device import (
     BAD_CMD,
     FLAT,
     FLOAT,

@@ -10,15 +10,15 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import abandon_set, begin_set
 from aisrv.sensors.image.frame import Encoding
 from aisrv.sensors.registers import GenericSensor
-from tests.support.acquisition_rig import (
+from tests.support.camera_device import (
     BAD_CMD,
     FLAT,
     FRAME_BYTES,
     GRAY,
     OKAY,
     PICTURE,
+    CameraDevice,
     PacedSource,
-    Rig,
     camera,
     doubled,
     frame_data,
@@ -36,7 +36,7 @@ GET_OUTPUT, GET_SENSOR, GET_MODE = (
 ENDED = "the stream ends"
 
 
-async def assert_at(rig: Rig, second: int, *, output: bytes) -> None:
+async def assert_at(rig: CameraDevice, second: int, *, output: bytes) -> None:
     """Between two frames the output is that of the earlier one."""
     await trio.sleep_until(second + 0.5)
     assert await rig.host.get(GET_OUTPUT) == output

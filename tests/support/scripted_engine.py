@@ -106,7 +106,7 @@ def command_packet(dialect: str, command: int, engine: int = 0, tensor: int = 0)
 
 
 @dataclass
-class Rig:
+class ScriptedDevice:
     """A device with scripted engines, and its host."""
 
     node: Node
@@ -138,7 +138,7 @@ DataTask = Callable[[OutEndpoint, InEndpoint, list[ChanEnd], str], UsbData | Usb
 
 
 @asynccontextmanager
-async def usb_device(engines: int = 1, task: DataTask = UsbData) -> AsyncIterator[Rig]:
+async def usb_device(engines: int = 1, task: DataTask = UsbData) -> AsyncIterator[ScriptedDevice]:
     """Run the USB layer on tile 1 and scripted engines on tile 0; the host has chosen configuration 1."""
     async with open_node() as node:
         bus = UsbBus(aisrv_descriptors())
@@ -152,5 +152,5 @@ async def usb_device(engines: int = 1, task: DataTask = UsbData) -> AsyncIterato
         node.tiles[1].start(task(bus.out_endpoint, bus.in_endpoint, ends, "usb").run, name="usb_data")
         host = InProcessHost(bus)
         await host.plug_in()
-        yield Rig(node, bus, host, scripted)
+        yield ScriptedDevice(node, bus, host, scripted)
         node.stop()

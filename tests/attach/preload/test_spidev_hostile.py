@@ -5,9 +5,9 @@ import struct
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from tests.support.preload_rig import IOCTL, READ, WRITE
+from tests.support.preloaded_spidev import PreloadedSpidev, spidev_preloaded
+from tests.support.preloaded_usb import IOCTL, READ, WRITE
 from tests.support.spi_echo import echo
-from tests.support.spidev_rig import SpidevRig, spidev_preloaded
 
 MESSAGE_OF_1, MESSAGE_OF_2 = 0x40206B00, 0x40406B00
 ARRAY, DATA, ANSWER = 0x10000, 0x20000, 0x30000
@@ -19,7 +19,7 @@ def transfer(tx: int, rx: int, length: int, cs_change: int = 0) -> bytes:
     return struct.pack("<QQIIHBBBBBx", tx, rx, length, 0, 0, 0, cs_change, 0, 0, 0)
 
 
-async def works(rig: SpidevRig) -> None:
+async def works(rig: PreloadedSpidev) -> None:
     """Assert that a new client is served, from a high chip select on."""
     client = await rig.open()
     client.memory[DATA] = b"abc"

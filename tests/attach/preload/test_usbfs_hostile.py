@@ -9,7 +9,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.preload.wire import Command, Message, WireError
 from phy.usb.bus import UsbBus
-from tests.support.preload_rig import (
+from tests.support.preloaded_usb import (
     CLAIM,
     CONTROL,
     DATA_ADDRESS,
@@ -31,13 +31,13 @@ from tests.support.preload_rig import (
     SUBMIT,
     URB_ADDRESS,
     WRITE,
-    PreloadRig,
+    PreloadedUsb,
     assert_unused,
     preloaded,
     urb,
 )
 from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_rig import DEVICE_DESCRIPTOR
+from tests.support.usbip_host import DEVICE_DESCRIPTOR
 
 OTHER_URB = 0x20000
 UINT_ADDRESS = 0x100
@@ -45,7 +45,7 @@ CONFIGURATION_DESCRIPTOR = "0902200001010080fa0904000002ffffff030705010200020107
 SHORT_NOT_OK, ZERO_PACKET = 1, 0x40
 
 
-async def works(rig: PreloadRig) -> None:
+async def works(rig: PreloadedUsb) -> None:
     """Assert that a new client of the loopback firmware is served."""
     client = await rig.open()
     assert await client.submit(urb(0x01, 3), b"abc") == (0, 0)

@@ -11,13 +11,13 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.usbip import connection as usbip_connection
 from aisrv.protocol.usbip import MAX_TRANSFER
 from tests.support.usb_firmware import loopback
-from tests.support.usbip_rig import (
+from tests.support.usbip_host import (
     EINVAL,
     GET_DEVICE_DESCRIPTOR,
     SET_CONFIGURATION,
     Answer,
-    Host,
-    Rig,
+    ExportedDevices,
+    UsbipHost,
     control_in,
     control_out,
     request_import,
@@ -32,7 +32,7 @@ ABSURD = [MAX_TRANSFER + 1, 1 << 31, (1 << 32) - 2, (1 << 32) - 1]
 RESETS = 200
 
 
-async def assert_serving(rig: Rig) -> None:
+async def assert_serving(rig: ExportedDevices) -> None:
     """Another host is served, and the device is free for it."""
     host = await rig.attach()
     await host.works()
@@ -217,13 +217,13 @@ def _any_message(rng: random.Random, seqnum: int) -> bytes:
     )
 
 
-async def _break_off(rig: Rig, rng: random.Random) -> None:
+async def _break_off(rig: ExportedDevices, rng: random.Random) -> None:
     """A session that ends anywhere: in the middle of a message, with answers unread, by FIN or RST."""
     messages = [request_import(), control_out(1, SET_CONFIGURATION)]
     messages += [_any_message(rng, seqnum) for seqnum in range(2, rng.randrange(2, 12))]
     stream = b"".join(messages)
     sent = rng.randrange(len(stream) + 1) if rng.random() < 0.7 else len(stream)
-    host: Host = await rig.connect()
+    host: UsbipHost = await rig.connect()
     with suppress(trio.BrokenResourceError):  # where another host has the device
         await host.stream.send_all(stream[:sent])
     for _ in range(rng.randrange(12)):

@@ -12,7 +12,7 @@ from aisrv.attach.usbip import urbs as pending_urbs
 from aisrv.attach.usbip.sender import Sender
 from aisrv.protocol.usbip import MAX_TRANSFER
 from tests.support.usb_firmware import idle, loopback, sink, source
-from tests.support.usbip_rig import (
+from tests.support.usbip_host import (
     ECONNRESET,
     EINVAL,
     ENODEV,

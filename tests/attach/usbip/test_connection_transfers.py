@@ -11,7 +11,7 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.protocol.usbip import MAX_TRANSFER
 from phy.usb.bus import UsbBus
 from tests.support.usb_firmware import idle, loopback, sink
-from tests.support.usbip_rig import (
+from tests.support.usbip_host import (
     DEVICE_DESCRIPTOR,
     ECONNRESET,
     EINVAL,

@@ -16,12 +16,12 @@ from aisrv.protocol.usb_descriptors import (
 )
 from phy.usb.bus import UsbBus
 from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_rig import (
+from tests.support.usbip_host import (
     DEVICE_DESCRIPTOR,
     EPIPE,
     GET_DEVICE_DESCRIPTOR,
     Answer,
-    Host,
+    UsbipHost,
     control_in,
     request_import,
     served,
@@ -68,11 +68,11 @@ async def test_device_list_has_every_interface() -> None:
     bus = UsbBus(Descriptors(DeviceDescriptor(), ConfigurationDescriptor(interfaces=interfaces)))
     async with trio.open_nursery() as nursery:
         address = await nursery.start(UsbipServer([export(bus, "2-1")]).serve, "127.0.0.1", 0)
-        host = Host(await trio.open_tcp_stream(*address))
+        host = UsbipHost(await trio.open_tcp_stream(*address))
         await host.stream.send_all(REQUEST_LIST)
         answer = await host.leave()
         assert answer[12 + 312 - 1 :] == b"\x02" + bytes.fromhex("ffffff00 03010200")
-        Host.close_all()
+        UsbipHost.close_all()
         nursery.cancel_scope.cancel()
 
 
@@ -259,11 +259,11 @@ async def test_server_that_stops_lets_go_of_its_devices() -> None:
     exported = export(UsbBus(Descriptors()), "1-1")
     async with trio.open_nursery() as nursery:
         address = await nursery.start(UsbipServer([exported]).serve, "127.0.0.1", 0)
-        host = Host(await trio.open_tcp_stream(*address))
+        host = UsbipHost(await trio.open_tcp_stream(*address))
         await host.stream.send_all(request_import())
         await host.receive(320)
         assert exported.imported_by is not None
         nursery.cancel_scope.cancel()
     assert exported.imported_by is None
     assert await host.ended() == b""
-    Host.close_all()
+    UsbipHost.close_all()

@@ -16,13 +16,13 @@ from aisrv.attach.usbip.connection import Connection
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import Device, ModelRefused, open_devices
-from tests.support.usbip_rig import (
+from tests.support.usbip_host import (
     CLEAR_HALT_IN,
     CLEAR_HALT_OUT,
     GET_DEVICE_DESCRIPTOR,
     SET_CONFIGURATION,
     Answer,
-    Host,
+    UsbipHost,
     control_in,
     control_out,
     count_descriptors,
@@ -68,7 +68,7 @@ def requests(dice: random.Random) -> bytes:
 
 async def die(port: int, dice: random.Random) -> None:
     """Be a host that stops within what it has to say: broken off, or closed with answers unread or read."""
-    host = Host(await trio.open_tcp_stream("127.0.0.1", port))
+    host = UsbipHost(await trio.open_tcp_stream("127.0.0.1", port))
     if dice.random() < 0.8:
         await host.attach()
         said = requests(dice)
@@ -89,7 +89,7 @@ async def die(port: int, dice: random.Random) -> None:
 
 async def assert_sound(port: int) -> None:
     """A new host gets the device, as if it had just been plugged in."""
-    host = Host(await trio.open_tcp_stream("127.0.0.1", port))
+    host = UsbipHost(await trio.open_tcp_stream("127.0.0.1", port))
     await host.attach()
     await get(host, 1, GET_STATUS)  # errors are remembered until they are read
     assert await get(host, 3, GET_STATUS) == bytes(4)
@@ -99,7 +99,7 @@ async def assert_sound(port: int) -> None:
     await wait_all_tasks_blocked()
 
 
-async def get(host: Host, seqnum: int, command: bytes) -> bytes:
+async def get(host: UsbipHost, seqnum: int, command: bytes) -> bytes:
     """Carry out a command that reads a word; uses two numbers."""
     await host.send(submit_out(seqnum, command), submit_in(seqnum + 1, 512))
     out, into = sorted(await host.answers(2), key=lambda answer: answer.seqnum)
@@ -119,7 +119,7 @@ async def served() -> AsyncIterator[tuple[Device, int]]:
 
 def allocated() -> int:
     """Bytes that Python has allocated, and has not to keep for garbage."""
-    Host.close_all()
+    UsbipHost.close_all()
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 

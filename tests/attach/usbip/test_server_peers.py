@@ -18,7 +18,7 @@ from aisrv.device.device import open_devices
 from phy.usb.bus import UsbBus
 from tests.support.programs import missing
 from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_rig import DEVICE_DESCRIPTOR, Rig, pattern, served
+from tests.support.usbip_host import DEVICE_DESCRIPTOR, ExportedDevices, pattern, served
 
 T = TypeVar("T")
 TOOL_PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -47,7 +47,7 @@ class Transport(usbip.USBIP):  # type: ignore[misc]  # the package has no types
         return peer
 
 
-async def with_peer(rig: Rig, use: Callable[[Transport], T]) -> T:
+async def with_peer(rig: ExportedDevices, use: Callable[[Transport], T]) -> T:
     transport = Transport("127.0.0.1", rig.port)
     try:
         return await trio.to_thread.run_sync(use, transport)

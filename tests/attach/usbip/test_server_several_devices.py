@@ -13,7 +13,7 @@ from aisrv.board import Board
 from aisrv.device.device import open_devices
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
-from tests.support.usbip_rig import Answer, Host, count_tasks, submit_in, submit_out
+from tests.support.usbip_host import Answer, UsbipHost, count_tasks, submit_in, submit_out
 
 GET_STATUS = b"\x01\0\0"
 GET_DEBUG_LOG = b"\x0f\0\0"
@@ -34,8 +34,8 @@ class Devices:
     port: int
     tasks: int
 
-    async def attach(self, number: int) -> Host:
-        host = Host(await trio.open_tcp_stream("127.0.0.1", self.port))
+    async def attach(self, number: int) -> UsbipHost:
+        host = UsbipHost(await trio.open_tcp_stream("127.0.0.1", self.port))
         await host.attach(f"1-{number}")
         return host
 
@@ -52,13 +52,13 @@ async def served(count: int) -> AsyncIterator[Devices]:
             try:
                 yield Devices(port, tasks)
             finally:
-                Host.close_all()
+                UsbipHost.close_all()
             await wait_all_tasks_blocked(0.01)
             assert count_tasks() == tasks
         nursery.cancel_scope.cancel()
 
 
-async def get_status(host: Host, devid: int) -> None:
+async def get_status(host: UsbipHost, devid: int) -> None:
     """Ask a device for its status, which is OKAY: a word of zeros."""
     await host.send(submit_out(1, GET_STATUS, devid=devid), submit_in(2, 512, devid=devid))
     answers = sorted(await host.answers(2), key=lambda answer: answer.seqnum)

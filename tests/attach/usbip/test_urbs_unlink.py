@@ -7,7 +7,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.support.usb_firmware import idle, loopback
-from tests.support.usbip_rig import (
+from tests.support.usbip_host import (
     DEVICE_DESCRIPTOR,
     ECONNRESET,
     GET_DEVICE_DESCRIPTOR,

@@ -24,7 +24,7 @@ from aisrv.device.device import ModelRefused
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
-from tests.support.usbip_rig import (
+from tests.support.usbip_host import (
     DEVICE_DESCRIPTOR,
     GET_DEVICE_DESCRIPTOR,
     SET_CONFIGURATION,

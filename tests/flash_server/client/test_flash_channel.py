@@ -12,7 +12,7 @@ from flash_server.client.flash_channel import FlashChannel, Sizes
 from flash_server.errors import FlashError, StorageError
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashFailure, FlashReadError, FlashRequest
-from tests.support.flash_server_rig import KIB, Parts, Rig, flash_rig, image
+from tests.support.flash_node import KIB, FlashNode, Parts, flash_node, image
 from tests.support.wires import END, Wiretap, send_tokens
 
 MODEL = bytes(index * 5 & 0xFF for index in range(20 * KIB))
@@ -20,7 +20,7 @@ PARAMETERS = bytes(index * 3 & 0xFF for index in range(9 * KIB))
 DATA = image([Parts(MODEL, PARAMETERS, b"operators", b"in place"), Parts(b"second")])
 
 
-async def check_all_is_well(rig: Rig) -> None:
+async def check_all_is_well(rig: FlashNode) -> None:
     """Every client gets what it asks for: neither the server nor a channel is out of step."""
     with trio.fail_after(5):
         if len(rig.engines) > 1:
@@ -30,7 +30,7 @@ async def check_all_is_well(rig: Rig) -> None:
 
 
 async def test_sizes_of_all_segments() -> None:
-    async with flash_rig(DATA, engines=3) as rig:
+    async with flash_node(DATA, engines=3) as rig:
         assert await rig.engines[0].read_sizes() == Sizes(len(MODEL), len(PARAMETERS), 9, 8)
         assert await rig.engines[1].read_sizes() == Sizes(6, 0, 0, 0)
         assert await rig.engines[2].read_sizes() == Sizes(0, 0, 0, 0)
@@ -41,7 +41,7 @@ async def test_sizes_are_indexed_by_part() -> None:
 
 
 async def test_each_method_reads_its_segment() -> None:
-    async with flash_rig(DATA, loaders=1) as rig:
+    async with flash_node(DATA, loaders=1) as rig:
         flash = rig.engines[0]
         assert await flash.read_parameters(1, 9000) == PARAMETERS[1:9001]
         assert await flash.read_operators(0, 9) == b"operators"
@@ -53,12 +53,12 @@ async def test_each_method_reads_its_segment() -> None:
 
 
 async def test_model_at_its_limit() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         assert await rig.engines[0].read_model(len(MODEL)) == MODEL
 
 
 async def test_model_past_its_limit_is_refused_after_its_length() -> None:
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         tap = Wiretap()
         with (
             rig.node.tracing(tap),
@@ -73,7 +73,7 @@ async def test_model_past_its_limit_is_refused_after_its_length() -> None:
 
 
 async def test_model_is_read_in_pieces_of_any_size() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         async with rig.engines[0].open_model() as model:
             assert (model.length, model.left) == (20 * KIB, 20 * KIB)
             pieces = [await model.read(size) for size in (0, 1, 3, 4096, 5000)]
@@ -87,7 +87,7 @@ async def test_model_is_read_in_pieces_of_any_size() -> None:
 
 
 async def test_view_longer_than_the_model() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         with pytest.raises(ValueError, match="a view of 20481 bytes, 20480 bytes of the model are left"):
             async with rig.engines[0].open_model() as model:
                 await model.read_into(memoryview(bytearray(20 * KIB + 1)))
@@ -96,20 +96,20 @@ async def test_view_longer_than_the_model() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 4095, 4096, 4097, 20 * KIB - 1, 20 * KIB])
 async def test_block_left_early(size: int) -> None:
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         async with rig.engines[0].open_model() as model:
             await model.read(size)
         await check_all_is_well(rig)
 
 
-async def leave_by_key_error(rig: Rig, size: int) -> None:
+async def leave_by_key_error(rig: FlashNode, size: int) -> None:
     async with rig.engines[0].open_model() as model:
         await model.read(size)
         raise KeyError
 
 
 async def test_block_left_by_an_exception() -> None:
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         for size in (100, 20 * KIB):
             with pytest.raises(KeyError):
                 await leave_by_key_error(rig, size)
@@ -117,7 +117,7 @@ async def test_block_left_by_an_exception() -> None:
 
 
 async def test_other_commands_wait_until_the_model_is_left() -> None:
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         async with rig.engines[0].open_model() as model:
             with pytest.raises(FlashError, match="READ_XIP 0 1 while a model is being read"):
                 await rig.engines[0].read_xip(0, 1)
@@ -129,7 +129,7 @@ async def test_other_commands_wait_until_the_model_is_left() -> None:
 
 
 async def test_tokens_of_giving_up() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         tap = Wiretap()
         with rig.node.tracing(tap):
             async with rig.engines[0].open_model():
@@ -142,17 +142,17 @@ async def test_tokens_of_giving_up() -> None:
         assert words[2:] == ["END", "ACK", "END", "END", "696e", "END"]
 
 
-async def _fail(rig: Rig) -> None:
+async def _fail(rig: FlashNode) -> None:
     with pytest.raises(FlashReadError):
         await rig.engines[0].read_xip(0, 9)
 
 
-async def _write(rig: Rig) -> None:
+async def _write(rig: FlashNode) -> None:
     await rig.loaders[0].write_data(0, DATA[: 4 * KIB])
     await rig.loaders[0].reload()
 
 
-REQUESTS: dict[str, Callable[[Rig], Awaitable[object]]] = {
+REQUESTS: dict[str, Callable[[FlashNode], Awaitable[object]]] = {
     "model": lambda rig: rig.engines[0].read_model(1 << 20),
     "parameters": lambda rig: rig.engines[0].read_parameters(0, 9000),
     "sizes": lambda rig: rig.engines[0].read_sizes(),
@@ -163,13 +163,15 @@ REQUESTS: dict[str, Callable[[Rig], Awaitable[object]]] = {
 
 
 @pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
-async def test_cancelled_after_any_number_of_turns(request_: Callable[[Rig], Awaitable[object]]) -> None:
+async def test_cancelled_after_any_number_of_turns(
+    request_: Callable[[FlashNode], Awaitable[object]],
+) -> None:
     """The request is cut at every point at which its task can be cancelled."""
     finished = 0
     for turns in range(100):
-        async with flash_rig(DATA, engines=2, loaders=1) as rig:
+        async with flash_node(DATA, engines=2, loaders=1) as rig:
 
-            async def request(rig: Rig) -> None:
+            async def request(rig: FlashNode) -> None:
                 nonlocal finished
                 await request_(rig)
                 finished += 1
@@ -188,10 +190,10 @@ async def test_cancelled_after_any_number_of_turns(request_: Callable[[Rig], Awa
 @pytest.mark.parametrize("request_", [REQUESTS[name] for name in ("model", "parameters", "sizes")])
 @pytest.mark.parametrize("fails", [False, True])
 async def test_cancelled_while_the_server_reads_the_chip(
-    request_: Callable[[Rig], Awaitable[object]], fails: bool
+    request_: Callable[[FlashNode], Awaitable[object]], fails: bool
 ) -> None:
     """Whatever the server had to say, it does not wait for the client that is gone."""
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         await rig.engines[0].read_sizes()
         read = rig.chip.read
         reading, may_read = trio.Event(), trio.Event()
@@ -216,7 +218,7 @@ async def test_cancelled_while_the_server_reads_the_chip(
 
 
 async def test_cancelled_while_the_server_works_for_another() -> None:
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         async with rig.engines[1].open_model() as model:
             with trio.move_on_after(0) as scope:
                 await rig.engines[0].read_xip(0, 8)
@@ -226,7 +228,7 @@ async def test_cancelled_while_the_server_works_for_another() -> None:
 
 
 async def test_cancelled_again_before_the_server_took_note() -> None:
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         async with rig.engines[1].open_model() as model:
             for _ in range(20):
                 with trio.move_on_after(0):
@@ -237,7 +239,7 @@ async def test_cancelled_again_before_the_server_took_note() -> None:
 
 async def test_server_is_free_at_once_when_a_client_gives_up() -> None:
     """Another client is served though the first never comes back."""
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(rig.engines[0].read_model, 1 << 20)
             for _ in range(6):
@@ -247,7 +249,7 @@ async def test_server_is_free_at_once_when_a_client_gives_up() -> None:
 
 
 async def test_client_that_speaks_without_a_transaction_is_told_so() -> None:
-    async with flash_rig(DATA, engines=2) as rig:
+    async with flash_node(DATA, engines=2) as rig:
         await send_tokens(rig.ends[0], b"hello", 7, b"there", END)
         assert await rig.ends[0].inct() == 3
         await rig.ends[0].chkct(END)

@@ -10,7 +10,7 @@ from flash_server.client.flash_channel import FlashChannel
 from flash_server.client.xip import XipWindow, open_window
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashFailure, FlashReadError
-from tests.support.flash_server_rig import VERSION, Parts, Rig, flash_rig, image
+from tests.support.flash_node import VERSION, FlashNode, Parts, flash_node, image
 
 XIP = bytes(index * 11 + (index >> 8) & 0xFF for index in range(1000))
 OPERATORS = bytes(range(100))
@@ -20,7 +20,7 @@ DIRECT_MAPPED = CacheGeometry(size=128, ways=1, line_bytes=32)
 TWO_WAYS = CacheGeometry(size=128, ways=2, line_bytes=32)
 
 
-async def counters(rig: Rig, geometry: CacheGeometry, *addresses: int) -> tuple[int, int]:
+async def counters(rig: FlashNode, geometry: CacheGeometry, *addresses: int) -> tuple[int, int]:
     """Hits and misses of reading a byte at each address in turn."""
     window = await open_window(rig.engines[0], Part.XIP, geometry)
     for address in addresses:
@@ -62,34 +62,34 @@ def test_geometry_that_no_cache_has(shape: tuple[int, int, int], message: str) -
 
 
 async def test_line_is_filled_once() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         assert await counters(rig, XCORE_AI_CACHE, 0, 1, 31, 32, 0, 63) == (4, 2)
 
 
 async def test_lines_of_one_set_drive_each_other_out_where_there_is_one_way() -> None:
     """Four sets: lines 0, 4 and 8 share the first."""
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         assert await counters(rig, DIRECT_MAPPED, 0, 128, 0, 128) == (0, 4)
         assert await counters(rig, DIRECT_MAPPED, 0, 32, 64, 96, 0, 32, 64, 96) == (4, 4)
 
 
 async def test_two_ways_keep_two_lines_of_a_set_and_replace_the_least_recently_used() -> None:
     """Two sets: lines 0, 2, 4 share the first. Using line 0 again makes line 2 the one to go."""
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         assert await counters(rig, TWO_WAYS, 0, 64, 0, 64) == (2, 2)
         assert await counters(rig, TWO_WAYS, 0, 64, 0, 128, 0, 64) == (2, 4)
         assert await counters(rig, TWO_WAYS, 0, 64, 128, 0) == (0, 4)
 
 
 async def test_eight_lines_fit_and_a_ninth_drives_out_the_first() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         eight = [32 * line for line in range(8)]
         assert await counters(rig, XCORE_AI_CACHE, *eight, *eight) == (8, 8)
         assert await counters(rig, XCORE_AI_CACHE, *eight, 256, 0, 32) == (0, 11)
 
 
 async def test_all_counters_of_reads_across_lines() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0])
         assert await window.read(30, 4) == XIP[30:34]
         assert window.counters == CacheCounters(hits=0, misses=2, bytes_read=4, bytes_filled=64)
@@ -100,14 +100,14 @@ async def test_all_counters_of_reads_across_lines() -> None:
 
 
 async def test_read_longer_than_the_cache() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0])
         assert await window.read(0, 1000) == XIP
         assert (window.counters.hits, window.counters.misses) == (0, 32)
 
 
 async def test_cached_read_never_waits_and_counts_only_hits() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0])
         assert window.read_cached(0, 4) is None
         assert window.counters == CacheCounters()
@@ -120,7 +120,7 @@ async def test_cached_read_never_waits_and_counts_only_hits() -> None:
 
 
 async def test_hit_makes_its_line_the_most_recently_used_by_either_way_of_reading() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0], Part.XIP, TWO_WAYS)
         await window.read(0, 1)
         await window.read(64, 1)
@@ -131,7 +131,7 @@ async def test_hit_makes_its_line_the_most_recently_used_by_either_way_of_readin
 
 
 async def test_cached_read_finds_lines_of_every_set() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0], Part.XIP, DIRECT_MAPPED)
         await window.read(0, 128)
         assert [window.read_cached(start, 32) for start in (96, 64, 32, 0)] == [
@@ -146,7 +146,7 @@ async def test_cached_read_finds_lines_of_every_set() -> None:
     ("address", "size"), [(1000, 1), (999, 2), (0, 1001), (1001, 0), (-1, 1), (-4, 8), (0, -1), (1 << 32, 1)]
 )
 async def test_nothing_outside_of_the_segment_is_read(address: int, size: int) -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0])
         await window.read(992, 8)
         before = window.counters.misses
@@ -156,14 +156,14 @@ async def test_nothing_outside_of_the_segment_is_read(address: int, size: int) -
 
 
 async def test_nothing_is_read_at_the_end() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0])
         assert await window.read(1000, 0) == b""
         assert window.counters == CacheCounters()
 
 
 async def test_words() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0], Part.OPERATORS)
         assert await window.read_word(4) == 0x07060504
         assert await window.read_word(96) == 0x63626160
@@ -175,12 +175,12 @@ async def test_words() -> None:
 
 
 async def test_windows_that_cannot_be_opened() -> None:
-    async with flash_rig(image([Parts(b"model")])) as rig:
+    async with flash_node(image([Parts(b"model")])) as rig:
         with pytest.raises(WindowError, match="no xip for this engine"):
             await open_window(rig.engines[0])
         with pytest.raises(WindowError, match="the model has no window"):
             await open_window(rig.engines[0], Part.MODEL)
-    async with flash_rig() as rig:
+    async with flash_node() as rig:
         with pytest.raises(FlashReadError) as caught:
             await open_window(rig.engines[0])
         assert caught.value.code is FlashFailure.NO_IMAGE
@@ -190,7 +190,7 @@ async def test_windows_that_cannot_be_opened() -> None:
 
 
 async def test_cancelled_miss_leaves_the_window_in_order() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         window = await open_window(rig.engines[0])
         await window.read(0, 4)
         with trio.move_on_after(0) as scope:
@@ -200,7 +200,7 @@ async def test_cancelled_miss_leaves_the_window_in_order() -> None:
 
 
 async def test_changed_flash_is_seen_after_invalidate() -> None:
-    async with flash_rig(DATA, loaders=1) as rig:
+    async with flash_node(DATA, loaders=1) as rig:
         window = await open_window(rig.engines[0])
         assert await window.read(0, 4) == XIP[:4]
         await rig.loaders[0].write_data(0, DATA.replace(XIP, bytes(1000)))
@@ -211,7 +211,7 @@ async def test_changed_flash_is_seen_after_invalidate() -> None:
 
 
 async def test_failing_server_fails_the_read_only() -> None:
-    async with flash_rig(DATA, loaders=1) as rig:
+    async with flash_node(DATA, loaders=1) as rig:
         window = await open_window(rig.engines[0])
         await window.read(0, 4)
         await rig.loaders[0].write_data(0, DATA)
@@ -223,7 +223,7 @@ async def test_failing_server_fails_the_read_only() -> None:
 
 
 async def test_two_windows_of_one_task_have_caches_of_their_own() -> None:
-    async with flash_rig(DATA) as rig:
+    async with flash_node(DATA) as rig:
         xip, operators = await open_window(rig.engines[0]), await open_window(rig.engines[0], Part.OPERATORS)
         assert await xip.read(0, 8) == XIP[:8]
         assert await operators.read(0, 8) == OPERATORS[:8]
@@ -271,7 +271,7 @@ def test_any_reads_are_slices_of_the_segment_and_counted_as_by_a_simple_cache(
     geometry: CacheGeometry, reads: list[tuple[int, int]]
 ) -> None:
     async def run() -> None:
-        async with flash_rig(DATA) as rig:
+        async with flash_node(DATA) as rig:
             window = await open_window(rig.engines[0], Part.XIP, geometry)
             model = _Model(geometry)
             for address, wanted in reads:
@@ -285,7 +285,7 @@ def test_any_reads_are_slices_of_the_segment_and_counted_as_by_a_simple_cache(
 
 def test_window_is_told_its_segment_and_size() -> None:
     async def run() -> None:
-        async with flash_rig(DATA) as rig:
+        async with flash_node(DATA) as rig:
             window = await open_window(FlashChannel(rig.ends[0]), Part.OPERATORS)
             assert isinstance(window, XipWindow)
             assert (window.part, window.size) == (Part.OPERATORS, 100)

@@ -25,13 +25,13 @@ from flash_server.client.flash_channel import FlashChannel
 from flash_server.errors import FlashError, PartError, StorageError
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
-from tests.support.flash_server_rig import (
+from tests.support.flash_node import (
     KIB,
     SMALL,
     VERSION,
+    FlashNode,
     Parts,
-    Rig,
-    flash_rig,
+    flash_node,
     image,
     start_server,
     swapped,
@@ -69,13 +69,13 @@ async def failure(flash: FlashChannel, request: FlashRequest) -> FlashFailure | 
     [(READ_PARAMETERS, b"parameters"), (READ_OPERATORS, b"operators"), (READ_XIP, b"execute in place")],
 )
 async def test_segments_are_read_in_one_transaction(command: int, data: bytes) -> None:
-    async with flash_rig(image([FIRST])) as rig:
+    async with flash_node(image([FIRST])) as rig:
         c = await chan_init_transaction_master(rig.ends[0])
         assert await read_segment(c, command, 2, len(data) - 3) == data[2:-1]
 
 
 async def test_model_is_read_in_one_transaction() -> None:
-    async with flash_rig(image([FIRST])) as rig:
+    async with flash_node(image([FIRST])) as rig:
         c = await chan_init_transaction_master(rig.ends[0])
         await t_chan_out_word(c, READ_MODEL)
         length = await t_chan_in_word(c)
@@ -84,7 +84,7 @@ async def test_model_is_read_in_one_transaction() -> None:
 
 
 async def test_tokens_of_both_sides() -> None:
-    async with flash_rig(image([FIRST])) as rig:
+    async with flash_node(image([FIRST])) as rig:
         tap = Wiretap()
         with rig.node.tracing(tap):
             assert await rig.engines[0].read_parameters(1, 3) == b"ara"
@@ -94,7 +94,7 @@ async def test_tokens_of_both_sides() -> None:
 
 
 async def test_tokens_of_a_failure() -> None:
-    async with flash_rig(image([FIRST])) as rig:
+    async with flash_node(image([FIRST])) as rig:
         tap = Wiretap()
         with rig.node.tracing(tap):
             assert await failure(rig.engines[0], FlashRequest(77)) == FlashFailure.UNKNOWN_COMMAND
@@ -103,7 +103,7 @@ async def test_tokens_of_a_failure() -> None:
 
 
 async def test_failure_traps_a_client_that_expects_data() -> None:
-    async with flash_rig(image([Parts(b"model")])) as rig:
+    async with flash_node(image([Parts(b"model")])) as rig:
         await rig.ends[0].outct(Control.END)
         await rig.ends[0].chkct(Control.END)
         await rig.ends[0].outbytes(struct.pack(">III", READ_XIP, 0, 4))
@@ -123,7 +123,7 @@ async def test_failure_traps_a_client_that_expects_data() -> None:
 @pytest.mark.parametrize("boot", [0, 8 * KIB])
 async def test_every_generation_in_both_orders_of_nibbles(preamble: bytes, swap: bool, boot: int) -> None:
     data = image([FIRST, SECOND], preamble)
-    async with flash_rig(swapped(data) if swap else data, engines=2, boot=b"\xff" * boot) as rig:
+    async with flash_node(swapped(data) if swap else data, engines=2, boot=b"\xff" * boot) as rig:
         assert await rig.engines[0].read_model(100) == b"model of 0"
         assert await rig.engines[1].read_model(100) == b"another model"
         assert await rig.engines[0].read_xip(8, 8) == b"in place"
@@ -133,19 +133,19 @@ async def test_every_generation_in_both_orders_of_nibbles(preamble: bytes, swap:
 async def test_design_image_whose_order_only_a_models_length_tells() -> None:
     """Offset 0x1111 reads the same in both orders; the length behind it, 0xf00 or 0xf000, fits in one."""
     data = struct.pack("<4I", 0x1111, 0, 0, 0).ljust(0x1111, b"\xff") + struct.pack("<I", 0xF00)
-    async with flash_rig(swapped(data + b"\x12" * 0xF00)) as rig:
+    async with flash_node(swapped(data + b"\x12" * 0xF00)) as rig:
         assert await rig.engines[0].read_model(0xF00) == b"\x12" * 0xF00
 
 
 async def test_model_of_no_bytes() -> None:
-    async with flash_rig(image([Parts(b"", b"p")])) as rig:
+    async with flash_node(image([Parts(b"", b"p")])) as rig:
         assert await rig.engines[0].read_model(0) == b""
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 511, 512, 4095, 4096, 4097, 20000])
 async def test_sizes_around_the_pieces(size: int) -> None:
     data = bytes(index * 7 & 0xFF for index in range(size))
-    async with flash_rig(image([Parts(data, data)])) as rig:
+    async with flash_node(image([Parts(data, data)])) as rig:
         assert await rig.engines[0].read_model(size) == data
         assert await rig.engines[0].read_parameters(0, size) == data
         assert await rig.engines[0].read_parameters(size, 0) == b""
@@ -155,7 +155,7 @@ async def test_sizes_around_the_pieces(size: int) -> None:
 
 
 async def test_engine_is_confined_to_its_own_segments() -> None:
-    async with flash_rig(BOTH, engines=3) as rig:
+    async with flash_node(BOTH, engines=3) as rig:
         first, second, third = rig.engines
         assert await second.read_parameters(0, 1) == b"p"
         assert await failure(second, FlashRequest(READ_PARAMETERS, (0, 2))) == FlashFailure.OUT_OF_RANGE
@@ -168,7 +168,7 @@ async def test_engine_is_confined_to_its_own_segments() -> None:
     ("offset", "size"), [(11, 0), (10, 1), (0, 11), (0, 0xFFFFFFFF), (0xFFFFFFFF, 1), (0xFFFFFFF0, 0x20)]
 )
 async def test_offset_and_size_past_the_end(offset: int, size: int) -> None:
-    async with flash_rig(BOTH) as rig:
+    async with flash_node(BOTH) as rig:
         request = FlashRequest(READ_PARAMETERS, (offset, size))
         assert await failure(rig.engines[0], request) == FlashFailure.OUT_OF_RANGE
         assert await rig.engines[0].read_parameters(0, 10) == b"parameters"
@@ -177,7 +177,7 @@ async def test_offset_and_size_past_the_end(offset: int, size: int) -> None:
 @pytest.mark.parametrize("command", [4, 5, 0x0F, 0x12, 0x20, 0x24, 0xFFFFFFFF])
 @pytest.mark.parametrize("data", [b"", b"1", b"1234", b"12345678", b"x" * 513, b"x" * 10000])
 async def test_unknown_command_with_anything_behind_it(command: int, data: bytes) -> None:
-    async with flash_rig(BOTH) as rig:
+    async with flash_node(BOTH) as rig:
         request = FlashRequest(command, (), data)
         assert await failure(rig.engines[0], request) == FlashFailure.UNKNOWN_COMMAND
         assert await rig.engines[0].read_parameters(0, 10) == b"parameters"
@@ -200,7 +200,7 @@ async def test_unknown_command_with_anything_behind_it(command: int, data: bytes
     ids=lambda wire: str(len(wire)),
 )
 async def test_request_with_another_number_of_bytes(wire: bytes) -> None:
-    async with flash_rig(BOTH) as rig:
+    async with flash_node(BOTH) as rig:
         c = rig.ends[0]
         await c.outct(Control.END)
         await c.chkct(Control.END)
@@ -214,7 +214,7 @@ async def test_request_with_another_number_of_bytes(wire: bytes) -> None:
 
 
 async def test_failures_are_logged_with_client_and_request() -> None:
-    async with flash_rig(BOTH, engines=2) as rig:
+    async with flash_node(BOTH, engines=2) as rig:
         await failure(rig.engines[1], FlashRequest(READ_PARAMETERS, (0, 2)))
         await failure(rig.engines[0], FlashRequest(9))
         assert rig.log == [
@@ -224,7 +224,7 @@ async def test_failures_are_logged_with_client_and_request() -> None:
 
 
 async def test_error_says_what_was_asked_and_why_it_failed() -> None:
-    async with flash_rig(BOTH) as rig:
+    async with flash_node(BOTH) as rig:
         with pytest.raises(FlashReadError, match=r"^READ_XIP 0 17: offset and size reach past the end$"):
             await rig.engines[0].read_xip(0, 17)
 
@@ -241,7 +241,7 @@ async def test_error_says_what_was_asked_and_why_it_failed() -> None:
     ],
 )
 async def test_image_that_cannot_be_used(data: bytes, code: FlashFailure, words: str) -> None:
-    async with flash_rig(data) as rig:
+    async with flash_node(data) as rig:
         for request in (
             FlashRequest(READ_MODEL),
             FlashRequest(READ_XIP, (0, 1)),
@@ -256,7 +256,7 @@ async def test_image_that_cannot_be_used(data: bytes, code: FlashFailure, words:
 async def test_broken_header_harms_its_own_engine_only() -> None:
     data = bytearray(image([FIRST, SECOND], VERSION))
     struct.pack_into("<I", data, 4 + 16 + 4, 0x00F00000)
-    async with flash_rig(bytes(data), engines=2) as rig:
+    async with flash_node(bytes(data), engines=2) as rig:
         assert await failure(rig.engines[1], FlashRequest(READ_MODEL)) == FlashFailure.CORRUPT
         assert await rig.engines[0].read_model(10) == b"model of 0"
         assert "engine 1: parameters at 0xf00000" in rig.log[0]
@@ -265,7 +265,7 @@ async def test_broken_header_harms_its_own_engine_only() -> None:
 async def test_model_whose_length_lies() -> None:
     data = bytearray(image([FIRST, SECOND], VERSION))
     data[36] += 1
-    async with flash_rig(bytes(data), engines=2) as rig:
+    async with flash_node(bytes(data), engines=2) as rig:
         assert await failure(rig.engines[0], FlashRequest(READ_MODEL)) == FlashFailure.CORRUPT
         assert await rig.engines[0].read_parameters(0, 10) == b"parameters"
         assert await rig.engines[1].read_model(13) == b"another model"
@@ -274,7 +274,7 @@ async def test_model_whose_length_lies() -> None:
 @pytest.mark.parametrize("fails_from", [0, 4096, 8192])
 async def test_chip_that_fails_in_the_middle(fails_from: int) -> None:
     payload = bytes(range(256)) * 40
-    async with flash_rig(image([Parts(b"m", payload)])) as rig:
+    async with flash_node(image([Parts(b"m", payload)])) as rig:
         await rig.engines[0].read_sizes()
         start = len(image([Parts(b"m")]))
         read = rig.storage.read
@@ -319,7 +319,7 @@ async def test_code_that_the_client_does_not_know() -> None:
 
 async def test_server_reads_the_chip_in_pieces_and_others_run_meanwhile() -> None:
     model = bytes(range(256)) * (4 * KIB)
-    async with flash_rig(image([Parts(model)]), part=MX25R3235F) as rig:
+    async with flash_node(image([Parts(model)]), part=MX25R3235F) as rig:
         largest = 0
         read = rig.storage.read
 
@@ -352,7 +352,7 @@ async def test_two_servers_on_two_chips_of_a_node() -> None:
         two = start_server(node, SMALL, image([Parts(b"two", b"2" * 9000)]), engines=1)
         read = {}
 
-        async def client(name: str, rig: Rig) -> None:
+        async def client(name: str, rig: FlashNode) -> None:
             read[name] = [await rig.engines[0].read_model(3), await rig.engines[0].read_parameters(0, 9000)]
 
         async with trio.open_nursery() as nursery:
@@ -432,7 +432,7 @@ def test_any_requests_of_several_clients_are_answered_as_the_image_says(steps: l
     async def run() -> None:
         # the last engine's image ends with a model, so that its operators do not reach to the chip's end
         data = image([*ENGINES, Parts(), Parts(b"end")], VERSION)
-        async with flash_rig(data, engines=4) as rig:
+        async with flash_node(data, engines=4) as rig:
 
             async def client(engine: int) -> None:
                 for step in steps:
@@ -452,13 +452,13 @@ def test_any_requests_of_several_clients_are_answered_as_the_image_says(steps: l
 
 
 async def test_engines_and_loaders_may_ask_what_was_booted() -> None:
-    async with flash_rig(BOTH, loaders=1) as rig:
+    async with flash_node(BOTH, loaders=1) as rig:
         assert await rig.engines[0].read_boot_report() == NO_BOOT_IMAGE
         assert await rig.loaders[0].read_boot_report() == NO_BOOT_IMAGE
 
 
 async def test_image_written_by_a_loader_is_read_after_reload() -> None:
-    async with flash_rig(BOTH, loaders=1) as rig:
+    async with flash_node(BOTH, loaders=1) as rig:
         flash, loader = rig.engines[0], rig.loaders[0]
         new = image([Parts(b"n" * 9000)], VERSION)
         progress: list[int] = []
@@ -471,7 +471,7 @@ async def test_image_written_by_a_loader_is_read_after_reload() -> None:
 
 
 async def test_chip_written_behind_the_servers_back_is_read_after_reload() -> None:
-    async with flash_rig(loaders=1) as rig:
+    async with flash_node(loaders=1) as rig:
         assert await failure(rig.engines[0], FlashRequest(READ_MODEL)) == FlashFailure.NO_IMAGE
         rig.storage.write(0, BOTH)
         await rig.loaders[0].reload()
@@ -480,14 +480,14 @@ async def test_chip_written_behind_the_servers_back_is_read_after_reload() -> No
 
 @pytest.mark.parametrize("command", sorted(set(FlashCommand) - {FlashCommand.READ_BOOT}))
 async def test_engines_and_loaders_have_commands_of_their_own(command: FlashCommand) -> None:
-    async with flash_rig(BOTH, loaders=1) as rig:
+    async with flash_node(BOTH, loaders=1) as rig:
         client = rig.loaders[0] if command < 0x11 else rig.engines[0]
         assert await failure(client, FlashRequest(command)) == FlashFailure.UNKNOWN_COMMAND
 
 
 @pytest.mark.parametrize(("offset", "size"), [(56 * KIB, 1), (56 * KIB - 1, 2), (0xFFFFFFFF, 1)])
 async def test_loader_stays_in_the_data_partition(offset: int, size: int) -> None:
-    async with flash_rig(BOTH, loaders=1, boot=b"b" * 8 * KIB) as rig:
+    async with flash_node(BOTH, loaders=1, boot=b"b" * 8 * KIB) as rig:
         write = FlashRequest(FlashCommand.WRITE_DATA, (offset,), bytes(size))
         assert await failure(rig.loaders[0], write) == FlashFailure.OUT_OF_RANGE
         read = FlashRequest(FlashCommand.READ_DATA, (offset, size))
@@ -497,7 +497,7 @@ async def test_loader_stays_in_the_data_partition(offset: int, size: int) -> Non
 
 
 async def test_piece_over_bytes_that_were_not_erased_is_found_out() -> None:
-    async with flash_rig(BOTH, loaders=1) as rig:
+    async with flash_node(BOTH, loaders=1) as rig:
         write = FlashRequest(FlashCommand.WRITE_DATA, (16,), b"\xff" * 16)
         assert await failure(rig.loaders[0], write) == FlashFailure.CHIP_FAILED
 
@@ -521,7 +521,7 @@ def test_partitions_are_whole_sectors_of_the_chip() -> None:
 
 
 async def test_partition_refuses_what_lies_outside() -> None:
-    async with flash_rig() as rig:
+    async with flash_node() as rig:
         partition = Partition(rig.chip, "middle", 4 * KIB, 8 * KIB)
         assert await partition.read(8 * KIB, 0) == b""
         for offset, size in ((8 * KIB, 1), (-1, 1), (0, 8 * KIB + 1), (0, -1)):

@@ -19,7 +19,7 @@ import spidev
 from host_tools.standins import spidev as spidev_standin
 from host_tools.standins.spidev import SpiDev
 from phy.spi.bus import Timing
-from tests.support.spi_link_rig import EchoSlave, served
+from tests.support.spi_link_slaves import EchoSlave, served
 
 FLAGS = ("lsbfirst", "cshigh", "threewire", "loop", "no_cs")
 SETTINGS = ("mode", "bits_per_word", "max_speed_hz", "read0", *FLAGS)

@@ -23,7 +23,7 @@ from host_tools.transports import spi as spi_transport
 from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.spi import LinkTransport, SpidevTransport, SpiTransport
 from host_tools.transports.transport import DeviceInfo
-from tests.support.spi_link_rig import EchoSlave, served
+from tests.support.spi_link_slaves import EchoSlave, served
 from tests.support.usbip_peers import Peer, scripted
 
 SLAVES = bytes.fromhex("02000000 00000007 0001 01 03302e30")

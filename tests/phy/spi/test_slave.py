@@ -5,9 +5,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from phy.spi.bus import LARGEST_MESSAGE, SpiError, SpiTransfer
-from tests.support import spi_rig as spi
+from tests.support import spi_master as spi
 from tests.support.scripted_engine import Recorded, ScriptedEngine
-from tests.support.spi_rig import spi_device
+from tests.support.spi_master import spi_device
 from tests.support.usb_host import pattern
 
 

@@ -9,9 +9,9 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.protocol.engine_channel import MODEL_CHANGED
 from aisrv.xcore.tokens import Control
-from tests.support import spi_rig as spi
+from tests.support import spi_master as spi
 from tests.support.scripted_engine import Recorded
-from tests.support.spi_rig import SpiRig, spi_device
+from tests.support.spi_master import SpiDevice, spi_device
 from tests.support.usb_host import pattern
 
 ENGINE_SETS = (spi.SET_INPUT, spi.SET_ARENA, spi.SET_EXT)
@@ -158,7 +158,7 @@ STEPS = st.lists(
 )
 
 
-async def clock(rig: SpiRig, mosi: bytes, cuts: list[int], messages: bool) -> bytes:
+async def clock(rig: SpiDevice, mosi: bytes, cuts: list[int], messages: bool) -> bytes:
     """One transaction in several transfers, or in several messages."""
     transfers = spi.cut(mosi, *sorted(cuts))
     if messages:

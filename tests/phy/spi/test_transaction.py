@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from aisrv.protocol.commands import Spec, Status
 from phy.spi.memory import SharedMemory
 from phy.spi.transaction import SpiTransaction
-from tests.support import spi_rig as spi
+from tests.support import spi_master as spi
 from tests.support.usb_host import pattern
 
 SPEC_WORDS = spi.SPEC + bytes(4)

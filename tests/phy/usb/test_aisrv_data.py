@@ -16,7 +16,7 @@ from tests.support.scripted_engine import (
     MODEL_ERR,
     OKAY,
     Recorded,
-    Rig,
+    ScriptedDevice,
     command_packet,
     usb_device,
 )
@@ -33,7 +33,7 @@ def ends_of(*requests: Out | In) -> list[list[tuple[TransferStatus, object]]]:
     return [[*request.ended] for request in requests]
 
 
-async def assert_still_right(rig: Rig) -> None:
+async def assert_still_right(rig: ScriptedDevice) -> None:
     """The device answers the next commands of both dialects as if nothing had been."""
     rig.engine.answers[GET_ID] = ID
     before = len(rig.engine.commands)
@@ -215,7 +215,7 @@ async def test_design_sends_no_data_after_the_failure_of_a_get() -> None:
         assert await rig.get(DESIGN, GET_ID) == ID
 
 
-async def fail_classic(rig: Rig, command: int) -> None:
+async def fail_classic(rig: ScriptedDevice, command: int) -> None:
     """Carry out a classic command that fails."""
     rig.engine.statuses[command] = MODEL_ERR
     await rig.host.write(command_packet(CLASSIC, command))

@@ -28,52 +28,52 @@ from tests.support.scripted_engine import (
     DIALECTS,
     MODEL_ERR,
     Recorded,
-    Rig,
+    ScriptedDevice,
     usb_device,
 )
 from tests.support.scripted_engine import command_packet as packet
 from tests.support.usb_host import In, Out, pattern
 
 Requests = list[Out | In]
-Stage = Callable[[Rig, str], Awaitable[Requests]]
+Stage = Callable[[ScriptedDevice, str], Awaitable[Requests]]
 WHOLE = pattern(5_000)
 """Data of a SET."""
 ANSWER = pattern(67_000)
 """Data of a GET: more than the task passes on in one go."""
 
 
-async def idle(rig: Rig, dialect: str) -> Requests:
+async def idle(rig: ScriptedDevice, dialect: str) -> Requests:
     return [In(rig.bus.in_endpoint, 512)]
 
 
-async def command_in_pieces(rig: Rig, dialect: str) -> Requests:
+async def command_in_pieces(rig: ScriptedDevice, dialect: str) -> Requests:
     """The host's command packet is not all there."""
     return [Out(rig.bus.out_endpoint, b"\x83", length=len(packet(dialect, 0)))]
 
 
-async def after_the_command_packet(rig: Rig, dialect: str) -> Requests:
+async def after_the_command_packet(rig: ScriptedDevice, dialect: str) -> Requests:
     return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT))]
 
 
-async def in_the_middle_of_the_data(rig: Rig, dialect: str) -> Requests:
+async def in_the_middle_of_the_data(rig: ScriptedDevice, dialect: str) -> Requests:
     return [
         Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
         Out(rig.bus.out_endpoint, WHOLE[: 3 * 512]),
     ]
 
 
-async def in_the_middle_of_a_packet(rig: Rig, dialect: str) -> Requests:
+async def in_the_middle_of_a_packet(rig: ScriptedDevice, dialect: str) -> Requests:
     return [
         Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
         Out(rig.bus.out_endpoint, WHOLE[:700], length=1024),
     ]
 
 
-async def before_the_zero_length_packet(rig: Rig, dialect: str) -> Requests:
+async def before_the_zero_length_packet(rig: ScriptedDevice, dialect: str) -> Requests:
     return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE[:1024])]
 
 
-async def while_the_engine_works_on_a_set(rig: Rig, dialect: str) -> Requests:
+async def while_the_engine_works_on_a_set(rig: ScriptedDevice, dialect: str) -> Requests:
     rig.engine.hold()
     return [
         Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
@@ -82,58 +82,58 @@ async def while_the_engine_works_on_a_set(rig: Rig, dialect: str) -> Requests:
     ]
 
 
-async def while_the_engine_works_on_what_will_fail(rig: Rig, dialect: str) -> Requests:
+async def while_the_engine_works_on_what_will_fail(rig: ScriptedDevice, dialect: str) -> Requests:
     rig.engine.statuses[SET_INPUT] = MODEL_ERR
     return await while_the_engine_works_on_a_set(rig, dialect)
 
 
-async def while_the_next_command_waits(rig: Rig, dialect: str) -> Requests:
+async def while_the_next_command_waits(rig: ScriptedDevice, dialect: str) -> Requests:
     requests = await while_the_engine_works_on_a_set(rig, dialect)
     await wait_all_tasks_blocked()
     return [*requests, Out(rig.bus.out_endpoint, packet(dialect, START_INFER))]
 
 
-async def while_the_engine_works_on_a_get(rig: Rig, dialect: str) -> Requests:
+async def while_the_engine_works_on_a_get(rig: ScriptedDevice, dialect: str) -> Requests:
     rig.engine.hold()
     rig.engine.answers[GET_OUTPUT] = ANSWER
     return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT)), In(rig.bus.in_endpoint, 512)]
 
 
-async def while_the_engine_works_on_a_get_that_will_fail(rig: Rig, dialect: str) -> Requests:
+async def while_the_engine_works_on_a_get_that_will_fail(rig: ScriptedDevice, dialect: str) -> Requests:
     rig.engine.statuses[GET_OUTPUT] = MODEL_ERR
     return await while_the_engine_works_on_a_get(rig, dialect)
 
 
-async def status_of_a_set_not_fetched(rig: Rig, dialect: str) -> Requests:
+async def status_of_a_set_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
     """The classic dialect has no status to fetch: there the command is done."""
     return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE)]
 
 
-async def answer_of_a_get_not_fetched(rig: Rig, dialect: str) -> Requests:
+async def answer_of_a_get_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
     rig.engine.answers[GET_OUTPUT] = ANSWER
     return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
 
 
-async def short_answer_not_fetched(rig: Rig, dialect: str) -> Requests:
+async def short_answer_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
     rig.engine.answers[GET_OUTPUT] = b"short"
     return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
 
 
-async def answer_partly_fetched(rig: Rig, dialect: str) -> Requests:
+async def answer_partly_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
     requests = await answer_of_a_get_not_fetched(rig, dialect)
     if dialect == DESIGN:
         requests.append(In(rig.bus.in_endpoint, 512))  # the status
     return [*requests, In(rig.bus.in_endpoint, 1024)]
 
 
-async def last_piece_partly_fetched(rig: Rig, dialect: str) -> Requests:
+async def last_piece_partly_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
     requests = await answer_of_a_get_not_fetched(rig, dialect)
     if dialect == DESIGN:
         requests.append(In(rig.bus.in_endpoint, 512))
     return [*requests, In(rig.bus.in_endpoint, 66_048)]
 
 
-async def zero_length_packet_not_fetched(rig: Rig, dialect: str) -> Requests:
+async def zero_length_packet_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
     rig.engine.answers[GET_OUTPUT] = ANSWER[:512]
     requests: Requests = [
         Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT)),
@@ -142,31 +142,31 @@ async def zero_length_packet_not_fetched(rig: Rig, dialect: str) -> Requests:
     return [*requests, In(rig.bus.in_endpoint, 512)] if dialect == DESIGN else requests
 
 
-async def failed(rig: Rig, dialect: str) -> Requests:
+async def failed(rig: ScriptedDevice, dialect: str) -> Requests:
     """The classic dialect is halted, the design's status is not fetched."""
     rig.engine.statuses[SET_INPUT] = MODEL_ERR
     return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE)]
 
 
-async def failed_and_one_halt_cleared(rig: Rig, dialect: str) -> Requests:
+async def failed_and_one_halt_cleared(rig: ScriptedDevice, dialect: str) -> Requests:
     requests = await failed(rig, dialect)
     await wait_all_tasks_blocked()
     await rig.host.clear_halt(OUT)
     return [*requests, Out(rig.bus.out_endpoint, packet(dialect, START_INFER))]
 
 
-async def failed_and_the_other_halt_cleared(rig: Rig, dialect: str) -> Requests:
+async def failed_and_the_other_halt_cleared(rig: ScriptedDevice, dialect: str) -> Requests:
     requests = await failed(rig, dialect)
     await wait_all_tasks_blocked()
     await rig.host.clear_halt(IN)
     return requests
 
 
-async def draining_for_an_engine_that_is_not_there(rig: Rig, dialect: str) -> Requests:
+async def draining_for_an_engine_that_is_not_there(rig: ScriptedDevice, dialect: str) -> Requests:
     return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT, 9)), Out(rig.bus.out_endpoint, WHOLE[:1024])]
 
 
-async def refused_for_an_engine_that_is_not_there(rig: Rig, dialect: str) -> Requests:
+async def refused_for_an_engine_that_is_not_there(rig: ScriptedDevice, dialect: str) -> Requests:
     return [Out(rig.bus.out_endpoint, packet(dialect, GET_ID, 9))]
 
 
@@ -196,26 +196,26 @@ STAGES: list[Stage] = [
 ]
 
 
-async def set_configuration(rig: Rig, _requests: Requests) -> None:
+async def set_configuration(rig: ScriptedDevice, _requests: Requests) -> None:
     await rig.host.control(SetupPacket(0, 9, 1, 0, 0))
 
 
-async def bus_reset(rig: Rig, _requests: Requests) -> None:
+async def bus_reset(rig: ScriptedDevice, _requests: Requests) -> None:
     await rig.host.plug_in()
 
 
-async def bus_reset_twice(rig: Rig, _requests: Requests) -> None:
+async def bus_reset_twice(rig: ScriptedDevice, _requests: Requests) -> None:
     await rig.host.plug_in()
     await rig.host.plug_in()
 
 
-async def unplugged_and_plugged_in_later(rig: Rig, _requests: Requests) -> None:
+async def unplugged_and_plugged_in_later(rig: ScriptedDevice, _requests: Requests) -> None:
     rig.bus.reset()
     await wait_all_tasks_blocked()
     await rig.host.plug_in()
 
 
-async def given_up_then_reset(rig: Rig, requests: Requests) -> None:
+async def given_up_then_reset(rig: ScriptedDevice, requests: Requests) -> None:
     for each in requests:
         rig.bus.unlink(each.request)
     await wait_all_tasks_blocked()
@@ -241,7 +241,7 @@ def whole_or_abandoned(recorded: Recorded) -> bool:
 @pytest.mark.parametrize("recover", RECOVERIES)
 @pytest.mark.parametrize("stage", STAGES)
 async def test_next_command_is_answered_right(
-    stage: Stage, recover: Callable[[Rig, Requests], Awaitable[None]], dialect: str
+    stage: Stage, recover: Callable[[ScriptedDevice, Requests], Awaitable[None]], dialect: str
 ) -> None:
     async with usb_device() as rig:
         requests = await stage(rig, dialect)
@@ -258,7 +258,7 @@ async def test_next_command_is_answered_right(
         await assert_still_right(rig)
 
 
-async def _release_later(rig: Rig) -> None:
+async def _release_later(rig: ScriptedDevice) -> None:
     """Let the engine end its work only when the host's next command waits already."""
     await wait_all_tasks_blocked()
     rig.engine.release()

@@ -12,7 +12,7 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.attach.inprocess import TransferFailed
 from phy.usb.ioserver_data import UsbIoserver
 from phy.usb.urb import TransferStatus
-from tests.support.scripted_engine import BAD_CMD, Recorded, Rig, usb_device
+from tests.support.scripted_engine import BAD_CMD, Recorded, ScriptedDevice, usb_device
 from tests.support.usb_host import In, Out, pattern
 
 INVOKE, READ, WRITE, RESET, EXIT = 1, 2, 3, 7, 8
@@ -27,15 +27,15 @@ ioserver_device = partial(usb_device, task=UsbIoserver)
 """The ioserver data task on tile 1 and a scripted engine for each model; configured."""
 
 
-def has_input(rig: Rig, size: int, model: int = 0) -> None:
+def has_input(rig: ScriptedDevice, size: int, model: int = 0) -> None:
     rig.engines[model].answers[GET_LENGTH] = size.to_bytes(4, "little")
 
 
-async def send(rig: Rig, command: int, model: int = 0, tensor: int = 0) -> None:
+async def send(rig: ScriptedDevice, command: int, model: int = 0, tensor: int = 0) -> None:
     assert await rig.host.write(bytes((command, model, tensor))) == 3
 
 
-async def write_input(rig: Rig, data: bytes, *, model: int = 0, tensor: int = 0) -> None:
+async def write_input(rig: ScriptedDevice, data: bytes, *, model: int = 0, tensor: int = 0) -> None:
     """As hosts do: the data in one write, and where they fill their last packet an empty one."""
     await send(rig, WRITE, model, tensor)
     await rig.host.write(data)
@@ -43,7 +43,7 @@ async def write_input(rig: Rig, data: bytes, *, model: int = 0, tensor: int = 0)
         await rig.host.write(b"")
 
 
-async def read_output(rig: Rig, *, model: int = 0, tensor: int = 0) -> bytes:
+async def read_output(rig: ScriptedDevice, *, model: int = 0, tensor: int = 0) -> bytes:
     """As hosts do: one packet at a time, up to the first that is not full."""
     await send(rig, READ, model, tensor)
     data = part = await rig.host.read(512)
@@ -53,12 +53,12 @@ async def read_output(rig: Rig, *, model: int = 0, tensor: int = 0) -> bytes:
     return data
 
 
-async def clear_both(rig: Rig) -> None:
+async def clear_both(rig: ScriptedDevice) -> None:
     await rig.host.clear_halt(OUT)
     await rig.host.clear_halt(IN)
 
 
-async def assert_still_right(rig: Rig) -> None:
+async def assert_still_right(rig: ScriptedDevice) -> None:
     """The device does all a host wants as if nothing had been."""
     await wait_all_tasks_blocked()
     for engine in rig.engines:
@@ -196,7 +196,7 @@ async def test_model_that_there_is_not_is_model_0(model: int, caplog: pytest.Log
 # Failures.
 
 
-async def assert_halted(rig: Rig) -> None:
+async def assert_halted(rig: ScriptedDevice) -> None:
     with pytest.raises(TransferFailed) as out:
         await rig.host.write(b"\1\0\0")
     with pytest.raises(TransferFailed) as into:

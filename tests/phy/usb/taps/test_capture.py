@@ -26,7 +26,7 @@ from phy.usb.urb import OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
 from tests.support.programs import run_process
 from tests.support.usb_firmware import configured, sink
-from tests.support.usbip_rig import Answer, served, submit_in, submit_out
+from tests.support.usbip_host import Answer, served, submit_in, submit_out
 
 SUBMIT, COMPLETE, ERROR = "'S'", "'C'", "'E'"
 START = 1_700_000_000_123_456_789

@@ -18,13 +18,13 @@ from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
 from tests.support.simulation import simulated
 from tests.support.usb_firmware import loopback
-from tests.support.usbip_rig import Answer, Host, served, submit_in, submit_out
+from tests.support.usbip_host import Answer, UsbipHost, served, submit_in, submit_out
 
 OKAY, STALL, SHUTDOWN = TransferStatus.OKAY, TransferStatus.STALL, TransferStatus.SHUTDOWN
 GET_CONFIGURATION = SetupPacket(0x80, 8, 0, 0, 1)
 
 
-class Rig:
+class FaultyDevice:
     """A device that keeps what it takes, and sends what is in `answers`."""
 
     def __init__(self, bus: UsbBus, port: FaultyPort) -> None:
@@ -73,12 +73,12 @@ class Rig:
 
 
 @asynccontextmanager
-async def faulty(*faults: str, seed: int = 0) -> AsyncIterator[Rig]:
+async def faulty(*faults: str, seed: int = 0) -> AsyncIterator[FaultyDevice]:
     """A configured device; its configuration was the first control transfer."""
     async with trio.open_nursery() as nursery:
         bus = UsbBus(aisrv_descriptors())
         plan = FaultPlan([Fault.parse(text) for text in faults], seed)
-        rig = Rig(bus, FaultyPort(bus, plan, nursery))
+        rig = FaultyDevice(bus, FaultyPort(bus, plan, nursery))
         nursery.start_soon(usb_ep0, bus)
         await rig.host.plug_in()
         bus.out_endpoint.acknowledge_reset()
@@ -336,7 +336,7 @@ async def test_disconnect_leaves_other_devices_alone() -> None:
         await one.ended()
         assert await two.ask(submit_out(1, b"still here", devid=0x10002)) == Answer(3, 1, 0, 10)
         first.bus = bus
-        Host.close_all()
+        UsbipHost.close_all()
 
 
 # All of them.

@@ -77,7 +77,7 @@ class Master:
 
 
 @dataclass
-class SpiRig(Master):
+class SpiDevice(Master):
     memory: SharedMemory
     node: Node
     engine: ScriptedEngine
@@ -115,7 +115,7 @@ class Server:
 @asynccontextmanager
 async def spi_device(
     engine: ScriptedEngine | None = None, *, server: Server | None = None
-) -> AsyncIterator[SpiRig]:
+) -> AsyncIterator[SpiDevice]:
     """Run the SPI layer on tile 0 and a scripted engine on tile 1; all has settled where it may."""
     engine = engine or ScriptedEngine()
     script = {GET_ID: ID, GET_SPEC: SPEC, GET_OUTPUT: OUTPUT, GET_TIMINGS: TIMINGS, GET_DEBUG_LOG: LOG}
@@ -129,7 +129,7 @@ async def spi_device(
         here.start(spi_buffer, memory, to_slave.b, to_engine.a, changes.a, server)
         there.start(engine.run, to_engine.b)
         await wait_all_tasks_blocked()
-        yield SpiRig(bus, memory, node, engine, changes.b)
+        yield SpiDevice(bus, memory, node, engine, changes.b)
         node.stop()
 
 

@@ -21,7 +21,7 @@ from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from tests.support.programs import missing
 from tests.support.usb_firmware import Firmware, after_each_reset
-from tests.support.usbip_rig import count_descriptors, count_tasks
+from tests.support.usbip_host import count_descriptors, count_tasks
 
 SOURCE = Path(__file__).with_name("libusb_client.c")
 PROGRAM_SECONDS = 30
@@ -45,7 +45,7 @@ def libusb_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @dataclass
-class PreloadRig:
+class PreloadedUsb:
     """A server under test."""
 
     preload: Preload
@@ -90,7 +90,7 @@ class PreloadRig:
 
 
 @asynccontextmanager
-async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadRig]:
+async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadedUsb]:
     """Serve a device by preload. At the end nothing may be left of any client, nor of the server."""
     descriptors = count_descriptors()
     async with trio.open_nursery() as nursery:
@@ -103,7 +103,7 @@ async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadRig]:
             missing(str(error))
         await wait_all_tasks_blocked(0.01)
         tasks = count_tasks()
-        rig = PreloadRig(preload, bus)
+        rig = PreloadedUsb(preload, bus)
         try:
             yield rig
         finally:
@@ -117,7 +117,7 @@ async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadRig]:
     assert count_descriptors() == descriptors, "a file is left"
 
 
-def assert_unused(rig: PreloadRig) -> None:
+def assert_unused(rig: PreloadedUsb) -> None:
     """No file is open, nothing is claimed, no request waits."""
     assert (rig.node.files, rig.node.claimed, rig.node.memory, rig.node.reapable) == ([], False, 0, 0)
     assert (rig.bus.out_endpoint.pending, rig.bus.in_endpoint.pending) == (0, 0)

@@ -41,7 +41,7 @@ def pattern(size: int, seed: int = 0) -> bytes:
 
 
 @dataclass
-class Rig:
+class ExportedDevices:
     """A server under test."""
 
     port: int
@@ -55,10 +55,10 @@ class Rig:
     def buses(self) -> list[UsbBus]:
         return [each.bus for each in self.exports if isinstance(each.bus, UsbBus)]
 
-    async def connect(self) -> "Host":
-        return Host(await trio.open_tcp_stream("127.0.0.1", self.port))
+    async def connect(self) -> "UsbipHost":
+        return UsbipHost(await trio.open_tcp_stream("127.0.0.1", self.port))
 
-    async def attach(self, busid: str = "1-1") -> "Host":
+    async def attach(self, busid: str = "1-1") -> "UsbipHost":
         """A host that has imported and configured a device."""
         host = await self.connect()
         await host.attach(busid)
@@ -73,7 +73,7 @@ class Rig:
 
 
 @asynccontextmanager
-async def served(*firmware: Firmware) -> AsyncIterator[Rig]:
+async def served(*firmware: Firmware) -> AsyncIterator[ExportedDevices]:
     """Serve a device for each firmware, as 1-1, 1-2 and so on. At the end nothing may be left of any host."""
     descriptors = count_descriptors()
     async with trio.open_nursery() as nursery:
@@ -86,11 +86,11 @@ async def served(*firmware: Firmware) -> AsyncIterator[Rig]:
         _, port = await nursery.start(UsbipServer(exports).serve, "127.0.0.1", 0)
         await wait_all_tasks_blocked()
         tasks = count_tasks()
-        rig = Rig(port, exports)
+        rig = ExportedDevices(port, exports)
         try:
             yield rig
         finally:
-            Host.close_all()
+            UsbipHost.close_all()
         await wait_all_tasks_blocked(0.01)
         rig.assert_unused()
         assert count_tasks() == tasks, "a task of a connection is left"
@@ -170,16 +170,16 @@ def request_import(busid: bytes = b"1-1") -> bytes:
     return bytes.fromhex("0111800300000000") + busid.ljust(32, b"\0")
 
 
-class Host:
+class UsbipHost:
     """One connection to the server."""
 
-    _open: "list[Host]" = []  # noqa: RUF012 - all of one test, for its end
+    _open: "list[UsbipHost]" = []  # noqa: RUF012 - all of one test, for its end
 
     def __init__(self, stream: trio.SocketStream) -> None:
         stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.stream = stream
         self._inwards: set[int] = set()
-        Host._open.append(self)
+        UsbipHost._open.append(self)
 
     @classmethod
     def close_all(cls) -> None:

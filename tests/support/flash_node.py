@@ -50,7 +50,7 @@ def image(engines: Sequence[Parts], preamble: bytes = b"") -> bytes:
 
 
 @dataclass
-class Rig:
+class FlashNode:
     node: Node
     chip: FlashChip
     storage: MemoryStorage
@@ -66,7 +66,7 @@ class Rig:
 
 def start_server(
     node: Node, part: FlashPart, data: bytes, *, engines: int, loaders: int = 0, boot: bytes = b""
-) -> Rig:
+) -> FlashNode:
     """Start a flash server on tile 1 for a chip with that boot partition and that data behind it."""
     storage = MemoryStorage(part.size)
     storage.write(0, boot)
@@ -80,18 +80,18 @@ def start_server(
     node.tiles[1].start(flash_server, service, served[:engines], served[engines:])
     clients = [FlashChannel(channel.a) for channel in channels]
     ends = [channel.a for channel in channels[:engines]]
-    return Rig(node, chip, storage, service, clients[:engines], clients[engines:], ends, served, log)
+    return FlashNode(node, chip, storage, service, clients[:engines], clients[engines:], ends, served, log)
 
 
 @asynccontextmanager
-async def flash_rig(
+async def flash_node(
     data: bytes = b"",
     *,
     engines: int = 1,
     loaders: int = 0,
     boot: bytes = b"",
     part: FlashPart = SMALL,
-) -> AsyncIterator[Rig]:
+) -> AsyncIterator[FlashNode]:
     async with open_node(seed=1) as node:
         yield start_server(node, part, data, engines=engines, loaders=loaders, boot=boot)
         node.stop()

@@ -132,7 +132,7 @@ class Host:
 
 
 @dataclass
-class Rig:
+class CameraDevice:
     node: Node
     source: PacedSource
     engines: list[AIEngine]
@@ -183,7 +183,7 @@ async def camera(
     image_path: ImagePath | None = None,
     inference: InferenceEngine | None = None,
     extend: Extend | None = None,
-) -> AsyncIterator[Rig]:
+) -> AsyncIterator[CameraDevice]:
     """Run engines on tile 0 and the sensor on tile 1; `extend` may join more clients to engine 0."""
     source = source or PacedSource()
     async with open_node(seed=0) as node:
@@ -206,7 +206,7 @@ async def camera(
             hosts.append([Host(each.a) for each in channels])
         if sensor:
             start_acquisition(node, there, source, image_path or Nearest(), registers, ends)
-        rig = Rig(node, source, built, hosts)
+        rig = CameraDevice(node, source, built, hosts)
         if model is not None:
             for first, _ in hosts:
                 await first.load(model)

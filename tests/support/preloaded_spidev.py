@@ -16,10 +16,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.preload.server import Preload, PreloadMissingError, serve_preload
 from aisrv.attach.spidev.file import SpidevNode
-from tests.support.preload_rig import PROGRAM_SECONDS, BareClient, compiled
+from tests.support.preloaded_usb import PROGRAM_SECONDS, BareClient, compiled
 from tests.support.programs import missing
 from tests.support.spi_echo import EchoSlave
-from tests.support.usbip_rig import count_descriptors, count_tasks
+from tests.support.usbip_host import count_descriptors, count_tasks
 
 HERE = Path(__file__).parent
 PROGRAM = HERE / "spidev_program.py"
@@ -34,7 +34,7 @@ def spidev_client(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return compiled(SOURCE, tmp_path_factory.mktemp("spidev") / "client")
 
 
-class SpidevRig:
+class PreloadedSpidev:
     """A server under test."""
 
     def __init__(self, preload: Preload, slave: EchoSlave) -> None:
@@ -84,7 +84,7 @@ class SpidevRig:
 
 
 @asynccontextmanager
-async def spidev_preloaded() -> AsyncIterator[SpidevRig]:
+async def spidev_preloaded() -> AsyncIterator[PreloadedSpidev]:
     """Serve an echoing slave by preload. At the end nothing may be left of any client, nor of the server."""
     descriptors = count_descriptors()
     slave = EchoSlave()
@@ -97,7 +97,7 @@ async def spidev_preloaded() -> AsyncIterator[SpidevRig]:
         await wait_all_tasks_blocked(0.01)
         assert slave.transfers == [], "the trial program clocked something"
         tasks = count_tasks()
-        rig = SpidevRig(preload, slave)
+        rig = PreloadedSpidev(preload, slave)
         yield rig
         await rig.unused()
         await wait_all_tasks_blocked(0.01)

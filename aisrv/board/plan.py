@@ -50,7 +50,7 @@ class Task:
     """A task on a tile."""
 
     name: str
-    """As the node names its core; no other task has it."""
+    """The name of its core on the node; no other task has it."""
     tile: int
     kind: TaskKind
     number: int = 0
@@ -79,7 +79,7 @@ class Link:
     a: End
     b: End
     carries: str
-    """What goes over it."""
+    """The data that it carries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,11 +64,11 @@ LogSink = Callable[[str], None]
 """Takes text for a debug log: one line or several."""
 
 RunnerFactory = Callable[[LogSink], Runner]
-"""Makes a runner that is not loaded; the argument takes the text that the interpreter prints."""
+"""Creates a runner without a model; the argument takes the text that the interpreter prints."""
 
 
 class Runners(Protocol):
-    """Makes runners of every kind: `isolated`, `inline`, or `WorkerPool.isolated`."""
+    """Creates runners of every kind: `isolated`, `inline`, or `WorkerPool.isolated`."""
 
     def __call__(self, log: LogSink, /, *, kind: EngineKind = ...) -> Runner:
         """Create a runner without a model; EngineKindError for a kind without an interpreter."""
@@ -76,7 +76,7 @@ class Runners(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _LoadedModel:
-    """A model with everything that was worked out when it was loaded."""
+    """A model with everything that was computed when it was loaded."""
 
     model: Model
     memory_map: MemoryMap

@@ -1,4 +1,4 @@
-"""What every backend demands of its parameters before it prepares a kernel.
+"""The checks of a kernel's parameters, before any backend prepares it.
 
 Each `check_` function returns nothing and raises InvalidShape, UnsupportedActivation, or InternalError for a
 buffer, scale or zero point that no int8 kernel can work with. After it, every index that a kernel computes

@@ -1,4 +1,4 @@
-"""What a kernel is given: buffers, shapes, quantization and options of one operator, as values.
+"""The parameters of kernels: buffers, shapes, quantization and options of one operator, as values.
 
 Names are those of ember's parameter structs, which are TensorFlow Lite Micro's. Shapes are NHWC, those of
 convolution weights OHWI. Source: "The INT8 kernel engine", section KernelBackend.
@@ -25,7 +25,7 @@ NO_SCRATCH: Final = memoryview(bytearray()).cast("b")
 
 
 class FusedActivation(enum.Enum):
-    """What follows an operator in its own output; TANH, SIGN_BIT and SIGMOID have no kernel."""
+    """The activation fused into an operator; TANH, SIGN_BIT and SIGMOID have no kernel."""
 
     NONE = 0
     RELU = 1

@@ -14,7 +14,7 @@ from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, R
 from aisrv.kernels.errors import InternalError
 
 LARGEST_MULTIPLIER: Final = {Rounding.DOUBLE: (1 << 31) - 1.0, Rounding.SINGLE: (1 << 30) - 1.0}
-"""What beta * scale * 2**26 is limited to."""
+"""Upper limit of beta * scale * 2**26."""
 
 _QUARTER: Final = 1 << 24
 _EXP_OF_EIGHTH: Final = 1895147668

@@ -413,7 +413,7 @@ class ChanEnd:
             target._tokens_arrived()
 
     def _tokens_arrived(self) -> None:
-        """Let go on who waits for tokens."""
+        """Step the verb or wake the core that waits for tokens."""
         if self._steps is not None:
             self._switch.step(self)
         if self._listener is not None:

@@ -1,4 +1,4 @@
-"""The one way in which a task waits for another to wake it."""
+"""How a task waits until another wakes it: the one primitive for that."""
 
 import types
 from collections.abc import Callable, Generator

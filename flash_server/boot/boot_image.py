@@ -19,7 +19,7 @@ SERVER_KIND: Final = 1
 
 
 class BootImageError(FlashError):
-    """Bytes that are no boot image, or one that does not fit; the message says what is wrong."""
+    """Bytes that are not a boot image, or an image that does not fit; the message says what is wrong."""
 
 
 class Slot(enum.IntEnum):
@@ -37,7 +37,7 @@ class BootPacket(Packet, order="<", error=BootImageError):
 
 @dataclass(frozen=True, slots=True)
 class BootHeader(BootPacket, name="the header of a boot image"):
-    """What the header of an image says."""
+    """The header of an image."""
 
     magic: Annotated[bytes, Wire("4s")] = field(default=MAGIC, kw_only=True, repr=False)
     header_version: U16 = field(default=HEADER_VERSION, kw_only=True, repr=False)
@@ -104,7 +104,7 @@ def parse_boot_image(data: bytes) -> tuple[BootHeader, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class SlotFault:
-    """A slot without a valid image, and why; `empty` where it is as erased."""
+    """A slot without a valid image, and the reason; `empty` where it is erased."""
 
     text: str
     empty: bool = False
@@ -114,7 +114,7 @@ SlotContent = BootHeader | SlotFault
 
 
 class BootReason(enum.IntEnum):
-    """Why that slot was booted."""
+    """The reason that a slot was booted."""
 
     NO_UPGRADE = 0
     UPGRADE_OLDER = 1

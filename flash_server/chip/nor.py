@@ -51,7 +51,7 @@ _CONFIGURATION_2: Final = 0x02  # L/H switch: high performance mode
 
 @dataclass(frozen=True, slots=True)
 class NorRequest:
-    """What follows a command's opcode, address and dummy bytes within one chip select."""
+    """The data of a command within one chip select, after opcode, address and dummy bytes."""
 
     address: int
     sent: bytes
@@ -265,7 +265,7 @@ class Nor:
 
 @dataclass(frozen=True, slots=True)
 class NorCommand:
-    """How a command is clocked, and what does it. The opcode takes one line, 8 clocks."""
+    """A command: how it is clocked, and its handler. The opcode takes one line, 8 clocks."""
 
     perform: Callable[[Nor, int, NorRequest], bytes]
     address_lanes: int = 0

@@ -1,4 +1,4 @@
-"""What every subcommand shares: how to answer, its kinds of values, the marks of an image."""
+"""The options that subcommands share: the form of the output, types of values, and how to read an image."""
 
 import json
 import re
@@ -87,7 +87,7 @@ engine_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class ReadingOptions:
-    """What an image does not say for certain; None finds it out."""
+    """The properties that an image does not state for certain; None detects them."""
 
     engine_count: int | None = option(
         "--engines",

@@ -197,7 +197,7 @@ def model_segment(engine: int, segment: Segment, length: int) -> Segment:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """What ends the parts: all offsets in order, and which part has the bytes at each."""
+    """The ends of parts: all offsets in order, and which part has the bytes at each."""
 
     offsets: list[int]
     owners: dict[int, tuple[int, Part]]

@@ -1,4 +1,4 @@
-"""How files become an image, and what a packing file says of it."""
+"""The options of packing, and the content of a packing file."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class PackOptions:
 
 @dataclass(frozen=True, slots=True)
 class PackConfig:
-    """What a packing file says: the files of each engine, and the fields of `PackOptions` that it gives."""
+    """A packing file: the files of each engine, and the fields of `PackOptions` that it gives."""
 
     engines: tuple[EngineFiles, ...]
     settings: Mapping[str, object]

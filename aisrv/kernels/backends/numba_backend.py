@@ -29,7 +29,7 @@ class CompiledWorkspace(Workspace):
     """Requantizes in one compiled pass."""
 
     def requantize(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
-        """Prepare what fills the output from accumulators."""
+        """Prepare the conversion of accumulators to the output."""
         if isinstance(how, Steps):
             return requantize(accumulators, output, how, self)
         line = how if isinstance(how, Line) else how.line

@@ -150,7 +150,7 @@ class Plane:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A plane, and how its samples make pixels down and across: one summand of a channel."""
+    """A plane, and its filters down and across: one summand of a channel."""
 
     plane: Plane
     down: Samples

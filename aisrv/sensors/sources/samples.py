@@ -172,7 +172,7 @@ _PCM: Final[dict[int, Callable[[bytes], Whole]]] = {1: _pcm8, 2: _pcm16, 3: _pcm
 
 
 def _read_csv(path: Path) -> tuple[Values, list[int]]:
-    """Values, and the line of each sample."""
+    """Return the values, and the line of each sample."""
     rows: list[list[float]] = []
     lines: list[int] = []
     try:

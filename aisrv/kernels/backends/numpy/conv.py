@@ -31,7 +31,7 @@ _LARGEST_INPUT: Final = 128
 
 
 class Accumulation:
-    """Where a layer's sums of products go, and how they become its output.
+    """The accumulators of a layer, and their conversion to its output.
 
     `products` are the weights as [taps, channels], less their zero points.
     """
@@ -236,7 +236,7 @@ def depthwise_conv2d(params: DepthwiseConv2dParams, rounding: Rounding, workspac
 def depthwise_accumulation(
     params: DepthwiseConv2dParams, weights: npt.NDArray[np.int64], rounding: Rounding, workspace: Workspace
 ) -> Accumulation:
-    """Where the sums of a depthwise layer go, from the weights [rows, columns, channels] that it meets."""
+    """Create the accumulators of a depthwise layer from its weights [rows, columns, channels]."""
     products = weights.reshape(-1, weights.shape[2])
     return Accumulation(params, products, arithmetic.conv_multipliers(params), rounding, workspace)
 

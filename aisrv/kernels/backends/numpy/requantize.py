@@ -29,7 +29,7 @@ class Workspace:
         self._arrays: dict[tuple[str, np.dtype[Any]], Array] = {}
 
     def array(self, name: str, elements: int, dtype: npt.DTypeLike) -> Array:
-        """So many elements, contents unspecified; the same memory for the same name and type."""
+        """Return an array, contents unspecified: the same memory for the same name and type."""
         key = name, np.dtype(dtype)
         array = self._arrays.get(key)
         if array is None or len(array) < elements:
@@ -37,17 +37,17 @@ class Workspace:
         return array[:elements]
 
     def requantize(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
-        """Prepare what fills the output from accumulators; see `requantize`."""
+        """Prepare the conversion of accumulators to the output; see `requantize`."""
         return requantize(accumulators, output, how, self)
 
 
 def tiled_rows(channels: int, rows: int) -> int:
-    """How many rows of channels a tile of constants has."""
+    """Return the number of rows of channels in a tile of constants."""
     return max(1, min(rows, -(-_INNER // max(1, channels))))
 
 
 def padded_elements(channels: int, rows: int) -> int:
-    """How many elements `requantize` wants for rows of channels: whole tiles."""
+    """Return the number of elements that `requantize` needs for rows of channels: whole tiles."""
     tile = tiled_rows(channels, rows)
     return -(-rows // tile) * tile * channels
 

@@ -22,7 +22,7 @@ from aisrv.kernels.arithmetic import MULTIPLY, Bounds, Multiplier, Rounding
 Array: TypeAlias = npt.NDArray[Any]
 
 BYTE_OFFSET: Final = 128
-"""What a line has more than the output: never negative, it can be truncated."""
+"""Added to the output by a line, so that it is never negative and can be truncated."""
 
 _MIDDLE: Final = 1 << 30
 """What stands for 0 in words whose bit 30 tells values that are not negative."""
@@ -91,7 +91,7 @@ class Line:
         return Line(self.low[channels], self.high[channels], self.slope[channels], self.offset[channels])
 
     def values(self, accumulators: Array) -> Array:
-        """What the kernel makes of accumulators [channels, n]: floats, to be floored."""
+        """Return the kernel's floats for accumulators [channels, n], before they are floored."""
         clipped = np.clip(accumulators.astype(self.low.dtype), self.low[:, None], self.high[:, None])
         return np.asarray(clipped.astype(np.float64) * self.slope[:, None] + self.offset[:, None])
 
@@ -109,7 +109,7 @@ class TwoLines:
         return TwoLines(self.line.of(channels), self.shift[channels], self.zero)
 
     def outputs(self, accumulators: Array) -> Array:
-        """What the kernel makes of accumulators [channels, n], before it wraps into a byte."""
+        """Return the kernel's words for accumulators [channels, n], before they wrap into bytes."""
         words = self.line.values(accumulators).astype(np.int32)
         words += words >> 30
         shift = self.shift[:, None]

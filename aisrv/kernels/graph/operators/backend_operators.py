@@ -214,7 +214,7 @@ def mul(node: OperatorNode) -> Kernel:
 
 
 def broadcast(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel | None]:
-    """A buffer of the output's shape, and what fills it before each run; a constant is filled here."""
+    """Return a buffer of the output's shape, and the step that fills it before each run, None without one."""
     if tensor.shape == output.shape:
         return tensor.buffer, None
     try:
@@ -243,7 +243,7 @@ def _repeated(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel 
 
 
 def _after(first: Kernel | None, second: Kernel | None, kernel: Kernel) -> Kernel:
-    """The kernel behind what fills its inputs, or alone where nothing has to."""
+    """Return a kernel that first fills its inputs, where that is needed."""
     steps = tuple(step for step in (first, second, kernel) if step is not None)
     if len(steps) == 1:
         return kernel

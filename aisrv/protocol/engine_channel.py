@@ -21,13 +21,7 @@ from collections import deque
 from typing import Final
 
 from aisrv.protocol.commands import Status
-from aisrv.xcore.array import (
-    Array,
-    abandon_array,
-    receive_array,
-    receive_array_piece,
-    send_array,
-)
+from aisrv.xcore.array import Array, abandon_array, receive_array, receive_array_piece, send_array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.tokens import Control
@@ -65,8 +59,7 @@ def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes = b"") ->
 @verb
 def get_command(c: ChanEnd, command: int, tensor: int = 0) -> Steps[tuple[Status, bytes]]:
     """Carry out a GET command; the data are empty where the status is not OKAY."""
-    yield from _send_command(c, command, tensor)
-    status = Status((yield from chan_in_word(c)))
+    status = yield from _ask(c, command, tensor)
     if status:
         return status, b""
     return status, bytes((yield from receive_array(c, MAX_ARRAY)).data)
@@ -125,6 +118,11 @@ def abandon_set(c: ChanEnd) -> "Verb[None]":
 # GET: the status, then the data.
 
 
+def _ask(c: ChanEnd, command: int, tensor: int) -> Steps[Status]:
+    yield from _send_command(c, command, tensor)
+    return Status((yield from chan_in_word(c)))
+
+
 @verb
 def answer_get(c: ChanEnd, data: bytes | memoryview) -> Steps[None]:
     """Engine: send OKAY and the data."""
@@ -143,8 +141,7 @@ def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[S
 
     Fetch the rest with `receive_piece`. Where the status is not OKAY there are none.
     """
-    yield from _send_command(c, command, tensor)
-    status = Status((yield from chan_in_word(c)))
+    status = yield from _ask(c, command, tensor)
     if status:
         return status, b"", True
     data, last = yield from receive_array_piece(c, size)

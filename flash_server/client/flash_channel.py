@@ -13,6 +13,7 @@ import trio
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.verb import Steps
+from flash_server import transaction
 from flash_server.boot.boot_image import REPORT_BYTES, BootReport
 from flash_server.errors import FlashError
 from flash_server.image.headers import Part
@@ -22,14 +23,6 @@ from flash_server.protocol import (
     FlashFailure,
     FlashReadError,
     FlashRequest,
-)
-from flash_server.transaction import (
-    await_acknowledgment,
-    end_request,
-    give_up,
-    receive_bytes,
-    receive_into,
-    send_request,
 )
 
 T = TypeVar("T")
@@ -176,29 +169,29 @@ class FlashChannel:
         """Let go of the server where a transaction is open; does not wait, so it works when cancelled."""
         if self._open:
             self._open, self._given_up = False, True
-            await give_up(self._c)
+            await transaction.give_up(self._c)
 
     def _request_and_answer(self, request: FlashRequest, size: int) -> Steps[bytes]:
         yield from self._request(request)
-        data = yield from receive_bytes(self._c, request, size)
+        data = yield from transaction.receive_bytes(self._c, request, size)
         yield from self._close(request)
         return data
 
     def _begin_model(self) -> Steps[int]:
         yield from self._request(_READ_MODEL)
-        return int.from_bytes((yield from receive_bytes(self._c, _READ_MODEL, WORD_BYTES)))
+        return int.from_bytes((yield from transaction.receive_bytes(self._c, _READ_MODEL, WORD_BYTES)))
 
     def _request(self, request: FlashRequest) -> Steps[None]:
         if self._given_up:
-            yield from await_acknowledgment(self._c)
+            yield from transaction.await_acknowledgment(self._c)
             self._given_up = False
         if self._open:
             raise FlashError(f"{request} while a model is being read: leave the block of open_model first")
         self._open = True
-        yield from send_request(self._c, request)
+        yield from transaction.send_request(self._c, request)
 
     def _close(self, request: FlashRequest) -> Steps[None]:
-        yield from end_request(self._c, request)
+        yield from transaction.end_request(self._c, request)
         self._open = False
 
 
@@ -216,7 +209,7 @@ class ModelReader:
         """Read the next `size` bytes, or those that are left where they are fewer."""
         size = min(size, self.left)
         flash = self._flash
-        data = await flash._perform(_READ_MODEL, receive_bytes(flash._c, _READ_MODEL, size))
+        data = await flash._perform(_READ_MODEL, transaction.receive_bytes(flash._c, _READ_MODEL, size))
         self.left -= size
         return data
 
@@ -225,5 +218,5 @@ class ModelReader:
         if len(view) > self.left:
             raise ValueError(f"a view of {len(view)} bytes, {self.left} bytes of the model are left")
         flash = self._flash
-        await flash._perform(_READ_MODEL, receive_into(flash._c, _READ_MODEL, view))
+        await flash._perform(_READ_MODEL, transaction.receive_into(flash._c, _READ_MODEL, view))
         self.left -= len(view)

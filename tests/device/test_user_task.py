@@ -18,6 +18,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.protocol.engine_channel import MODEL_CHANGED
 from aisrv.xcore.traps import Trap
 from flash_server.chip.part import PARTS
+from tests.support.simulation import sole_error
 
 WRITE_MODULE = Callable[[str], str]
 
@@ -186,18 +187,11 @@ def test_tasks_of_two_devices_are_apart(tmp_path: Path, module: WRITE_MODULE) ->
     assert first is not second
 
 
-def first_error(caught: BaseException) -> BaseException:
-    while isinstance(caught, BaseExceptionGroup):
-        (caught,) = caught.exceptions
-    return caught
-
-
 def test_what_a_task_raises_ends_the_device_and_names_the_task(tmp_path: Path, module: WRITE_MODULE) -> None:
     name = module("async def task(): raise LookupError('mine')")
     with pytest.raises(ExceptionGroup) as caught:
         trio.run(run, board_of(tmp_path, TaskSpec("worker", f"{name}:task", folder=tmp_path)))
-    error = first_error(caught.value)
-    assert isinstance(error, LookupError)
+    error = sole_error(caught.value, LookupError)
     assert error.__notes__ == [f"in the task 'worker' of the board, {name}:task"]
 
 
@@ -205,8 +199,7 @@ def test_a_trap_of_a_task_names_its_core_too(tmp_path: Path, module: WRITE_MODUL
     name = module("async def task(tile):\n  for _ in range(33):\n    tile.allocate_chanend()\n")
     with pytest.raises(ExceptionGroup) as caught:
         trio.run(run, board_of(tmp_path, TaskSpec("worker", f"{name}:task", folder=tmp_path)))
-    error = first_error(caught.value)
-    assert isinstance(error, Trap)
+    error = sole_error(caught.value, Trap)
     assert error.__notes__[0] == f"in the task 'worker' of the board, {name}:task"
     assert error.__notes__[1].startswith("tile 0 core 1 (worker) trapped at tick ")
 

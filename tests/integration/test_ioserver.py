@@ -5,8 +5,6 @@ this environment, or in the one whose Python `AISRV_XMOS_PYTHON` names, it is us
 """
 
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,6 +24,7 @@ from tests.support import networks
 from tests.support.ioserver_host import IoserverHost
 from tests.support.paths import ROOT
 from tests.support.programs import AISRV, run_process
+from tests.support.xcore_tools import python_with
 
 IMAGES = digits.test_images()
 TIMEOUT = 60
@@ -190,19 +189,7 @@ def test_exec_gives_each_model_an_engine_in_their_order(
 @pytest.fixture(scope="module")
 def xmos_python() -> str:
     """A Python that has `xmos-ai-tools` and pyusb."""
-    python = os.environ.get("AISRV_XMOS_PYTHON", sys.executable)
-    probe = subprocess.run(
-        [python, "-c", "from xmos_ai_tools.io_server import IOServer"],
-        capture_output=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    if probe.returncode:
-        pytest.skip(
-            f"{python} cannot import IOServer from xmos_ai_tools.io_server (PyPI: xmos-ai-tools, with numpy "
-            "and pyusb): set AISRV_XMOS_PYTHON to one that can"
-        )
-    return python
+    return python_with("xmos_ai_tools.io_server", "IOServer")
 
 
 XMOS_PROGRAM = """

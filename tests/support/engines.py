@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from aisrv.inference.engine import Runners
+from aisrv.inference.engine import Runner, Runners
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, LogSink
 from aisrv.protocol.engine_kind import EngineKind
@@ -67,3 +67,11 @@ def inline_as(kind: str) -> Runners:
         return InlineInterpreter(EngineKind(kind))
 
     return run
+
+
+async def run_once(runner: Runner, *inputs: bytes) -> list[bytes]:
+    """Run a loaded model on its inputs; return its outputs."""
+    for number, data in enumerate(inputs):
+        runner.input(number)[:] = data
+    await runner.invoke()
+    return [bytes(runner.output(number)) for number in range(len(runner.layout.outputs))]

@@ -21,7 +21,7 @@ from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
 from tests.support.programs import missing
 from tests.support.usb_firmware import Firmware, after_each_reset
-from tests.support.usbip_host import count_descriptors, count_tasks
+from tests.support.usbip_host import count_descriptors, count_tasks, receive_exactly
 
 SOURCE = Path(__file__).with_name("libusb_client.c")
 PROGRAM_SECONDS = 30
@@ -165,13 +165,7 @@ class BareClient:
         self.memory: dict[int, bytes] = {}
 
     async def receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            piece = await self.stream.receive_some(size - len(data))
-            if not piece:
-                raise EOFError(f"the server closed the connection after {len(data)} of {size} bytes")
-            data += piece
-        return bytes(data)
+        return await receive_exactly(self.stream, size)
 
     async def send(self, command: int, first: int = 0, second: int = 0) -> None:
         await self.stream.send_all(struct.pack("<3Q", command, first, second))

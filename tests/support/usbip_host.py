@@ -170,6 +170,17 @@ def request_import(busid: bytes = b"1-1") -> bytes:
     return bytes.fromhex("0111800300000000") + busid.ljust(32, b"\0")
 
 
+async def receive_exactly(stream: trio.SocketStream, size: int) -> bytes:
+    """Read so many bytes from a server."""
+    data = bytearray()
+    while len(data) < size:
+        piece = await stream.receive_some(size - len(data))
+        if not piece:
+            raise EOFError(f"the server closed the connection after {len(data)} of {size} bytes")
+        data += piece
+    return bytes(data)
+
+
 class UsbipHost:
     """One connection to the server."""
 
@@ -195,13 +206,7 @@ class UsbipHost:
         await self.stream.send_all(b"".join(messages))
 
     async def receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            piece = await self.stream.receive_some(size - len(data))
-            if not piece:
-                raise EOFError(f"the server closed the connection after {len(data)} of {size} bytes")
-            data += piece
-        return bytes(data)
+        return await receive_exactly(self.stream, size)
 
     async def answer(self) -> Answer:
         header = await self.receive(48)

@@ -23,6 +23,7 @@ from aisrv.inference.interpreters.xcore import PACKAGE
 from aisrv.model.values import Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
+from tests.support.programs import run_process
 
 VARIABLE: Final = "AISRV_XMOS_PYTHON"
 
@@ -47,6 +48,17 @@ def use_library() -> Iterator[None]:
         yield
     finally:
         sys.path[:] = before
+
+
+def python_with(module: str, name: str) -> str:
+    """Return a Python that has a part of XMOS's package; skips where there is none."""
+    python = os.environ.get(VARIABLE, sys.executable)
+    if run_process([python, "-c", f"from {module} import {name}"]).returncode:
+        pytest.skip(
+            f"{python} cannot import {name} from {module} (PyPI: xmos-ai-tools, with numpy and pyusb): "
+            f"set {VARIABLE} to one that can"
+        )
+    return python
 
 
 def convert(model: bytes, folder: Path, *options: str) -> Converted:

@@ -5,10 +5,8 @@ whose Python `AISRV_XMOS_PYTHON` names.
 """
 
 import json
-import os
 import random
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import pytest
 from flash_server.image import DataPartition, EngineImage, Generation, ImageFormat, parse
 from flash_server.image.image_file import EngineFiles
 from flash_server.image.packager import pack
+from tests.support.xcore_tools import python_with
 
 TIMEOUT = 60
 
@@ -47,19 +46,7 @@ CASES: dict[str, list[tuple[bytes | None, bytes | None]]] = {
 @pytest.fixture(scope="module")
 def xmos_python() -> str:
     """A Python that has `xmos-ai-tools`."""
-    python = os.environ.get("AISRV_XMOS_PYTHON", sys.executable)
-    probe = subprocess.run(
-        [python, "-c", "from xmos_ai_tools.xformer import generate_flash"],
-        capture_output=True,
-        timeout=TIMEOUT,
-        check=False,
-    )
-    if probe.returncode:
-        pytest.skip(
-            f"{python} cannot import generate_flash from xmos_ai_tools.xformer (PyPI: xmos-ai-tools): "
-            "set AISRV_XMOS_PYTHON to one that can"
-        )
-    return python
+    return python_with("xmos_ai_tools.xformer", "generate_flash")
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
+from tests.support.engines import run_once as run
 from tests.support.programs import run_process
 
 RUNNERS = pytest.mark.parametrize("factory", [isolated, inline])
@@ -37,13 +38,6 @@ async def loaded(factory: RunnerFactory, model: bytes) -> AsyncIterator[Runner]:
     finally:
         with trio.CancelScope(shield=True):
             await runner.close()
-
-
-async def run(runner: Runner, *inputs: bytes) -> list[bytes]:
-    for number, data in enumerate(inputs):
-        runner.input(number)[:] = data
-    await runner.invoke()
-    return [bytes(runner.output(number)) for number in range(len(runner.layout.outputs))]
 
 
 def scatter_network() -> bytes:

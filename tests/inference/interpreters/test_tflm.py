@@ -14,7 +14,7 @@ import trio
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
-from aisrv.inference.engine import InferenceEngine, Runner
+from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import MissingPackageError
 from aisrv.inference.interpreters import tflm
@@ -29,6 +29,7 @@ from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import networks
+from tests.support.engines import run_once as run
 from tests.support.programs import run_process
 
 KIB = 1024
@@ -51,13 +52,6 @@ async def loaded(model: bytes, arena_bytes: int = ARENA) -> AsyncIterator[Isolat
     finally:
         with trio.CancelScope(shield=True):
             await runner.close()
-
-
-async def run(runner: Runner, *inputs: bytes) -> list[bytes]:
-    for number, data in enumerate(inputs):
-        runner.input(number)[:] = data
-    await runner.invoke()
-    return [bytes(runner.output(number)) for number in range(len(runner.layout.outputs))]
 
 
 def load_direct(model: bytes, arena_bytes: int = ARENA) -> TflmInterpreter:

@@ -1,0 +1,90 @@
+"""Records of 32-bit words whose bit-fields are declared once, in annotations.
+
+    @dataclass(frozen=True, slots=True)
+    class IoEntry(WordRecord, words=4):
+        arc: Annotated[int, Bits(0, 10, 0)] = 0
+
+Bits that no field declares are kept in `unused`, so that words -> record -> words changes nothing.
+"""
+
+from __future__ import annotations
+
+from inspect import get_annotations
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
+
+from aisrv.graph.errors import FieldError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Self
+
+WORD = 0xFFFFFFFF
+
+
+class Bits(NamedTuple):
+    """Where a field lies: bits `msb` down to `lsb` of a word of its record."""
+
+    word: int
+    msb: int
+    lsb: int
+
+    @property
+    def most(self) -> int:
+        """The largest value that fits."""
+        return (1 << (self.msb - self.lsb + 1)) - 1
+
+    @property
+    def shift(self) -> int:
+        """The place of the field in the words of the record taken as one number."""
+        return 32 * self.word + self.lsb
+
+
+class WordRecord:
+    """Base of frozen dataclasses that are read from words; see above for how fields are declared."""
+
+    __slots__ = ()
+
+    WORDS: ClassVar[int]
+    """Words of one record."""
+    FIELDS: ClassVar[dict[str, Bits]]
+    """Each field and its place."""
+    _unused: ClassVar[int]
+
+    if TYPE_CHECKING:
+        unused: int
+
+        def __init__(self, **fields: int) -> None: ...  # dataclasses have their own
+
+    def __init_subclass__(cls, *, words: int | None = None) -> None:
+        """Collect the fields from the annotations. `words` is how many words a record has."""
+        super().__init_subclass__()
+        if words is None:
+            return  # a dataclass with slots is made anew from the attributes of the class, these included
+        cls.WORDS = words
+        cls.FIELDS = {
+            name: bits
+            for name, annotation in get_annotations(cls, eval_str=True).items()
+            for bits in getattr(annotation, "__metadata__", ())
+            if isinstance(bits, Bits)
+        }
+        declared = sum(bits.most << bits.shift for bits in cls.FIELDS.values())
+        cls._unused = ((1 << (32 * words)) - 1) & ~declared
+
+    @classmethod
+    def from_words(cls, words: Sequence[int]) -> Self:
+        """Read a record of exactly its number of words."""
+        if len(words) != cls.WORDS:
+            raise ValueError(f"{cls.__name__} has {cls.WORDS} words, not {len(words)}")
+        number = sum(word << (32 * index) for index, word in enumerate(words))
+        values = {name: number >> bits.shift & bits.most for name, bits in cls.FIELDS.items()}
+        return cls(**values, unused=number & cls._unused)
+
+    def words(self) -> tuple[int, ...]:
+        """The words of the record; FieldError for a value that its field cannot hold."""
+        number = self.unused & self._unused
+        for name, bits in self.FIELDS.items():
+            value = getattr(self, name)
+            if not 0 <= value <= bits.most:
+                raise FieldError(f"{type(self).__name__}.{name}", value, bits.most)
+            number |= value << bits.shift
+        return tuple(number >> (32 * index) & WORD for index in range(self.WORDS))

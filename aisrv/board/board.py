@@ -94,7 +94,7 @@ class Board:
     @property
     def external_kib(self) -> int:
         """KiB of external memory of all engines together, as the spec words can give it."""
-        return min(0xFFFF, sum(engine.external_bytes for engine in self.engines) // KIB)
+        return min(0xFFFF, sum(engine.all_external_bytes for engine in self.engines) // KIB)
 
     @property
     def acquiring(self) -> tuple[int, ...]:
@@ -137,11 +137,11 @@ class Board:
         self._check_tile(f"engine {number}", engine.tile, *table)
         if engine.arena_bytes < 0:
             raise BoardError(f"engine {number}: an arena of {engine.arena_bytes} bytes", *table, "arena")
-        if not 0 <= engine.external_bytes <= LARGEST_EXTERNAL:
+        if engine.external_bytes < 0 or engine.all_external_bytes > LARGEST_EXTERNAL:
             raise BoardError(
-                f"engine {number}: {engine.external_bytes} bytes of external memory, "
+                f"engine {number}: {engine.all_external_bytes} bytes of external memory, "
                 f"at most {LARGEST_EXTERNAL} can be described",
-                *(*table, "external"),
+                *(*table, "external" if engine.external_bytes else "arena"),
             )
         if not 1 <= engine.threads <= 5:
             raise BoardError(
@@ -220,7 +220,7 @@ class Board:
     def _check_arenas(self) -> None:
         for tile in range(self.tiles):
             there = [number for number, engine in enumerate(self.engines) if engine.tile == tile]
-            needed = sum(self.engines[number].arena_bytes for number in there)
+            needed = sum(self.engines[number].internal_arena_bytes for number in there)
             if needed > self.internal_kib * KIB:
                 raise BoardError(
                     f"the arenas on tile {tile} need {needed} bytes, the tile has {self.internal_kib * KIB}",

@@ -5,11 +5,12 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from typing import Final
 
-from aisrv.board import CHANNEL_ENDS, CORES, Board, Plan, Task, UsbProtocol, plan_of
+from aisrv.board import CHANNEL_ENDS, CORES, ArenaMemory, Board, Plan, Task, UsbProtocol, plan_of
 from aisrv.protocol.commands import GPIO_COUNT
 from aisrv.settings.size import Size
 
 _GAP: Final = "   "
+_ARENAS: Final = {ArenaMemory.INTERNAL: "arena", ArenaMemory.EXTERNAL: "external arena"}
 _PROTOCOLS: Final = {UsbProtocol.AISRV: "the AI server's commands", UsbProtocol.IOSERVER: "the IO server's"}
 
 
@@ -80,7 +81,7 @@ def _engines(board: Board) -> Iterator[tuple[str, ...]]:
             str(number),
             f"tile {engine.tile}",
             str(engine.kind),
-            f"arena {Size(engine.arena_bytes).short()}",
+            f"{_ARENAS[engine.arena_memory]} {Size(engine.arena_bytes).short()}",
             ", ".join(details),
         )
 

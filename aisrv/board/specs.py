@@ -58,13 +58,24 @@ class UsbProtocol(enum.Enum):
     """Those of XMOS's later firmware: each engine is a model number, and hosts cannot load models."""
 
 
+class ArenaMemory(enum.Enum):
+    """The memory that an engine's arena lies in."""
+
+    INTERNAL = "internal"
+    """The SRAM of its tile."""
+    EXTERNAL = "external"
+    """LPDDR, beside what a model set in EXT memory takes."""
+
+
 @dataclass(frozen=True, slots=True)
 class EngineSpec:
     """One AI engine: where it runs, with how much memory, and where its outputs go."""
 
     tile: int = 0
     arena_bytes: int = DEFAULT_ARENA
-    """Tensor arena, in the memory of the tile; a model set in ARENA memory takes its bytes from it."""
+    """Tensor arena; a model set in ARENA memory takes its bytes from it."""
+    arena_memory: ArenaMemory = ArenaMemory.INTERNAL
+    """Where the arena lies."""
     external_bytes: int = DEFAULT_EXTERNAL
     """External memory for models set in EXT memory."""
     threads: int = 1
@@ -83,6 +94,16 @@ class EngineSpec:
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
     leds: tuple[str, ...] = ()
     """Names of its GPIO outputs for those who show them, from output 0; unnamed ones have their number."""
+
+    @property
+    def internal_arena_bytes(self) -> int:
+        """Bytes that the arena takes of its tile's memory."""
+        return self.arena_bytes if self.arena_memory is ArenaMemory.INTERNAL else 0
+
+    @property
+    def all_external_bytes(self) -> int:
+        """Bytes of external memory: the arena where it lies there, and the memory for models beside it."""
+        return self.external_bytes + self.arena_bytes - self.internal_arena_bytes
 
 
 @dataclass(frozen=True, slots=True)

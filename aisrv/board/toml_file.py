@@ -11,6 +11,7 @@ from msgspec import Meta
 
 from aisrv.board import (
     BOOT_MEMORIES,
+    ArenaMemory,
     Board,
     BoardError,
     BoardFileError,
@@ -69,6 +70,7 @@ class _Engine(
     tile: Integer | None = None
     kind: str | None = None
     arena_bytes: Size | None = None
+    arena_memory: ArenaMemory | None = None
     external_bytes: Size | None = None
     threads: Integer | None = None
     chain_to: Integer | None = None

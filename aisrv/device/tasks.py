@@ -103,7 +103,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     board, number = parts.board, task.number
     spec = board.engines[number]
     log = parts.logs[number]
-    parts.node.tiles[task.tile].memory.allocate(f"arena of engine {number}", spec.arena_bytes)
+    parts.node.tiles[task.tile].memory.allocate(f"arena of engine {number}", spec.internal_arena_bytes)
     flash_end, sensor_end = ends.one_or_none("flash"), ends.one_or_none("sensor")
     flash = None if flash_end is None else FlashChannel(flash_end)
     inference = create_engine(

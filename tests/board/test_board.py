@@ -1,5 +1,6 @@
 """Boards: what the defaults are, and what each impossible board says of itself."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from aisrv.board import (
     DEFAULT_SPI,
     ENCODINGS,
+    ArenaMemory,
     Board,
     BoardError,
     EngineSpec,
@@ -36,6 +38,10 @@ def test_default_board_is_one_engine_with_usb_on_the_other_tile() -> None:
 
 def test_shipped_boards() -> None:
     assert {name: [(e.tile, e.chain_to) for e in board.engines] for name, board in BOARDS.items()} == {
+        "app_aisrv": [(1, None)],
+        "app_alpr": [(1, None), (0, None)],
+        "app_no_sensor": [(0, None)],
+        "app_profiling": [(1, None), (0, None)],
         "camera": [(0, None)],
         "chained": [(0, 1), (1, None)],
         "director": [(0, None), (0, None)],
@@ -46,7 +52,8 @@ def test_shipped_boards() -> None:
     }
     assert {name: (board.spi, board.flashes) for name, board in BOARDS.items()} == {
         **dict.fromkeys(("camera", "chained", "director", "single", "two-engines"), (DEFAULT_SPI, ())),
-        "no-flash": (None, ()),
+        **dict.fromkeys(("app_aisrv", "app_no_sensor", "no-flash"), (None, ())),
+        **dict.fromkeys(("app_alpr", "app_profiling"), (None, (FlashSpec(),))),
         "with-flash": (DEFAULT_SPI, (FlashSpec(),)),
     }
 
@@ -62,6 +69,34 @@ def test_the_camera_board_has_a_sensor_that_engine_0_acquires_from() -> None:
     assert camera.acquiring == (0,)
 
 
+def test_boards_of_public_applications_have_the_memories_that_these_are_built_with() -> None:
+    internal, external = ArenaMemory.INTERNAL, ArenaMemory.EXTERNAL
+    memories = {
+        name: [(e.arena_bytes, e.arena_memory, e.external_bytes) for e in board.engines]
+        for name, board in BOARDS.items()
+        if name.startswith("app_")
+    }
+    assert memories == {
+        "app_aisrv": [(2_320_000, external, 10_224_000)],
+        "app_alpr": [(20_224_000, external, 0), (364_000, internal, 0)],
+        "app_no_sensor": [(20_224_000, external, 0)],
+        "app_profiling": [(20_224_000, external, 0), (354_000, internal, 0)],
+    }
+
+
+def test_an_arena_in_external_memory_takes_none_of_its_tile() -> None:
+    outside = EngineSpec(arena_bytes=20_224_000, arena_memory=ArenaMemory.EXTERNAL, external_bytes=1024)
+    board = Board(engines=(outside, EngineSpec(arena_bytes=512 * KIB, external_bytes=0)))
+    assert board.external_kib == 20_225_024 // KIB
+
+
+def test_an_arena_and_a_memory_beside_it_are_described_together() -> None:
+    outside = EngineSpec(arena_bytes=0xFFFF * KIB, arena_memory=ArenaMemory.EXTERNAL, external_bytes=0)
+    assert Board(engines=(outside,)).external_kib == 0xFFFF
+    with pytest.raises(BoardError, match="engine 0: 67107841 bytes of external memory, at most 67107840 can"):
+        Board(engines=(replace(outside, external_bytes=1),))
+
+
 def test_a_board_that_is_not_shipped() -> None:
     assert "nothing" not in BOARDS
     with pytest.raises(KeyError):
@@ -69,8 +104,8 @@ def test_a_board_that_is_not_shipped() -> None:
     with pytest.raises(BoardError) as error:
         find_board("nothing")
     assert str(error.value) == (
-        "'nothing' is not one of 'camera', 'chained', 'director', 'no-flash', 'single', 'two-engines', "
-        "'with-flash', nor FILE.toml or FILE.xn"
+        "'nothing' is not one of 'app_aisrv', 'app_alpr', 'app_no_sensor', 'app_profiling', 'camera', "
+        "'chained', 'director', 'no-flash', 'single', 'two-engines', 'with-flash', nor FILE.toml or FILE.xn"
     )
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from aisrv.board import Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
+from aisrv.board import ArenaMemory, Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
 from aisrv.board.catalog import BOARDS
 from aisrv.board.drawing import draw_board
 
@@ -44,7 +44,9 @@ def test_a_board_is_drawn() -> None:
 
 def test_all_that_may_be_around_a_board() -> None:
     board = Board(
-        engines=(EngineSpec(external_bytes=0, threads=5, leds=("red", "green")),),
+        engines=(
+            EngineSpec(arena_memory=ArenaMemory.EXTERNAL, external_bytes=0, threads=5, leds=("red", "green")),
+        ),
         flashes=(FlashSpec(port=3242),),
         sensor=SensorSpec(tile=0, source="pattern:bars", rate=12.5),
         ports=(PortSpec(1, "XS1_PORT_4C", "PORT_LEDS"),),
@@ -54,7 +56,7 @@ def test_all_that_may_be_around_a_board() -> None:
     )
     assert draw_board(board).partition("engines\n")[2].splitlines() == [
         (
-            "  0  tile 0  tflite  arena 448K  "
+            "  0  tile 0  tflite  external arena 448K  "
             "5 threads, acquires from the sensor, flash chip 0, LEDs red, green and 2 unnamed"
         ),
         "",

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.board import (
+    ArenaMemory,
     Board,
     BoardError,
     BoardFileError,
@@ -69,6 +70,7 @@ leds = ["red", "green"]
 tile = 1
 kind = "package.module:Class"
 arena = 4096
+arena_memory = "external"
 external = "1M"
 boot = "arena"
 sensor = true
@@ -153,6 +155,7 @@ def test_everything_that_a_file_can_say() -> None:
                 tile=1,
                 kind=EngineKind("package.module:Class"),
                 arena_bytes=4096,
+                arena_memory=ArenaMemory.EXTERNAL,
                 external_bytes=1048576,
                 boot=Command.SET_MODEL_ARENA_FLASH,
                 sensor=True,

@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from aisrv.board import Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
+from aisrv.board import ArenaMemory, Board, EngineSpec, FlashSpec, SensorSpec, SpiSpec
 from aisrv.board.catalog import BOARDS
 from aisrv.cli.main import main
 from aisrv.cli.options.board import BoardOptions, make_board
@@ -73,7 +73,7 @@ def test_json_of_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nothing", "'nothing' is not one of 'camera', 'chained',"),
+        ("nothing", "'nothing' is not one of 'app_aisrv', 'app_alpr',"),
         ("missing.toml", "missing.toml: No such file or directory"),
         ("missing.xn", "missing.xn: No such file or directory"),
     ],
@@ -129,6 +129,13 @@ def board_file(tmp_path: Path) -> str:
     path = tmp_path / "my.toml"
     path.write_text(BOARD_FILE)
     return str(path)
+
+
+def test_the_arena_in_external_memory() -> None:
+    board = made(arena=1 << 20, arena_memory="external", external=0)
+    assert board.engines == (
+        EngineSpec(arena_bytes=1 << 20, arena_memory=ArenaMemory.EXTERNAL, external_bytes=0),
+    )
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 from aisrv import digits
 from aisrv.protocol import usbip
 from aisrv.protocol.commands import Dialect
+from aisrv.protocol.memory_map import ModelMemory
 from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
 from tests.inference.interpreters.test_tflite import scatter_network, unquantized_network
@@ -53,6 +54,19 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
 def test_it_loads_models_at_start(digits_file: Path) -> None:
     with running("--model", str(digits_file)) as (_, address), AiServer.open(address) as server:
         assert server.run(IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)[0]
+
+
+def test_a_network_larger_than_a_tile_runs_in_an_external_arena() -> None:
+    """As XMOS's quick start does on its application without a sensor: 1.04 MB with one memory."""
+    network, image = networks.big_network(1_040_000), bytes(range(256)) * 4
+    with running("--board", "app_no_sensor") as (_, address), AiServer.open(address) as server:
+        server.load_model(network)
+        memory_map = server.memory_map()
+        assert memory_map is not None
+        assert memory_map.model_memory is ModelMemory.ARENA
+        assert (memory_map.arena_bytes, memory_map.model_bytes) == (20_224_000, 1_040_000)
+        assert server.run(image) == networks.run(network, image)[0]
+        assert server.spec().external_kib == 19_750
 
 
 def test_it_takes_a_model_for_each_engine(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from aisrv.board import (
     BOOT_MEMORIES,
     DEFAULT_BOOT,
     DEFAULT_SPI,
+    ArenaMemory,
     Board,
     BoardError,
     EngineSpec,
@@ -53,6 +54,11 @@ class BoardOptions:
         "--usb-tile", type=click.IntRange(0, 1), help="Tile of the USB layer. [default: 1]"
     )
     arena: int | None = option("--arena", type=SIZE, help="Tensor arena of each engine, such as 448K.")
+    arena_memory: str | None = option(
+        "--arena-memory",
+        type=click.Choice([memory.value for memory in ArenaMemory]),
+        help="Where each engine's arena lies: in its tile, or in external memory. [default: internal]",
+    )
     external: int | None = option(
         "--external", type=SIZE, help="External memory of each engine, such as 16M."
     )
@@ -129,6 +135,7 @@ def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec
     boot = options.boot_from_flash
     settings = {
         "arena_bytes": options.arena,
+        "arena_memory": None if options.arena_memory is None else ArenaMemory(options.arena_memory),
         "external_bytes": options.external,
         "threads": options.threads,
         "boot": None if boot is None else BOOT_MEMORIES[boot],

@@ -1,7 +1,7 @@
 """A device in a thread of its own, for programs that are not written with Trio.
 
-This is the one place that starts a thread. The device serves USB/IP on a loopback port, and gives its
-owner a transport that crosses the thread boundary without any socket.
+The device serves USB/IP on a loopback port, and gives its owner a transport that crosses the thread boundary
+without any socket.
 """
 
 import threading

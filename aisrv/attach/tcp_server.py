@@ -9,6 +9,8 @@ from typing import ClassVar, Final, NoReturn
 
 import trio
 
+from aisrv.terminal.log_limit import log_peer
+
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Seconds, seconds and probes: a peer that vanished without a word is gone after half a minute."""
 
@@ -48,6 +50,7 @@ class TcpServer(ABC):
             logger.info("%s left at once: %s", self.PEER, error)
             await stream.aclose()
             return
+        log_peer.set(peer.rpartition(":")[0])
         async with closing_connection(stream, f"{self.PEER} {peer}", self.PROTOCOL_ERROR, logger):
             _set_options(stream)
             await self._serve_peer(stream, peer)

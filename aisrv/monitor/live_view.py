@@ -7,18 +7,18 @@ nothing of it is left.
 import logging
 import sys
 from collections import deque
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import trio
 from rich.console import Console
-from rich.file_proxy import FileProxy
 from rich.live import Live
 
 from aisrv.monitor.rendering import DevicesView, DeviceView
 from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.monitor.values import DeviceStatus, rates_between
+from aisrv.terminal.log_writer import LogWriter
 
 REFRESH_SECONDS: Final = 0.25
 RATE_REFRESHES: Final = 4
@@ -38,9 +38,10 @@ async def show_status(monitors: Sequence[DeviceMonitor]) -> None:
     shown, hidden = monitors[:MOST_DEVICES], max(0, len(monitors) - MOST_DEVICES)
     moments: deque[Moment] = deque(maxlen=1 + RATE_REFRESHES)
     drawn: object = None
-    with _drawing(console) as live:
+    with _drawing(console) as (live, show_log):
         while True:
             await trio.lowlevel.wait_writable(console.file.fileno())
+            show_log()
             moments.append(tuple(monitor.snapshot() for monitor in shown))
             view = view_of(moments[0], moments[-1], hidden)
             if (view, console.size) != drawn:
@@ -56,34 +57,35 @@ def view_of(before: Moment, now: Moment, hidden: int = 0) -> DevicesView:
 
 
 @contextmanager
-def _drawing(console: Console) -> Iterator[Live]:
+def _drawing(console: Console) -> Iterator[tuple[Live, Callable[[], None]]]:
     live = Live(
         console=console,
         auto_refresh=False,  # by a thread, it would be
         transient=True,
         redirect_stderr=sys.stderr.isatty(),
     )
-    with live, _log_above(console):
+    with live, _log_above(console) as show_log:
         try:
-            yield live
+            yield live, show_log
         finally:
             live.update("")  # a view taller than the terminal could not be wiped off
 
 
 @contextmanager
-def _log_above(console: Console) -> Iterator[None]:
-    """Have lines that the root logger writes to a terminal go above what is drawn."""
-    moved = [
-        (handler, handler.setStream(FileProxy(console, handler.stream)))
+def _log_above(console: Console) -> Iterator[Callable[[], None]]:
+    """Keep log lines off the terminal; calling what is given shows them above what is drawn."""
+    writers = [
+        handler
         for handler in logging.getLogger().handlers
-        if isinstance(handler, logging.StreamHandler) and _is_terminal(handler.stream)
+        if isinstance(handler, LogWriter) and handler.is_terminal
     ]
-    try:
-        yield
-    finally:
-        for handler, stream in moved:
-            handler.setStream(stream)
 
+    def show() -> None:
+        for writer in writers:
+            for line in writer.take():
+                console.print(line, markup=False, highlight=False, emoji=False)
 
-def _is_terminal(stream: object) -> bool:
-    return not isinstance(stream, FileProxy) and bool(getattr(stream, "isatty", lambda: False)())
+    with ExitStack() as held:
+        for writer in writers:
+            held.enter_context(writer.held())
+        yield show

@@ -1,9 +1,12 @@
 """Logging of the long-running commands: to standard error, as loud as asked."""
 
+import io
 import logging
 import sys
 
 import click
+
+from aisrv.terminal.log_writer import LogWriter
 
 verbose_option = click.option(
     "-v", "--verbose", count=True, help="Log to standard error; twice for every detail."
@@ -11,8 +14,20 @@ verbose_option = click.option(
 
 
 def start_logging(verbose: int) -> None:
-    """Show warnings, with `-v` the debug log and connections, with `-vv` everything."""
+    """Show warnings, with `-v` the debug log and connections, with `-vv` everything.
+
+    Whoever logs never waits for standard error, whatever that is.
+    """
     levels = [logging.WARNING, logging.INFO, logging.DEBUG]
     logging.basicConfig(
-        level=levels[min(verbose, 2)], stream=sys.stderr, format="%(asctime)s %(name)s: %(message)s"
+        level=levels[min(verbose, 2)],
+        handlers=[_handler()],
+        format="%(asctime)s %(name)s: %(message)s",
     )
+
+
+def _handler() -> logging.Handler:
+    try:
+        return LogWriter(sys.stderr.fileno())
+    except (io.UnsupportedOperation, OSError):  # no file, or a closed one
+        return logging.StreamHandler(sys.stderr)

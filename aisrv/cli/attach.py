@@ -103,7 +103,9 @@ def attach(
     """
     start_logging(verbose)
     try:
-        running = DeviceSet(make_boards(board, devices), devices.models, devices.command, usb, spi)
+        running = DeviceSet(
+            make_boards(board, devices), devices.models, devices.command, usb, spi, on_trap=devices.on_trap
+        )
         trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None

@@ -99,7 +99,7 @@ def exec_(
     code = 1
     try:
         boards = make_boards(board, devices)
-        running = DeviceSet(boards, devices.models, devices.command, usb, spi)
+        running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
         code = trio.run(exec_program, program, running)
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None

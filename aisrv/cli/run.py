@@ -132,7 +132,7 @@ def run(
     if server.flash_port is not None and not boards[0].flashes:
         raise click.UsageError("--flash-port needs a chip: give --flash FILE")
     listening = server.listening(boards[0])
-    running = DeviceSet(boards, devices.models, devices.command, usb, spi, status)
+    running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
     try:
         trio.run(lambda: run_until_signal(running, listening, until_eof=server.until_eof))
     except* BoardError as errors:

@@ -17,6 +17,7 @@ from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.device.device import Device, ModelRefused, open_devices
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.commands import Command
+from aisrv.xcore.runtime import OnTrap
 from flash_server.chip.chip import FlashChip
 from flash_server.client.flash_channel import FlashChannel
 from phy.spi.bus import SpiPort
@@ -35,6 +36,8 @@ class DeviceSet:
     usb: UsbOptions = field(default_factory=UsbOptions)
     spi: SpiOptions = field(default_factory=SpiOptions)
     status: StatusOptions = field(default_factory=StatusOptions)
+    on_trap: OnTrap = "halt"
+    """Whether a trap halts its core, or ends the process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,7 @@ class DevicePorts:
     """All flash chips, device by device, each with a channel to its server that may write."""
     monitored: MonitoredPorts
     """The monitors of the devices."""
+    devices: Sequence[Device]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +128,13 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
         spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
         usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
         monitored = stack.enter_context(watch_devices(running, usb, spi, devices.status))
-        yield DevicePorts(monitored.usb, monitored.spi, chips, monitored)
+        yield DevicePorts(monitored.usb, monitored.spi, chips, monitored, running)
 
 
 @asynccontextmanager
 async def _load_devices(devices: DeviceSet, workers: WorkerPool) -> AsyncIterator[Sequence[Device]]:
     """Run the devices, with the models in their engines."""
-    async with open_devices(devices.boards, runner=workers.isolated) as running:
+    async with open_devices(devices.boards, runner=workers.isolated, on_trap=devices.on_trap) as running:
         for engine, path in enumerate(devices.models):
             model = await trio.Path(path).read_bytes()
             for device in running:
@@ -143,4 +147,4 @@ def first_error(errors: BaseExceptionGroup[Exception]) -> str:
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return str(error)
+    return "; ".join((str(error), *getattr(error, "__notes__", ())))

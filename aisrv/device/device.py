@@ -17,6 +17,7 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
 from aisrv.sensors.image.frame import FrameSource
 from aisrv.xcore.node import open_node
+from aisrv.xcore.runtime import OnTrap
 from flash_server.chip.storage import FileStorage, MemoryStorage, Storage
 from flash_server.client.cache import WindowError
 from flash_server.client.flash_channel import FlashChannel
@@ -75,7 +76,11 @@ class Device:
 
 @asynccontextmanager
 async def open_device(
-    board: Board | None = None, *, runner: Runners = isolated, source: FrameSource | None = None
+    board: Board | None = None,
+    *,
+    runner: Runners = isolated,
+    source: FrameSource | None = None,
+    on_trap: OnTrap = "raise",
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
@@ -85,6 +90,9 @@ async def open_device(
 
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
+
+    A trap ends the block with the error; with `on_trap="halt"` it is logged and stops its core alone, as on
+    silicon.
     """
     board = board or Board()
     plan = plan_of(board)
@@ -94,7 +102,12 @@ async def open_device(
     try:
         with ExitStack() as files:
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
-            async with open_node(tiles=board.tiles, core_clock_mhz=board.core_clock_mhz) as node:
+            async with open_node(
+                tiles=board.tiles,
+                name=board.serial or "",
+                core_clock_mhz=board.core_clock_mhz,
+                on_trap=on_trap,
+            ) as node:
                 parts = DeviceParts.of(board, node, runner, storages, user_tasks, source)
                 device = Device(parts, wire(plan, parts))
                 await device.boot()
@@ -108,12 +121,12 @@ async def open_device(
 
 @asynccontextmanager
 async def open_devices(
-    boards: Sequence[Board], *, runner: Runners = isolated
+    boards: Sequence[Board], *, runner: Runners = isolated, on_trap: OnTrap = "raise"
 ) -> AsyncIterator[tuple[Device, ...]]:
     """Run a device for each board, side by side, for as long as the block lasts."""
 
     async def run(board: Board, *, task_status: trio.TaskStatus[Device]) -> None:
-        async with open_device(board, runner=runner) as device:
+        async with open_device(board, runner=runner, on_trap=on_trap) as device:
             task_status.started(device)
             await trio.sleep_forever()
 

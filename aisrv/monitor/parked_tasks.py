@@ -12,6 +12,7 @@ import trio
 
 from aisrv.monitor.values import CoreState, CoreStatus
 from aisrv.xcore.core import Core
+from aisrv.xcore.traps import Trap
 from aisrv.xcore.waiter import Waiter
 
 _SKIPPED: Final = ("trio.", "aisrv.xcore.runtime.", "aisrv.xcore.waiter.")
@@ -27,11 +28,17 @@ def core_status(core: Core) -> CoreStatus:
     if task is None:
         return CoreStatus(core.number, core.name, CoreState.SET_ASIDE)
     if inspect.iscoroutine(task.coro) and inspect.getcoroutinestate(task.coro) == inspect.CORO_CLOSED:
-        return CoreStatus(core.number, core.name, CoreState.HALTED)
+        return CoreStatus(core.number, core.name, CoreState.HALTED, trap=_describe(core.trap))
     frame = _innermost(task)
     if frame is None:  # nothing, or a resource that has just woken it
         return CoreStatus(core.number, core.name, CoreState.RUNNING)
     return CoreStatus(core.number, core.name, CoreState.WAITING, frame.f_code.co_name, _owner(frame))
+
+
+def _describe(trap: Trap | None) -> str:
+    if trap is None:
+        return ""
+    return f"{trap.place}: {trap}" if trap.place else str(trap)
 
 
 def _innermost(task: trio.lowlevel.Task) -> FrameType | None:

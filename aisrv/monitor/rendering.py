@@ -135,6 +135,8 @@ def _ports(view: DeviceView, ascii_only: bool) -> Table:
 
 def waits_for(core: CoreStatus) -> str:
     """Describe what a core does, on one line."""
+    if core.state is CoreState.HALTED and core.trap:
+        return f"{core.state.value} in {core.trap}"
     if core.state is not CoreState.WAITING:
         return str(core.state.value)
     return f"{core.verb} on {core.waits_on}" if core.waits_on else core.verb

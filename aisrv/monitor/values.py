@@ -48,6 +48,8 @@ class CoreStatus:
     """The call that it waits in, empty unless it does."""
     waits_on: str = ""
     """The resource that the call is on, empty where it is on none."""
+    trap: str = ""
+    """The trap that halted it, with verb and resource; empty unless one did."""
 
 
 @dataclass(frozen=True, slots=True)

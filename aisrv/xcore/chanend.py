@@ -136,7 +136,11 @@ class ChanEnd:
         """Set the end that outputs go to, by object or resource id; refused while a route is open."""
         self._check_usable("setd")
         if self._route is not None or self._dropping:
-            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"setd on {self.name} while its route is open")
+            raise Trap(
+                TrapKind.ILLEGAL_RESOURCE,
+                f"setd on {self.name} while its route is open",
+                f"setd on {self.name}",
+            )
         self._destination = destination if isinstance(destination, int) else destination.resource_id
 
     def free(self) -> None:
@@ -147,6 +151,7 @@ class ChanEnd:
             raise Trap(
                 TrapKind.ILLEGAL_RESOURCE,
                 f"freer on {self.name} with {queued} tokens buffered or a route open",
+                f"freer on {self.name}",
             )
         self._freed = True
         self._destination = None
@@ -301,12 +306,16 @@ class ChanEnd:
         self._steps = steps
         self._switch.step(self)
         result: T
-        if self._steps is not None:
-            result = yield from self._parking.park(verb, self, self._withdraw)
-            return result
-        if self._error is not None:
-            error, self._error = self._error, None
-            raise error
+        try:
+            if self._steps is not None:
+                result = yield from self._parking.park(verb, self, self._withdraw)
+                return result
+            if self._error is not None:
+                error, self._error = self._error, None
+                raise error
+        except Trap as trap:
+            trap.place = trap.place or f"{verb} on {self.name}"
+            raise
         result, self._result = self._result, None
         return result
 
@@ -347,9 +356,11 @@ class ChanEnd:
     def _check_usable(self, verb: str) -> None:
         """Trap where the verb may not begin now."""
         if self._freed:
-            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{verb} on {self.name}, which was freed")
+            place = f"{verb} on {self.name}"
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)
         if self._steps is not None or (self._listener is not None and verb not in _OUTPUT_VERBS):
-            raise Trap(TrapKind.RESOURCE_DEP, f"{verb} on {self.name} while another core is using it")
+            place = f"{verb} on {self.name}"
+            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while another core is using it", place)
 
     # Routes: opened by the first token, closed by END or PAUSE. While one is open its destination belongs to
     # its source, and other sources wait in the order in which they asked.

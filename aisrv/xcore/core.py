@@ -1,9 +1,12 @@
 """Logical cores: a Trio task with a number, a name, and what it waits for."""
 
 from contextvars import ContextVar
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
+
+if TYPE_CHECKING:
+    from aisrv.xcore.traps import Trap
 
 _current: ContextVar["Core | None"] = ContextVar("current_core", default=None)
 
@@ -19,7 +22,7 @@ class Resource(Protocol):
 class Core:
     """One logical core of a tile."""
 
-    __slots__ = ("name", "number", "task", "tile", "verb", "waits_on")
+    __slots__ = ("name", "number", "task", "tile", "trap", "verb", "waits_on")
 
     def __init__(self, tile: int, number: int, name: str) -> None:
         self.tile: Final = tile
@@ -30,6 +33,8 @@ class Core:
         self.verb: str | None = None
         """The verb it is parked in, None while it runs."""
         self.waits_on: Resource | None = None
+        self.trap: Trap | None = None
+        """What halted it, None unless something did."""
 
     def __str__(self) -> str:
         return f"tile {self.tile} core {self.number} ({self.name})"

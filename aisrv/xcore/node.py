@@ -83,6 +83,7 @@ async def open_node(
     *,
     tiles: int = 2,
     number: int = 0,
+    name: str = "",
     core_clock_mhz: int = 600,
     on_trap: OnTrap = "raise",
     seed: int | None = None,
@@ -90,10 +91,11 @@ async def open_node(
     """Open a node; the block may start cores and use channel ends itself, as the outside world.
 
     After the block the cores run on until all have ended. `seed` makes the choice among ready events
-    repeatable. `on_trap="halt"` stops only the core that trapped, as silicon does.
+    repeatable. `on_trap="halt"` stops only the core that trapped, as silicon does. `name` begins what is
+    logged, to tell several nodes apart.
     """
     async with trio.open_nursery() as nursery:
-        runtime = Runtime(nursery, number=number, on_trap=on_trap, seed=seed)
+        runtime = Runtime(nursery, number=number, name=name, on_trap=on_trap, seed=seed)
         node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz)
         with node.outside_world():
             yield node

@@ -29,8 +29,11 @@ OnTrap = Literal["raise", "halt"]
 class Runtime:
     """One for each node; every resource of the node is handed it."""
 
-    def __init__(self, nursery: trio.Nursery, *, number: int, on_trap: OnTrap, seed: int | None) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, *, number: int, name: str, on_trap: OnTrap, seed: int | None
+    ) -> None:
         self._nursery = nursery
+        self._name = name
         self._on_trap = on_trap
         self._seed = seed
         self._live: list[Core] = []
@@ -96,6 +99,11 @@ class Runtime:
                 await function(*args)
             except Trap as trap:
                 self._trapped(core, trap)
+            except BaseExceptionGroup as group:
+                trap_of_child = _sole_trap(group)
+                if trap_of_child is None:
+                    raise
+                self._trapped(core, trap_of_child)
             else:
                 release(core)
             finally:
@@ -150,13 +158,31 @@ class Runtime:
             raise Deadlock(f"no core can run again:\n{self.report()}")
 
     def _trapped(self, core: Core, trap: Trap) -> None:
+        core.trap = trap
         if self.tracer is not None:
             self.tracer.core_trapped(core, trap)
-        note = f"{core} trapped at tick {self.clock.ticks()}"
+        place = f" in {trap.place}" if trap.place else ""
+        note = f"{self._prefix}{core} trapped at tick {self.clock.ticks()}{place}"
         if self._on_trap == "raise":
             trap.add_note(note)
             raise trap
         logger.error("%s: %s; the core is halted", note, trap)
+
+    @property
+    def _prefix(self) -> str:
+        """Begins what is logged, where several nodes are to be told apart."""
+        return f"{self._name}: " if self._name else ""
+
+
+def _sole_trap(group: BaseExceptionGroup[BaseException]) -> Trap | None:
+    """Find the trap that ended the child tasks of a core; None where something else did, too."""
+    traps, rest = group.split(Trap)
+    if rest is not None:
+        return None
+    trap: BaseException | None = traps
+    while isinstance(trap, BaseExceptionGroup):
+        trap = trap.exceptions[0]
+    return trap if isinstance(trap, Trap) else None
 
 
 class Parking(Waiter[T]):

@@ -26,10 +26,12 @@ class XcoreError(Exception):
 class Trap(XcoreError):
     """A core broke a rule of the architecture. On silicon that core stops and the others run on."""
 
-    def __init__(self, kind: TrapKind, reason: str) -> None:
+    def __init__(self, kind: TrapKind, reason: str, place: str | None = None) -> None:
         super().__init__(f"{kind.name} ({kind.value}): {reason}")
         self.kind = kind
         self.reason = reason
+        self.place = place
+        """The verb and its resource, such as `inuint on chanend 0x80000102`; None where there is no verb."""
 
 
 class Deadlock(XcoreError):

@@ -24,7 +24,7 @@ CORES = (
     CoreStatus(0, "aiengine 0", CoreState.WAITING, "select", "chanend 0x80000002 or chanend 0x80000202"),
     CoreStatus(1, "blink", CoreState.WAITING, "blink"),
     CoreStatus(2, "busy", CoreState.RUNNING),
-    CoreStatus(3, "broken", CoreState.HALTED),
+    CoreStatus(3, "broken", CoreState.HALTED, trap="inct on chanend 0x80000302: ECALL (8): gives up"),
 )
 ENGINES = (
     EngineStatus(
@@ -63,7 +63,7 @@ def test_whole_view_of_a_device() -> None:
         "0     0     aiengine 0  select on chanend 0x80000002 or chanend 0x80000202",
         "0     1     blink       blink",
         "0     2     busy        running",
-        "0     3     broken      halted",
+        "0     3     broken      halted in inct on chanend 0x80000302: ECALL (8): gives up",
         "1     0     XUD         set aside",
         "engine  tile        model  inferences  last classes              LEDs  errors",
         "0       1         9,424 B      12,345  7: 127  1: -3  0: -128    ●○○●  NO_MODEL BAD_CMD",

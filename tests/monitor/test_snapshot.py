@@ -247,7 +247,13 @@ async def test_core_that_trapped_is_halted_and_still_in_use() -> None:
         core = node.tiles[0].start(end.inuint, name="wrong")
         await wait_all_tasks_blocked()
         assert node.tiles[0].cores == (core,)
-        assert core_status(core) == CoreStatus(0, "wrong", CoreState.HALTED)
+        assert core_status(core) == CoreStatus(
+            0,
+            "wrong",
+            CoreState.HALTED,
+            trap="inuint on chanend 0x80000002: ILLEGAL_RESOURCE (4): "
+            "inuint on chanend 0x80000002, which was freed",
+        )
 
 
 async def test_cores_of_a_tile_are_those_in_use_by_number() -> None:

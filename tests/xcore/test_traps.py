@@ -50,7 +50,7 @@ def test_a_trap_names_tile_core_task_and_tick() -> None:
 
     trap = sole_error(_failure(program), Trap)
     assert str(trap) == "LINK_ERROR (1): output on chanend 0x80010002, which has no destination"
-    assert trap.__notes__ == ["tile 1 core 1 (faulty) trapped at tick 1234"]
+    assert trap.__notes__ == ["tile 1 core 1 (faulty) trapped at tick 1234 in outuint on chanend 0x80010002"]
 
 
 async def _trap() -> None:

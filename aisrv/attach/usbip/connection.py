@@ -50,6 +50,8 @@ class Connection:
         self._socket.setblocking(False)
         self._sender = Sender(self._socket, lambda: self._urbs.in_progress)
         self._bus = bus
+        self.left = False
+        """Whether the device left its bus by itself, which ended the connection."""
         self._urbs = PendingUrbs(bus, devid, self._sender.put)
         # Of pages that take no memory before they are used: most hosts never send so much at once.
         self._buffer = memoryview(mmap.mmap(-1, RECEIVE_BUFFER))
@@ -84,6 +86,7 @@ class Connection:
 
     async def _until_unplugged(self) -> None:
         await self._bus.wait_unplugged()
+        self.left = True
         self._sender.flush()  # what the device answered before still reaches the host
 
     async def _read(self) -> None:

@@ -124,32 +124,36 @@ class Vhci:
             file.write(text.encode())
 
 
-@dataclass(frozen=True)
+@dataclass
 class Attached:
     """A device that is plugged in."""
 
     port: int
+    """Another one each time that the device was plugged in again."""
     detached: trio.Event = field(default_factory=trio.Event)
-    """Set when the kernel, or the device itself, has ended the connection."""
+    """Set when the kernel has ended the connection."""
 
 
 @asynccontextmanager
 async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attached]:
-    """Plug a device into the kernel for as long as the block lasts. Raises VhciError."""
-    ours, theirs = socket.socketpair()
-    bus.reset()
-    with theirs:
-        try:
-            plugged = Attached(vhci.attach(theirs.fileno(), devid))
-        except VhciError:
-            ours.close()
-            raise
-    connection = Connection(trio.socket.from_stdlib_socket(ours), bus, devid)
+    """Plug a device into the kernel for as long as the block lasts. Raises VhciError.
+
+    A device that leaves the bus by itself is plugged in again at once.
+    """
+    port, connection = _plug_in(bus, devid, vhci)
+    plugged = Attached(port)
 
     async def serve() -> None:
+        nonlocal connection
         try:
-            await connection.run()
-        except (UsbipError, OSError) as error:
+            while True:
+                await connection.run()
+                if not connection.left:
+                    return
+                port = plugged.port
+                plugged.port, connection = _plug_in(bus, devid, vhci)
+                logger.warning("the device left vhci_hcd port %d and is back at port %d", port, plugged.port)
+        except (UsbipError, OSError, VhciError) as error:
             logger.warning("vhci_hcd port %d: %s", plugged.port, error)
         finally:
             bus.reset()
@@ -166,3 +170,16 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
             with trio.move_on_after(DETACH_SECONDS, shield=True):
                 await plugged.detached.wait()
             nursery.cancel_scope.cancel()
+
+
+def _plug_in(bus: HostPort, devid: int, vhci: Vhci) -> tuple[int, Connection]:
+    """Plug a device into a free port, and return that port and the connection to serve. Raises VhciError."""
+    ours, theirs = socket.socketpair()
+    bus.reset()
+    with theirs:
+        try:
+            port = vhci.attach(theirs.fileno(), devid)
+        except VhciError:
+            ours.close()
+            raise
+    return port, Connection(trio.socket.from_stdlib_socket(ours), bus, devid)

@@ -13,6 +13,7 @@ from aisrv.cli.options.protocol import MODEL_MEMORY, make_protocol_board
 from aisrv.protocol.commands import Command
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import enum_option, option, option_group
+from aisrv.xcore.runtime import OnTrap
 
 MOST_DEVICES: Final = 1000
 """Devices of one process; hosts take a list of somewhat more for a fault of the server."""
@@ -25,6 +26,9 @@ MODEL_COMMANDS: Final[Mapping[str, Command]] = {
     "ext": Command.SET_MODEL_EXT,
 }
 """The commands that load a model, by the memory that it goes to."""
+
+ON_TRAP: Final[Mapping[str, OnTrap]] = {"halt": "halt", "stop": "raise"}
+"""What a trap does, as nodes name it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +60,18 @@ class DeviceOptions:
         show_default=True,
         help="Number of devices, as 1-1, 1-2 and so on; --serial is then the prefix of their serial numbers.",
     )
+    on_trap_text: str = option(
+        "--on-trap",
+        type=click.Choice(list(ON_TRAP)),
+        default="halt",
+        show_default=True,
+        help="What a trap does: halt its core, as silicon does, or stop the process.",
+    )
+
+    @property
+    def on_trap(self) -> OnTrap:
+        """What a trap does."""
+        return ON_TRAP[self.on_trap_text]
 
     @property
     def command(self) -> Command:

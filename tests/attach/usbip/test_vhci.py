@@ -24,6 +24,8 @@ from aisrv.device.device import ModelRefused
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus
 from phy.usb.ep0 import usb_ep0
+from phy.usb.taps.fault_plan import Fault, FaultPlan
+from phy.usb.taps.faults import FaultyPort
 from tests.support.usbip_host import (
     DEVICE_DESCRIPTOR,
     GET_DEVICE_DESCRIPTOR,
@@ -279,6 +281,29 @@ async def test_device_can_be_attached_again(kernel: Kernel, sysfs: Path) -> None
         (sysfs / "status").write_text(ONE_TAKEN)
         async with attached(bus, 0x10001, kernel):
             assert await kernel.ask(control_in(1, GET_DEVICE_DESCRIPTOR)) == (0, DEVICE_DESCRIPTOR)
+
+
+async def test_device_that_leaves_the_bus_is_plugged_in_again(kernel: Kernel, sysfs: Path) -> None:
+    (sysfs / "status").write_text(ONE_TAKEN + "hs  0007 004 000 00000000 000000 0-0\n")
+    async with idle_device() as bus, trio.open_nursery() as nursery:
+        port = FaultyPort(bus, FaultPlan([Fault.parse("disconnect:control:2")]), nursery)
+        async with attached(port, 0x10001, kernel) as plugged:
+            assert await kernel.ask(control_in(1, GET_DEVICE_DESCRIPTOR)) == (0, DEVICE_DESCRIPTOR)
+            kernel.attached = trio.Event()
+            await kernel.sockets["1"].send(control_in(2, GET_DEVICE_DESCRIPTOR))
+            await kernel.attached.wait()
+            await wait_all_tasks_blocked()
+            assert (plugged.port, plugged.detached.is_set()) == (7, False)
+            assert await kernel.ask(control_in(3, GET_DEVICE_DESCRIPTOR), "7") == (0, DEVICE_DESCRIPTOR)
+
+
+async def test_device_that_finds_no_port_to_come_back_to_is_detached(kernel: Kernel) -> None:
+    async with idle_device() as bus, trio.open_nursery() as nursery:
+        port = FaultyPort(bus, FaultPlan([Fault.parse("disconnect:control:1")]), nursery)
+        async with attached(port, 0x10001, kernel) as plugged:
+            await kernel.sockets["1"].send(control_in(1, GET_DEVICE_DESCRIPTOR))
+            await plugged.detached.wait()
+    assert kernel.written == ["attach 1"]
 
 
 @pytest.mark.parametrize("junk", [bytes(48), b"\xff" * 48, b"GET / HTTP/1.1\r\n\r\n".ljust(48)])

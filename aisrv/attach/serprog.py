@@ -11,6 +11,7 @@ from typing import Final
 
 import trio
 
+from aisrv.attach.http import what_came
 from aisrv.attach.tcp_server import TcpServer
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.serprog import (
@@ -47,11 +48,15 @@ _ACK: Final = bytes((SerprogReply.ACK,))
 _NAK: Final = bytes((SerprogReply.NAK,))
 
 
+class SerprogError(Exception):
+    """A programmer that leaves within a command, or sends what none sends."""
+
+
 class SerprogServer(TcpServer):
     """Serves one chip to one programmer at a time."""
 
     PEER = "programmer"
-    PROTOCOL_ERROR = EOFError
+    PROTOCOL_ERROR = SerprogError
 
     def __init__(self, chip: FlashChip, released: Callable[[], Awaitable[None]] | None = None) -> None:
         """Serve a chip; `released` is called when a programmer has left, as the bytes may be others now."""
@@ -85,19 +90,20 @@ class _Session:
         self._clock_hz = chip.clock_hz
 
     async def run(self) -> None:
-        """Answer commands until the programmer leaves. Raises EOFError where it does within a command."""
-        while self._received or await self._receive():
-            number = self._received.pop(0)
-            answer = await self._answer(number)
-            if answer is None:
-                logger.info("serprog command 0x%02x is not supported", number)
-            await self._stream.send_all(answer or _NAK)
+        """Answer commands until the programmer leaves.
 
-    async def _answer(self, number: int) -> bytes | None:
-        """Answer one command; None where it is unknown, and its parameters with it."""
-        handler = _HANDLERS.get(number)
-        if handler is None:
-            return None
+        Raises SerprogError where it does within a command, and at the first byte that is no command of
+        the table that programmers are told: what follows it may be anything, such as a page's choice.
+        """
+        while self._received or await self._receive():
+            number = self._received[0]
+            if number not in _HANDLERS:
+                raise SerprogError(what_came(bytes(self._received)))
+            del self._received[0]
+            await self._stream.send_all(await self._answer(number))
+
+    async def _answer(self, number: int) -> bytes:
+        handler = _HANDLERS[number]
         parameters = await self._take(PARAMETER_SIZES.get(SerprogCommand(number), 0))
         return await handler(self, parameters)
 
@@ -111,9 +117,9 @@ class _Session:
         while len(self._received) < size:
             with trio.move_on_after(PATIENCE_SECONDS) as patience:
                 if not await self._receive():
-                    raise EOFError(f"the stream ended after {len(self._received)} of {size} bytes")
+                    raise SerprogError(f"the stream ended after {len(self._received)} of {size} bytes")
             if patience.cancelled_caught:
-                raise EOFError(f"half a command, then silence for {PATIENCE_SECONDS:g} s")
+                raise SerprogError(f"half a command, then silence for {PATIENCE_SECONDS:g} s")
         taken = bytes(self._received[:size])
         del self._received[:size]
         return taken

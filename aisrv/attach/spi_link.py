@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from aisrv.attach.http import is_http, what_came
 from aisrv.attach.tcp_server import TcpServer
 from aisrv.protocol import spi_link
 from aisrv.protocol.spi_link import (
@@ -146,6 +147,8 @@ class Connection:
         received = self._received
         if len(received) < spi_link.HEAD_SIZE:
             return None
+        if is_http(bytes(received[: spi_link.HEAD_SIZE])):
+            raise SpiLinkError(what_came(bytes(received)))
         kind, size = spi_link.parse_head(received)
         if kind != expected:
             raise SpiLinkError(f"sent frame {kind} where {expected.name} ({expected}) was expected")

@@ -1,5 +1,6 @@
 """How the attachments' servers listen, serve a peer's connection, and log its end."""
 
+import ipaddress
 import logging
 import socket
 from abc import ABC, abstractmethod
@@ -38,9 +39,19 @@ class TcpServer(ABC):
         Raises OSError where the address cannot be had.
         """
         listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
+        for listener in listeners:
+            self._warn_of_strangers(listener.socket.getsockname()[0])
         address = listeners[0].socket.getsockname()[:2]
         task_status.started((address[0], address[1]))
         await trio.serve_listeners(self._serve_stream, listeners)
+
+    def _warn_of_strangers(self, address: str) -> None:
+        if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
+            logging.getLogger(type(self).__module__).warning(
+                "a %s may come from other machines: listening on %s, with neither passwords nor encryption",
+                self.PEER,
+                address,
+            )
 
     async def _serve_stream(self, stream: trio.SocketStream) -> None:
         logger = logging.getLogger(type(self).__module__)

@@ -17,7 +17,7 @@ from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
+from aisrv.cli.serving import LOOPBACK, DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
 from aisrv.protocol import usbip
 from aisrv.sensors.image.frame import SourceError
@@ -30,7 +30,9 @@ from flash_server.errors import FlashError
 class ServerOptions:
     """Where the servers listen, and what ends them besides a signal; None is the board's own port."""
 
-    host: str = option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+    host: str = option(
+        "--host", default=LOOPBACK, show_default=True, help="Address that USB/IP hosts reach it at."
+    )
     port: int | None = option(
         "--port",
         type=click.IntRange(0, 65535),
@@ -41,10 +43,14 @@ class ServerOptions:
         type=click.IntRange(0, 65535),
         help="TCP port of the SPI slave, for --device spi:0.0@HOST:PORT; 0 takes any that is free.",
     )
+    spi_host: str = option("--spi-host", default=LOOPBACK, show_default=True, help="Address for --spi-port.")
     flash_port: int | None = option(
         "--flash-port",
         type=click.IntRange(0, 65535),
         help="TCP port of a programmer for the flash chip (serprog), for aisrv-flash and flashrom.",
+    )
+    flash_host: str = option(
+        "--flash-host", default=LOOPBACK, show_default=True, help="Address for --flash-port."
     )
     until_eof: bool = option(
         "--until-eof",
@@ -62,7 +68,7 @@ class ServerOptions:
             spi = board.spi.port
         if flash is None and board.flashes:
             flash = board.flashes[0].port
-        return Listening(self.host, usb, spi, flash)
+        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host)
 
 
 async def run_until_signal(devices: DeviceSet, listening: Listening, *, until_eof: bool) -> None:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import trio
 
@@ -22,6 +22,9 @@ from flash_server.chip.chip import FlashChip
 from flash_server.client.flash_channel import FlashChannel
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
+
+LOOPBACK: Final = "127.0.0.1"
+"""The address that programs on this machine alone can reach."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +59,14 @@ class DevicePorts:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where to listen: TCP ports, of which 0 is any that is free and None none at all."""
+    """Where to listen: TCP ports, of which 0 is any that is free and None none at all, each on an address."""
 
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     usbip: int = 0
     spi: int | None = None
     flash: int | None = None
+    spi_host: str = LOOPBACK
+    flash_host: str = LOOPBACK
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,19 +99,21 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
     """
     async with run_devices(devices) as ports, trio.open_nursery() as nursery:
 
-        async def listen(serve: Callable[..., Awaitable[Any]], port: int) -> str:
-            address, bound = await nursery.start(serve, listening.host, port)
+        async def listen(serve: Callable[..., Awaitable[Any]], host: str, port: int) -> str:
+            address, bound = await nursery.start(serve, host, port)
             return f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
 
-        usbip = await listen(UsbipServer(export_all(ports.usb)).serve, listening.usbip)
+        usbip = await listen(UsbipServer(export_all(ports.usb)).serve, listening.host, listening.usbip)
         spi = flash = None
         if listening.spi is not None:
-            spi = await listen(SpiLinkServer(ports.spi).serve, listening.spi)
+            spi = await listen(SpiLinkServer(ports.spi).serve, listening.spi_host, listening.spi)
         if listening.flash is not None:
             from aisrv.attach.serprog import SerprogServer
 
             chip, loader = ports.flashes[0]
-            flash = await listen(SerprogServer(chip, loader.reload).serve, listening.flash)
+            flash = await listen(
+                SerprogServer(chip, loader.reload).serve, listening.flash_host, listening.flash
+            )
         yield Service(ports, usbip, spi, flash)
         nursery.cancel_scope.cancel()
 

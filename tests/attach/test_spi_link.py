@@ -258,7 +258,7 @@ def test_end_of_the_server_does_not_wait_for_a_slave_that_is_gone() -> None:
 GREETED = HELLO + OPEN
 
 HOSTILE = {
-    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", "announces"),
+    "HTTP": (b"GET / HTTP/1.1\r\n\r\n", "speaks HTTP"),
     "kind": (b"\7\0\0\0\0\0\0\0", "sent frame 7 where HELLO"),
     "order": (message((b"\1", 1)), "sent frame 5 where HELLO"),
     "magic": (HELLO.replace(b"AISRV", b"AISRW"), "expected a HELLO with magic"),

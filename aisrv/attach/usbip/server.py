@@ -13,6 +13,7 @@ from typing import Final
 
 import trio
 
+from aisrv.attach.http import is_http, what_came
 from aisrv.attach.tcp_server import TcpServer
 from aisrv.attach.usbip.connection import Connection
 from aisrv.protocol import usbip
@@ -95,6 +96,8 @@ class UsbipServer(TcpServer):
                 if header is None:
                     return None
                 operation = OperationHeader.from_bytes(header)
+                if is_http(header):
+                    raise UsbipError(what_came(header))
                 if operation.version != usbip.VERSION:
                     raise UsbipError(f"speaks version 0x{operation.version:04x}, not 0x{usbip.VERSION:04x}")
                 if operation.code == Operation.REQ_DEVLIST:

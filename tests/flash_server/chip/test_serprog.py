@@ -285,14 +285,26 @@ async def test_programmer_of_a_server_that_lies(answers: bytes, message: str) ->
         ("1400000000", "15"),
         ("1440420f00", "0640420f00"),
         ("14ffffffff", "0680f0fa02"),
-        ("09", "15"),
-        ("ff", "15"),
     ],
 )
 async def test_commands(command: str, answer: str) -> None:
     """flashrom, "Serial Flasher Protocol Specification - version 1"; a NOP shows that it is in step."""
     async with served() as (_, port), peer(port) as client:
         assert (await client.ask(bytes.fromhex(command) + b"\0", len(answer) // 2 + 1)).hex() == answer + "06"
+
+
+@pytest.mark.parametrize("number", sorted({*range(256)} - unpack_command_map(pack_command_map())))
+async def test_byte_that_no_programmer_sends_ends_the_connection(number: int) -> None:
+    """What comes behind it, an erase of the whole chip, is not looked at; the next programmer is served."""
+    erase = pack_spi_operation(b"\x06", 0) + pack_spi_operation(b"\xc7", 0)
+    storage = MemoryStorage(SMALL.size)
+    storage.write(0, b"precious")
+    async with served(SMALL, storage) as (_, port):
+        async with peer(port) as client:
+            assert await client.ask(b"\0" + bytes((number,)) + erase, 2) == ACK
+        async with peer(port) as client:
+            assert await client.ask(b"\0", 1) == ACK
+    assert storage.read(0, 8) == b"precious"
 
 
 async def test_commands_byte_by_byte_and_all_at_once() -> None:

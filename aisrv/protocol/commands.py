@@ -128,13 +128,15 @@ class Dialect(enum.Enum):
     """The two framings of a USB command; the length of the command packet tells which."""
 
     CLASSIC = "classic"
-    """Three bytes; failures halt both bulk endpoints."""
+    """Three bytes, or the command alone as the first hosts sent it; failures halt both bulk endpoints."""
 
     DESIGN = "design"
     """Three words; every command answers its status in a packet of its own."""
 
 
 _FRAMINGS: Final = {Dialect.CLASSIC: struct.Struct("<3B"), Dialect.DESIGN: struct.Struct("<3I")}
+_EARLY_SIZE: Final = 1
+"""Bytes of a command packet of the first hosts: the command, for engine 0 and tensor 0."""
 _DIALECT_BY_LENGTH: Final = {framing.size: dialect for dialect, framing in _FRAMINGS.items()}
 
 
@@ -152,10 +154,12 @@ class CommandPacket:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a packet of 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
+        """Read a packet of 1 or 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
+        if len(data) == _EARLY_SIZE:
+            return cls(data[0])
         dialect = _DIALECT_BY_LENGTH.get(len(data))
         if dialect is None:
-            raise ProtocolError(f"a command packet has 3 or 12 bytes, not {len(data)}")
+            raise ProtocolError(f"a command packet has 1, 3 or 12 bytes, not {len(data)}")
         command, engine, tensor = _FRAMINGS[dialect].unpack(data)
         return cls(command, engine, tensor, dialect)
 

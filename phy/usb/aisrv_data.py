@@ -30,7 +30,7 @@ class UsbData(DataTask):
         try:
             packet = CommandPacket.from_bytes(packets.data)
         except ProtocolError as error:
-            logger.warning("%s: packet ignored: %s", self._name, error)
+            self.ignored.add(error)
             return
         if packet.engine >= len(self._engines):
             logger.warning(

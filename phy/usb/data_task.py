@@ -3,9 +3,12 @@
 Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 """
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Final
+
+import trio
 
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.xcore.chanend import ChanEnd
@@ -13,6 +16,34 @@ from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
 
 BURST: Final = 128 * PACKET_SIZE
 """Bytes that are passed on in one go where they are there already."""
+
+
+logger = logging.getLogger(__name__)
+
+_LOG_SECONDS: Final = 1.0
+"""Time between two lines about ignored packets: a host that sends nothing else would fill the log."""
+
+
+class IgnoredPackets:
+    """Counts the packets that are no command, and logs at most one a second."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._logged = 0
+        self._next_line = -float("inf")
+        self.count = 0
+        """Packets ignored so far."""
+
+    def add(self, reason: object) -> None:
+        """Count a packet; a line says why, and how many had none since the last line."""
+        self.count += 1
+        now = trio.current_time()
+        if now < self._next_line:
+            return
+        silent = self.count - self._logged - 1
+        more = f"; {silent} more since the last line" if silent else ""
+        logger.warning("%s: packet ignored: %s%s", self._name, reason, more)
+        self._logged, self._next_line = self.count, now + _LOG_SECONDS
 
 
 class DataTask(ABC):
@@ -25,6 +56,8 @@ class DataTask(ABC):
         self._in = in_endpoint
         self._engines = engines
         self._name = name
+        self.ignored: Final = IgnoredPackets(name)
+        """The packets that were no command."""
 
     async def run(self) -> None:
         """Serve commands until cancelled; a reset of the bus abandons the one in progress."""

@@ -34,7 +34,7 @@ class UsbIoserver(DataTask):
         try:
             packet = IoserverPacket.from_bytes(packets.data)
         except ProtocolError as error:
-            logger.warning("%s: packet ignored: %s", self._name, error)
+            self.ignored.add(error)
             return
         handler = _HANDLERS.get(packet.command)
         if handler is None:

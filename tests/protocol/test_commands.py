@@ -113,13 +113,18 @@ def test_command_packet_bytes(data: bytes, packet: CommandPacket) -> None:
     assert CommandPacket.from_bytes(data) == packet
 
 
+@pytest.mark.parametrize("command", [0x00, 0x10, 0x83, 0xFF])
+def test_a_command_alone_is_a_classic_packet_for_engine_0_and_tensor_0(command: int) -> None:
+    assert CommandPacket.from_bytes(bytes((command,))) == CommandPacket(command, 0, 0, Dialect.CLASSIC)
+
+
 def test_command_packet_is_classic_for_engine_0_and_tensor_0_by_default() -> None:
     assert bytes(CommandPacket(Command.GET_ID)) == b"\x10\0\0"
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 4, 11, 13, 511, 512, 513])
+@pytest.mark.parametrize("length", [0, 2, 4, 11, 13, 511, 512, 513])
 def test_command_packet_of_another_length(length: int) -> None:
-    with pytest.raises(ProtocolError, match=f"^a command packet has 3 or 12 bytes, not {length}$"):
+    with pytest.raises(ProtocolError, match=f"^a command packet has 1, 3 or 12 bytes, not {length}$"):
         CommandPacket.from_bytes(bytes(length))
 
 

@@ -20,6 +20,7 @@ from tests.support.scripted_engine import (
     command_packet,
     usb_device,
 )
+from tests.support.simulation import simulated
 from tests.support.usb_host import In, Out, pattern
 
 GET_ID, GET_OUTPUT, SET_INPUT, START_INFER = 0x10, 0x05, 0x83, 0x84
@@ -301,25 +302,65 @@ async def test_halt_set_by_the_host_ends_with_its_clear() -> None:
 # Packets that are no command.
 
 
-@pytest.mark.parametrize("length", [0, 1, 2, 4, 11, 13, 511, 512])
+@pytest.mark.parametrize("length", [0, 2, 4, 11, 13, 511, 512])
 async def test_packet_of_another_length_is_ignored_and_logged(
     length: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.WARNING, "phy.usb.aisrv_data"):
+    with caplog.at_level(logging.WARNING, "phy.usb.data_task"):
         async with usb_device() as rig:
             assert await rig.host.write(b"\x83" * length) == length
             await wait_all_tasks_blocked()
             assert rig.engine.commands == []
             assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.pending) == (False, 0)
             await assert_still_right(rig)
-    assert caplog.messages == [f"usb: packet ignored: a command packet has 3 or 12 bytes, not {length}"]
+    assert caplog.messages == [f"usb: packet ignored: a command packet has 1, 3 or 12 bytes, not {length}"]
 
 
-async def test_every_packet_of_a_long_transfer_is_ignored(caplog: pytest.LogCaptureFixture) -> None:
+@simulated
+async def test_ignored_packets_are_counted_and_logged_once_a_second(caplog: pytest.LogCaptureFixture) -> None:
     async with usb_device() as rig:
         await rig.host.write(bytes(1024 + 10))
         await assert_still_right(rig)
-    assert [message.rsplit(" ", 1)[1] for message in caplog.messages] == ["512", "512", "10"]
+        await trio.sleep(0.99)
+        await rig.host.write(bytes(11))
+        await wait_all_tasks_blocked()
+        assert len(caplog.messages) == 1
+        await trio.sleep(0.01)
+        await rig.host.write(bytes(13))
+        await assert_still_right(rig)
+    wrong = "usb: packet ignored: a command packet has 1, 3 or 12 bytes, not"
+    assert caplog.messages == [f"{wrong} 512", f"{wrong} 13; 3 more since the last line"]
+
+
+# The early framing: a command packet is the command alone.
+
+
+async def test_early_hosts_send_the_command_alone() -> None:
+    data = pattern(1025)
+    async with usb_device(engines=2) as rig:
+        rig.engine.answers[GET_ID] = ID
+        await rig.host.write(bytes((GET_ID,)))
+        assert await rig.host.read(512) == ID
+        await rig.host.write(bytes((SET_INPUT,)))
+        await rig.host.write(data, zero_packet=True)
+        await rig.host.write(bytes((START_INFER,)))
+        await rig.host.write(b"", zero_packet=True)
+        await wait_all_tasks_blocked()
+        await assert_still_right(rig)
+        expected = [Recorded(GET_ID, 0), Recorded(SET_INPUT, 0, data), Recorded(START_INFER, 0, b"")]
+        assert rig.engine.commands[:3] == expected
+
+
+async def test_the_failure_of_an_early_command_halts_both_endpoints() -> None:
+    async with usb_device() as rig:
+        rig.engine.statuses[GET_OUTPUT] = MODEL_ERR
+        await rig.host.write(bytes((GET_OUTPUT,)))
+        with pytest.raises(TransferFailed):
+            await rig.host.read(512)
+        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (True, True)
+        await rig.host.clear_halt(OUT)
+        await rig.host.clear_halt(IN)
+        await assert_still_right(rig)
 
 
 # Engines by number.

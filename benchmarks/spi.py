@@ -52,7 +52,7 @@ for bus in buses.values():
     bus.close()
 
 from host_tools.client import AiServer
-from tests import networks
+from tests.support import networks
 model = networks.big_network(big)
 with AiServer.open("spi:0.0") as server:
     start = time.perf_counter()

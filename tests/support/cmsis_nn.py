@@ -32,9 +32,10 @@ from aisrv.kernels.params import (
 )
 from aisrv.model import Padding
 from tests.support.operators import Case, values, words
+from tests.support.paths import ROOT
 
 VARIABLE: Final = "AISRV_CMSIS_NN"
-"""Names a checkout of CMSIS-NN, or its folder TestData."""
+"""Names a checkout of CMSIS-NN, or its folder TestData; else `../shared/golden/cmsis_nn` is looked at."""
 
 KEYS: Final = {
     "FILTER_X": "FILTER_W",
@@ -43,6 +44,8 @@ KEYS: Final = {
     "STRIDE_Y": "STRIDE_H",
     "PAD_X": "PAD_W",
     "PAD_Y": "PAD_H",
+    "PADDING_W": "PAD_W",
+    "PADDING_H": "PAD_H",
     "DILATION_X": "DILATION_W",
     "DILATION_Y": "DILATION_H",
     "IN_CH": "INPUT_C",
@@ -68,6 +71,7 @@ ARRAYS: Final = {
     "per_channel_shift": "output_shift",
 }
 
+_INCLUDE: Final = re.compile(r'^#include "(\w+\.h)"', re.MULTILINE)
 _DEFINE: Final = re.compile(r"^\s*#define\s+(\w+)\s+\(?(-?\d+)\)?\s*$", re.MULTILINE)
 _ARRAY: Final = re.compile(r"const\s+(\w+)\s+(\w+)\s*\[\d*\]\s*=\s*\{([^}]*)\}")
 _NUMBER: Final = re.compile(r"-?\d+")
@@ -104,12 +108,11 @@ class GoldenSet:
 
 
 def folders() -> list[Path]:
-    """The sets where VARIABLE says, by name; none where it is not set."""
-    if VARIABLE not in os.environ:
-        return []
-    root = Path(os.environ[VARIABLE])
+    """The sets where VARIABLE says, by name; none where there is no such folder."""
+    root = Path(os.environ.get(VARIABLE, ROOT / "../shared/golden/cmsis_nn/TestData"))
     data = root / "Tests/UnitTest/TestCases/TestData"
-    return sorted(folder for folder in (data if data.is_dir() else root).iterdir() if folder.is_dir())
+    data = data if data.is_dir() else root
+    return sorted(folder for folder in data.iterdir() if folder.is_dir()) if data.is_dir() else []
 
 
 def golden_sets() -> Iterator[GoldenSet]:
@@ -122,10 +125,11 @@ def golden_sets() -> Iterator[GoldenSet]:
 
 
 def read(folder: Path) -> Vectors:
-    """Read all headers of a set; raise Unsuitable for one of other types than int8."""
+    """Read the headers that a set's `test_data.h` includes; raise Unsuitable where it is not int8."""
     if _OTHERS.search(folder.name):
         raise Unsuitable(folder.name)
-    text = "\n".join(header.read_text() for header in sorted(folder.glob("*.h")))
+    included = _INCLUDE.findall((folder / "test_data.h").read_text())
+    text = "\n".join((folder / name).read_text() for name in included)
     prefix = folder.name + "_"
     numbers, arrays, types = {}, {}, {}
     for key, number in _DEFINE.findall(text):

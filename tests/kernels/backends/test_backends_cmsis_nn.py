@@ -1,4 +1,4 @@
-"""Backends against the vectors of CMSIS-NN where AISRV_CMSIS_NN names them; and the reader of these."""
+"""Backends against the vectors of CMSIS-NN, where these are there; and the reader of these."""
 
 from pathlib import Path
 
@@ -29,11 +29,11 @@ TELL_ROUNDING = (
 )
 """Sets that a policy of single rounding does not pass, save in some ages of them."""
 
-needs_vectors = pytest.mark.skipif(not folders(), reason=f"{VARIABLE} does not name a checkout of CMSIS-NN")
+needs_vectors = pytest.mark.skipif(not folders(), reason=f"no vectors: {VARIABLE} can name CMSIS-NN")
 
 
 @needs_vectors
-@pytest.mark.parametrize("backend", ["reference", "numpy"])
+@pytest.mark.parametrize("backend", ["reference", "numpy", "numba"])
 @pytest.mark.parametrize("name", SETS)
 def test_golden_set(name: str, backend: str) -> None:
     assert SETS[name].run(find_backend(backend)) == SETS[name].expected
@@ -104,6 +104,9 @@ def written(folder: Path, *headers: str) -> Path:
     folder.mkdir()
     for number, header in enumerate(headers):
         (folder / f"part{number}.h").write_text(header)
+    includes = [f'#include "part{number}.h"' for number in range(len(headers))]
+    (folder / "test_data.h").write_text("\n".join(includes))
+    (folder / "older.h").write_text("const int8_t sum_input[1] = {99};")  # not included
     return folder
 
 

@@ -1,5 +1,8 @@
 """Devices that run with their models loaded, and the servers that hosts reach them through."""
 
+import signal
+import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -134,6 +137,7 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
         chips = [chip for device in running for chip in zip(device.flashes, device.loaders, strict=True)]
         spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
         usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
+        await stack.enter_async_context(report_at_sigquit(running))
         monitored = stack.enter_context(watch_devices(running, usb, spi, devices.status))
         yield DevicePorts(monitored.usb, monitored.spi, chips, monitored, running)
 
@@ -147,6 +151,29 @@ async def _load_devices(devices: DeviceSet, workers: WorkerPool) -> AsyncIterato
             for device in running:
                 await device.load_model(model, engine=engine, command=devices.command)
         yield running
+
+
+@asynccontextmanager
+async def report_at_sigquit(devices: Sequence[Device]) -> AsyncIterator[None]:
+    """Print what all cores of all devices wait for to standard error at SIGQUIT, within the block.
+
+    Outside of the main thread, which alone gets signals, nothing is printed.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    with trio.open_signal_receiver(signal.SIGQUIT) as signals:
+
+        async def report() -> None:
+            async for _ in signals:
+                for number, device in enumerate(devices):
+                    title = device.board.serial or f"device {number}"
+                    print(f"{title}, {device.node.report()}", file=sys.stderr, flush=True)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(report)
+            yield
+            nursery.cancel_scope.cancel()
 
 
 def first_error(errors: BaseExceptionGroup[Exception]) -> str:

@@ -110,6 +110,7 @@ async def open_device(
             ) as node:
                 parts = DeviceParts.of(board, node, runner, storages, user_tasks, source)
                 device = Device(parts, wire(plan, parts))
+                node.watch_deadlocks()
                 await device.boot()
                 yield device
                 node.stop()

@@ -1,6 +1,8 @@
 """The channel ends of a task, by the names that the plan of the board gives them."""
 
 from collections import defaultdict
+from collections.abc import Iterator
+from itertools import chain
 from typing import Final
 
 from aisrv.xcore.chanend import ChanEnd
@@ -15,6 +17,10 @@ class Ends:
     def add(self, name: str, end: ChanEnd) -> None:
         """Add an end after those that have the name already."""
         self._ends[name].append(end)
+
+    def __iter__(self) -> Iterator[ChanEnd]:
+        """All ends, name by name."""
+        return chain.from_iterable(self._ends.values())
 
     def all(self, name: str) -> tuple[ChanEnd, ...]:
         """Return the ends of a name, of which there may be none."""

@@ -38,4 +38,6 @@ def _start(parts: DeviceParts, tasks: Iterable[Task], ends: Mapping[str, Ends]) 
         if create is None:
             tile.reserve_core(task.name)
         else:
-            tile.start(create(parts, task, ends[task.name]), name=task.name)
+            core = tile.start(create(parts, task, ends[task.name]), name=task.name)
+            for end in ends[task.name]:
+                end.assign(core)

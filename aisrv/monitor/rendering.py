@@ -41,6 +41,8 @@ class DeviceView:
         """Draw: cores, engines, ports."""
         ascii_only = options.ascii_only
         yield Text(f"Device {self.status.name}", style="bold")
+        if self.status.deadlock:
+            yield Text(f"deadlock: {self.status.deadlock}", style="bold red")
         yield _cores(self.status, ascii_only)
         yield _engines(self.status.engines, ascii_only)
         yield _ports(self, ascii_only)

@@ -37,6 +37,7 @@ class DeviceMonitor:
     def snapshot(self) -> DeviceStatus:
         """Return the state of the device now."""
         device = self._device
+        deadlock = device.node.runtime.find_deadlock()
         engines = zip(device.engines, device.board.engines, strict=True)
         return DeviceStatus(
             self._name,
@@ -44,6 +45,7 @@ class DeviceMonitor:
             tuple(_tile(tile) for tile in device.node.tiles),
             tuple(_engine(number, spec.tile, engine) for number, (engine, spec) in enumerate(engines)),
             tuple(PortStatus(name, port.traffic) for name, port in self._ports.items()),
+            "" if deadlock is None else deadlock.path,
         )
 
 

@@ -105,6 +105,8 @@ class DeviceStatus:
     tiles: tuple[TileStatus, ...]
     engines: tuple[EngineStatus, ...]
     ports: tuple[PortStatus, ...]
+    deadlock: str = ""
+    """The tasks that only each other could wake, as a path; empty unless there are such."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,8 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from aisrv.xcore.core import Core
+from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
@@ -170,6 +172,39 @@ class ChanEnd:
             verb_in_progress=self._steps is not None,
             selected=self._listener is not None,
         )
+
+    # Reports: who could wake the core that waits here.
+
+    @property
+    def user(self) -> Core | None:
+        """The core that uses the end, as far as is known; None for a program outside of the node."""
+        return self._parking.user
+
+    def assign(self, core: Core) -> None:
+        """Note which core is to use the end, for reports."""
+        self._parking.user = core
+
+    def wakers(self) -> list[Core | None]:
+        """Return the cores of which any could wake the one that waits here; None is somebody outside."""
+        return [known_to_use(end.user) for end in self._awaited()[1]] or [None]
+
+    def explain_wait(self) -> str:
+        """Describe what the core waits for, and the ends and cores that could bring it."""
+        what, ends = self._awaited()
+        return f"{what} {', '.join(f'{end.name} of {name_of(end.user)}' for end in ends) or 'nothing'}"
+
+    def _awaited(self) -> "tuple[str, list[ChanEnd]]":
+        """Say what the verb in progress waits for, and list the ends of which any could bring it."""
+        if self._steps is not None and self._destination is not None:
+            target = self._switch.find(self._destination)
+            if target is not None and self in target._claims:
+                holder = target._source
+                return f"waits for a route to {target.name}, held by", [] if holder is None else [holder]
+            route = self._route
+            if route is not None and route._buffer.queued > BUFFER_TOKENS:
+                return f"{route._buffer.queued} tokens wait at", [route]
+        sources = [end for end in self._switch if end._destination == self.resource_id]
+        return f"{self._buffer.queued} tokens buffered, fed by", sources
 
     # Output verbs.
 

@@ -22,7 +22,7 @@ class Resource(Protocol):
 class Core:
     """One logical core of a tile."""
 
-    __slots__ = ("name", "number", "task", "tile", "trap", "verb", "waits_on")
+    __slots__ = ("has_ended", "name", "number", "task", "tile", "trap", "verb", "waits_on")
 
     def __init__(self, tile: int, number: int, name: str) -> None:
         self.tile: Final = tile
@@ -35,6 +35,8 @@ class Core:
         self.waits_on: Resource | None = None
         self.trap: Trap | None = None
         """What halted it, None unless something did."""
+        self.has_ended = False
+        """Whether its task returned, trapped or was cancelled."""
 
     def __str__(self) -> str:
         return f"tile {self.tile} core {self.number} ({self.name})"

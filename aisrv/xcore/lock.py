@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Final
 
 from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
 
@@ -47,6 +48,14 @@ class Lock:
             parking.wake(None)
         else:
             self._held, self._owner = False, None
+
+    def wakers(self) -> list[Core | None]:
+        """Return the core that holds the lock; None is somebody outside."""
+        return [known_to_use(self._owner)]
+
+    def explain_wait(self) -> str:
+        """Name the core that holds the lock."""
+        return f"held by {name_of(self._owner)}"
 
     def free(self) -> None:
         """Give the lock back to its tile; a lock that is held traps."""

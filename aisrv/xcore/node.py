@@ -64,6 +64,16 @@ class Node:
         """Report no deadlock within the block: something other than the cores may wake them."""
         return self.runtime.outside_world()
 
+    def report(self) -> str:
+        """Describe what each core waits for, a line each, and the cores that can never run again."""
+        deadlock = self.runtime.find_deadlock()
+        lines = [f"tick {self.clock.ticks()}:", self.runtime.report()]
+        return "\n".join(lines if deadlock is None else [*lines, str(deadlock)])
+
+    def watch_deadlocks(self) -> None:
+        """Log cores that only each other could wake, once; they do not end the node."""
+        self.runtime.watch_deadlocks()
+
     def statistics(self) -> NodeStatistics:
         """Count cores, channel ends and the tokens on their way."""
         live = self.runtime.cores

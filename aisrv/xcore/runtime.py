@@ -14,6 +14,7 @@ import trio
 
 from aisrv.xcore.clock import Clock
 from aisrv.xcore.core import Core, Resource, current_core
+from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Deadlock, Trap
@@ -23,6 +24,10 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+WATCH_SECONDS: Final = 1.0
+"""Time from when a core parks to when deadlocks are looked for, so that this costs a busy node little."""
+ALL_CORES: Final = 1 << 30
+"""More cores than there are."""
 OnTrap = Literal["raise", "halt"]
 
 
@@ -46,6 +51,9 @@ class Runtime:
         self.tracer: Tracer | None = None
         self.runnable = 0
         """Cores that run, or wait for something that is sure to come."""
+        self._halted: list[Core] = []
+        self._watch_below = 0  # as few cores running, a core that parks is looked at
+        self._core_parks: Waiter[None] = Waiter()
 
     @cached_property
     def random(self) -> random.Random:
@@ -107,6 +115,7 @@ class Runtime:
             else:
                 release(core)
             finally:
+                core.has_ended = True
                 self._live.remove(core)
                 self.runnable -= 1
                 if self.tracer is not None:
@@ -125,7 +134,8 @@ class Runtime:
         self.runnable -= 1
         if self.tracer is not None:
             self.tracer.parked(core, verb, resource)
-        if self.runnable == 0:
+        if self.runnable <= self._watch_below:
+            self._core_parks.wake(None)
             self._check_deadlock()
 
     def core_woken(self, core: Core) -> None:
@@ -136,13 +146,32 @@ class Runtime:
             self.tracer.woken(core)
 
     def report(self) -> str:
-        """Describe what each live core waits for, a line each."""
-        return "\n".join(
-            f"  {core}: {core.verb} on {core.waits_on.name if core.waits_on else 'nothing'}"
-            if core.verb
-            else f"  {core}: running"
-            for core in self.cores
-        )
+        """Describe what each core waits for, who could wake it, and which are halted, a line each."""
+        cores = sorted((*self._live, *self._halted), key=lambda core: (core.tile, core.number))
+        return "\n".join(map(line_of, cores))
+
+    def find_deadlock(self) -> CoreDeadlock | None:
+        """Find the cores that only each other, or halted ones, could wake."""
+        return find_deadlock(self._live)
+
+    def watch_deadlocks(self) -> None:
+        """Log cores that only each other could wake, once; they do not end the node.
+
+        Cores are looked at `WATCH_SECONDS` after one has parked, and not at all while none does.
+        """
+        self._nursery.start_soon(self._watch, name="deadlock watch")
+
+    async def _watch(self) -> None:
+        reported: set[Core] = set()
+        while True:
+            self._watch_below = ALL_CORES
+            await self._core_parks.wait()
+            self._watch_below = 0
+            await trio.sleep(WATCH_SECONDS)
+            deadlock = self.find_deadlock()
+            if deadlock is not None and not reported.issuperset(deadlock.cores):
+                reported.update(deadlock.cores)
+                logger.error("%s%s", self._prefix, str(deadlock))  # as it is now
 
     @property
     def _deadlocked(self) -> bool:
@@ -159,6 +188,7 @@ class Runtime:
 
     def _trapped(self, core: Core, trap: Trap) -> None:
         core.trap = trap
+        self._halted.append(core)
         if self.tracer is not None:
             self.tracer.core_trapped(core, trap)
         place = f" in {trap.place}" if trap.place else ""
@@ -188,12 +218,14 @@ def _sole_trap(group: BaseExceptionGroup[BaseException]) -> Trap | None:
 class Parking(Waiter[T]):
     """A waiter of a node's resource: the core that sleeps in it is counted as parked."""
 
-    __slots__ = ("_core", "_runtime")
+    __slots__ = ("_core", "_runtime", "user")
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
         self._runtime = runtime
         self._core: Core | None = None
+        self.user: Core | None = None
+        """The core that uses the resource, as far as is known; None outside of any core."""
 
     def park(
         self,
@@ -208,7 +240,7 @@ class Parking(Waiter[T]):
         With `timed` something is sure to wake the core: it does not count as parked.
         """
         task = trio.lowlevel.current_task()
-        core = current_core()
+        self.user = core = current_core()
         if core is not None and not timed and core.task is task:
             self._core = core  # a child task parks alone: its core itself may well be running
             self._runtime.core_parked(core, verb, resource)

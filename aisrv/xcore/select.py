@@ -7,6 +7,8 @@ from typing import Any, Protocol
 import trio
 
 from aisrv.xcore.chanend import Listener
+from aisrv.xcore.core import Core
+from aisrv.xcore.report import WokenByCores
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import XcoreError
@@ -103,6 +105,18 @@ class Selection:
         if chosen is None:
             await trio.lowlevel.checkpoint()
         return chosen
+
+    def wakers(self) -> list[Core | None]:
+        """Return the cores of which any could wake the one that waits here; None is somebody outside."""
+        return [
+            core
+            for event in self._enabled()
+            for core in (event.wakers() if isinstance(event, WokenByCores) else (None,))
+        ]
+
+    def explain_wait(self) -> str:
+        """Describe what each enabled event waits for."""
+        return "; ".join(event.explain_wait() for event in self._enabled() if isinstance(event, WokenByCores))
 
     def statistics(self) -> SelectStatistics:
         """Count its cases, evaluating their guards, and the events that are there."""

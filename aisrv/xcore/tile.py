@@ -86,6 +86,9 @@ class Tile:
     ) -> Core:
         """Run a task on the lowest free core; the ninth traps with ILLEGAL_RESOURCE."""
         core = self.reserve_core(name or str(getattr(function, "__name__", function)))
+        for argument in args:
+            if isinstance(argument, ChanEnd):
+                argument.assign(core)
         self._runtime.run_core(core, self.release_core, function, *args)
         return core
 

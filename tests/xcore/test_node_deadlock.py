@@ -27,8 +27,10 @@ def test_two_cores_that_await_each_other() -> None:
 
     assert _report(program) == (
         "no core can run again:\n"
-        "  tile 0 core 0 (source): inct on chanend 0x80000002\n"
-        "  tile 1 core 0 (sink): inuint on chanend 0x80010002"
+        "  tile 0 core 0 (source): inct on chanend 0x80000002 "
+        "(0 tokens buffered, fed by chanend 0x80010002 of tile 1 core 0 (sink))\n"
+        "  tile 1 core 0 (sink): inuint on chanend 0x80010002 "
+        "(0 tokens buffered, fed by chanend 0x80000002 of tile 0 core 0 (source))"
     )
 
 
@@ -47,10 +49,19 @@ def test_verbs_of_every_kind_are_named() -> None:
             node.tiles[1].start(lambda: select(Case(b, lambda: False)), name="guarded")
 
     assert _report(program).splitlines()[1:] == [
-        "  tile 0 core 0 (locker): lock_acquire on lock 0x80000005",
-        "  tile 0 core 1 (sender): chan_out_word on chanend 0x80000002",
-        "  tile 0 core 2 (selector): select on chanend 0x80000202 or chanend 0x80000302",
-        "  tile 1 core 0 (streamer): outbytes on chanend 0x80010102",
+        "  tile 0 core 0 (locker): lock_acquire on lock 0x80000005 (held by no known core)",
+        (
+            "  tile 0 core 1 (sender): chan_out_word on chanend 0x80000002 "
+            "(0 tokens buffered, fed by chanend 0x80010002 of no known core)"
+        ),
+        (
+            "  tile 0 core 2 (selector): select on chanend 0x80000202 or chanend 0x80000302 "
+            "(0 tokens buffered, fed by nothing; 0 tokens buffered, fed by nothing)"
+        ),
+        (
+            "  tile 1 core 0 (streamer): outbytes on chanend 0x80010102 "
+            "(9 tokens wait at chanend 0x80000102 of no known core)"
+        ),
         "  tile 1 core 1 (guarded): select on no case whose guard holds",
     ]
 
@@ -62,7 +73,8 @@ def test_a_core_that_ends_leaves_the_others_in_deadlock() -> None:
             node.tiles[0].start(trio.sleep, 1)
 
     assert _report(program) == (
-        "no core can run again:\n  tile 0 core 0 (orphan): inuint on chanend 0x80000002"
+        "no core can run again:\n"
+        "  tile 0 core 0 (orphan): inuint on chanend 0x80000002 (0 tokens buffered, fed by nothing)"
     )
 
 
@@ -75,7 +87,11 @@ def test_a_core_that_was_halted_leaves_the_others_in_deadlock() -> None:
             a.setd(b)
 
     assert _report(program) == (
-        "no core can run again:\n  tile 0 core 0 (peer): inuint on chanend 0x80010002"
+        "no core can run again:\n"
+        "  tile 0 core 0 (peer): inuint on chanend 0x80010002 "
+        "(0 tokens buffered, fed by chanend 0x80000002 of no known core)\n"
+        "  tile 1 core 0 (faulty): halted by LINK_ERROR (1): "
+        "output on chanend 0x80010102, which has no destination"
     )
 
 
@@ -221,8 +237,10 @@ def test_a_cancelled_verb_is_counted_out_of_the_parked() -> None:
 
     assert _report(program) == (
         "no core can run again:\n"
-        "  tile 0 core 0 (other): inuint on chanend 0x80000002\n"
-        "  tile 1 core 0 (sink): inct on chanend 0x80010002"
+        "  tile 0 core 0 (other): inuint on chanend 0x80000002 "
+        "(0 tokens buffered, fed by chanend 0x80010002 of tile 1 core 0 (sink))\n"
+        "  tile 1 core 0 (sink): inct on chanend 0x80010002 "
+        "(0 tokens buffered, fed by chanend 0x80000002 of tile 0 core 0 (other))"
     )
 
 
@@ -234,7 +252,8 @@ async def test_a_node_can_report_where_its_cores_are_at_any_time() -> None:
         node.tiles[0].start(trio.sleep, 1, name="sleeper")
         await settle()
         assert node.runtime.report() == (
-            "  tile 0 core 0 (sleeper): running\n  tile 1 core 0 (sink): inuint on chanend 0x80010002"
+            "  tile 0 core 0 (sleeper): running\n  tile 1 core 0 (sink): inuint on chanend 0x80010002 "
+            "(0 tokens buffered, fed by chanend 0x80000002 of no known core)"
         )
         await a.outuint(1)
 

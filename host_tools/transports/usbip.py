@@ -75,16 +75,14 @@ class UsbipTransport:
         requests: list[tuple[int, Buffer]] = [(ENDPOINT_OUT, data) for data in writes]
         if length:
             requests.append((ENDPOINT_IN, answer))
-        moved: list[int] = []
         try:
-            for count in self._connection.transfer_together(requests, timeout):
-                moved.append(count)  # noqa: PERF402 - what ended well counts although a later one fails
+            count = self._connection.transact(requests, timeout)
         except usbip_client.UsbipClientError as error:
             failure = host_error(error, "exchanging")
-            if isinstance(failure, TransferStall):
-                failure.writes_done = len(moved)
+            if isinstance(failure, TransferStall) and isinstance(error, usbip_client.StallError):
+                failure.writes_done = error.requests_done
             raise failure from error
-        return bytes(memoryview(answer)[: moved[-1]]) if length else b""
+        return bytes(answer[:count]) if length else b""
 
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""

@@ -37,7 +37,7 @@ from host_tools.usbip.pipeline import Pipeline, Transfer, bytes_of, deadline_aft
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Self
 
     from aisrv.protocol.usbip import DeviceRecord
@@ -128,23 +128,29 @@ class Connection(Pipeline):
             count = error.transferred
         return bytes(memoryview(buffer)[:count])
 
-    def transfer_together(
-        self, requests: Sequence[tuple[int, Buffer]], timeout: float | None = None
-    ) -> Iterator[int]:
-        """Carry out transfers, each an endpoint and its buffer, all in flight at once.
+    def transact(self, requests: Sequence[tuple[int, Buffer]], timeout: float | None = None) -> int:
+        """Carry out transfers, each an endpoint and its buffer, all in flight at once, at least one.
 
-        Yields the bytes that each moved, in order. At the first failure the others are taken back and the
-        error is raised; so they are where the caller stops iterating.
+        Returns the bytes that the last one moved. At the first failure the others are taken back and the error
+        is raised; a TransferError says how many ended well before.
         """
         deadline = deadline_after(timeout)
-        transfers = self.submit_batch(requests, deadline)
+        outcome = self.exchange(requests, deadline)
+        if isinstance(outcome, int):
+            return outcome
+        done = moved = 0
         try:
-            for transfer in transfers:
-                yield self.wait(transfer, remaining_until(deadline))
+            for transfer in outcome:
+                moved = self.wait(transfer, remaining_until(deadline))
+                done += 1
+        except TransferError as error:
+            error.requests_done = done
+            raise
         finally:
-            for transfer in transfers:
+            for transfer in outcome:
                 if transfer.status is None and self.is_open:
                     self.withdraw(transfer)
+        return moved
 
     def wait(self, transfer: Transfer, timeout: float | None = None) -> int:
         """Wait until a submitted request is done; return the number of bytes that moved.
@@ -174,18 +180,21 @@ class Connection(Pipeline):
         raise failure(transfer.endpoint, status, transfer.actual)
 
     def _run(self, endpoint: int, buffer: Buffer, setup: bytes, timeout: float | None) -> int:
+        """Carry out a control transfer."""
         deadline = deadline_after(timeout)
         transfer = self.submit(endpoint, buffer, setup, deadline=deadline)
         return self.wait(transfer, remaining_until(deadline))
 
     def _run_in_pieces(self, endpoint: int, buffer: Buffer, timeout: float | None) -> int:
         view = bytes_of(buffer)
+        if len(view) <= MAX_TRANSFER:
+            return self.transact([(endpoint, view)], timeout)
         deadline = deadline_after(timeout)
         done = 0
         while True:
             piece = view[done : done + MAX_TRANSFER]
             try:
-                count = self._run(endpoint, piece, bytes(8), remaining_until(deadline))
+                count = self.transact([(endpoint, piece)], remaining_until(deadline))
             except TransferTimeoutError as error:
                 raise TransferTimeoutError(endpoint, done + error.transferred) from None
             except TransferError as error:

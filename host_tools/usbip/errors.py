@@ -42,6 +42,8 @@ class TransferError(UsbipClientError):
         self.endpoint = endpoint
         self.status = status
         self.transferred = transferred
+        self.requests_done = 0
+        """How many requests that were started with this one had ended well before it."""
 
 
 class StallError(TransferError):

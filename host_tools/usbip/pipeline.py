@@ -11,6 +11,7 @@ Sizes are in bytes, times in seconds; a deadline is a time of `time.monotonic`, 
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import select
 import socket
@@ -42,6 +43,10 @@ CLOSE_GRACE: Final = 1.0
 """Seconds that a server has to let go of the device when the connection is closed."""
 
 _RECEIVE_SIZE: Final = 256 * 1024
+_LARGEST_EXCHANGE: Final = 64 * 1024
+"""Bytes of all buffers of an exchange that goes out, and comes back, in one piece: copying them is cheap."""
+
+_LAST_SEQNUM: Final = 0xFFFFFFFF
 _LEADERLESS_CHECK: Final = 0.1
 _NO_SETUP: Final = bytes(8)
 _NOTHING: Final = memoryview(b"")
@@ -81,6 +86,22 @@ class Transfer:
         self.status: int | None = None
 
 
+class _Exchange:
+    """Requests in flight alone, whose answers are awaited in one piece."""
+
+    __slots__ = ("first", "moved", "requests", "transfers")
+
+    def __init__(self, first: int, requests: list[tuple[int, memoryview]]) -> None:
+        self.first = first
+        """Sequence number of the first; the others follow it."""
+        self.requests = requests
+        """Endpoint and buffer of each."""
+        self.moved = 0
+        """Bytes that the last one moved, once all of them are done."""
+        self.transfers: list[Transfer] = []
+        """What became of them where their answers were not what was awaited."""
+
+
 class Pipeline:
     """The socket of an imported device; `devid` names the device in each request."""
 
@@ -93,6 +114,7 @@ class Pipeline:
         self._seqnum = 0
         self._pending: dict[int, Transfer] = {}
         self._unlinks: dict[int, Transfer] = {}
+        self._exchange: _Exchange | None = None  # what the leader awaits; its requests have no transfers yet
 
         # Whoever holds this sends, so that messages are never interleaved.
         self._sending = threading.Lock()
@@ -129,7 +151,7 @@ class Pipeline:
         ValueError for more than 16 MiB. The data goes out, and comes in, without being copied.
         """
         view = bytes_of(buffer)
-        tail = self._tail(endpoint, len(view), setup, flags)
+        tail = _tail(self._devid, endpoint, len(view), setup, flags)
         self._lock_for_sending(endpoint, deadline)
         try:
             transfer = self._register(endpoint, view)
@@ -152,14 +174,10 @@ class Pipeline:
         self, requests: Sequence[tuple[int, Buffer]], deadline: float | None = None
     ) -> list[Transfer]:
         """Start a request for each endpoint and buffer, in order, with one send."""
-        tails: dict[tuple[int, int], bytes] = {}  # of like requests it is the same
         messages: list[tuple[int, memoryview, bytes]] = []
         for endpoint, buffer in requests:
             view = bytes_of(buffer)
-            kind = endpoint, len(view)
-            if kind not in tails:
-                tails[kind] = self._tail(endpoint, len(view), _NO_SETUP, 0)
-            messages.append((endpoint, view, tails[kind]))
+            messages.append((endpoint, view, _tail(self._devid, endpoint, len(view))))
         endpoint = requests[0][0] if requests else 0
         parts: list[Buffer] = []
         transfers: list[Transfer] = []
@@ -178,6 +196,39 @@ class Pipeline:
         finally:
             self._sending.release()
         return transfers
+
+    def exchange(
+        self, requests: Sequence[tuple[int, Buffer]], deadline: float | None = None
+    ) -> int | list[Transfer]:
+        """Start requests as `submit_batch` does; return the bytes that the last one moved where all are done.
+
+        That is where nothing else is in flight, all of them end well, and their answers come in one piece:
+        one send and one receive then. Anything else returns their transfers, to be waited for.
+        """
+        views = [(endpoint, bytes_of(buffer)) for endpoint, buffer in requests]
+        size = sum([len(view) for _, view in views])
+        if size > _LARGEST_EXCHANGE or not views or not self._reserve(len(views)):
+            return self.submit_batch(views, deadline)
+        exchange = _Exchange(self._seqnum + 1, views)
+        try:
+            try:
+                try:
+                    self._send_exchange(exchange, deadline)
+                finally:
+                    self._sending.release()
+                if self._readable.poll(_milliseconds(remaining_until(deadline))):
+                    self._receive()
+            finally:
+                if self._exchange is not None:
+                    self._make_transfers(exchange)
+                self._stop_reading()
+        except BaseException:
+            # Such as Ctrl-C: the buffers go back to the caller, so nothing may be written to them later.
+            with contextlib.suppress(DeviceGoneError):
+                for transfer in exchange.transfers:
+                    self.withdraw(transfer)
+            raise
+        return exchange.transfers or exchange.moved
 
     def wait_until(self, transfer: Transfer, deadline: float | None) -> bool:
         """Read, or let another thread read, until a request is done; False at the deadline."""
@@ -254,10 +305,71 @@ class Pipeline:
                     stack.callback(self._sending.release)
                 self._socket.close()
 
+    # Exchanges
+
+    def _reserve(self, count: int) -> bool:
+        """Take sending and reading for `count` requests; False where either is taken, or anything in flight."""
+        if self._seqnum + count > _LAST_SEQNUM or not self._sending.acquire(blocking=False):
+            return False
+        with self._changed:
+            in_flight = self._pending or self._unlinks or self._held or self._filling
+            if not (in_flight or self._reading or self._error):
+                self._reading = True
+                return True
+        self._sending.release()
+        return False
+
+    def _send_exchange(self, exchange: _Exchange, deadline: float | None) -> None:
+        parts: list[Buffer] = []
+        for endpoint, view in exchange.requests:
+            self._seqnum += 1
+            parts += (_START.pack(_CMD_SUBMIT, self._seqnum), _tail(self._devid, endpoint, len(view)))
+            if not endpoint & 0x80:
+                parts.append(view)
+        self._exchange = exchange
+        if not self._transmit([b"".join(parts)], deadline):
+            self._exchange = None
+            raise TransferTimeoutError(exchange.requests[0][0], 0)
+
+    def _settle_exchange(self, exchange: _Exchange, end: int) -> bool:
+        """Take the first `end` bytes for the answers to an exchange; False where they are not just those.
+
+        IN data may have been written even then, where it comes in its turn: it will be written again.
+        """
+        start = 0
+        expected = exchange.first
+        actual = 0
+        for endpoint, buffer in exchange.requests:
+            if end - start < HEADER_SIZE:
+                return False
+            message, seqnum, status, actual = _REPLY.unpack_from(self._view, start)
+            start += HEADER_SIZE
+            if message != _RET_SUBMIT or seqnum != expected or status:
+                return False
+            if not endpoint & 0x80:
+                if actual != len(buffer):
+                    return False
+            elif not 0 <= actual <= min(len(buffer), end - start):
+                return False
+            else:
+                buffer[:actual] = self._view[start : start + actual]
+                start += actual
+            expected += 1
+        exchange.moved = actual
+        return start == end
+
+    def _make_transfers(self, exchange: _Exchange) -> None:
+        """Turn the requests of an exchange into transfers in flight."""
+        self._exchange = None
+        for seqnum, (endpoint, view) in enumerate(exchange.requests, exchange.first):
+            transfer = Transfer(seqnum, endpoint, len(view), view if endpoint & 0x80 else None)
+            self._pending[seqnum] = transfer
+            exchange.transfers.append(transfer)
+
     # Sending
 
     def _next_seqnum(self) -> int:
-        self._seqnum = self._seqnum % 0xFFFFFFFF + 1
+        self._seqnum = self._seqnum % _LAST_SEQNUM + 1
         return self._seqnum
 
     def _register(self, endpoint: int, view: memoryview) -> Transfer:
@@ -267,15 +379,6 @@ class Pipeline:
         transfer = Transfer(seqnum, endpoint, len(view), view if endpoint & 0x80 else None)
         self._pending[seqnum] = transfer
         return transfer
-
-    def _tail(self, endpoint: int, length: int, setup: bytes, flags: int) -> bytes:
-        """Return a SUBMIT without its first 8 bytes."""
-        if length > MAX_TRANSFER:
-            raise ValueError(f"a request moves {MAX_TRANSFER} bytes at most, not {length}")
-        if len(setup) != len(_NO_SETUP):
-            raise ValueError(f"a SETUP packet has {len(_NO_SETUP)} bytes, not {len(setup)}")
-        direction = 1 if endpoint & 0x80 else 0
-        return _TAIL.pack(self._devid, direction, endpoint & 0x0F, flags, length, NO_ISO_PACKETS, setup)
 
     def _lock_for_sending(self, endpoint: int, deadline: float | None) -> None:
         remaining = remaining_until(deadline)
@@ -375,6 +478,11 @@ class Pipeline:
 
     def _parse(self, end: int) -> None:
         """Settle the whole messages in the first `end` bytes; keep what is there of one more header."""
+        if self._exchange is not None:
+            if self._settle_exchange(self._exchange, end):
+                self._exchange = None
+                return
+            self._make_transfers(self._exchange)
         view = self._view
         start = 0
         while end - start >= HEADER_SIZE:
@@ -428,6 +536,17 @@ class Pipeline:
     def _shut(self, how: int) -> None:
         with contextlib.suppress(OSError):  # the peer may have ended it before us
             self._socket.shutdown(how)
+
+
+@functools.lru_cache(256)
+def _tail(devid: int, endpoint: int, length: int, setup: bytes = _NO_SETUP, flags: int = 0) -> bytes:
+    """Return a SUBMIT without its first 8 bytes: of like requests it is the same."""
+    if length > MAX_TRANSFER:
+        raise ValueError(f"a request moves {MAX_TRANSFER} bytes at most, not {length}")
+    if len(setup) != len(_NO_SETUP):
+        raise ValueError(f"a SETUP packet has {len(_NO_SETUP)} bytes, not {len(setup)}")
+    direction = 1 if endpoint & 0x80 else 0
+    return _TAIL.pack(devid, direction, endpoint & 0x0F, flags, length, NO_ISO_PACKETS, setup)
 
 
 def bytes_of(buffer: Buffer) -> memoryview:

@@ -131,8 +131,8 @@ class Connection(Pipeline):
     def transact(self, requests: Sequence[tuple[int, Buffer]], timeout: float | None = None) -> int:
         """Carry out transfers, each an endpoint and its buffer, all in flight at once, at least one.
 
-        Returns the bytes that the last one moved. At the first failure the others are taken back and the error
-        is raised; a TransferError says how many ended well before.
+        Returns the bytes that the last one moved. At the first failure the others are taken back and the
+        error is raised; a TransferError says how many ended well before.
         """
         deadline = deadline_after(timeout)
         outcome = self.exchange(requests, deadline)

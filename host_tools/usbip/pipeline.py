@@ -205,8 +205,12 @@ class Pipeline:
         That is where nothing else is in flight, all of them end well, and their answers come in one piece:
         one send and one receive then. Anything else returns their transfers, to be waited for.
         """
-        views = [(endpoint, bytes_of(buffer)) for endpoint, buffer in requests]
-        size = sum([len(view) for _, view in views])
+        views = []
+        size = 0
+        for endpoint, buffer in requests:
+            view = bytes_of(buffer)
+            size += len(view)
+            views.append((endpoint, view))
         if size > _LARGEST_EXCHANGE or not views or not self._reserve(len(views)):
             return self.submit_batch(views, deadline)
         exchange = _Exchange(self._seqnum + 1, views)
@@ -308,7 +312,7 @@ class Pipeline:
     # Exchanges
 
     def _reserve(self, count: int) -> bool:
-        """Take sending and reading for `count` requests; False where either is taken, or anything in flight."""
+        """Take sending and reading for `count` requests; False where they are taken, or anything is in flight."""
         if self._seqnum + count > _LAST_SEQNUM or not self._sending.acquire(blocking=False):
             return False
         with self._changed:
@@ -401,10 +405,10 @@ class Pipeline:
                             return False
                         raise self._abandon("the server stopped reading in the middle of a message") from None
                 else:
-                    if not started and deadline is not None:
+                    parts = _unsent(parts, sent)
+                    if parts and not started and deadline is not None:
                         deadline = max(deadline, time.monotonic()) + ANSWER_GRACE
                     started = True
-                    parts = _unsent(parts, sent)
                 if self._error is not None:
                     raise DeviceGoneError(self._error)
         except DeviceGoneError:

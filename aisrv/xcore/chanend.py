@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from aisrv.xcore.core import Core
 from aisrv.xcore.report import known_to_use, name_of
-from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind
@@ -300,7 +300,12 @@ class ChanEnd:
     def _output_verb(self, verb: str, run: Run) -> Generator[Any, Any, None]:
         if self.stepping:
             yield from self._output(run)
-        elif not self._output_at_once(run):
+            return
+        runtime = self.runtime
+        runtime.verbs_at_once += 1
+        if runtime.verbs_at_once > MOST_AT_ONCE:
+            yield from runtime.let_others_run()
+        if not self._output_at_once(run):
             yield from self.perform(verb, self._output(run))
 
     @types.coroutine
@@ -334,8 +339,13 @@ class ChanEnd:
         """Carry out a verb; the task sleeps until all of its steps are done.
 
         A verb that need not wait is done at once and lets nobody else run; where it waits it can be
-        cancelled. The buffer is so small that no pair of cores goes far without waiting.
+        cancelled. The buffer is so small that no pair of cores goes far without waiting; the verbs of a core
+        that never waits, as one that outputs to nobody, let others run after `MOST_AT_ONCE` of them.
         """
+        runtime = self.runtime
+        runtime.verbs_at_once += 1
+        if runtime.verbs_at_once > MOST_AT_ONCE:
+            yield from runtime.let_others_run()
         if self._steps is not None or self._listener is not None or self._freed:
             self._check_usable(verb)
         self._steps = steps

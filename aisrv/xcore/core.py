@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING, Final, Protocol
 
 import trio
 
+from aisrv.xcore.clock import Poll
+
 if TYPE_CHECKING:
     from aisrv.xcore.traps import Trap
 
@@ -22,7 +24,7 @@ class Resource(Protocol):
 class Core:
     """One logical core of a tile."""
 
-    __slots__ = ("has_ended", "name", "number", "task", "tile", "trap", "verb", "waits_on")
+    __slots__ = ("has_ended", "name", "number", "poll", "task", "tile", "trap", "verb", "waits_on")
 
     def __init__(self, tile: int, number: int, name: str) -> None:
         self.tile: Final = tile
@@ -35,6 +37,8 @@ class Core:
         self.waits_on: Resource | None = None
         self.trap: Trap | None = None
         """What halted it, None unless something did."""
+        self.poll: Final = Poll()
+        """Its polling loops on virtual time."""
         self.has_ended = False
         """Whether its task returned, trapped or was cancelled."""
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.report import known_to_use, name_of
-from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
 
 RESOURCE_TYPE: Final = 5
@@ -32,6 +32,10 @@ class Lock:
         """Take the lock, or wait for it (`in r, res[lock]`); a cancelled wait leaves the queue."""
         self._check_usable("lock_acquire")
         core = current_core()
+        runtime = self._runtime
+        runtime.verbs_at_once += 1
+        if runtime.verbs_at_once > MOST_AT_ONCE:
+            await runtime.let_others_run()
         if not self._held:
             self._held, self._owner = True, core
             return

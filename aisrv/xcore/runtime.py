@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeVar, TypeVarTuple
 
 import trio
 
-from aisrv.xcore.clock import Clock
+from aisrv.xcore.clock import Clock, Poll
 from aisrv.xcore.core import Core, Resource, current_core
 from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of
 from aisrv.xcore.switch import Switch
@@ -26,6 +26,8 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 WATCH_SECONDS: Final = 1.0
 """Time from when a core parks to when deadlocks are looked for, so that this costs a busy node little."""
+MOST_AT_ONCE: Final = 256
+"""Verbs that may follow each other without waiting before others get to run."""
 ALL_CORES: Final = 1 << 30
 """More cores than there are."""
 OnTrap = Literal["raise", "halt"]
@@ -51,6 +53,10 @@ class Runtime:
         self.tracer: Tracer | None = None
         self.runnable = 0
         """Cores that run, or wait for something that is sure to come."""
+        self.verbs_at_once = 0
+        """Verbs that began since a task last waited; see `let_others_run`."""
+        self.poll: Final = Poll()
+        """Polling loops on virtual time outside of any core."""
         self._halted: list[Core] = []
         self._watch_below = 0  # as few cores running, a core that parks is looked at
         self._core_parks: Waiter[None] = Waiter()
@@ -123,6 +129,11 @@ class Runtime:
                 self._check_deadlock()
 
         self._nursery.start_soon(run, name=str(core))
+
+    async def let_others_run(self) -> None:
+        """Pass a checkpoint: what verbs do that began `MOST_AT_ONCE` times in a row without waiting."""
+        self.verbs_at_once = 0
+        await trio.lowlevel.checkpoint()
 
     def stop(self) -> None:
         """Stop all cores, as taking the power away does."""
@@ -240,6 +251,7 @@ class Parking(Waiter[T]):
         With `timed` something is sure to wake the core: it does not count as parked.
         """
         task = trio.lowlevel.current_task()
+        self._runtime.verbs_at_once = 0
         self.user = core = current_core()
         if core is not None and not timed and core.task is task:
             self._core = core  # a child task parks alone: its core itself may well be running

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 import trio
 
 from aisrv.xcore.chanend import Listener
-from aisrv.xcore.core import Core
+from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.report import WokenByCores
-from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import XcoreError
 
@@ -96,15 +96,42 @@ class Selection:
 
         Nothing is consumed: the caller goes on with an input on the resource returned.
         """
+        runtime = self._runtime
+        runtime.verbs_at_once += 1
+        if runtime.verbs_at_once > MOST_AT_ONCE:
+            await runtime.let_others_run()
         events = self._enabled()
         return self._choose(events) or await self._wait_for(events)
 
     async def wait_or_default(self) -> Event | None:
-        """Return a ready event, or None for the default case, after letting other tasks run."""
-        chosen = self._choose(self._enabled())
+        """Return a ready event, or None for the default case, after letting other tasks run.
+
+        On virtual time the second default in a row at one tick takes time, see `Poll`. An event ends that at
+        once, and is for the next turn.
+        """
+        runtime = self._runtime
+        runtime.verbs_at_once += 1
+        if runtime.verbs_at_once > MOST_AT_ONCE:
+            await runtime.let_others_run()
+        events = self._enabled()
+        chosen = self._choose(events)
         if chosen is None:
             await trio.lowlevel.checkpoint()
+        if runtime.clock.is_virtual:
+            core = current_core()
+            poll = runtime.poll if core is None else core.poll
+            if chosen is not None:
+                poll.end()
+            elif step := poll.step(runtime.clock.ticks()):
+                await self._let_time_pass(events, step)
         return chosen
+
+    async def _let_time_pass(self, events: list[Event], ticks: int) -> None:
+        """Let virtual time pass, up to the next event at most."""
+        if self._choose(events) is None:
+            clock = self._runtime.clock
+            with trio.move_on_at(clock.deadline(clock.ticks() + ticks)):
+                await self._wait_for(events, timed=True)
 
     def wakers(self) -> list[Core | None]:
         """Return the cores of which any could wake the one that waits here; None is somebody outside."""
@@ -144,8 +171,11 @@ class Selection:
             return None
         return ready[0] if self._ordered or len(ready) == 1 else self._runtime.random.choice(ready)
 
-    async def _wait_for(self, events: list[Event]) -> Any:  # noqa: ANN401 - an Event
-        """Park until an event comes; a deadline among the events counts as one."""
+    async def _wait_for(self, events: list[Event], *, timed: bool = False) -> Any:  # noqa: ANN401 - an Event
+        """Park until an event comes; a deadline among the events counts as one.
+
+        With `timed` the caller bounds the wait.
+        """
         listening: list[Selectable] = []
         try:
             for event in events:
@@ -154,7 +184,7 @@ class Selection:
                     listening.append(event)
             timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else []
             if not timers:
-                return await self._parking.park("select", self)
+                return await self._parking.park("select", self, timed=timed)
             first = min(timers, key=lambda event: event.deadline)
             with trio.CancelScope(deadline=first.deadline):
                 return await self._parking.park("select", self, timed=True)

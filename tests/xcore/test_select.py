@@ -187,7 +187,6 @@ async def test_the_default_case_is_taken_when_nothing_is_ready() -> None:
         assert await select_or_default(b) is b
 
 
-@simulated
 async def test_a_loop_over_a_default_case_lets_others_run() -> None:
     async with bench() as test:
 

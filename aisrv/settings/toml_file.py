@@ -81,8 +81,8 @@ def read_bounded(path: Path, largest: int) -> bytes:
         raise SettingsError(f"{path}: {error.strerror}") from None
     except SettingsError:
         raise
-    except ValueError as error:
-        raise SettingsError(f"{str(path)!r}: {error}") from None
+    except ValueError:
+        raise SettingsError(f"{str(path)!r}: a file's name has no zero byte") from None
     if len(data) > largest:
         raise SettingsError(f"{path}: larger than {largest} bytes")
     return data

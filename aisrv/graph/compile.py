@@ -371,9 +371,8 @@ class _Compiler:
         size = _rounded(jitter * max(producer, consumer))
         is_set = use.io is not None and not use.io.copy
         what = f"arc {index}, {use.producer} to {use.consumer}"
-        address = self.plan.place(
-            what, text.whole("arc_map_hwblock", text.default_bank), 0 if is_set else size, text.place
-        )
+        bank = text.whole("arc_map_hwblock", text.default_bank)
+        address = self.plan.place(what, bank, 0 if is_set else size, text.place_of("arc_map_hwblock"))
         if not is_set:
             self._warn_of_dead_lock(index, use, size, producer, consumer)
         arc = Arc(
@@ -399,8 +398,8 @@ class _Compiler:
             factor = math.ceil(1000 * needed / max(producer, consumer)) / 1000
             self.messages.warn(
                 use.text.place,
-                f"arc {index} can come to a dead-lock: frames of {producer} and {consumer} bytes need a buffer"
-                f" of {needed}, not {size}; arc_jitter_ctrl {factor:g} is enough",
+                f"arc {index} can come to a dead-lock: frames of {producer} and {consumer} bytes need a"
+                f" buffer of {needed}, not {size}; arc_jitter_ctrl {factor:g} is enough",
             )
 
     def _ios(self) -> tuple[IoEntry, ...]:

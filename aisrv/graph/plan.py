@@ -1,4 +1,4 @@
-"""The memory plan: which bytes of which bank each block takes. Static ones come first, working ones behind."""
+"""The memory plan: which bytes of which bank each block takes. Static ones come first."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _BANK_TAGS: Final = {"node_map_hwblock": 1, "node_map_swap": 1, "arc_map_hwblock
 
 
 def expand(text: GraphText, messages: Messages, *, compat: bool = False) -> GraphText:
-    """Put the texts of subgraphs in their places: IOs and VIDs by position, formats and scripts renumbered."""
+    """Put the texts of subgraphs in their places: IOs and VIDs by position, the rest renumbered."""
     order: list[TextSection | Subgraph] = []
     for each in text.order:
         if isinstance(each, Subgraph):

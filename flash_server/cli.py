@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from aisrv.relocatable.errors import RelocatableError
 from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.option_group import option_group
 from flash_server.commands.boot import boot, boot_image
@@ -19,12 +20,13 @@ from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify
 from flash_server.commands.options import FlashSettings
 from flash_server.commands.pack import pack, params, unpack
+from flash_server.commands.reloc import reloc
 from flash_server.errors import FlashError
 from flash_server.files import InputError
 
 NAME: Final = "aisrv-flash"
 
-EXIT_CODES: Final[dict[type[Exception], int]] = {InputError: 2, FlashError: 1}
+EXIT_CODES: Final[dict[type[Exception], int]] = {InputError: 2, FlashError: 1, RelocatableError: 1}
 """The exit code of each error; the first kind that fits counts."""
 
 
@@ -55,5 +57,5 @@ def main(context: click.Context, settings: FlashSettings) -> None:
     context.obj = settings
 
 
-for _command in (pack, inspect, unpack, verify, diff, write, read, params, boot_image, boot):
+for _command in (pack, inspect, unpack, verify, diff, write, read, params, boot_image, boot, reloc):
     main.add_command(_command)

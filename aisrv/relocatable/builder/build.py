@@ -1,0 +1,63 @@
+"""Building images: one call from a `.tflite` file to an image and its weights."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from aisrv.relocatable.builder.compiler import compile_image
+from aisrv.relocatable.builder.packing import pack_image
+from aisrv.relocatable.builder.recording import RecordedNetwork, record
+from aisrv.relocatable.builder.source import network_source
+from aisrv.relocatable.container import Core, FloatAbi, Variant
+from aisrv.relocatable.parameters import KERNELS
+
+DEFAULT_VARIANT: Final = Variant(Core.CORTEX_M4)
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltImage:
+    """An image, and its weights where they are in a file of their own."""
+
+    image: bytes
+    weights: bytes | None = None
+
+
+def build_image(
+    model: bytes, name: str = "network", variant: Variant = DEFAULT_VARIANT, *, split: bool = False
+) -> BuiltImage:
+    """Make an image of a `.tflite` file; BuildError with the reason.
+
+    `name` becomes a C identifier. With `split` the weights are apart.
+    """
+    network = record(model)
+    kernels = sorted({node.step.kernel for node in network.nodes}, key=KERNELS.index)
+    elf = compile_image(network_source(c_name(name), network, variant, kernels), variant)
+    image = pack_image(elf, b"" if split else network.weights)
+    return BuiltImage(image, network.weights if split else None)
+
+
+def build_kernels(variant: Variant = DEFAULT_VARIANT) -> bytes:
+    """Make an image of all kernels, without a network."""
+    network = RecordedNetwork((), (), (), 0, b"")
+    elf = compile_image(network_source("kernels", network, variant, KERNELS), variant)
+    return pack_image(elf, b"")
+
+
+def c_name(name: str) -> str:
+    """A C identifier like the name."""
+    plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:31] or "network"
+    return f"_{plain}"[:31] if plain[0].isdigit() else plain
+
+
+def c_array(image: bytes, name: str) -> str:
+    """The image as the source of a C array."""
+    rows = (image[start : start + 12] for start in range(0, len(image), 12))
+    body = "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
+    return (
+        "#include <stdint.h>\n\n"
+        f"/* A relocatable model image of {len(image)} bytes. */\n"
+        f"__attribute__((aligned(4))) const uint8_t {c_name(name)}_image[{len(image)}] = {{\n{body}\n}};\n"
+    )
+
+
+__all__ = ["DEFAULT_VARIANT", "BuiltImage", "FloatAbi", "build_image", "build_kernels", "c_array", "c_name"]

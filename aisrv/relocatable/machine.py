@@ -1,0 +1,191 @@
+"""A Cortex-M core that executes the code of one instance, in `unicorn`.
+
+Flash is mapped readable and executable. Of the RAM only the pages of the instance are there, and only those
+of a copied image are executable; so code that runs astray meets nothing that it could break. `unicorn` comes
+with the extra `relocatable` and is imported when the first machine is made.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from aisrv.relocatable.container import Core
+from aisrv.relocatable.errors import ExecutionFault, MachineError
+from aisrv.relocatable.memory import PAGE, Memory, Span
+
+if TYPE_CHECKING:
+    from unicorn import Uc
+
+TRAP_PAGE: Final = 0x1FFF_0000
+"""Code returns here; it is executable and holds `bx lr`, which observers are called by."""
+OBSERVER: Final = TRAP_PAGE + 0x100
+STACK_TOP: Final = 0x3FFF_F000
+STACK_BYTES: Final = 64 * 1024
+SCRATCH: Final = STACK_TOP - STACK_BYTES - 0x10000
+"""Memory for the structures that a call is given."""
+SCRATCH_BYTES: Final = 0x4000
+
+_BX_LR: Final = b"\x70\x47"
+_FULL_ACCESS: Final = 0x00F0_0000
+"""CPACR: coprocessors 10 and 11, the FPU."""
+_FPU_ON: Final = 0x4000_0000
+"""FPEXC."""
+
+_MODELS: Final = {
+    Core.CORTEX_M3: "UC_CPU_ARM_CORTEX_M3",
+    Core.CORTEX_M4: "UC_CPU_ARM_CORTEX_M4",
+    Core.CORTEX_M7: "UC_CPU_ARM_CORTEX_M7",
+    Core.CORTEX_M33: "UC_CPU_ARM_CORTEX_M33",
+}
+
+Observer = Callable[[int, int, int], None]
+"""Called with the observer's three arguments: cookie, moment, address of the node's report."""
+
+
+def can_execute(core: Core) -> bool:
+    """Whether there is a machine for a core."""
+    return core in _MODELS
+
+
+class Machine:
+    """One core with its memory map."""
+
+    def __init__(self, core: Core, *, has_fpu: bool, seconds: float) -> None:
+        """Create one without flash and RAM; each call may take `seconds`. MachineError without `unicorn`."""
+        unicorn = _unicorn()
+        self._error: type[Exception] = unicorn.UcError
+        arm = unicorn.arm_const
+        self._arm: Any = arm
+        self._prot: Any = unicorn.unicorn_const
+        self._uc: Uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        self._uc.ctl_set_cpu_model(getattr(arm, _MODELS[core]))
+        if has_fpu:
+            self._uc.reg_write(arm.UC_ARM_REG_C1_C0_2, _FULL_ACCESS)
+            self._uc.reg_write(arm.UC_ARM_REG_FPEXC, _FPU_ON)
+        self._microseconds = max(1, int(seconds * 1e6))
+        self._seconds = seconds
+        self._pages: dict[int, int] = {}
+        self._observer: Observer | None = None
+        self._failure: BaseException | None = None
+        self._uc.mem_map(TRAP_PAGE, PAGE, self._prot.UC_PROT_READ | self._prot.UC_PROT_EXEC)
+        self._uc.mem_write(TRAP_PAGE, _BX_LR * (PAGE // 2))
+        read_write = self._prot.UC_PROT_READ | self._prot.UC_PROT_WRITE
+        self._uc.mem_map(STACK_TOP - STACK_BYTES, STACK_BYTES, read_write)
+        self._uc.mem_map(SCRATCH, SCRATCH_BYTES, read_write)
+        self._uc.hook_add(
+            unicorn.UC_HOOK_CODE, self._observed, begin=OBSERVER, end=OBSERVER + len(_BX_LR) - 1
+        )
+
+    def map_flash(self, flash: Memory) -> None:
+        """Map all of the flash, readable and executable."""
+        span = flash.span
+        prot = self._prot.UC_PROT_READ | self._prot.UC_PROT_EXEC
+        self._uc.mem_map_ptr(span.start, span.end - span.start, prot, flash.host_address(span.start))
+
+    def unmap_flash(self, flash: Memory) -> None:
+        """Take the flash away."""
+        self._uc.mem_unmap(flash.span.start, flash.span.end - flash.span.start)
+
+    def map_ram(self, ram: Memory, span: Span, *, executable: bool = False) -> None:
+        """Map the pages of a part of the RAM; pages that are there stay, and may become executable."""
+        prot = self._prot.UC_PROT_READ | self._prot.UC_PROT_WRITE
+        if executable:
+            prot |= self._prot.UC_PROT_EXEC
+        for first, last, old in _runs(self._pages, span):
+            size = last - first
+            if old is None:
+                self._uc.mem_map_ptr(first, size, prot, ram.host_address(first))
+            elif prot | old != old:
+                self._uc.mem_protect(first, size, prot | old)
+            for page in range(first, last, PAGE):
+                self._pages[page] = prot | (old or 0)
+
+    def observe(self, observer: Observer | None) -> None:
+        """Call this when code calls OBSERVER."""
+        self._observer = observer
+
+    def count_blocks(self, counted: Callable[[int, int], None]) -> Callable[[], None]:
+        """Call `counted(address, size)` for each run of instructions; the result ends that."""
+        uc, prot = self._uc, self._prot
+
+        def block(_uc: object, address: int, size: int, _data: object) -> None:
+            counted(address, size)
+
+        hook = uc.hook_add(prot.UC_HOOK_BLOCK, block)
+        uc.ctl_flush_tb()
+
+        def end() -> None:
+            uc.hook_del(hook)
+            uc.ctl_flush_tb()
+
+        return end
+
+    def write(self, address: int, data: bytes) -> None:
+        """Write bytes into memory that a call is given, in SCRATCH."""
+        self._uc.mem_write(address, data)
+
+    def read(self, address: int, size: int) -> bytes:
+        """Read what the machine sees; ExecutionFault where nothing is mapped."""
+        try:
+            return bytes(self._uc.mem_read(address, size))
+        except self._error as error:
+            raise ExecutionFault(f"{size} bytes at {address:#010x}: {error}") from None
+
+    def call(self, entry: int, r9: int, arguments: Sequence[int] = ()) -> int:
+        """Call code with at most four arguments; its result.
+
+        ExecutionFault for an access or a branch to where nothing is, and for a call that takes too long.
+        """
+        arm, uc = self._arm, self._uc
+        registers = (arm.UC_ARM_REG_R0, arm.UC_ARM_REG_R1, arm.UC_ARM_REG_R2, arm.UC_ARM_REG_R3)
+        for register, value in itertools.zip_longest(registers, arguments, fillvalue=0):
+            uc.reg_write(register, value & 0xFFFFFFFF)
+        uc.reg_write(arm.UC_ARM_REG_R9, r9)
+        uc.reg_write(arm.UC_ARM_REG_SP, STACK_TOP - 8)
+        uc.reg_write(arm.UC_ARM_REG_LR, TRAP_PAGE | 1)
+        self._failure = None
+        try:
+            uc.emu_start(entry | 1, TRAP_PAGE, timeout=self._microseconds)
+        except self._error as error:
+            where = uc.reg_read(arm.UC_ARM_REG_PC)
+            raise ExecutionFault(f"the code faulted at {where:#010x}: {error}") from None
+        if self._failure is not None:
+            raise self._failure
+        where = uc.reg_read(arm.UC_ARM_REG_PC)
+        if where & ~1 != TRAP_PAGE:
+            raise ExecutionFault(f"the code was at {where:#010x} after {self._seconds:g} s and was stopped")
+        return int(uc.reg_read(arm.UC_ARM_REG_R0))
+
+    def _observed(self, uc: "Uc", _address: int, _size: int, _data: object) -> None:
+        arm = self._arm
+        if self._observer is None:
+            return
+        try:
+            self._observer(
+                uc.reg_read(arm.UC_ARM_REG_R0), uc.reg_read(arm.UC_ARM_REG_R1), uc.reg_read(arm.UC_ARM_REG_R2)
+            )
+        except BaseException as error:
+            self._failure = error
+            uc.emu_stop()
+
+
+def _runs(pages: dict[int, int], span: Span) -> list[tuple[int, int, int | None]]:
+    """The pages of a span in runs that are mapped alike: first address, end, protection or None."""
+    runs: list[tuple[int, int, int | None]] = []
+    for page in span.pages():
+        old = pages.get(page)
+        if runs and runs[-1][1] == page and runs[-1][2] == old:
+            runs[-1] = (runs[-1][0], page + PAGE, old)
+        else:
+            runs.append((page, page + PAGE, old))
+    return runs
+
+
+def _unicorn() -> Any:  # noqa: ANN401 - the module is untyped
+    try:
+        import unicorn
+        import unicorn.arm_const
+        import unicorn.unicorn_const
+    except ModuleNotFoundError as error:
+        raise MachineError('unicorn is not installed: pip install "aisrv[relocatable]"') from error
+    return unicorn

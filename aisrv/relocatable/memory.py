@@ -1,0 +1,93 @@
+"""The memories of a board: flash and RAM, each a run of bytes at an address, and which parts are in use."""
+
+import ctypes
+import mmap
+from dataclasses import dataclass
+from typing import Final
+
+from aisrv.relocatable.errors import MachineError
+
+PAGE: Final = 4096
+"""Bytes: what can be mapped into a machine."""
+
+FLASH_BASE: Final = 0x0800_0000
+RAM_BASE: Final = 0x2000_0000
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Bytes `start` to `end - 1`."""
+
+    start: int
+    end: int
+
+    def meets(self, other: "Span") -> bool:
+        """Whether they have a byte in common."""
+        return self.start < other.end and other.start < self.end
+
+    def pages(self) -> range:
+        """The addresses of the pages that it touches."""
+        return range(self.start // PAGE * PAGE, self.end, PAGE) if self.end > self.start else range(0)
+
+
+class Memory:
+    """Bytes at an address, which machines map page by page."""
+
+    def __init__(self, base: int, size: int) -> None:
+        """Make `size` bytes of zeros, rounded up to pages, at `base`, a multiple of a page."""
+        size = -(-size // PAGE) * PAGE
+        self.span: Final = Span(base, base + size)
+        self._bytes = mmap.mmap(-1, max(size, PAGE))
+        self._host = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
+        self._used: list[Span] = []
+
+    def host_address(self, address: int) -> int:
+        """Where a byte lies in the memory of this process."""
+        return self._host + address - self.span.start
+
+    def holds(self, address: int, size: int) -> bool:
+        """Whether so many bytes at an address are in this memory."""
+        return self.span.start <= address and size >= 0 and address + size <= self.span.end
+
+    def read(self, address: int, size: int) -> bytes:
+        """Read bytes; MachineError outside of the memory."""
+        start = self._offset(address, size)
+        return self._bytes[start : start + size]
+
+    def view(self, address: int, size: int) -> memoryview:
+        """A view of bytes, read-only; MachineError outside of the memory."""
+        start = self._offset(address, size)
+        return memoryview(self._bytes)[start : start + size].toreadonly()
+
+    def write(self, address: int, data: bytes | memoryview) -> None:
+        """Write bytes; MachineError outside of the memory."""
+        start = self._offset(address, len(data))
+        self._bytes[start : start + len(data)] = bytes(data)
+
+    def used(self, span: Span) -> Span | None:
+        """A part in use that meets a span; None where there is none."""
+        return next((each for each in self._used if each.meets(span)), None)
+
+    def use(self, span: Span) -> None:
+        """Note that a span is in use, once more for each call."""
+        self._used.append(span)
+
+    def release(self, span: Span) -> None:
+        """Note that it is no longer, as often as it was used."""
+        self._used.remove(span)
+
+    def allocate(self, size: int) -> int | None:
+        """Find room for `size` bytes at a page of their own; None where there is none. Does not use it."""
+        at = self.span.start
+        for each in sorted(self._used, key=lambda span: span.start):
+            if each.start - at >= size:
+                break
+            at = max(at, -(-each.end // PAGE) * PAGE)
+        return at if at + size <= self.span.end else None
+
+    def _offset(self, address: int, size: int) -> int:
+        if not self.holds(address, size):
+            raise MachineError(
+                f"{size} bytes at {address:#010x} are not in {self.span.start:#010x} to {self.span.end:#010x}"
+            )
+        return address - self.span.start

@@ -1,0 +1,133 @@
+"""`aisrv-flash reloc`: images of models as relocatable code; their report, and how they are built."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import click
+
+from aisrv.relocatable import report
+from aisrv.relocatable.container import Core, FloatAbi, Image, Variant
+from aisrv.relocatable.errors import ImageError
+from aisrv.terminal.command_group import CommandGroup, examples
+from aisrv.terminal.file_types import FILE, NEW_FILE
+from aisrv.terminal.option_group import option, option_group
+from flash_server.commands.options import FlashSettings, pass_settings
+from flash_server.files import map_file, write_file
+
+CPUS: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
+
+
+@click.group(cls=CommandGroup, short_help="Build and show models as relocatable code.")
+def reloc() -> None:
+    """Images of models as Arm Thumb code, to be run in place from flash or copied to RAM."""
+
+
+@reloc.command(
+    short_help="Show what is in an image.",
+    epilog=examples("aisrv-flash reloc info digits.nbin", "aisrv-flash --json reloc info digits.nbin"),
+)
+@click.argument("image_file", metavar="IMAGE", type=FILE)
+@click.option("--weights", type=FILE, metavar="FILE", help="The weights of an image that has none.")
+@pass_settings
+def info(settings: FlashSettings, image_file: Path, weights: Path | None) -> None:
+    """Check an image and show its memory layout: what it takes in flash, and in RAM in place or copied."""
+    image = _open(image_file)
+    size = weights.stat().st_size if weights is not None else 0
+    settings.answer(
+        report.as_values(image), lambda: click.echo(report.memory_layout(image, weights_file_bytes=size))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BuildSettings:
+    """How to build an image."""
+
+    cpu: str = option(
+        "--cpu",
+        default=Core.CORTEX_M4.label,
+        type=click.Choice([core.label for core in CPUS]),
+        help="The core. [default: cortex-m4]",
+    )
+    float_abi: str = option(
+        "--float-abi",
+        default="soft",
+        type=click.Choice([abi.name.lower() for abi in FloatAbi]),
+        help="Whether and how the image uses the FPU. [default: soft]",
+    )
+    name: str | None = option("--name", metavar="NAME", help="The network's name. [default: the file's]")
+    split: bool = option(
+        "--split", default=False, is_flag=True, help="Put the weights into a file of their own, beside it."
+    )
+    as_c_array: bool = option(
+        "--c-array", default=False, is_flag=True, help="Write the image as a C array, too, beside it."
+    )
+
+    @property
+    def variant(self) -> Variant:
+        """The flags of the image."""
+        abi = FloatAbi[self.float_abi.upper()]
+        core = next(core for core in CPUS if core.label == self.cpu)
+        return Variant(core, abi is not FloatAbi.SOFT, abi)
+
+
+@reloc.command(
+    short_help="Make an image of a model.",
+    epilog=examples(
+        "aisrv-flash reloc build digits.tflite --output digits.nbin",
+        "aisrv-flash reloc build kws.tflite --cpu cortex-m7 --split --output kws.nbin",
+    ),
+)
+@click.argument("model_file", metavar="MODEL.tflite", type=FILE)
+@option_group("building", BuildSettings)
+@click.option("--output", "-o", required=True, type=NEW_FILE, metavar="IMAGE", help="Where the image goes.")
+@pass_settings
+def build(settings: FlashSettings, model_file: Path, building: BuildSettings, output: Path) -> None:
+    """Compile an int8 model to relocatable code, with this project's kernels and arm-none-eabi-gcc.
+
+    With --split the weights go beside the image, into IMAGE with the suffix .weights; --c-array writes IMAGE
+    with the suffix .c.
+    """
+    from aisrv.relocatable.builder.build import build_image, c_array
+
+    name = building.name or model_file.stem
+    model = bytes(map_file(model_file))
+    built = build_image(model, name, building.variant, split=building.split)
+    written = {output: built.image}
+    if built.weights is not None:
+        written[output.with_suffix(".weights")] = built.weights
+    if building.as_c_array:
+        written[output.with_suffix(".c")] = c_array(built.image, name).encode()
+    for path, data in written.items():
+        write_file(path, [data], len(data))
+    image = Image.from_bytes(built.image)
+    size = len(built.weights or b"")
+    files = "\n".join(f"{path}: {len(data)} bytes" for path, data in written.items())
+    settings.answer(
+        {**report.as_values(image), "files": [str(path) for path in written]},
+        lambda: click.echo(f"{report.memory_layout(image, weights_file_bytes=size)}\n\n{files}"),
+    )
+
+
+@reloc.command(
+    short_help="Make an image of all kernels.",
+    epilog=examples("aisrv-flash reloc kernels --output kernels-cortex-m4.nbin"),
+)
+@option_group("building", BuildSettings)
+@click.option("--output", "-o", required=True, type=NEW_FILE, metavar="IMAGE", help="Where the image goes.")
+@pass_settings
+def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> None:
+    """Compile the kernels without a network: the kernel backend `relocatable` runs such an image."""
+    from aisrv.relocatable.builder.build import build_kernels
+
+    data = build_kernels(building.variant)
+    write_file(output, [data], len(data))
+    image = Image.from_bytes(data)
+    settings.answer(report.as_values(image), lambda: click.echo(report.memory_layout(image)))
+
+
+def _open(path: Path) -> Image:
+    try:
+        return Image.from_bytes(bytes(map_file(path)))
+    except ImageError as error:
+        raise ImageError(f"{path}: {error}") from error

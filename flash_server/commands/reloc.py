@@ -18,7 +18,13 @@ from flash_server.files import map_file, write_file
 CPUS: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
 
 
-@click.group(cls=CommandGroup, short_help="Build and show models as relocatable code.")
+@click.group(
+    cls=CommandGroup,
+    short_help="Build and show models as relocatable code.",
+    epilog=examples(
+        "aisrv-flash reloc build digits.tflite --output digits.nbin", "aisrv-flash reloc info digits.nbin"
+    ),
+)
 def reloc() -> None:
     """Images of models as Arm Thumb code, to be run in place from flash or copied to RAM."""
 

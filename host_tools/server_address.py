@@ -1,9 +1,41 @@
-"""Addresses of TCP servers, `HOST:PORT`.
+"""Addresses of servers: `HOST:PORT`, and `unix:PATH` for one on this machine.
 
 Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
 
 from __future__ import annotations
+
+import socket
+from typing import Final
+
+UNIX: Final = "unix:"
+"""What precedes the path of a Unix socket."""
+
+
+def connect(address: str, timeout: float) -> socket.socket:
+    """Connect to a server within `timeout` seconds. Raises OSError, or ValueError where it is no address."""
+    check_address(address)
+    if address.startswith(UNIX):
+        peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            peer.settimeout(timeout)
+            peer.connect(address.removeprefix(UNIX))
+        except BaseException:
+            peer.close()
+            raise
+        return peer
+    peer = socket.create_connection(parse_address(address), timeout)
+    peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return peer
+
+
+def check_address(address: str) -> None:
+    """Raise ValueError where a text is no address of a server."""
+    if not address.startswith(UNIX):
+        parse_address(address)
+    elif address == UNIX:
+        raise ValueError(f"{address!r} lacks a path, as in unix:/run/user/1000/aisrv")
 
 
 def parse_address(address: str, example_port: int = 3240) -> tuple[str, int]:

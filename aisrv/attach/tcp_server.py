@@ -1,11 +1,14 @@
-"""How the attachments' servers listen, serve a peer's connection, and log its end."""
+"""How the attachments' servers listen, at a TCP port or a Unix socket, serve a peer, and log its end."""
 
 import ipaddress
 import logging
+import os
 import socket
+import struct
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from pathlib import Path
 from typing import ClassVar, Final, NoReturn
 
 import trio
@@ -16,6 +19,9 @@ KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Seconds, seconds and probes: a peer that vanished without a word is gone after half a minute."""
 
 BACKLOG: Final = 64
+
+THIS_MACHINE: Final = "this machine"
+"""What the log counts as one peer: all that come through a Unix socket."""
 
 
 class TcpServer(ABC):
@@ -53,6 +59,17 @@ class TcpServer(ABC):
                 address,
             )
 
+    async def serve_unix(
+        self, path: Path, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
+    ) -> NoReturn:
+        """Accept peers of this user at a Unix socket until cancelled, and remove its file at the end.
+
+        Raises OSError where the path cannot be had. The file of a server that is gone is replaced.
+        """
+        with _unix_socket(path) as listener:
+            task_status.started()
+            await trio.serve_listeners(self._serve_stream, [trio.SocketListener(listener)])
+
     async def _serve_stream(self, stream: trio.SocketStream) -> None:
         logger = logging.getLogger(type(self).__module__)
         try:
@@ -61,14 +78,14 @@ class TcpServer(ABC):
             logger.info("%s left at once: %s", self.PEER, error)
             await stream.aclose()
             return
-        log_peer.set(peer.rpartition(":")[0])
+        log_peer.set(peer.rpartition(":")[0] or THIS_MACHINE)
         async with closing_connection(stream, f"{self.PEER} {peer}", self.PROTOCOL_ERROR, logger):
             _set_options(stream)
             await self._serve_peer(stream, peer)
 
     @abstractmethod
     async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
-        """Serve one peer, HOST:PORT, to its end, whatever it sends.
+        """Serve one peer, named for the log, to its end, whatever it sends.
 
         May raise PROTOCOL_ERROR, and what Trio and the system raise for a broken connection.
         """
@@ -90,7 +107,9 @@ async def closing_connection(
 
 
 def _set_options(stream: trio.SocketStream) -> None:
-    """Send small messages at once, and notice peers that are gone."""
+    """Send small messages at once, and notice peers that are gone: a Unix socket does."""
+    if stream.socket.family == socket.AF_UNIX:
+        return
     stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     stream.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in KEEPALIVE.items():
@@ -99,6 +118,40 @@ def _set_options(stream: trio.SocketStream) -> None:
 
 
 def _peer_of(stream: trio.SocketStream) -> str:
-    """Return the peer's HOST:PORT; raises OSError where it is gone already."""
+    """Return the peer's HOST:PORT, or its process; raises OSError where it is gone already."""
+    if stream.socket.family == socket.AF_UNIX:
+        if not hasattr(socket, "SO_PEERCRED"):  # Linux has it
+            return THIS_MACHINE
+        process = struct.unpack_from("i", stream.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        return f"process {process[0]}"
     address = stream.socket.getpeername()
     return f"{address[0]}:{address[1]}"
+
+
+@contextmanager
+def _unix_socket(path: Path) -> Iterator[trio.socket.SocketType]:
+    """Listen at a path that only this user may connect to; remove it at the end."""
+    _remove_dead_socket(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(os.fspath(path))
+        try:
+            path.chmod(0o600)  # nobody can connect before it listens
+            listener.listen(BACKLOG)
+            yield trio.socket.from_stdlib_socket(listener)
+        finally:
+            with suppress(FileNotFoundError):
+                path.unlink()
+
+
+def _remove_dead_socket(path: Path) -> None:
+    """Remove the file of a socket that no server listens at."""
+    if not path.is_socket():
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)
+        try:
+            probe.connect(os.fspath(path))
+        except ConnectionRefusedError:
+            path.unlink()
+        except BlockingIOError:
+            pass  # its server is alive, and busy

@@ -22,6 +22,7 @@ from aisrv.device.device import ModelRefused
 from aisrv.sensors.image.frame import SourceError
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
+from host_tools.private_socket import private_socket
 from host_tools.standins.launcher import environment, run_program
 
 logger = logging.getLogger(__name__)
@@ -29,7 +30,12 @@ logger = logging.getLogger(__name__)
 
 async def exec_program(argv: Sequence[str], devices: DeviceSet) -> int:
     """Run a program that finds the devices where it looks for them; returns its exit code as shells do."""
-    async with serve_devices(devices, Listening(spi=0)) as service, trio.open_nursery() as nursery:
+    with private_socket() as path:
+        return await _exec_served(argv, devices, Listening(usbip_socket=Path(path), spi=0))
+
+
+async def _exec_served(argv: Sequence[str], devices: DeviceSet, listening: Listening) -> int:
+    async with serve_devices(devices, listening) as service, trio.open_nursery() as nursery:
         variables = environment(service.usbip, spi_address=service.spi)
         slaves = list(service.ports.spi.values())
         try:

@@ -38,6 +38,11 @@ class ServerOptions:
         type=click.IntRange(0, 65535),
         help=f"TCP port; 0 takes any that is free. [default: the board's, or {usbip.PORT}]",
     )
+    socket: Path | None = option(
+        "--socket",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Unix socket of this name for USB/IP in place of a TCP port, for --device usbip:unix:PATH.",
+    )
     spi_port: int | None = option(
         "--spi-port",
         type=click.IntRange(0, 65535),
@@ -68,7 +73,7 @@ class ServerOptions:
             spi = board.spi.port
         if flash is None and board.flashes:
             flash = board.flashes[0].port
-        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host)
+        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket)
 
 
 async def run_until_signal(devices: DeviceSet, listening: Listening, *, until_eof: bool) -> None:
@@ -125,6 +130,7 @@ def run(
       aisrv run --devices 4 --serial LAB-
       aisrv run --protocol ioserver --model first.tflite --model second.tflite
       aisrv run --pcap usb.pcapng --fault stall:in:3
+      aisrv run --socket /tmp/device            (aisrv-host --device usbip:unix:/tmp/device info)
       aisrv run --spi-port 3241 --vcd spi.vcd
       aisrv run --status --gpio-vcd leds.vcd
       aisrv run --engine kernels --dump-tensors tensors
@@ -137,6 +143,8 @@ def run(
         boards = dump_tensors(boards, dump_folder)
     if server.flash_port is not None and not boards[0].flashes:
         raise click.UsageError("--flash-port needs a chip: give --flash FILE")
+    if server.socket is not None and server.port is not None:
+        raise click.UsageError("--socket takes the place of --port: give one of them")
     listening = server.listening(boards[0])
     running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
     try:

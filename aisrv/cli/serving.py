@@ -23,6 +23,7 @@ from aisrv.protocol.commands import Command
 from aisrv.xcore.runtime import OnTrap
 from flash_server.chip.chip import FlashChip
 from flash_server.client.flash_channel import FlashChannel
+from host_tools.server_address import UNIX
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
@@ -62,7 +63,10 @@ class DevicePorts:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """Where to listen: TCP ports, of which 0 is any that is free and None none at all, each on an address."""
+    """Where to listen: TCP ports, of which 0 is any that is free and None none at all, each on an address.
+
+    USB/IP listens at a Unix socket in place of its port where one is given.
+    """
 
     host: str = LOOPBACK
     usbip: int = 0
@@ -70,11 +74,12 @@ class Listening:
     flash: int | None = None
     spi_host: str = LOOPBACK
     flash_host: str = LOOPBACK
+    usbip_socket: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """Running devices and where their servers listen, as `HOST:PORT`."""
+    """Running devices and where their servers listen, as `HOST:PORT`, or for USB/IP `unix:PATH`."""
 
     ports: DevicePorts
     usbip: str
@@ -106,7 +111,12 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             address, bound = await nursery.start(serve, host, port)
             return f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
 
-        usbip = await listen(UsbipServer(export_all(ports.usb)).serve, listening.host, listening.usbip)
+        server = UsbipServer(export_all(ports.usb))
+        if listening.usbip_socket is None:
+            usbip = await listen(server.serve, listening.host, listening.usbip)
+        else:
+            await nursery.start(server.serve_unix, listening.usbip_socket)
+            usbip = f"{UNIX}{listening.usbip_socket}"
         spi = flash = None
         if listening.spi is not None:
             spi = await listen(SpiLinkServer(ports.spi).serve, listening.spi_host, listening.spi)

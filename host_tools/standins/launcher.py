@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from host_tools.server_address import parse_address
+from host_tools.server_address import check_address, parse_address
 
 _logger = logging.getLogger(__name__)
 
@@ -24,7 +24,7 @@ INJECTION: Final = Path(__file__).parent / "injection"
 """Directory of the `sitecustomize` that gives a program our pyusb backend and our `spidev`."""
 
 SERVER_VARIABLE: Final = "AISRV_USBIP"
-"""Environment variable that names the USB/IP server to that sitecustomize, as HOST:PORT."""
+"""Environment variable that names the USB/IP server to that sitecustomize, as HOST:PORT or unix:PATH."""
 
 SPI_VARIABLE: Final = "AISRV_SPI"
 """Environment variable that names the SPI link server, as HOST:PORT."""
@@ -38,12 +38,12 @@ BY_SIGNAL: Final = 128
 def environment(
     address: str, base: Mapping[str, str] = os.environ, spi_address: str | None = None
 ) -> dict[str, str]:
-    """Return the environment of a program that uses the devices of the USB/IP server at `address`, HOST:PORT.
+    """Return the environment of a program that uses the devices of the USB/IP server at `address`.
 
     With `spi_address`, `import spidev` gives it the slaves of the SPI link server there, too. `base` is what
     it would have otherwise. ValueError where an address is none.
     """
-    parse_address(address)
+    check_address(address)
     injection = str(INJECTION)
     others = [entry for entry in base.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", injection)]
     variables = {"PYTHONPATH": os.pathsep.join([injection, *others]), SERVER_VARIABLE: address}

@@ -32,7 +32,7 @@ from aisrv.protocol.usb_descriptors import (
     InterfaceDescriptor,
     SetupPacket,
 )
-from host_tools.server_address import parse_address
+from host_tools.server_address import check_address
 from host_tools.standins.libusb_errors import libusb_code, libusb_errors, usb_error
 from host_tools.standins.pyusb_descriptors import (
     pyusb_configuration,
@@ -111,9 +111,9 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
     """The devices of one USB/IP server, for pyusb; time-outs are in milliseconds, 0 waits without limit."""
 
     def __init__(self, address: str) -> None:
-        """Take the address HOST:PORT; ValueError where it is none. Nothing is connected yet."""
+        """Take a server's address; ValueError where it is none. Nothing is connected yet."""
         super().__init__()
-        parse_address(address)
+        check_address(address)
         self.address = address
         self._links: dict[str, _Link] = {}
         self._lock = threading.RLock()

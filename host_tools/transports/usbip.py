@@ -1,5 +1,6 @@
-"""Devices that a USB/IP server exports, opened and listed by `HOST[:PORT][/BUSID]`."""
+"""Devices that a USB/IP server exports, opened and listed by `HOST[:PORT][/BUSID]` or `unix:PATH[/BUSID]`."""
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Final
@@ -25,13 +26,15 @@ from host_tools.errors import (
     TransferStall,
     TransferTimeout,
 )
-from host_tools.server_address import parse_address
+from host_tools.server_address import UNIX, check_address
 from host_tools.transports.transport import Buffer, DeviceInfo
 from host_tools.usbip import client as usbip_client
 from host_tools.usbip.client import Connection
 from host_tools.usbip.standard_requests import clear_halt, read_device, read_string, set_configuration
 
 CONFIGURATION: Final = 1
+
+_BUSID: Final = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
 
 _GONE: Final = (UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN)
 
@@ -187,12 +190,19 @@ def _exported(address: str) -> list[DeviceRecord]:
 
 
 def _split(spec: str) -> tuple[str, str]:
-    """Return HOST:PORT and bus id; without a port it is the one that USB/IP has by default."""
-    address, _, busid = spec.partition("/")
-    if address.endswith("]") or ":" not in address:
-        address = f"{address}:{PORT}"
+    """Return the server's address and bus id; without a port it is the one that USB/IP has by default.
+
+    The last part of a socket's path is a bus id where it looks like one.
+    """
+    if spec.startswith(UNIX):
+        directory, _, name = spec.rpartition("/")
+        address, busid = (directory, name) if _BUSID.fullmatch(name) else (spec, "")
+    else:
+        address, _, busid = spec.partition("/")
+        if address.endswith("]") or ":" not in address:
+            address = f"{address}:{PORT}"
     try:
-        parse_address(address)
+        check_address(address)
     except ValueError as error:
         raise BadAddressError(f"usbip:{spec}: {error}") from error
     return address, busid

@@ -1,6 +1,6 @@
 """A virtual device for the time of one connection: `aisrv run` as a child process, reached over USB/IP.
 
-The child serves on a free port of the loopback interface and says so in one line on its standard output.
+The child serves at a Unix socket that is this user's alone, and says so in one line on its standard output.
 Its standard input is a pipe that this process holds open and never writes to: when the pipe closes, the
 child ends. That is how `close` ends it, and it also ends when this process is killed.
 """
@@ -12,14 +12,16 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import IO, Final, Self
 
 from host_tools.errors import DeviceNotFound
+from host_tools.private_socket import private_socket
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usbip import UsbipTransport, open_usbip
 
 READY: Final = "ready at usbip:"
-"""What precedes HOST:PORT in the child's ready line: `aisrv: ready at usbip:127.0.0.1:PORT`."""
+"""What precedes the address in the child's ready line: `aisrv: ready at usbip:unix:PATH`."""
 
 START_TIMEOUT: Final = 20.0
 """Seconds until the ready line must be there."""
@@ -30,15 +32,15 @@ STOP_TIMEOUT: Final = 5.0
 _READY_LINE_LIMIT: Final = 4096
 
 
-def device_command(board: str) -> list[str]:
-    """Return the command that starts a device; an empty `board` is the default board."""
+def device_command(board: str, path: str) -> list[str]:
+    """Return the command that starts a device at a Unix socket; an empty `board` is the default board."""
     # -P: the directory that a user happens to be in must not provide the modules.
-    command = [sys.executable, "-P", "-m", "aisrv", "run", "--port", "0", "--until-eof"]
+    command = [sys.executable, "-P", "-m", "aisrv", "run", "--socket", path, "--until-eof"]
     return [*command, "--board", board] if board else command
 
 
 class VirtualDevice:
-    """A device process that has said it is ready; `address` is its HOST:PORT."""
+    """A device process that has said it is ready; `address` is its server's."""
 
     def __init__(self, command: Sequence[str], timeout: float = START_TIMEOUT) -> None:
         """Start the command and wait for its ready line; `DeviceNotFound` where none comes."""
@@ -124,13 +126,11 @@ def _read_line(pipe: IO[bytes], timeout: float) -> str:
 
 def open_virtual(spec: str) -> UsbipTransport:
     """Start a device, with the board that `spec` names, and connect; closing the transport ends it."""
-    device = VirtualDevice(device_command(spec))
-    try:
+    with ExitStack() as running:
+        path = running.enter_context(private_socket())
+        device = running.enter_context(VirtualDevice(device_command(spec, path)))
         transport = open_usbip(device.address)
-    except BaseException:
-        device.stop()
-        raise
-    transport.call_on_close(device.stop)
+        transport.call_on_close(running.pop_all().close)
     return transport
 
 

@@ -7,7 +7,6 @@ seconds.
 
 from __future__ import annotations
 
-import socket
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -20,7 +19,7 @@ from aisrv.protocol.usbip import (
     OperationHeader,
     pack_busid,
 )
-from host_tools.server_address import parse_address
+from host_tools.server_address import connect
 from host_tools.usbip.errors import (
     DeviceBusyError,
     ImportRefusedError,
@@ -29,6 +28,7 @@ from host_tools.usbip.errors import (
 )
 
 if TYPE_CHECKING:
+    import socket
     from typing import Self
 
 ANSWER_GRACE: Final = 5.0
@@ -106,13 +106,10 @@ class _Dialogue:
 
     @classmethod
     def connect(cls, address: str, deadline: float) -> Self:
-        host_and_port = parse_address(address)
         try:
-            peer = socket.create_connection(host_and_port, max(0.001, deadline - time.monotonic()))
+            peer = connect(address, max(0.001, deadline - time.monotonic()))
         except OSError as error:
             raise ServerError(f"{address}: no USB/IP server answers ({error}); is it running?") from error
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return cls(peer, address, deadline)
 
     def __enter__(self) -> Self:

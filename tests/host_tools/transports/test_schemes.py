@@ -339,8 +339,8 @@ def test_the_device_ends_when_its_parent_is_killed(script: Path, tmp_path: Path)
 
 
 def test_virtual_names_its_board() -> None:
-    assert virtual.device_command("")[-2:] == ["0", "--until-eof"]
-    assert virtual.device_command("chained")[-2:] == ["--board", "chained"]
+    assert virtual.device_command("", "/here")[-3:] == ["--socket", "/here", "--until-eof"]
+    assert virtual.device_command("chained", "/here")[-2:] == ["--board", "chained"]
     assert list_devices("virtual:chained") == [DeviceInfo("virtual:chained", note="started when it is used")]
 
 
@@ -351,7 +351,7 @@ def test_opening_virtual_connects_to_what_was_started_and_ends_it(
     with plugged(echo_device()) as address:
         ready = READY.replace("127.0.0.1:4711", address)
         script.write_text(ready + UNTIL_EOF + f"open({str(ended)!r}, 'w').close()\n")
-        monkeypatch.setattr(virtual, "device_command", lambda _: [sys.executable, "-S", str(script)])
+        monkeypatch.setattr(virtual, "device_command", lambda *_: [sys.executable, "-S", str(script)])
         transport = open_transport("virtual")
         assert isinstance(transport, UsbipTransport)
         transport.write(b"abc", 10)
@@ -366,7 +366,7 @@ def test_a_virtual_device_that_refuses_the_connection_is_ended(
 ) -> None:
     ended = tmp_path / "ended"
     script.write_text(READY.replace("4711", "1") + UNTIL_EOF + f"open({str(ended)!r}, 'w').close()\n")
-    monkeypatch.setattr(virtual, "device_command", lambda _: [sys.executable, "-S", str(script)])
+    monkeypatch.setattr(virtual, "device_command", lambda *_: [sys.executable, "-S", str(script)])
     with pytest.raises(DeviceNotFound, match="no USB/IP server answers"):
         open_transport("virtual")
     assert ended.exists()

@@ -11,7 +11,13 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.protocol.usbip import Submit, SubmitReply, UnlinkReply, UrbStatus
-from host_tools.usbip.client import Connection, DeviceGoneError, TransferError, TransferTimeoutError
+from host_tools.usbip.client import (
+    Connection,
+    DeviceGoneError,
+    StallError,
+    TransferError,
+    TransferTimeoutError,
+)
 from tests.support.usbip_peers import DEADLINE, RECORD, Peer, echo_device, plugged, scripted
 
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1024]
@@ -144,6 +150,21 @@ def test_failure_of_an_exchange_takes_the_rest_back(status: int) -> None:
         assert (caught.value.status, caught.value.requests_done) == (status, 1)
         assert connection.bulk_out(OUT, b"next", DEADLINE) == 4
     assert unlinked == [3]
+
+
+@pytest.mark.parametrize("failed", [0, 1])
+def test_failure_among_the_answers_that_come_in_one_piece(failed: int) -> None:
+    def script(peer: Peer) -> None:
+        peer.accept_import()
+        requests = [peer.submit()[0] for _ in range(2)]
+        statuses = [UrbStatus.STALL if index == failed else 0 for index in range(2)]
+        peer.send(SubmitReply(1, statuses[0], requests[0].length), SubmitReply(2, statuses[1], 0))
+        peer.wait_for_end()
+
+    with scripted(script) as address, open_scripted(address) as connection:
+        with pytest.raises(StallError) as caught:
+            connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
+        assert caught.value.requests_done == failed
 
 
 @pytest.mark.parametrize("answered", [0, 1, 2])

@@ -1,0 +1,88 @@
+"""A client of an AI engine for the nodes of a graph: inferences over a channel end, one after the other."""
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from aisrv.graph.nodes.inference import Job
+from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.xcore.chanend import ChanEnd
+
+logger = logging.getLogger(__name__)
+
+MOST_TENSORS: Final = 8
+"""Tensors of each kind whose length is asked for."""
+
+
+class EngineClient:
+    """Carries out the jobs of nodes on one engine. `finished` holds those that are over, for the shell."""
+
+    def __init__(self, number: int, end: ChanEnd) -> None:
+        """Take the number of the engine, and a channel end that is its client."""
+        self.number: Final = number
+        self.finished: Final[deque[Job]] = deque()
+        self._end = end
+        self._jobs: deque[Job] = deque()
+        self._work = trio.Event()
+        self._inputs: list[int] = []
+        self._outputs: list[int] = []
+
+    def input_bytes(self, tensor: int) -> int | None:
+        """Bytes of an input tensor, as of the last `look`."""
+        return self._inputs[tensor] if tensor < len(self._inputs) else None
+
+    def output_bytes(self, tensor: int) -> int | None:
+        """Bytes of an output tensor, as of the last `look`."""
+        return self._outputs[tensor] if tensor < len(self._outputs) else None
+
+    async def look(self) -> bool:
+        """Ask for the lengths of the tensors; return whether the engine has a model."""
+        self._inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH)
+        self._outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH)
+        return bool(self._inputs and self._outputs)
+
+    async def _lengths(self, command: Command) -> list[int]:
+        lengths: list[int] = []
+        while len(lengths) < MOST_TENSORS:
+            status, data = await get_command(self._end, command, len(lengths))
+            if status is not Status.OKAY or len(data) != 4:
+                break
+            size = int.from_bytes(data, "little")
+            if not size:
+                break
+            lengths.append(size)
+        return lengths
+
+    def submit(self, job: Job) -> None:
+        """Queue a job."""
+        self._jobs.append(job)
+        self._work.set()
+
+    def forget(self) -> None:
+        """Forget what is queued and what is finished; the job that runs ends without effect."""
+        self._jobs.clear()
+        self.finished.clear()
+
+    async def serve(self, wake: Callable[[], None]) -> None:
+        """Carry out jobs until cancelled; `wake` is called after each."""
+        while True:
+            while not self._jobs:
+                self._work = trio.Event()
+                await self._work.wait()
+            job = self._jobs.popleft()
+            await self._infer(job)
+            self.finished.append(job)
+            wake()
+
+    async def _infer(self, job: Job) -> None:
+        status = await set_command(self._end, Command.SET_INPUT_TENSOR, job.input_tensor, job.frame)
+        if status is Status.OKAY:
+            status = await set_command(self._end, Command.START_INFER)
+        if status is Status.OKAY:
+            status, job.output = await get_command(self._end, Command.GET_OUTPUT_TENSOR, job.output_tensor)
+        if status is not Status.OKAY:
+            job.error = status.name or f"status {int(status):#x}"

@@ -1,0 +1,103 @@
+"""`arm_stream_amplifier` (5): a gain that slides to its target, with mute and delays.
+
+The gain is m*2^-(e+2), m in bits 11:4 and e in bits 3:0: 0x805 is 0 dB. It has 32 fraction bits and moves by
+(target - gain) >> slope with each sample, at least 1 upwards; y = sat16((x*gain) >> 32).
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
+from aisrv.graph.nodes.samples import instant_bytes, need_type
+
+UNITY: Final = 0x805
+_BLOCK: Final = struct.Struct("<BHBHH")
+_FIELDS: Final = {1: "<B", 2: "<H", 3: "<B", 4: "<H", 5: "<H"}
+_MOST_SLOPE: Final = 15
+
+
+def gain_of(code: int) -> int:
+    """Return the gain that 12 bits stand for, with 32 fraction bits."""
+    return (code >> 4 & 0xFF) << 30 >> (code & 15)
+
+
+class Amplifier(StreamNode):
+    """Parameters 1 to 5: slope, gain, mute, delay up and delay down in samples; 0 is all of them."""
+
+    def reset(self, setup: NodeSetup) -> None:
+        """Begin silent, with the target at 0 dB."""
+        need_arcs(setup, 1, 1)
+        need_type(setup.inputs[0], "<i2")
+        need_type(setup.outputs[0], "<i2")
+        if setup.inputs[0].channels != setup.outputs[0].channels:
+            raise NodeError("input and output differ in channels: put a converter before it")
+        self._channels = 1 if setup.inputs[0].deinterleaved else setup.inputs[0].channels
+        self._instant = instant_bytes(setup.inputs[0]) // setup.inputs[0].channels * self._channels
+        self._gain = 0
+        self._target = 0
+        self._next_target = 0
+        self._delay = 0
+        self._values = [0, UNITY, 0, 0, 0]
+        self._aim()
+
+    def set_parameter(self, tag: int, data: bytes) -> None:
+        """Take the block, or one of the five."""
+        values = list(self._values)
+        if tag == 0:
+            need_bytes(data, _BLOCK.size, "the parameters of an amplifier")
+            values = list(_BLOCK.unpack_from(data))
+        elif tag in _FIELDS:
+            need_bytes(data, struct.calcsize(_FIELDS[tag]), f"parameter {tag} of an amplifier")
+            values[tag - 1] = struct.unpack_from(_FIELDS[tag], data)[0]
+        else:
+            raise NodeError(f"there is no parameter {tag}: the amplifier has 0 to 5")
+        if values[0] > _MOST_SLOPE:
+            raise NodeError(f"a slope of {values[0]}, at most {_MOST_SLOPE}")
+        self._values = values
+        self._aim()
+
+    def _aim(self) -> None:
+        """Take a new target, which holds after its delay."""
+        _, code, mute, up, down = self._values
+        target = 0 if mute else gain_of(code)
+        if target == self._next_target:
+            return
+        self._next_target = target
+        self._delay = up if target > self._gain else down
+        if not self._delay:
+            self._target = target
+
+    def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
+        """Amplify as many samples as are there and fit."""
+        size = min(len(inputs[0]), len(outputs[0]))
+        size -= size % self._instant
+        x = inputs[0][:size].view("<i2").astype(np.int64).reshape(-1, self._channels)
+        gains = self._gains(len(x))
+        y = np.clip(x * gains[:, None] >> 32, -32768, 32767)
+        outputs[0][:size].view("<i2")[:] = y.reshape(-1)
+        return Moved((size,), (size,))
+
+    def _gains(self, count: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        """Return the gain at each of the next samples."""
+        gains = np.empty(count, np.int64)
+        slope = self._values[0]
+        index = 0
+        while index < count:
+            if self._delay:
+                self._delay -= 1
+                if not self._delay:
+                    self._target = self._next_target
+            elif self._gain == self._target:
+                gains[index:] = self._gain
+                break
+            step = self._target - self._gain >> slope
+            if not step and self._target > self._gain:
+                step = 1
+            self._gain += step
+            gains[index] = self._gain
+            index += 1
+        return gains

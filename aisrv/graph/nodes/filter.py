@@ -1,0 +1,163 @@
+"""`arm_stream_filter` (7): one or two biquads in a row, for each channel.
+
+In 16 bits: acc = b0*x + b1*x1 + b2*x2 + a1*y1 + a2*y2 in 32 bits with wrap, the coefficients a added;
+y = sat16(acc >> (15 - postShift)). Without parameters samples pass through.
+"""
+
+import struct
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
+from aisrv.graph.nodes.samples import Samples, need_type
+
+MOST_STAGES: Final = 2
+_COEFFICIENTS: Final = 5
+_WRAP: Final = 1 << 31
+_MASK: Final = (1 << 32) - 1
+
+
+class Biquad:
+    """One stage for one channel of 16-bit samples."""
+
+    def __init__(self, coefficients: Sequence[int], shift: int) -> None:
+        self._coefficients = tuple(coefficients)
+        self._shift = shift
+        self.state = (0, 0, 0, 0)
+        """x1, x2, y1, y2."""
+
+    def __call__(self, samples: list[int]) -> list[int]:
+        """Filter samples."""
+        b0, b1, b2, a1, a2 = self._coefficients
+        x1, x2, y1, y2 = self.state
+        shift = self._shift
+        out: list[int] = []
+        append = out.append
+        for x in samples:
+            acc = b0 * x + b1 * x1 + b2 * x2 + a1 * y1 + a2 * y2
+            if not -_WRAP <= acc < _WRAP:
+                acc = (acc + _WRAP & _MASK) - _WRAP
+            y = acc >> shift
+            if y > 32767:
+                y = 32767
+            elif y < -32768:
+                y = -32768
+            append(y)
+            x2 = x1
+            x1 = x
+            y2 = y1
+            y1 = y
+        self.state = x1, x2, y1, y2
+        return out
+
+
+class FloatBiquad:
+    """One stage for one channel of float32 samples; each operation rounds to float32."""
+
+    def __init__(self, coefficients: Sequence[float]) -> None:
+        self._coefficients = tuple(np.float32(value) for value in coefficients)
+        zero = np.float32(0)
+        self.state = (zero, zero, zero, zero)
+
+    def __call__(self, samples: Samples) -> Samples:
+        """Filter samples."""
+        b0, b1, b2, a1, a2 = self._coefficients
+        x1, x2, y1, y2 = self.state
+        out = np.empty(len(samples), np.float32)
+        with np.errstate(all="ignore"):
+            for index, x in enumerate(samples):
+                y = b0 * x + b1 * x1 + b2 * x2 + a1 * y1 + a2 * y2
+                out[index] = y
+                x2, x1, y2, y1 = x1, x, y1, y
+        self.state = x1, x2, y1, y2
+        return out
+
+
+class Filter(StreamNode):
+    """Biquads for each channel; RESET clears their state, SET_PARAMETER keeps it."""
+
+    def reset(self, setup: NodeSetup) -> None:
+        """Take the formats, which must be equal in raw type, channels and interleaving."""
+        need_arcs(setup, 1, 1)
+        source, target = setup.inputs[0], setup.outputs[0]
+        self._dtype = need_type(source, "<i2", "<f4")
+        need_type(target, self._dtype.str)
+        if (source.channels, source.deinterleaved) != (target.channels, target.deinterleaved):
+            raise NodeError("input and output differ in channels or interleaving: put a converter before it")
+        if source.deinterleaved and source.channels > 1 and source.frame_bytes != target.frame_bytes:
+            raise NodeError("frames of deinterleaved channels differ in size: put a converter before it")
+        self._channels = source.channels
+        self._instant = self._dtype.itemsize * self._channels
+        self._plane_frame = source.frame_bytes if source.deinterleaved and self._channels > 1 else 0
+        if self._plane_frame % self._instant:
+            raise NodeError(f"a frame of {self._plane_frame} bytes is not {self._channels} equal channels")
+        self._stages: list[list[Biquad]] = []
+        self._float_stages: list[list[FloatBiquad]] = []
+
+    def set_parameter(self, tag: int, data: bytes) -> None:
+        """Take stages, postShift and the coefficients: s16, or f32 where samples are floats."""
+        if tag:
+            raise NodeError(f"there is no parameter {tag}: the filter has the whole block, 0")
+        need_bytes(data, 2, "the parameters of a filter")
+        stages, post_shift = data[0], data[1]
+        if not 1 <= stages <= MOST_STAGES:
+            raise NodeError(f"a filter has 1 to {MOST_STAGES} stages, not {stages}")
+        if post_shift > 15:
+            raise NodeError(f"a postShift of {post_shift}, at most 15")
+        floats = self._dtype.kind == "f"
+        size = stages * _COEFFICIENTS * (4 if floats else 2)
+        need_bytes(data, 2 + size, f"the parameters of {stages} stages")
+        values = struct.unpack_from(f"<{stages * _COEFFICIENTS}{'f' if floats else 'h'}", data, 2)
+        sets = [values[n * _COEFFICIENTS : (n + 1) * _COEFFICIENTS] for n in range(stages)]
+        if floats:
+            fresh = [[FloatBiquad(each) for each in sets] for _ in range(self._channels)]
+            _keep_state(self._float_stages, fresh)
+            self._float_stages = fresh
+        else:
+            new = [[Biquad(each, 15 - post_shift) for each in sets] for _ in range(self._channels)]
+            _keep_state(self._stages, new)
+            self._stages = new
+
+    def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
+        """Filter as many samples as are there and fit."""
+        source, target = inputs[0], outputs[0]
+        size = min(len(source), len(target))
+        size -= size % (self._plane_frame or self._instant)
+        if not self._stages and not self._float_stages:
+            target[:size] = source[:size]
+        elif self._plane_frame:
+            for start in range(0, size, self._plane_frame):
+                frame = slice(start, start + self._plane_frame)
+                x = source[frame].view(self._dtype).reshape(self._channels, -1)
+                y = target[frame].view(self._dtype).reshape(self._channels, -1)
+                for channel in range(self._channels):
+                    y[channel] = self._filter(channel, x[channel])
+        elif self._channels == 1:
+            target[:size].view(self._dtype)[:] = self._filter(0, source[:size].view(self._dtype))
+        else:
+            x = source[:size].view(self._dtype).reshape(-1, self._channels)
+            y = target[:size].view(self._dtype).reshape(-1, self._channels)
+            for channel in range(self._channels):
+                y[:, channel] = self._filter(channel, x[:, channel])
+        return Moved((size,), (size,))
+
+    def _filter(self, channel: int, samples: Samples) -> Samples:
+        if self._float_stages:
+            for stage in self._float_stages[channel]:
+                samples = stage(samples)
+            return samples
+        values: list[int] = samples.tolist()
+        for each in self._stages[channel]:
+            values = each(values)
+        return np.array(values, np.int16)
+
+
+def _keep_state(
+    old: Sequence[Sequence[Biquad | FloatBiquad]], new: Sequence[Sequence[Biquad | FloatBiquad]]
+) -> None:
+    for channel, fresh in zip(old, new, strict=False):
+        for stage, fresh_stage in zip(channel, fresh, strict=False):
+            fresh_stage.state = stage.state

@@ -1,0 +1,134 @@
+"""`aisrv_stream_inference`: an AI engine as a node. A visit never waits for the engine.
+
+With the engine idle a visit copies the frame and submits it; later visits find the answer or go on. The frame
+stays in its arc meanwhile. Parameters: u8 engine, input tensor, output tensor, on_error.
+"""
+
+import enum
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+import numpy as np
+
+from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
+
+NAME: Final = "aisrv_stream_inference"
+
+
+class OnError(enum.IntEnum):
+    """What comes out where the engine answers a status other than OKAY."""
+
+    NOTHING = 0
+    """No frame is consumed or produced; the inference is tried again."""
+    ZEROS = 1
+    LAST_GOOD = 2
+    """The last output that was good; zeros before the first."""
+
+
+class Job:
+    """An inference that was submitted. `error` is the engine's status by name; `entered` once it is over."""
+
+    __slots__ = ("entered", "error", "frame", "input_tensor", "output", "output_tensor")
+
+    def __init__(self, frame: bytes, input_tensor: int, output_tensor: int) -> None:
+        self.frame: Final = frame
+        self.input_tensor: Final = input_tensor
+        self.output_tensor: Final = output_tensor
+        self.output = b""
+        self.error: str | None = None
+        self.entered = False
+
+
+class EnginePort(Protocol):
+    """An engine, as a node sees it."""
+
+    def input_bytes(self, tensor: int) -> int | None:
+        """Bytes of an input tensor; None where the model has none such."""
+
+    def output_bytes(self, tensor: int) -> int | None:
+        """Bytes of an output tensor; None where the model has none such."""
+
+    def submit(self, job: Job) -> None:
+        """Begin an inference; it is over when `job.entered`, which changes between RUNs only."""
+
+
+class Inference(StreamNode):
+    """One frame in, one inference, one frame out."""
+
+    def __init__(self, engines: Sequence[EnginePort]) -> None:
+        """Take the engines of the device, by number."""
+        self._engines = engines
+        self.inferences = 0
+        self.errors = 0
+        self.last_output = b""
+        """The newest output, for those who show it."""
+
+    def reset(self, setup: NodeSetup) -> None:
+        """Take the formats: a frame is a tensor."""
+        need_arcs(setup, 1, 1)
+        self._input, self._output = setup.inputs[0].frame_bytes, setup.outputs[0].frame_bytes
+        self._log: Callable[[str], None] = setup.log
+        self._engine: EnginePort | None = None
+        self._job: Job | None = None
+        self._good = b""
+        self.inferences = self.errors = 0
+        self.last_output = b""
+
+    def set_parameter(self, tag: int, data: bytes) -> None:
+        """Take the engine, its tensors, and what to do on errors; a frame is as long as its tensor."""
+        if tag:
+            raise NodeError(f"there is no parameter {tag}: the inference has the whole block, 0")
+        need_bytes(data, 4, "the parameters of an inference")
+        number, input_tensor, output_tensor, on_error = data[:4]
+        if number >= len(self._engines):
+            raise NodeError(f"there is no engine {number}, the device has {len(self._engines)}")
+        if on_error not in tuple(OnError):
+            raise NodeError(f"on_error is 0, 1 or 2, not {on_error}")
+        engine = self._engines[number]
+        for what, tensor, size, frame in (
+            ("input", input_tensor, engine.input_bytes(input_tensor), self._input),
+            ("output", output_tensor, engine.output_bytes(output_tensor), self._output),
+        ):
+            if size is None:
+                raise NodeError(f"engine {number} has no {what} tensor {tensor}")
+            if size != frame:
+                raise NodeError(
+                    f"a frame of the {what} has {frame} bytes; "
+                    f"{what} tensor {tensor} of engine {number} has {size}"
+                )
+        self._engine, self._number = engine, number
+        self._tensors = input_tensor, output_tensor
+        self._on_error = OnError(on_error)
+
+    def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
+        """Submit a frame, or look for the answer."""
+        if self._engine is None:
+            raise NodeError("it has no parameters, which name its engine")
+        job = self._job
+        if job is None:
+            self._job = Job(inputs[0][: self._input].tobytes(), *self._tensors)
+            self._engine.submit(self._job)
+            return Moved((0,), (0,), again=True)
+        if not job.entered:
+            return Moved((0,), (0,), again=True)
+        self._job = None
+        output = job.output
+        if job.error is None and len(output) != self._output:
+            job.error = f"an output of {len(output)} bytes"
+        if job.error is not None:
+            self.errors += 1
+            self._log(f"engine {self._number} answered {job.error} to the graph's inference")
+            if self._on_error is OnError.NOTHING:
+                return Moved((0,), (0,))
+            good = self._good if self._on_error is OnError.LAST_GOOD else b""
+            output = good or bytes(self._output)
+        else:
+            self.inferences += 1
+            self._good = self.last_output = output
+        outputs[0][: self._output] = np.frombuffer(output, np.uint8)
+        return Moved((self._input,), (self._output,))
+
+    def stop(self) -> None:
+        """Forget an inference that runs."""
+        self._job = None

@@ -16,6 +16,7 @@ from aisrv.board.specs import (
     BoardError,
     EngineSpec,
     FlashSpec,
+    GraphSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
@@ -26,6 +27,10 @@ from aisrv.board.user_tasks import check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
 from aisrv.settings.size import KIB
 
+MOST_GRAPH_CORES: Final = 7
+"""Processors that a node of a graph can be bound to."""
+LARGEST_IO: Final = 127
+"""IO_AL_idx has 7 bits."""
 LARGEST_FRAME_SIDE: Final = 0xFFFF
 """Pixels; a region gives its edges as 16 bits."""
 
@@ -53,6 +58,8 @@ class Board:
     """Ports with a use, for those who show them; nothing is driven by them."""
     tasks: tuple[TaskSpec, ...] = ()
     """Tasks of the user's own, beside those of the parts above."""
+    graph: GraphSpec | None = None
+    """A graph that runs beside the other tasks."""
     usb_port: int | None = None
     """TCP port that `aisrv run` serves USB/IP on; None leaves that to the command."""
     description: str = ""
@@ -76,6 +83,8 @@ class Board:
             self._check_flash(number, flash)
         if self.sensor is not None:
             self._check_sensor(self.sensor)
+        if self.graph is not None:
+            self._check_graph(self.graph)
         for number, port in enumerate(self.ports):
             self._check_tile(f"the port {port.name!r}", port.tile, "ports", number)
             _check_shown("location", port.location, "ports", number, "location")
@@ -106,6 +115,13 @@ class Board:
             for number, engine in enumerate(self.engines)
             if (number == 0 if engine.sensor is None else engine.sensor)
         )
+
+    @property
+    def graph_engines(self) -> tuple[int, ...]:
+        """Numbers of the engines that the graph may use; none where there is no graph."""
+        if self.graph is None:
+            return ()
+        return tuple(range(len(self.engines))) if self.graph.engines is None else self.graph.engines
 
     def _check_node(self) -> None:
         if self.core_clock_mhz <= 0:
@@ -216,6 +232,29 @@ class Board:
             )
         if not self.acquiring:
             raise BoardError("the sensor serves no engine: let one have sensor = true", "sensor")
+
+    def _check_graph(self, graph: GraphSpec) -> None:
+        self._check_tile("the graph", graph.tile, "graph")
+        if not 1 <= graph.cores <= MOST_GRAPH_CORES:
+            raise BoardError(
+                f"a graph runs on 1 to {MOST_GRAPH_CORES} cores, not {graph.cores}", "graph", "cores"
+            )
+        for number in graph.engines or ():
+            if not 0 <= number < len(self.engines):
+                raise BoardError(
+                    f"the graph uses engine {number}, the board has {len(self.engines)}", "graph", "engines"
+                )
+        if len(set(graph.engines or ())) != len(graph.engines or ()):
+            raise BoardError("the graph names an engine twice", "graph", "engines")
+        for io, text in graph.ios.items():
+            if not 0 <= io <= LARGEST_IO:
+                raise BoardError(f"there is no IO {io}, they are 0 to {LARGEST_IO}", "graph", "ios")
+            if not all(text.partition(":")):
+                raise BoardError(
+                    f'IO {io} of the graph: {text!r} is nothing to join it to, write "scheme:what" such as '
+                    "gpio:led",
+                    *("graph", "ios", str(io)),
+                )
 
     def _check_arenas(self) -> None:
         for tile in range(self.tiles):

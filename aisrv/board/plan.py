@@ -39,6 +39,8 @@ class TaskKind(enum.Enum):
     SENSOR = "sensor"
     ACQUIRE = "acquire"
     AIENGINE = "aiengine"
+    GRAPH = "graph"
+    """An interpreter of a graph; the first of them serves its IOs and engines too."""
     USER = "user"
     """A task of the user's own."""
     PROGRAM = "program"
@@ -54,7 +56,7 @@ class Task:
     tile: int
     kind: TaskKind
     number: int = 0
-    """Of its engine, its flash chip, or its place among the tasks of the user's own."""
+    """Of its engine, its flash chip, its interpreter, or its place among the tasks of the user's own."""
 
     def end(self, name: str) -> "End":
         """Return an end of a channel at this task."""
@@ -249,6 +251,17 @@ def _user_tasks(board: Board, servers: _Servers) -> _Entries:
                     yield Link(end, servers.flashes[number].end("loaders"), "reads and writes")
 
 
+def _graph(board: Board, servers: _Servers) -> _Entries:
+    if board.graph is None:
+        return
+    tasks = [_numbered(TaskKind.GRAPH, board.graph.tile, number) for number in range(board.graph.cores)]
+    yield from tasks
+    for number in board.graph_engines:
+        engine = servers.engines[number]
+        yield Link(tasks[0].end("engines"), engine.end("clients"), "inferences")
+        yield Link(engine.end("watchers"), tasks[0].end("changes"), "model notifications")
+
+
 _PARTS: Final[tuple[Callable[[Board, _Servers], _Entries], ...]] = (
     _engines,
     _usb,
@@ -256,6 +269,7 @@ _PARTS: Final[tuple[Callable[[Board, _Servers], _Entries], ...]] = (
     _flash,
     _program,
     _sensor,
+    _graph,
     _user_tasks,
 )
 

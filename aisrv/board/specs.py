@@ -166,6 +166,26 @@ class PortSpec:
 
 
 @dataclass(frozen=True, slots=True)
+class GraphSpec:
+    """A graph of stream-processing nodes that runs on the device, and what its IOs are joined to."""
+
+    path: Path
+    """The graph: its words as text, or its text, which is then compiled."""
+    tile: int = 0
+    cores: int = 1
+    """Interpreters, each on a core: processors 1, 2 and so on of the graph."""
+    engines: tuple[int, ...] | None = None
+    """The engines that its nodes may use; None: all."""
+    ios: Mapping[int, str] = field(default_factory=dict, hash=False)
+    """By IO_AL_idx what an IO is joined to, as "scheme:what": a source of frames, `file:PATH` or
+    `gpio:NAME`."""
+    platform: Path | None = None
+    """The top manifest that its text is compiled for; None: the one that is shipped."""
+    folder: Path = field(default=Path(), compare=False)
+    """Relative paths in `ios` are below it."""
+
+
+@dataclass(frozen=True, slots=True)
 class TaskSpec:
     """A task of the user's own: an async function that runs on a core, with channel ends as arguments."""
 

@@ -17,6 +17,7 @@ from aisrv.board import (
     BoardFileError,
     EngineSpec,
     FlashSpec,
+    GraphSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
@@ -161,6 +162,15 @@ class _Task(Table, frozen=True):
     ends: dict[str, str] | None = None
 
 
+class _Graph(Table, frozen=True, rename={"path": "file"}):
+    path: Path
+    tile: Integer | None = None
+    cores: Integer | None = None
+    engines: tuple[Integer, ...] | None = None
+    ios: dict[str, str] | None = None
+    platform: Path | None = None
+
+
 class _File(Table, frozen=True):
     description: str | None = None
     node: _Node | None = None
@@ -170,6 +180,7 @@ class _File(Table, frozen=True):
     flash: tuple[_Flash, ...] | None = None
     sensor: _Sensor | None = None
     ports: tuple[_Port, ...] | None = None
+    graph: _Graph | None = None
     tasks: tuple[_Task, ...] | None = None
 
 
@@ -192,6 +203,8 @@ def _board(file: TomlFile) -> Board:
         changes["sensor"] = SensorSpec(**tables.sensor.given(), folder=file.directory)
     if tables.ports is not None:
         changes["ports"] = tuple(PortSpec(**table.given()) for table in tables.ports)
+    if tables.graph is not None:
+        changes["graph"] = _graph(file, tables.graph)
     if tables.tasks is not None:
         changes["tasks"] = tuple(_task(file, number, table) for number, table in enumerate(tables.tasks))
     try:
@@ -237,6 +250,16 @@ def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:
         except FlashError as error:
             raise file.error(str(error), ("flash", number, "part")) from None
     return FlashSpec(**fields)
+
+
+def _graph(file: TomlFile, table: _Graph) -> GraphSpec:
+    fields = table.given()
+    for io in table.ios or {}:
+        if not (io.isascii() and io.isdigit()):
+            raise file.error(f"{io!r} is no number of an IO (IO_AL_idx)", ("graph", "ios", io))
+    if table.ios is not None:
+        fields["ios"] = {int(io): text for io, text in table.ios.items()}
+    return GraphSpec(**fields, folder=file.directory)
 
 
 def _task(file: TomlFile, number: int, table: _Task) -> TaskSpec:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from aisrv.board import Board, SensorSpec
+from aisrv.device.graph import DeviceGraph
 from aisrv.device.user_task import UserTask
 from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.state import AIEngine
@@ -22,6 +23,8 @@ from flash_server.chip.storage import Storage
 from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
 from phy.usb.bus import UsbBus
+
+_GRAPH_LOGGER = logging.getLogger("aisrv.graph")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +50,8 @@ class DeviceParts:
     """The debug log of each engine."""
     user_tasks: Sequence[UserTask]
     """The functions of the user's own tasks, as the board lists these."""
+    graph: DeviceGraph | None = None
+    """The graph that runs beside the other tasks; None where the board has none."""
     engines: list[AIEngine] = field(default_factory=list)
     """The engines by number, each from when its task is created."""
 
@@ -62,7 +67,7 @@ class DeviceParts:
     ) -> Self:
         """Create the parts of a board, with a storage for each flash chip and the functions of user tasks.
 
-        `source` takes the place of the sensor's. Raises SourceError.
+        `source` takes the place of the sensor's. Raises SourceError, BoardError and OSError.
         """
         if board.sensor is None:
             source = None
@@ -88,6 +93,7 @@ class DeviceParts:
             exposure=None if source is None else Exposure(source),
             logs=[DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))],
             user_tasks=user_tasks,
+            graph=None if board.graph is None else DeviceGraph.load(board.graph, _GRAPH_LOGGER.info),
         )
 
 

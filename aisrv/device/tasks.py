@@ -128,6 +128,14 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     return partial(aiengine, engine, ends.all("clients"), ENGINE_SETS[board.protocol])
 
 
+def _graph(parts: DeviceParts, task: Task, ends: Ends) -> Run:
+    graph = parts.graph
+    assert graph is not None  # noqa: S101 - for the type checker
+    if task.number:
+        return partial(graph.run_core, task.number)
+    return partial(graph.run, ends.all("engines"), ends.all("changes"), parts.board.graph_engines)
+
+
 def _user(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     tile = parts.node.tiles[task.tile]
     return partial(parts.user_tasks[task.number].run, ends.by_name(), parts.node, tile)
@@ -143,6 +151,7 @@ TASKS: Final[Mapping[TaskKind, Create | None]] = {
     TaskKind.SENSOR: _sensor,
     TaskKind.ACQUIRE: _acquire,
     TaskKind.AIENGINE: _aiengine,
+    TaskKind.GRAPH: _graph,
     TaskKind.USER: _user,
 }
 """How each kind of task is created; None is hardware support that takes a core and needs no task here."""

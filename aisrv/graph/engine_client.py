@@ -9,7 +9,7 @@ import trio
 
 from aisrv.graph.nodes.inference import Job
 from aisrv.protocol.commands import Command, Status
-from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
 from aisrv.xcore.chanend import ChanEnd
 
 logger = logging.getLogger(__name__)
@@ -21,11 +21,17 @@ MOST_TENSORS: Final = 8
 class EngineClient:
     """Carries out the jobs of nodes on one engine. `finished` holds those that are over, for the shell."""
 
-    def __init__(self, number: int, end: ChanEnd) -> None:
-        """Take the number of the engine, and a channel end that is its client."""
+    def __init__(self, number: int, end: ChanEnd, changes: ChanEnd | None = None) -> None:
+        """Take the number of the engine, a channel end that is its client, and one for its notifications."""
         self.number: Final = number
         self.finished: Final[deque[Job]] = deque()
+        self.looks = 0
+        """How often the lengths of the tensors were asked for: again after each new model."""
+        self.busy = False
+        """Whether a job runs."""
         self._end = end
+        self._changes = changes
+        self._changed = True
         self._jobs: deque[Job] = deque()
         self._work = trio.Event()
         self._inputs: list[int] = []
@@ -39,11 +45,12 @@ class EngineClient:
         """Bytes of an output tensor, as of the last `look`."""
         return self._outputs[tensor] if tensor < len(self._outputs) else None
 
-    async def look(self) -> bool:
-        """Ask for the lengths of the tensors; return whether the engine has a model."""
+    async def look(self) -> None:
+        """Ask for the lengths of the tensors; an engine without a model has none."""
+        self._changed = False
         self._inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH)
         self._outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH)
-        return bool(self._inputs and self._outputs)
+        self.looks += 1
 
     async def _lengths(self, command: Command) -> list[int]:
         lengths: list[int] = []
@@ -62,21 +69,32 @@ class EngineClient:
         self._jobs.append(job)
         self._work.set()
 
-    def forget(self) -> None:
-        """Forget what is queued and what is finished; the job that runs ends without effect."""
-        self._jobs.clear()
-        self.finished.clear()
-
     async def serve(self, wake: Callable[[], None]) -> None:
-        """Carry out jobs until cancelled; `wake` is called after each."""
+        """Carry out jobs, and look at new models, until cancelled; `wake` is called after each."""
+        async with trio.open_nursery() as nursery:
+            if self._changes is not None:
+                nursery.start_soon(self._watch, self._changes)
+            while True:
+                while not self._jobs and not self._changed:
+                    self._work = trio.Event()
+                    await self._work.wait()
+                if self._changed:
+                    self._jobs.clear()
+                    await self.look()
+                else:
+                    self.busy = True
+                    job = self._jobs.popleft()
+                    await self._infer(job)
+                    self.busy = False
+                    self.finished.append(job)
+                wake()
+
+    async def _watch(self, changes: ChanEnd) -> None:
+        """Take the engine's notifications."""
         while True:
-            while not self._jobs:
-                self._work = trio.Event()
-                await self._work.wait()
-            job = self._jobs.popleft()
-            await self._infer(job)
-            self.finished.append(job)
-            wake()
+            if await take_notification(changes) == MODEL_CHANGED:
+                self._changed = True
+                self._work.set()
 
     async def _infer(self, job: Job) -> None:
         status = await set_command(self._end, Command.SET_INPUT_TENSOR, job.input_tensor, job.frame)

@@ -1,8 +1,8 @@
 """The inputs and outputs of a graph: what a platform's drivers and the arcs at its border say to each other.
 
 A driver answers a request by `IoPort.acknowledge`, at once or later, in as many pieces as it likes.
-Commanders acknowledge unasked. In copy mode bytes cross between the driver's memory and the arc's; in set mode the
-driver's memory becomes the arc's.
+Commanders acknowledge unasked. In copy mode bytes cross between the driver's memory and the arc's; in set
+mode the driver's memory becomes the arc's.
 """
 
 import logging
@@ -122,8 +122,8 @@ class IoPort:
         """Take the answer of the driver; return how many bytes it moved.
 
         An input in copy mode takes `data`, or its first `size` bytes. An output in copy mode puts up to
-        `size` bytes into `data`, which may be None to only take them off the arc. In set mode `data` becomes the
-        memory of the arc: full for an input, empty for an output. Raises AcknowledgeError.
+        `size` bytes into `data`, which may be None to only take them off the arc. In set mode `data` becomes
+        the memory of the arc: full for an input, empty for an output. Raises AcknowledgeError.
         """
         if size is None:
             size = 0 if data is None else len(data)

@@ -13,6 +13,7 @@ import trio
 from aisrv.graph.commands import ReturnMode
 from aisrv.graph.drivers import Post, TaskDriver
 from aisrv.graph.engine_client import EngineClient
+from aisrv.graph.errors import GraphError
 from aisrv.graph.io import Driver, IoPort
 from aisrv.graph.scheduler import Interpreter
 
@@ -20,7 +21,11 @@ logger = logging.getLogger(__name__)
 
 
 class LiveGraph:
-    """A graph that runs: its interpreters, each a task, the drivers of its IOs, and the engines it uses."""
+    """A graph that runs: its interpreters, each a task, the drivers of its IOs, and the engines it uses.
+
+    It begins when each node takes its parameters, those of inferences when their engine has its model; a new
+    model begins it anew.
+    """
 
     def __init__(
         self,
@@ -34,18 +39,18 @@ class LiveGraph:
         """
         self.interpreters: Final = tuple(interpreters)
         self.engines: Final = tuple(engines)
+        self.waits_for: str | None = "its start"
+        """Why the graph does not run; None while it does."""
         self._tasks: list[Callable[[Post], Awaitable[None]]] = []
         self._arrived: list[tuple[int, IoPort, bytes]] = []
         self._wakers = [trio.Event() for _ in self.interpreters]
+        self._models: tuple[int, ...] | None = None
         for hwid, driver in (drivers or {}).items():
-            self._attach(hwid, driver)
+            owners = [each for each in self.interpreters if any(port.hwid == hwid for port in each.ports)]
+            for interpreter in owners or self.interpreters[:1]:
+                interpreter.attach(hwid, driver)
             if isinstance(driver, TaskDriver):
                 self._tasks.append(driver.run)
-
-    def _attach(self, hwid: int, driver: Driver) -> None:
-        owners = [each for each in self.interpreters if any(port.hwid == hwid for port in each.ports)]
-        for interpreter in owners or self.interpreters[:1]:
-            interpreter.attach(hwid, driver)
 
     def post(self, port: IoPort, data: bytes) -> None:
         """Have the bytes of an input enter before the next RUN."""
@@ -58,32 +63,70 @@ class LiveGraph:
             waker.set()
 
     async def run(self) -> None:
-        """Run until cancelled. The interpreters have been reset."""
+        """Run until cancelled, all interpreters in this task's nursery."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.serve)
+            for number in range(len(self.interpreters)):
+                nursery.start_soon(self.interpret, number)
+
+    async def serve(self) -> None:
+        """Serve the IOs and the engines until cancelled."""
         async with trio.open_nursery() as nursery:
             for task in self._tasks:
                 nursery.start_soon(task, self.post)
             for engine in self.engines:
                 nursery.start_soon(engine.serve, self.wake)
-            for number in range(len(self.interpreters)):
-                nursery.start_soon(self._interpret, number)
+            await trio.sleep_forever()
 
-    async def _interpret(self, number: int) -> None:
+    async def interpret(self, number: int) -> None:
+        """Run one of the interpreters until cancelled; the first lets in what has arrived."""
         interpreter = self.interpreters[number]
         while True:
             self._wakers[number] = trio.Event()
-            self._enter()
-            crossed = sum(port.moved for port in interpreter.ports)
-            moved = interpreter.run(ReturnMode.PASS)
-            if moved or crossed != sum(port.moved for port in interpreter.ports):
-                for other, waker in enumerate(self._wakers):
-                    if other != number:
-                        waker.set()
+            if number == 0:
+                self._begin()
+                self._enter()
+            if self.waits_for is None and self._pass(interpreter):
+                self._wake_others(number)
                 await trio.lowlevel.checkpoint()
             else:
                 await self._wakers[number].wait()
 
+    @staticmethod
+    def _pass(interpreter: Interpreter) -> bool:
+        """Run a pass; return whether anything moved, over an IO or in a node."""
+        crossed = sum(port.moved for port in interpreter.ports)
+        moved = interpreter.run(ReturnMode.PASS)
+        return moved or crossed != sum(port.moved for port in interpreter.ports)
+
+    def _wake_others(self, number: int) -> None:
+        for other, waker in enumerate(self._wakers):
+            if other != number:
+                waker.set()
+
+    def _begin(self) -> None:
+        """RESET, at the start and where an engine has another model than at the last."""
+        models = tuple(engine.looks for engine in self.engines)
+        if models == self._models:
+            return
+        if not all(models) or any(engine.busy for engine in self.engines):
+            return
+        self._models = models
+        for engine in self.engines:
+            engine.finished.clear()
+        try:
+            for interpreter in self.interpreters:
+                interpreter.reset()
+        except GraphError as error:
+            self.waits_for = str(error)
+            logger.info("the graph does not run: %s", error)
+        else:
+            self.waits_for = None
+            self._wake_others(0)
+
     def _enter(self) -> None:
         """Let in what has arrived, in the order of the numbers of IOs and engines."""
+        entered = bool(self._arrived)
         arrived = sorted(self._arrived, key=lambda entry: entry[0])
         self._arrived.clear()
         for _, port, data in arrived:
@@ -91,3 +134,6 @@ class LiveGraph:
         for engine in self.engines:
             while engine.finished:
                 engine.finished.popleft().entered = True
+                entered = True
+        if entered:
+            self._wake_others(0)

@@ -5,7 +5,7 @@ stays in its arc meanwhile. Parameters: u8 engine, input tensor, output tensor, 
 """
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 
 import numpy as np
@@ -56,7 +56,7 @@ class EnginePort(Protocol):
 class Inference(StreamNode):
     """One frame in, one inference, one frame out."""
 
-    def __init__(self, engines: Sequence[EnginePort]) -> None:
+    def __init__(self, engines: Mapping[int, EnginePort]) -> None:
         """Take the engines of the device, by number."""
         self._engines = engines
         self.inferences = 0
@@ -81,8 +81,9 @@ class Inference(StreamNode):
             raise NodeError(f"there is no parameter {tag}: the inference has the whole block, 0")
         need_bytes(data, 4, "the parameters of an inference")
         number, input_tensor, output_tensor, on_error = data[:4]
-        if number >= len(self._engines):
-            raise NodeError(f"there is no engine {number}, the device has {len(self._engines)}")
+        if number not in self._engines:
+            there = ", ".join(map(str, self._engines)) or "none"
+            raise NodeError(f"there is no engine {number} for the graph, there are: {there}")
         if on_error not in tuple(OnError):
             raise NodeError(f"on_error is 0, 1 or 2, not {on_error}")
         engine = self._engines[number]

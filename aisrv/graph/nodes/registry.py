@@ -54,7 +54,7 @@ class Registry:
     def __init__(
         self, names: Sequence[str] = STANDARD_NODES, factories: Mapping[str, NodeFactory] | None = None
     ) -> None:
-        """Take the names in the order of the top manifest; `factories` are added to those that are shipped."""
+        """Take the names in the order of the top manifest, and `factories` besides those that are shipped."""
         self._names = tuple(names)
         self._factories = {**BUILT_IN, **(factories or {})}
 

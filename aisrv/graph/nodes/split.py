@@ -13,7 +13,7 @@ class Split(StreamNode):
         """Take the frame of the input."""
         if len(setup.inputs) != 1 or not setup.outputs:
             raise NodeError(
-                f"it has {len(setup.inputs)} inputs and {len(setup.outputs)} outputs, it works with 1 and more"
+                f"it has {len(setup.inputs)} inputs and {len(setup.outputs)} outputs, it takes 1 and more"
             )
         self._frame = max(1, setup.inputs[0].frame_bytes)
 

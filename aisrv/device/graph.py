@@ -1,0 +1,157 @@
+"""The graph of a board: its words, what its IOs are joined to, and its interpreters on cores."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from aisrv.board import BoardError, GraphSpec
+from aisrv.graph.commands import Identity
+from aisrv.graph.drivers import FileInput, FileOutput, FrameDriver, GpioOutput, Pin, StreamEnded
+from aisrv.graph.engine_client import EngineClient
+from aisrv.graph.errors import GraphError
+from aisrv.graph.io import Driver
+from aisrv.graph.live import LiveGraph
+from aisrv.graph.loading import load_graph
+from aisrv.graph.model import Arc, Format, Graph
+from aisrv.graph.nodes.inference import NAME, Inference
+from aisrv.graph.nodes.registry import Registry
+from aisrv.graph.nodes.samples import DTYPES
+from aisrv.graph.scheduler import Interpreter
+from aisrv.graph.state import GraphState
+from aisrv.sensors.image.frame import FrameSource, SourceError
+from aisrv.sensors.sources.opening import open_source
+from aisrv.sensors.sources.spec import SourceSpec
+from aisrv.xcore.chanend import ChanEnd
+
+_FILE: Final = "file"
+_GPIO: Final = "gpio"
+
+
+@dataclass(slots=True)
+class DeviceGraph:
+    """A graph on a device: created with the device's parts, it runs when its first task has its ends."""
+
+    spec: GraphSpec
+    graph: Graph
+    names: tuple[str, ...]
+    """The names of nodes by NODE_IDX."""
+    log: Callable[[str], None]
+    pins: dict[str, Pin] = field(default_factory=dict)
+    """The GPIO outputs by name."""
+    live: LiveGraph | None = None
+    _files: ExitStack = field(default_factory=ExitStack)
+    _drivers: dict[int, Driver] = field(default_factory=dict)
+    _running: trio.Event = field(default_factory=trio.Event)
+
+    @classmethod
+    def load(cls, spec: GraphSpec, log: Callable[[str], None]) -> "DeviceGraph":
+        """Read the graph and open what its IOs are joined to. Raises BoardError, SourceError, OSError."""
+        try:
+            graph, names = load_graph(spec.path, spec.platform)
+            device_graph = cls(spec, graph, names, log)
+            # What words ask for is tried here, where a device has not started yet.
+            device_graph._interpreters(())
+            for io, text in spec.ios.items():
+                device_graph._drivers[io] = device_graph._driver(io, text)
+        except GraphError as error:
+            raise BoardError(f"{spec.path}: {error}", "graph", "file") from None
+        return device_graph
+
+    async def run(self, ends: Sequence[ChanEnd], changes: Sequence[ChanEnd], numbers: Sequence[int]) -> None:
+        """Run the first interpreter, the IOs and the engines, until cancelled.
+
+        `ends` and `changes` are those of the engines that the graph may use, whose `numbers` are given.
+        """
+        clients = [
+            EngineClient(number, end, change)
+            for number, end, change in zip(numbers, ends, changes, strict=True)
+        ]
+        live = self.live = LiveGraph(self._interpreters(clients), self._drivers, clients)
+        self._running.set()
+        with self._files:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(live.serve)
+                nursery.start_soon(live.interpret, 0)
+
+    async def run_core(self, number: int) -> None:
+        """Run another interpreter until cancelled."""
+        await self._running.wait()
+        assert self.live is not None  # noqa: S101 - set before the event
+        await self.live.interpret(number)
+
+    def _interpreters(self, clients: Sequence[EngineClient]) -> list[Interpreter]:
+        engines = {client.number: client for client in clients}
+        registry = Registry(self.names, {NAME: partial(Inference, engines)})
+        state = GraphState(self.graph)
+        return [
+            Interpreter(
+                state,
+                registry,
+                identity=Identity(processor=number + 1),
+                ios=None if number == 0 else (),
+                log=self.log,
+            )
+            for number in range(self.spec.cores)
+        ]
+
+    def _driver(self, io: int, text: str) -> Driver:
+        form, transmits = self._format(io)
+        scheme, _, what = text.partition(":")
+        if scheme == _GPIO:
+            if not transmits:
+                raise GraphError(f"IO {io} is an input, and a GPIO here an output")
+            return GpioOutput([self._pin(name.strip()) for name in what.split(",")], form)
+        if scheme == _FILE:
+            path = self.spec.folder / what
+            file = self._files.enter_context(path.open("wb" if transmits else "rb"))
+            return FileOutput(file) if transmits else FileInput(file)
+        if transmits:
+            raise GraphError(f"IO {io} is an output: join it to file:PATH or gpio:NAME, not to {text!r}")
+        return FrameDriver(_frames(open_frames(text, form, self.spec.folder), self.log))
+
+    def _pin(self, name: str) -> Pin:
+        return self.pins.setdefault(name, Pin(name))
+
+    def _format(self, io: int) -> tuple[Format, bool]:
+        """Return the format of an IO on its side of the arc, and whether it is an output."""
+        for entry in self.graph.ios:
+            arc = self.graph.arcs[entry.arc]
+            if entry.hwid == io and isinstance(arc, Arc):
+                number = arc.consumer_format if entry.tx else arc.producer_format
+                return self.graph.formats[number], bool(entry.tx)
+        used = ", ".join(str(entry.hwid) for entry in self.graph.ios) or "none"
+        raise GraphError(f"the graph does not use IO {io}; it uses {used}")
+
+
+def open_frames(text: str, form: Format, folder: Path = Path()) -> FrameSource:
+    """Open the source of an input; what it does not say about samples is as in the graph's format.
+
+    Raises SourceError.
+    """
+    spec = SourceSpec.from_text(text)
+    dtype = DTYPES.get(form.raw)
+    if dtype is not None and form.frame_bytes:
+        instants = max(1, form.frame_bytes // (dtype.itemsize * form.channels))
+        kind = {"<i1": "int8", "<i2": "int16"}.get(dtype.str)
+        spec = spec.with_defaults(window=str(instants), type=kind)
+        if spec.scheme in ("wav", "csv") and form.sampling_rate > 0:
+            rate = f"{form.sampling_rate:.9g}/{instants}"
+            if "." not in rate and "e" not in rate:
+                spec = spec.with_defaults(rate=rate, late="keep")
+    return open_source(spec, folder)
+
+
+def _frames(source: FrameSource, log: Callable[[str], None]) -> Callable[[], Awaitable[bytes]]:
+    async def frame() -> bytes:
+        try:
+            return (await source.frame()).data
+        except SourceError as error:
+            log(f"an input of the graph ends: {error}")
+            raise StreamEnded(str(error)) from None
+
+    return frame

@@ -8,6 +8,7 @@ import trio
 
 from aisrv.board import Board, FlashSpec, plan_of
 from aisrv.device.ends import Ends
+from aisrv.device.graph import DeviceGraph
 from aisrv.device.parts import DeviceParts
 from aisrv.device.user_task import load_user_tasks
 from aisrv.device.wiring import wire
@@ -87,7 +88,8 @@ async def open_device(
     """Run a device for as long as the block lasts.
 
     Raises BoardError where a tile has too few cores or channel ends, or a task of the user's is not there,
-    StorageError where a chip's file cannot be had, SourceError where the sensor's source cannot. `source`
+    or the graph is none that can run; StorageError where a chip's file cannot be had, SourceError and OSError
+    where what the sensor or the graph reads cannot. `source`
     takes the place of the one that the board names for its sensor.
 
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
@@ -103,6 +105,7 @@ async def open_device(
     device: Device | None = None
     try:
         with ExitStack() as files:
+            graph = None if board.graph is None else files.enter_context(DeviceGraph.load(board.graph))
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
                 tiles=board.tiles,
@@ -110,7 +113,7 @@ async def open_device(
                 core_clock_mhz=board.core_clock_mhz,
                 on_trap=on_trap,
             ) as node:
-                parts = DeviceParts.of(board, node, runner, storages, user_tasks, source)
+                parts = DeviceParts.of(board, node, runner, storages, user_tasks, source, graph)
                 device = Device(parts, wire(plan, parts))
                 node.watch_deadlocks()
                 await device.boot()

@@ -1,11 +1,12 @@
 """The graph of a board: its words, what its IOs are joined to, and its interpreters on cores."""
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import ExitStack
+import logging
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import trio
 
@@ -28,6 +29,8 @@ from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
 from aisrv.xcore.chanend import ChanEnd
 
+logger = logging.getLogger("aisrv.graph")
+
 _FILE: Final = "file"
 _GPIO: Final = "gpio"
 
@@ -49,18 +52,25 @@ class DeviceGraph:
     _running: trio.Event = field(default_factory=trio.Event)
 
     @classmethod
-    def load(cls, spec: GraphSpec, log: Callable[[str], None]) -> "DeviceGraph":
-        """Read the graph and open what its IOs are joined to. Raises BoardError, SourceError, OSError."""
+    @contextmanager
+    def load(cls, spec: GraphSpec) -> Iterator[Self]:
+        """Read the graph and open what its IOs are joined to, for as long as the block lasts.
+
+        Raises BoardError, SourceError, OSError.
+        """
         try:
             graph, names = load_graph(spec.path, spec.platform)
-            device_graph = cls(spec, graph, names, log)
-            # What words ask for is tried here, where a device has not started yet.
-            device_graph._interpreters(())
-            for io, text in spec.ios.items():
-                device_graph._drivers[io] = device_graph._driver(io, text)
+            device_graph = cls(spec, graph, names, logger.info)
+            device_graph._interpreters(())  # tried here, where the device has not started yet
         except GraphError as error:
             raise BoardError(f"{spec.path}: {error}", "graph", "file") from None
-        return device_graph
+        with device_graph._files:
+            for io, text in spec.ios.items():
+                try:
+                    device_graph._drivers[io] = device_graph._driver(io, text)
+                except GraphError as error:
+                    raise BoardError(f"{spec.path}: {error}", "graph", "ios", str(io)) from None
+            yield device_graph
 
     async def run(self, ends: Sequence[ChanEnd], changes: Sequence[ChanEnd], numbers: Sequence[int]) -> None:
         """Run the first interpreter, the IOs and the engines, until cancelled.
@@ -73,10 +83,9 @@ class DeviceGraph:
         ]
         live = self.live = LiveGraph(self._interpreters(clients), self._drivers, clients)
         self._running.set()
-        with self._files:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(live.serve)
-                nursery.start_soon(live.interpret, 0)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(live.serve)
+            nursery.start_soon(live.interpret, 0)
 
     async def run_core(self, number: int) -> None:
         """Run another interpreter until cancelled."""
@@ -133,16 +142,16 @@ def open_frames(text: str, form: Format, folder: Path = Path()) -> FrameSource:
 
     Raises SourceError.
     """
-    spec = SourceSpec.from_text(text)
     dtype = DTYPES.get(form.raw)
-    if dtype is not None and form.frame_bytes:
-        instants = max(1, form.frame_bytes // (dtype.itemsize * form.channels))
-        kind = {"<i1": "int8", "<i2": "int16"}.get(dtype.str)
-        spec = spec.with_defaults(window=str(instants), type=kind)
-        if spec.scheme in ("wav", "csv") and form.sampling_rate > 0:
-            rate = f"{form.sampling_rate:.9g}/{instants}"
-            if "." not in rate and "e" not in rate:
-                spec = spec.with_defaults(rate=rate, late="keep")
+    if dtype is None or not text.startswith(("wav:", "csv:")):
+        return open_source(text, folder)
+    instants = max(1, form.frame_bytes // (dtype.itemsize * form.channels))
+    if ":window=" not in text:
+        text += f":window={instants}"
+    spec = SourceSpec.from_text(text).with_defaults(type={"<i1": "int8", "<i2": "int16"}.get(dtype.str))
+    rate = f"{form.sampling_rate:.0f}/{instants}"
+    if form.sampling_rate >= 1 and "rate" not in spec.options:
+        spec = spec.with_defaults(rate=rate, late="keep")
     return open_source(spec, folder)
 
 

@@ -24,8 +24,6 @@ from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
 from phy.usb.bus import UsbBus
 
-_GRAPH_LOGGER = logging.getLogger("aisrv.graph")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceParts:
@@ -64,10 +62,11 @@ class DeviceParts:
         storages: Sequence[Storage],
         user_tasks: Sequence[UserTask] = (),
         source: FrameSource | None = None,
+        graph: DeviceGraph | None = None,
     ) -> Self:
         """Create the parts of a board, with a storage for each flash chip and the functions of user tasks.
 
-        `source` takes the place of the sensor's. Raises SourceError, BoardError and OSError.
+        `source` takes the place of the sensor's. Raises SourceError.
         """
         if board.sensor is None:
             source = None
@@ -93,7 +92,7 @@ class DeviceParts:
             exposure=None if source is None else Exposure(source),
             logs=[DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))],
             user_tasks=user_tasks,
-            graph=None if board.graph is None else DeviceGraph.load(board.graph, _GRAPH_LOGGER.info),
+            graph=graph,
         )
 
 

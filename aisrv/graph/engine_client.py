@@ -25,8 +25,8 @@ class EngineClient:
         """Take the number of the engine, a channel end that is its client, and one for its notifications."""
         self.number: Final = number
         self.finished: Final[deque[Job]] = deque()
-        self.looks = 0
-        """How often the lengths of the tensors were asked for: again after each new model."""
+        self.models = 0
+        """Models with tensors of other lengths than the model before had, none being one."""
         self.busy = False
         """Whether a job runs."""
         self._end = end
@@ -48,9 +48,12 @@ class EngineClient:
     async def look(self) -> None:
         """Ask for the lengths of the tensors; an engine without a model has none."""
         self._changed = False
+        before = self._inputs, self._outputs
         self._inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH)
         self._outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH)
-        self.looks += 1
+        if not self.models or before != (self._inputs, self._outputs):
+            self.models += 1
+            self._jobs.clear()
 
     async def _lengths(self, command: Command) -> list[int]:
         lengths: list[int] = []
@@ -79,7 +82,6 @@ class EngineClient:
                     self._work = trio.Event()
                     await self._work.wait()
                 if self._changed:
-                    self._jobs.clear()
                     await self.look()
                 else:
                     self.busy = True

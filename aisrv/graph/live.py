@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 class LiveGraph:
     """A graph that runs: its interpreters, each a task, the drivers of its IOs, and the engines it uses.
 
-    It begins when each node takes its parameters, those of inferences when their engine has its model; a new
-    model begins it anew.
+    It begins when each node takes its parameters, those of inferences when their engine has its model; a
+    model with tensors of other lengths begins it anew.
     """
 
     def __init__(
@@ -105,8 +105,8 @@ class LiveGraph:
                 waker.set()
 
     def _begin(self) -> None:
-        """RESET, at the start and where an engine has another model than at the last."""
-        models = tuple(engine.looks for engine in self.engines)
+        """RESET, at the start and where the tensors of an engine have other lengths than at the last."""
+        models = tuple(engine.models for engine in self.engines)
         if models == self._models:
             return
         if not all(models) or any(engine.busy for engine in self.engines):

@@ -1,5 +1,6 @@
 """Graphs built from values, drivers that answer in given ways, and where golden data lie."""
 
+import wave
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -218,3 +219,56 @@ def golden_audio() -> bytes:
 def golden_runtime(name: str) -> Path:
     """A file of the public scheduler's runs."""
     return GOLDEN / "oracle" / "runtime" / name
+
+
+def write_words(graph: Graph, path: Path) -> Path:
+    """Write a graph as a file of words."""
+    words = words_of(graph)
+    path.write_text("\n".join(f"0x{word:08X}," for word in (len(words), *words)))
+    return path
+
+
+def write_wav(data: bytes, path: Path, rate: int = 16000) -> Path:
+    """Write 16-bit mono samples as a WAV file."""
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(data)
+    return path
+
+
+def word_graph() -> Graph:
+    """Microphone (IO 4) -> filter -> detector -> converter -> engine 0 -> GPIO of two channels (IO 8)."""
+    builder = GraphBuilder()
+    audio = form(640, rate_bits=rate_bits(16000.0))
+    decision, small, window, scores = form(2), form(1, S8), form(16, S8), form(2, S8, 2)
+    arcs = [
+        builder.arc(audio, audio),
+        builder.arc(audio, audio),
+        builder.arc(decision, decision),
+        builder.arc(small, window),
+        builder.arc(scores, scores),
+    ]
+    builder.io(4, arcs[0])
+    builder.io(8, arcs[4], tx=True)
+    builder.node("arm_stream_filter", arcs[0:1], arcs[1:2], high_pass(), preset=1)
+    builder.node("sigp_stream_detector", arcs[1:2], arcs[2:3], preset=5)
+    builder.node("sigp_stream_converter", arcs[2:3], arcs[3:4])
+    builder.node("aisrv_stream_inference", arcs[3:4], arcs[4:5], bytes([0, 0, 0, 0]))
+    return builder.build()
+
+
+def digit_graph(jitter: float = 1.0) -> Graph:
+    """Camera (IO 5), 8x8 bytes -> converter -> engine 0, the digits -> GPIO of ten channels (IO 7)."""
+    builder = GraphBuilder()
+    arcs = [
+        builder.arc(form(64, U8), form(64, U8)),
+        builder.arc(form(64, S8), form(64, S8), jitter),
+        builder.arc(form(10, S8, 10), form(10, S8, 10)),
+    ]
+    builder.io(5, arcs[0])
+    builder.io(7, arcs[2], tx=True)
+    builder.node("sigp_stream_converter", arcs[0:1], arcs[1:2])
+    builder.node("aisrv_stream_inference", arcs[1:2], arcs[2:3], bytes([0, 0, 0, 0]))
+    return builder.build()

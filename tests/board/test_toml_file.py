@@ -220,7 +220,7 @@ def test_an_absolute_path_stays() -> None:
             "clock = 1",
             (
                 "1: clock: 'clock' is not known here; known are description, node, usb, spi, engines, "
-                "flash, sensor, ports, tasks"
+                "flash, sensor, ports, graph, tasks"
             ),
         ),
         ("\n[node]\ntils = 2", "3: node.tils: 'tils' is not known here; did you mean tiles?"),

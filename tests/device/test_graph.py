@@ -1,5 +1,6 @@
 """Graphs on a device, on virtual time: sensors, nodes, AI engines and GPIO, beside its hosts."""
 
+import runpy
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, BoardError, EngineSpec, GraphSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from examples.graphs import word_network
 from tests.support import networks
 from tests.support.graphs import (
     STREAM,
@@ -25,10 +25,15 @@ from tests.support.graphs import (
     write_wav,
     write_words,
 )
-
-FRAME_SECONDS = 0.02
+from tests.support.paths import ROOT
 
 Change = tuple[float, str, bool]
+
+
+def word_network() -> bytes:
+    """The network of the example."""
+    model: bytes = runpy.run_path(str(ROOT / "examples" / "word_network.py"))["network"]()
+    return model
 
 
 def virtual(function: Callable[[], object]) -> None:
@@ -61,7 +66,7 @@ def test_microphone_to_keyword_to_gpio(tmp_path: Path) -> None:
         ios={4: "wav:speech.wav", 8: "gpio:word,long"},
         folder=tmp_path,
     )
-    model = word_network.network()
+    model = word_network()
     golden = decisions()
 
     async def main() -> None:
@@ -143,7 +148,7 @@ def test_the_graph_waits_for_a_model_that_fits(tmp_path: Path) -> None:
             assert device.graph.live is not None
             live = device.graph.live
             assert live.waits_for == "aisrv_stream_inference 0: engine 0 has no input tensor 0"
-            await device.load_model(word_network.network())
+            await device.load_model(word_network())
             await trio.sleep(1)
             assert live.waits_for == (
                 "aisrv_stream_inference 0: a frame of the input has 64 bytes; "

@@ -34,9 +34,7 @@ class Array:
 def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
     """Send a whole array."""
     whole = len(data) & -WORD_BYTES
-    if whole:
-        yield from c.outwords(data[:whole])
-    yield from c.packet(b"")
+    yield from c.packet(words_to_wire(data[:whole]))
     yield from c.packet(bytes(data[whole:]))
 
 
@@ -80,7 +78,8 @@ def receive_array_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
     """
     wire = bytearray()
     while len(wire) < size:
-        run = yield from c.in_until_control(size - len(wire))
+        while (run := c.take_until_control(size - len(wire))) is None:
+            yield
         if isinstance(run, int):
             tail = yield from _tail(c, run, len(wire))
             return words_to_wire(wire) + tail, True
@@ -98,7 +97,11 @@ def _tail(c: ChanEnd, token: int, length: int) -> Steps[bytes]:
             TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: control token {token} after {length} bytes"
         )
     tail = bytearray()
-    while not isinstance(run := (yield from c.in_until_control(WORD_BYTES)), int):
+    while True:
+        while (run := c.take_until_control(WORD_BYTES)) is None:
+            yield
+        if isinstance(run, int):
+            break
         tail += run
         if len(tail) >= WORD_BYTES:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"array on {c.name}: more than 3 bytes after its words")

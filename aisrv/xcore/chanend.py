@@ -255,14 +255,9 @@ class ChanEnd:
 
         Returns at most `limit` data tokens as they came, or the control token.
         """
-        buffer = self._buffer
-        while not buffer.queued:
+        while (run := self.take_until_control(limit)) is None:
             yield
-        token = buffer.take_control()
-        if token is None:
-            return self._take_data(limit)
-        self._taken(token, 1)
-        return token
+        return run
 
     @verb
     def inct(self) -> Steps[int]:
@@ -495,6 +490,17 @@ class ChanEnd:
         buffer.take_control()
         self._taken(token, 1)
         return True
+
+    def take_until_control(self, limit: int) -> bytes | int | None:
+        """Take what `in_until_control` returns; None where no token waits."""
+        buffer = self._buffer
+        if not buffer.queued:
+            return None
+        token = buffer.take_control()
+        if token is None:
+            return self._take_data(limit)
+        self._taken(token, 1)
+        return token
 
     def _input(self, count: int) -> Steps[bytes]:
         """Take `count` data tokens; a control token among them traps, of up to four tokens none is taken."""

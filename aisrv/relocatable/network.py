@@ -119,6 +119,10 @@ class NodeInfo(Packet, order="<", error=ImageError, name="the description of a n
     kernel: U32
     multiplications: U32
     """Multiply-accumulates of a run."""
+    instructions: U32
+    """Instructions of a run, counted when the image was built; 0 where they were not."""
+    bytes_moved: U32
+    """Bytes that they load and store."""
     name: Name
 
 
@@ -156,8 +160,8 @@ class Network:
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     nodes: tuple[NodeInfo, ...]
-    size: int
-    """Bytes of the image file."""
+    nodes_at: int
+    """Where the descriptions of the nodes lie in the image file."""
 
     @classmethod
     def of(cls, image: Image) -> Self:
@@ -183,7 +187,7 @@ class Network:
         described = [
             TensorInfo.unpack_from(image.read_only, at + TensorInfo.SIZE * i) for i in range(tensors)
         ]
-        at += TensorInfo.SIZE * tensors
+        nodes_at = at = at + TensorInfo.SIZE * tensors
         nodes = tuple(
             NodeInfo.unpack_from(image.read_only, at + NodeInfo.SIZE * i) for i in range(info.node_count)
         )
@@ -195,7 +199,7 @@ class Network:
             if each_tensor.place + each_tensor.bytes > context.activations_size:
                 raise ImageError(f"tensor {number} lies outside of the activations")
         inputs = info.input_count
-        return cls(tuple(described[:inputs]), tuple(described[inputs:]), nodes, len(image.data))
+        return cls(tuple(described[:inputs]), tuple(described[inputs:]), nodes, nodes_at)
 
     @property
     def multiplications(self) -> int:

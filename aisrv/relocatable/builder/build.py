@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aisrv.relocatable.builder.compiler import compile_image
+from aisrv.relocatable.builder.counting import with_counts
 from aisrv.relocatable.builder.packing import pack_image
 from aisrv.relocatable.builder.recording import RecordedNetwork, record
 from aisrv.relocatable.builder.source import network_source
@@ -33,7 +34,8 @@ def build_image(
     kernels = sorted({node.step.kernel for node in network.nodes}, key=KERNELS.index)
     elf = compile_image(network_source(c_name(name), network, variant, kernels), variant)
     image = pack_image(elf, b"" if split else network.weights)
-    return BuiltImage(image, network.weights if split else None)
+    counted = with_counts(image, network.weights)
+    return BuiltImage(counted, network.weights if split else None)
 
 
 def build_kernels(variant: Variant = DEFAULT_VARIANT) -> bytes:

@@ -170,7 +170,7 @@ def _node(operator: GraphOperator, places: GraphPlaces) -> Node:
     else:
         raise BuildError(f"there is no C kernel for it; there are: {', '.join(KERNELS)}")
     label = operator.outputs[0].tensor.name if operator.outputs else name
-    info = NodeInfo(OPERATORS.index(name), KERNELS.index(step.kernel), step.multiplications, label)
+    info = NodeInfo(OPERATORS.index(name), KERNELS.index(step.kernel), step.multiplications, 0, 0, label)
     return Node(info, step)
 
 

@@ -45,7 +45,7 @@ def _lines(name: str, network: RecordedNetwork, variant: Variant, kernels: Seque
     for node in network.nodes:
         info = node.info
         yield (
-            f"        {{{info.operator_code}, {info.kernel}, {info.multiplications}, {_text(info.name)}}},"
+            f"        {{{info.operator_code}, {info.kernel}, {info.multiplications}, 0, 0, {_text(info.name)}}},"
         )
     yield "    },"
     yield "};"

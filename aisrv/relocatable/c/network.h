@@ -25,6 +25,8 @@ struct node_info {
     uint32_t operator_code; /* of the model's schema */
     uint32_t kernel;
     uint32_t multiplications;
+    uint32_t instructions; /* of one run, counted by the packager; 0 if unknown */
+    uint32_t bytes_moved;
     char name[NAME_BYTES];
 };
 

@@ -248,10 +248,10 @@ async def _close(runner: Runner) -> None:
 
 
 def _parse(model: bytes) -> Model:
-    from aisrv.model.reader import read_model  # which a device without a model does not need
+    from aisrv.relocatable.model import read_loadable  # which a device without a model does not need
 
     try:
-        return read_model(model)
+        return read_loadable(model)
     except ModelFileError as error:
         raise ModelError.of(error) from error
 

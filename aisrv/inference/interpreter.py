@@ -9,12 +9,13 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, Self, cast
 
-from aisrv.inference.errors import InferenceError
-from aisrv.protocol.engine_kind import NO_MODEL, EngineKind, EngineKindError
+from aisrv.inference.errors import InferenceError, ModelError
+from aisrv.protocol.engine_kind import NO_MODEL, RELOCATABLE, EngineKind, EngineKindError
 
 ALIGNMENT: Final = 64
 """Bytes to which the start of a tensor is rounded up in memory that holds several."""
 
+_IMAGE_MAGIC: Final = b"NBIN"
 _COUNTS: Final = struct.Struct("<2I")
 
 
@@ -85,6 +86,7 @@ INTERPRETERS: Final = {
     "tflm": "aisrv.inference.interpreters.tflm:TflmInterpreter",
     "xcore": "aisrv.inference.interpreters.xcore:XcoreInterpreter",
     "kernels": "aisrv.inference.interpreters.kernels:KernelsInterpreter",
+    "relocatable": "aisrv.inference.interpreters.relocatable:RelocatableInterpreter",
 }
 """Where the interpreters are, by kind: "module:class", imported by the process that runs one."""
 
@@ -110,6 +112,12 @@ def create_interpreter(kind: EngineKind) -> Interpreter:
     """
     module, _, name = INTERPRETERS.get(kind.name, kind.name).partition(":")
     return cast("Interpreter", getattr(import_module(module), name)(**kind.options))
+
+
+def check_kind_of_model(kind: EngineKind, model: bytes) -> None:
+    """Raise ModelError for a relocatable image on an engine of ours that executes none."""
+    if model[:4] == _IMAGE_MAGIC and kind.name != RELOCATABLE and kind.name in INTERPRETERS:
+        raise ModelError(f"a relocatable image, on the engine {kind}: use --engine {RELOCATABLE}")
 
 
 def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:

@@ -53,7 +53,12 @@ class ArenaNeed:
 
 
 def arena_need(model: Model) -> ArenaNeed:
-    """Return what the model needs of the tensor arena; ModelError where its own plan of it is broken."""
+    """Return what the model needs of the tensor arena; ModelError where its own plan of it is broken.
+
+    A relocatable image tells itself: its activations, and the RAM of an instance that runs in place.
+    """
+    if model.memory is not None:
+        return ArenaNeed(*model.memory)
     try:
         head = plan_arena(model).head
     except ModelFileError as error:

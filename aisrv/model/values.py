@@ -246,6 +246,8 @@ class Model:
     metadata: tuple[Metadata, ...] = ()
     other_subgraphs: tuple[Subgraph, ...] = ()
     """Subgraphs 1, 2, …"""
+    memory: tuple[int, int] | None = None
+    """Bytes of tensors, and of the structures beside them, where the model tells itself; no file does."""
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:

@@ -7,6 +7,9 @@ worker process:
     kernels                       our own kernels, on the default backend
     kernels:BACKEND               on a backend by its name
     kernels:BACKEND:FOLDER        and every tensor of each run is written into a folder; BACKEND may be empty
+    relocatable                   relocatable code, on a Cortex-M4 and in place
+    relocatable:CORE              on another core, such as cortex-m7
+    relocatable:CORE:copy         and copied to RAM; CORE may be empty
     module:class                  a class of the user's own
 """
 
@@ -15,10 +18,12 @@ from pathlib import Path
 from typing import Final, Self
 
 KERNELS: Final = "kernels"
-"""The kind with options."""
+"""The kind of our own kernels."""
+RELOCATABLE: Final = "relocatable"
+"""The kind that executes relocatable images of models."""
 NO_MODEL: Final = "none"
 """The kind that runs no model."""
-ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", KERNELS, NO_MODEL)
+ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", KERNELS, RELOCATABLE, NO_MODEL)
 """Kinds by name; others are "module:class"."""
 
 
@@ -36,6 +41,10 @@ class EngineKind:
     """Backend of `kernels` by name; None is the default one."""
     tensor_folder: Path | None = None
     """Folder that `kernels` writes every tensor of each run into."""
+    core: str | None = None
+    """Core of `relocatable` by name; None is the default one."""
+    mode: str | None = None
+    """How `relocatable` installs an image: "xip", in place, which is the default, or "copy"."""
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -47,7 +56,13 @@ class EngineKind:
                 raise EngineKindError(
                     f'no kind {self.name!r}, there are {", ".join(ENGINE_KINDS)} and "module:class"'
                 )
-        if self.name != KERNELS and self.options:
+        if self.mode not in (None, "xip", "copy"):
+            raise EngineKindError(f"an image runs in place, xip, or from a copy, copy; not {self.mode!r}")
+        if self.name != RELOCATABLE and (self.core or self.mode):
+            raise EngineKindError(f"{self.name!r} has no core and no mode: only {RELOCATABLE} does")
+        if self.core is not None and (not self.core or ":" in self.core):
+            raise EngineKindError(f"{self.core!r} is no name of a core")
+        if self.name != KERNELS and (self.backend is not None or self.tensor_folder is not None):
             raise EngineKindError(f"{self.name!r} has no backend and writes no tensors: only {KERNELS} does")
         if self.backend is not None and (not self.backend or ":" in self.backend):
             raise EngineKindError(f"{self.backend!r} is no name of a backend")
@@ -56,6 +71,9 @@ class EngineKind:
     def parse(cls, text: str) -> Self:
         """Read the text form."""
         name, _, options = text.partition(":")
+        if name == RELOCATABLE:
+            core, _, mode = options.partition(":")
+            return cls(RELOCATABLE, core=core or None, mode=mode or None)
         if name != KERNELS:
             return cls(text)
         backend, _, folder = options.partition(":")
@@ -64,11 +82,20 @@ class EngineKind:
     @property
     def options(self) -> dict[str, str | Path]:
         """The options that are given, by name."""
-        options = {"backend": self.backend, "tensor_folder": self.tensor_folder}
+        options = {
+            "backend": self.backend,
+            "tensor_folder": self.tensor_folder,
+            "core": self.core,
+            "mode": self.mode,
+        }
         return {name: value for name, value in options.items() if value is not None}
 
     def __str__(self) -> str:
         """Return the text form."""
+        if self.mode is not None:
+            return f"{self.name}:{self.core or ''}:{self.mode}"
+        if self.core is not None:
+            return f"{self.name}:{self.core}"
         if self.tensor_folder is not None:
             return f"{self.name}:{self.backend or ''}:{self.tensor_folder}"
         return self.name if self.backend is None else f"{self.name}:{self.backend}"

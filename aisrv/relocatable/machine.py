@@ -25,6 +25,9 @@ SCRATCH: Final = STACK_TOP - STACK_BYTES - 0x10000
 """Memory for the structures that a call is given."""
 SCRATCH_BYTES: Final = 0x4000
 
+_TRANSLATION_BYTES: Final = 4 << 20
+"""Memory for translated code; unicorn would take 1 GiB of address space, more than a worker may have."""
+
 _BX_LR: Final = b"\x70\x47"
 _FULL_ACCESS: Final = 0x00F0_0000
 """CPACR: coprocessors 10 and 11, the FPU."""
@@ -58,6 +61,7 @@ class Machine:
         self._arm: Any = arm
         self._prot: Any = unicorn.unicorn_const
         self._uc: Uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
+        self._uc.ctl_set_tcg_buffer_size(_TRANSLATION_BYTES)
         self._uc.ctl_set_cpu_model(getattr(arm, _MODELS[core]))
         if has_fpu:
             self._uc.reg_write(arm.UC_ARM_REG_C1_C0_2, _FULL_ACCESS)

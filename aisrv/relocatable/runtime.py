@@ -264,6 +264,17 @@ class Runtime:
         except RuntimeFailure:
             return False
 
+    def use_memory(self, handle: Handle, weights: int, activations: int, size: int) -> None:
+        """Give an instance of an image without a network weights in flash and `size` bytes of activations.
+
+        Such an image does not say how many it needs. RuntimeFailure where its `init` fails.
+        """
+        instance = self._live(handle)
+        instance.machine.map_ram(self.ram, Span(activations, activations + size))
+        instance.activations, instance.weights = activations, weights
+        if not self._call(handle, "init", handle, weights, activations):
+            raise RuntimeFailure("its init failed", ErrorType.INIT_FAILED, ErrorCode.NETWORK)
+
     def get_report(self, handle: Handle) -> NetworkReport:
         """What an instance reports of itself; RuntimeFailure before its `init`."""
         instance = self._live(handle)

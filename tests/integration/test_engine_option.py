@@ -28,7 +28,7 @@ def test_device_without_an_interpreter_gives_back_what_it_got() -> None:
 def test_unknown_kind_is_a_usage_error() -> None:
     code, output, errors = refusal("run", "--port", "0", "--engine", "magic")
     assert (code, output) == (2, "")
-    assert "no kind 'magic', there are tflite, litert, tflm, xcore, kernels, none" in errors
+    assert "no kind 'magic', there are tflite, litert, tflm, xcore, kernels, relocatable, none" in errors
 
 
 def test_info_shows_where_the_model_lies() -> None:

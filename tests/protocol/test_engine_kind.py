@@ -32,7 +32,10 @@ def test_text_is_read(text: str, kind: EngineKind) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "no kind '', there are tflite, litert, tflm, xcore, kernels, none and \"module:class\""),
+        (
+            "",
+            "no kind '', there are tflite, litert, tflm, xcore, kernels, relocatable, none and ",
+        ),
         ("TFLM", "no kind 'TFLM', there are"),
         ("tflm ", "no kind 'tflm ', there are"),
         ("module.class", "no kind 'module.class', there are"),
@@ -48,7 +51,7 @@ def test_a_kind_that_there_is_not(text: str, message: str) -> None:
     assert str(error.value).startswith(message)
 
 
-@pytest.mark.parametrize("name", [name for name in ENGINE_KINDS if name != "kernels"])
+@pytest.mark.parametrize("name", [name for name in ENGINE_KINDS if name not in ("kernels", "relocatable")])
 def test_only_kernels_have_options(name: str) -> None:
     for backend, folder in ((None, Path("out")), ("numpy", None)):
         with pytest.raises(EngineKindError, match=f"'{name}' has no backend and writes no tensors"):
@@ -76,3 +79,34 @@ def test_the_default_is_by_name_alone() -> None:
     assert str(DEFAULT_KIND) == "tflite"
     assert DEFAULT_KIND.options == {}
     assert EngineKind("kernels", tensor_folder=Path("a")).options == {"tensor_folder": Path("a")}
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("relocatable", EngineKind("relocatable")),
+        ("relocatable:cortex-m7", EngineKind("relocatable", core="cortex-m7")),
+        ("relocatable::copy", EngineKind("relocatable", mode="copy")),
+        ("relocatable:cortex-m33:xip", EngineKind("relocatable", core="cortex-m33", mode="xip")),
+    ],
+)
+def test_a_kind_of_relocatable_code(text: str, kind: EngineKind) -> None:
+    assert EngineKind.parse(text) == kind
+    assert str(kind) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("relocatable:cortex-m4:fast", "runs in place, xip, or from a copy, copy; not 'fast'"),
+        ("relocatable:cortex-m4:copy:", "not 'copy:'"),
+    ],
+)
+def test_a_mode_that_there_is_not(text: str, reason: str) -> None:
+    with pytest.raises(EngineKindError, match=reason):
+        EngineKind.parse(text)
+
+
+def test_only_relocatable_code_has_a_core() -> None:
+    with pytest.raises(EngineKindError, match="'tflite' has no core and no mode"):
+        EngineKind("tflite", core="cortex-m4")

@@ -19,8 +19,8 @@ from aisrv.inference.timings import (
     parameter_bytes,
 )
 from aisrv.model import Model, ModelFileError
-from aisrv.model.reader import read_model
 from aisrv.protocol.commands import TICKS_PER_SECOND
+from aisrv.relocatable.model import read_loadable
 
 CLOCKS_MHZ: Final = (600, 700, 800)
 """Core clocks for which times are predicted."""
@@ -118,7 +118,7 @@ def profile_model(
     configuration = configuration or Configuration()
     name = printable(name)
     try:
-        model = read_model(data)
+        model = read_loadable(data)
         check_tensor_counts(model)
         memory = _memory(model, len(data), configuration)
     except (ModelFileError, ModelError) as error:

@@ -12,6 +12,7 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
     Interpreter,
     TensorLayout,
+    check_kind_of_model,
     check_runs_models,
     create_interpreter,
     describe,
@@ -57,6 +58,7 @@ class InlineInterpreter:
         self._release()
         try:
             interpreter = create_interpreter(self._kind)
+            check_kind_of_model(self._kind, model)
             self._layout = interpreter.load(model, arena_bytes)
         except Exception as error:
             result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER

@@ -25,7 +25,14 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Self
 
 from aisrv.inference.errors import ModelError
-from aisrv.inference.interpreter import Interpreter, TensorLayout, create_interpreter, describe, run_once
+from aisrv.inference.interpreter import (
+    Interpreter,
+    TensorLayout,
+    check_kind_of_model,
+    create_interpreter,
+    describe,
+    run_once,
+)
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind
 
@@ -132,7 +139,7 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
     if interpreter is None:
         control.send(reply)
         return
-    session = _Session(interpreter, request)
+    session = _Session(interpreter, kind, request)
     control.send(answer(session.load))
     handlers = {MAP: session.map_tensors, INVOKE: session.invoke}
     while message := control.recv(MESSAGE_LIMIT):
@@ -142,8 +149,9 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
 class _Session:
     """One model in its interpreter, and the memory of its tensors."""
 
-    def __init__(self, interpreter: Interpreter, request: LoadRequest) -> None:
+    def __init__(self, interpreter: Interpreter, kind: EngineKind, request: LoadRequest) -> None:
         self._interpreter = interpreter
+        self._kind = kind
         self._request = request
         seconds = request.invoke_seconds
         self._alarm = seconds if math.isfinite(seconds) else 0.0  # 0 sets none
@@ -154,6 +162,7 @@ class _Session:
     def load(self) -> bytes:
         model = self._request.model
         data = os.pread(model, os.fstat(model).st_size, 0)
+        check_kind_of_model(self._kind, data)
         self._layout = self._interpreter.load(data, self._request.arena_bytes)
         return bytes(self._layout)
 

@@ -11,12 +11,15 @@ from aisrv.inference.timings.flash import FLASH_LOADS
 from aisrv.inference.timings.operator_tensors import OperatorTensors
 from aisrv.inference.timings.optimized import PLAIN, XMOS, moving_bytes
 from aisrv.inference.timings.reference import REFERENCE, each_element
-from aisrv.model import Model
+from aisrv.model import Model, Operator
 from aisrv.protocol.commands import TICKS_PER_SECOND
 
 MAX_THREADS: Final = 5
 """Threads of one inference (XMOS lib_tflite_micro, inference_engine.h)."""
 _WORD: Final = 0xFFFF_FFFF
+
+INSTRUCTIONS: Final = "instructions"
+"""The option of an operator that is code, and whose instructions were counted."""
 
 
 class Kernels(enum.Enum):
@@ -73,9 +76,19 @@ class DeviceModel:
         if name in FLASH_LOADS:
             ticks = self.flash_ticks(sum(tensor.nbytes for tensor in node.outputs))
             return OperatorTime(index, name, round(ticks), Basis.FITTED, "flash rate")
+        if INSTRUCTIONS in node.operator.options.fields:
+            return self._counted(node.operator)
         cost = self._cost(node)
         ticks = cost.on_threads(self.threads) * FITTED_CLOCK_MHZ / self.clock_mhz
         return OperatorTime(index, name, round(ticks), cost.basis, cost.source)
+
+    def _counted(self, operator: Operator) -> OperatorTime:
+        """The time of a node of relocatable code: one clock for each instruction, on a Cortex-M."""
+        seconds = operator.options.integer(INSTRUCTIONS) / (self.clock_mhz * 1e6)
+        ticks = round(seconds * TICKS_PER_SECOND)
+        return OperatorTime(
+            operator.index, operator.name, ticks, Basis.ESTIMATE, "instructions of a Cortex-M"
+        )
 
     def _cost(self, node: OperatorTensors) -> Cost:
         is_reference = self.kernels is Kernels.REFERENCE

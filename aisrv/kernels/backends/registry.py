@@ -17,10 +17,11 @@ SHIPPED: Final = {
     "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
     "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
     "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
+    "relocatable": "aisrv.relocatable.backend:relocatable_backend",
 }
 """Where the shipped backends are; no package can take one of these names."""
 
-EXTRAS: Final = {"numba": "numba"}
+EXTRAS: Final = {"numba": "numba", "unicorn": "relocatable"}
 """Third-party modules that a shipped backend needs, each with the extra of this package that installs it."""
 
 METHODS: Final = tuple(name for name in vars(KernelBackend) if not name.startswith("_"))

@@ -22,9 +22,7 @@ def with_counts(image: bytes, weights: bytes) -> bytes:
     counts = count_nodes(checked, weights)
     changed = bytearray(image)
     for index, (node, (instructions, moved)) in enumerate(zip(network.nodes, counts, strict=True)):
-        info = replace(
-            node, instructions=min(instructions, _WORD_LIMIT), bytes_moved=min(moved, _WORD_LIMIT)
-        )
+        info = replace(node, instructions=min(instructions, _WORD_LIMIT), bytes_moved=min(moved, _WORD_LIMIT))
         struct.pack_into(f"<{info.SIZE}s", changed, network.nodes_at + index * info.SIZE, bytes(info))
     return bytes(changed)
 

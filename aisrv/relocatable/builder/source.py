@@ -44,9 +44,8 @@ def _lines(name: str, network: RecordedNetwork, variant: Variant, kernels: Seque
     yield "    {"
     for node in network.nodes:
         info = node.info
-        yield (
-            f"        {{{info.operator_code}, {info.kernel}, {info.multiplications}, 0, 0, {_text(info.name)}}},"
-        )
+        numbers = (info.operator_code, info.kernel, info.multiplications, info.instructions, info.bytes_moved)
+        yield (f"        {{{', '.join(map(str, numbers))}, {_text(info.name)}}},")
     yield "    },"
     yield "};"
     yield ""

@@ -114,7 +114,7 @@ def test_reference_is_shipped() -> None:
 
 
 def test_shipped_names() -> None:
-    assert backend_names()[:3] == ("reference", "numpy", "numba")
+    assert backend_names()[:4] == ("reference", "numpy", "numba", "relocatable")
 
 
 def test_interface_of_a_backend() -> None:
@@ -144,6 +144,7 @@ def test_names_are_those_shipped_and_those_registered() -> None:
         "reference",
         "numpy",
         "numba",
+        "relocatable",
         "absent",
         "broken",
         "elsewhere",
@@ -169,7 +170,10 @@ def test_shipped_name_cannot_be_taken() -> None:
         ("absent", r"'absent' \(.*:absent\) does not load: AttributeError: "),
         ("elsewhere", "'elsewhere' needs the module no_such_module_of_kernels$"),
         ("in-need", r"'in-need' needs the module numba; install it with the extra aisrv\[numba\]$"),
-        ("nothing", "there is no kernel backend 'nothing'; there are: reference, numpy, numba, absent, "),
+        (
+            "nothing",
+            "there is no kernel backend 'nothing'; there are: reference, numpy, numba, relocatable, absent, ",
+        ),
         ("", "there is no kernel backend ''"),
     ],
 )

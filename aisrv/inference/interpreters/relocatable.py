@@ -1,0 +1,108 @@
+"""Relocatable images as an interpreter: a Cortex-M core in this process, which is the worker's.
+
+The image lies in the core's flash and runs in place, or from a copy in RAM. A run may overwrite its inputs,
+as the plan of the activations has their memory reused.
+"""
+
+from typing import Final
+
+from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference.interpreter import MissingPackageError, TensorLayout
+from aisrv.model.errors import LoadResult
+from aisrv.relocatable.container import Core, Image, is_image
+from aisrv.relocatable.errors import MachineError, RelocatableError
+from aisrv.relocatable.memory import FLASH_BASE, PAGE
+from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime
+
+DEFAULT_CORE: Final = Core.CORTEX_M4
+CORES: Final = {core.label: core for core in Core}
+
+_SECONDS: Final = 3600.0
+"""A run's limit where the worker has no shorter one."""
+
+
+class RelocatableInterpreter:
+    """One image on one core. Whatever the image, errors are ModelError and InvokeError."""
+
+    def __init__(self, core: str | None = None, mode: str | None = None) -> None:
+        """Create one without a model; ValueError for an unknown core, ImportError without unicorn."""
+        name = core or DEFAULT_CORE.label
+        if name not in CORES:
+            raise ValueError(f"there is no core {name!r}; there are: {', '.join(CORES)}")
+        try:
+            import unicorn  # noqa: F401 - slow to import, so not at the first load
+        except ModuleNotFoundError:
+            raise MissingPackageError("unicorn", "relocatable") from None
+        self._core = CORES[name]
+        self._mode = LoadMode.COPY if mode == "copy" else LoadMode.XIP
+        self._runtime: Runtime | None = None
+        self._handle: Handle = 0
+        self._report = NetworkReport("", (), (), (), 0)
+
+    def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
+        """Install an image; ModelError for one that this core cannot run."""
+        if not is_image(model):
+            raise ModelError(
+                "no relocatable image: it does not begin with NBIN; make one with aisrv-flash reloc build"
+            )
+        try:
+            image = Image.from_bytes(model)
+            self._install(image, arena_bytes)
+        except MachineError as error:
+            raise ModelError(f"the machine: {error}") from error
+        except RelocatableError as error:
+            raise ModelError(str(error)) from error
+        inputs = tuple(tensor.bytes for tensor in self._report.inputs)
+        return TensorLayout(inputs, tuple(tensor.bytes for tensor in self._report.outputs))
+
+    def _install(self, image: Image, arena_bytes: int) -> None:
+        sizes, activations = image.sizes, image.context.activations_size
+        needed = sizes.xip if self._mode is LoadMode.XIP else sizes.copy
+        if needed + activations > arena_bytes:
+            raise ModelError(
+                f"the image needs {needed:,} bytes for its instance and {activations:,} for activations, "
+                f"the arena has {arena_bytes:,}",
+                LoadResult.TENSORS_DO_NOT_FIT,
+            )
+        if image.context.weights_size and not sizes.weights:
+            raise ModelError("the image has no weights: they are in a file of their own")
+        runtime = Runtime(
+            self._core,
+            flash_bytes=len(image.data),
+            ram_bytes=needed + activations + 2 * PAGE,
+            seconds=_SECONDS,
+        )
+        runtime.write_flash(FLASH_BASE, image.data)
+        info = runtime.rt_get_info(FLASH_BASE)
+        handle = runtime.load_and_create(FLASH_BASE, 0, 0, self._mode)
+        if not runtime.init(handle, info.weights, runtime.malloc(activations)):
+            raise ModelError(f"the image's init failed: {runtime.fault(handle) or runtime.get_error(handle)}")
+        self._report = runtime.get_report(handle)
+        self._runtime, self._handle = runtime, handle
+
+    def set_input(self, number: int, data: memoryview) -> None:
+        """Copy the bytes of one input in."""
+        self._loaded().write_tensor(self._handle, self._report.inputs[number], data)
+
+    def invoke(self) -> None:
+        """Run the image once; InvokeError where its code goes astray, after which it runs no more."""
+        runtime = self._loaded()
+        try:
+            done = runtime.invoke(self._handle)
+        except RelocatableError as error:
+            raise InvokeError(str(error)) from error
+        if not done:
+            raise InvokeError(f"the image's run failed: {runtime.get_error(self._handle)}")
+
+    def get_input(self, number: int, into: memoryview) -> None:
+        """Copy out what the run left of one input."""
+        into[:] = self._loaded().tensor(self._handle, self._report.inputs[number])
+
+    def get_output(self, number: int, into: memoryview) -> None:
+        """Copy the bytes of one output out."""
+        into[:] = self._loaded().tensor(self._handle, self._report.outputs[number])
+
+    def _loaded(self) -> Runtime:
+        if self._runtime is None:
+            raise InvokeError("no model is loaded")
+        return self._runtime

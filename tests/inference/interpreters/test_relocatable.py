@@ -1,0 +1,176 @@
+"""The engine kind `relocatable`: images in workers, in the process, in a device; hostile ones die alone."""
+
+import struct
+from functools import partial
+
+import pytest
+
+from aisrv import digits
+from aisrv.board import Board, EngineSpec
+from aisrv.device.device import open_device
+from aisrv.inference.engine import InferenceEngine
+from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference.interpreter import create_interpreter
+from aisrv.inference.interpreters.relocatable import RelocatableInterpreter
+from aisrv.inference.memory import ModelMemory
+from aisrv.inference.process.inline import InlineInterpreter
+from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, isolated
+from aisrv.inference.timings import Basis, DeviceModel
+from aisrv.model.errors import LoadResult
+from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.engine_kind import EngineKind
+from aisrv.relocatable.container import Image, offset
+from aisrv.relocatable.model import read_loadable
+from aisrv.relocatable.network import Network
+from tests.support import networks
+from tests.support.relocatable import DIGITS_FPU, DIGITS_M33, digits_image, read
+
+pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+
+ARENA = 448 * 1024
+PICTURE = digits.test_images()[0].image
+EXPECTED = networks.run(digits.model_bytes(), PICTURE)
+
+
+def patched_run(code: bytes) -> bytes:
+    """The digits' image with other code where `run` leads."""
+    image = bytearray(digits_image())
+    entry = offset(Image.from_bytes(image).header.run) - 1
+    image[entry : entry + len(code)] = code
+    return bytes(image)
+
+
+@pytest.mark.parametrize("kind", ["relocatable", "relocatable:cortex-m4", "relocatable::copy"])
+async def test_in_this_process(kind: str) -> None:
+    runner = InlineInterpreter(EngineKind.parse(kind))
+    await runner.load(digits_image(), ARENA)
+    for digit in digits.test_images()[:5]:
+        runner.input(0)[:] = digit.image
+        await runner.invoke()
+        assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), digit.image)
+
+
+async def test_on_a_core_with_an_fpu() -> None:
+    runner = InlineInterpreter(EngineKind("relocatable", core="cortex-m7"))
+    await runner.load(read(DIGITS_FPU), ARENA)
+    runner.input(0)[:] = PICTURE
+    await runner.invoke()
+    assert [bytes(runner.output(0))] == EXPECTED
+
+
+async def test_in_a_worker() -> None:
+    runner = IsolatedInterpreter(lambda _text: None, EngineKind("relocatable"))
+    await runner.load(digits_image(), ARENA)
+    runner.input(0)[:] = PICTURE
+    await runner.invoke()
+    assert [bytes(runner.output(0))] == EXPECTED
+    await runner.close()
+
+
+async def test_the_kernel_backend_in_a_worker() -> None:
+    runner = IsolatedInterpreter(lambda _text: None, EngineKind.parse("kernels:relocatable"))
+    await runner.load(digits.model_bytes(), ARENA)
+    runner.input(0)[:] = PICTURE
+    await runner.invoke()
+    assert [bytes(runner.output(0))] == EXPECTED
+    await runner.close()
+
+
+async def test_an_endless_run_is_stopped_and_the_next_one_starts_anew() -> None:
+    runner = IsolatedInterpreter(lambda _text: None, EngineKind("relocatable"), Limits(invoke_seconds=0.5))
+    await runner.load(patched_run(b"\xfe\xe7"), ARENA)
+    for _ in range(2):
+        with pytest.raises(InvokeError, match=r"took more than 0\.5 s"):
+            await runner.invoke()
+    await runner.close()
+
+
+async def test_code_that_goes_astray_is_an_error() -> None:
+    runner = IsolatedInterpreter(lambda _text: None, EngineKind("relocatable"))
+    await runner.load(patched_run(b"\x00\x20\x00\x47"), ARENA)
+    with pytest.raises(InvokeError, match="run: the code faulted at 0x0"):
+        await runner.invoke()
+    await runner.close()
+
+
+@pytest.mark.parametrize(
+    ("model", "kind", "reason"),
+    [
+        (
+            digits.model_bytes(),
+            "relocatable",
+            "it does not begin with NBIN; make one with aisrv-flash reloc build",
+        ),
+        (digits_image()[:-1], "relocatable", "weights_end says"),
+        (digits_image(), "relocatable:cortex-m7", "compiled for cortex-m4, this is cortex-m7"),
+        (read(DIGITS_M33), "relocatable:cortex-m33", "the image has no weights"),
+        (digits_image(), "tflite", "a relocatable image, on the engine tflite: use --engine relocatable"),
+        (digits_image(), "kernels", "a relocatable image, on the engine kernels: use --engine relocatable"),
+        (digits_image(), "relocatable:m4", "there is no core 'm4'; there are: cortex-m0plus, "),
+    ],
+)
+async def test_a_model_that_is_not_loaded(model: bytes, kind: str, reason: str) -> None:
+    runner = InlineInterpreter(EngineKind.parse(kind))
+    with pytest.raises(ModelError, match=reason):
+        await runner.load(model, ARENA)
+
+
+@pytest.mark.parametrize(("mode", "needed"), [("xip", 160 + 1280), ("copy", None)])
+async def test_an_arena_that_is_too_small(mode: str, needed: int | None) -> None:
+    needed = needed or Image.from_bytes(digits_image()).sizes.copy + 1280
+    runner = InlineInterpreter(EngineKind("relocatable", mode=mode))
+    with pytest.raises(ModelError, match="the arena has") as caught:
+        await runner.load(digits_image(), needed - 1)
+    assert caught.value.load_result is LoadResult.TENSORS_DO_NOT_FIT
+    await runner.load(digits_image(), needed)
+
+
+def test_the_interpreter_of_the_kind() -> None:
+    interpreter = create_interpreter(EngineKind("relocatable"))
+    assert isinstance(interpreter, RelocatableInterpreter)
+    with pytest.raises(InvokeError, match="no model is loaded"):
+        interpreter.invoke()
+
+
+# As an engine.
+
+
+async def test_memory_and_timings_of_an_engine() -> None:
+    runners = partial(isolated, kind=EngineKind("relocatable"))
+    device = DeviceModel(clock_mhz=100)
+    engine = InferenceEngine(runners, arena_bytes=ARENA, external_bytes=1 << 20, device=device)
+    await engine.load_model(digits_image(), ModelMemory.ARENA)
+    memory = engine.memory_map
+    assert memory is not None
+    assert (memory.head_bytes, memory.tail_bytes, memory.model_bytes) == (1280, 160, len(digits_image()))
+    engine.input(0)[:] = PICTURE
+    await engine.invoke()
+    nodes = Network.of(Image.from_bytes(digits_image())).nodes
+    assert engine.timings == tuple(
+        node.instructions for node in nodes
+    )  # one instruction is a tick at 100 MHz
+    await engine.unload_model()
+
+
+def test_an_image_as_a_model() -> None:
+    model = read_loadable(digits_image())
+    assert [tensor.shape for tensor in model.tensors] == [(1, 8, 8, 1), (1, 10)]
+    names = ["CONV_2D", "MAX_POOL_2D", "CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]
+    assert [operator.name for operator in model.operators] == names
+    times = DeviceModel().estimate(model)
+    assert {time.basis for time in times} == {Basis.ESTIMATE}
+
+
+async def test_a_device_takes_an_image_and_a_wrong_one_leaves_no_model() -> None:
+    board = Board(engines=(EngineSpec(kind=EngineKind("relocatable")),))
+    async with open_device(board) as device:
+        engine = device.local[0]
+        assert await set_command(engine, Command.SET_MODEL_ARENA, 0, digits_image()) is Status.OKAY
+        assert await set_command(engine, Command.SET_INPUT_TENSOR, 0, PICTURE) is Status.OKAY
+        assert await set_command(engine, Command.START_INFER) is Status.OKAY
+        assert await get_command(engine, Command.GET_OUTPUT_TENSOR) == (Status.OKAY, EXPECTED[0])
+        wrong = bytearray(digits_image())
+        struct.pack_into("<I", wrong, 96, 0)
+        assert await set_command(engine, Command.SET_MODEL_ARENA, 0, bytes(wrong)) is Status.ERROR_MODEL_ERR
+        assert await set_command(engine, Command.START_INFER) is not Status.OKAY

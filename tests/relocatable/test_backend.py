@@ -1,0 +1,59 @@
+"""The kernel backend `relocatable`: bit for bit `numpy`, with it for what C kernels leave out."""
+
+import numpy as np
+import pytest
+from tflite import BuiltinOperator
+
+from aisrv import digits
+from aisrv.kernels.backends.registry import BackendError, find_backend
+from aisrv.kernels.graph.load import load_graph
+from tests.support import mlperf_tiny
+from tests.support.operators import Draw
+
+pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+
+OPERATORS = (
+    BuiltinOperator.CONV_2D,
+    BuiltinOperator.DEPTHWISE_CONV_2D,
+    BuiltinOperator.FULLY_CONNECTED,
+    BuiltinOperator.AVERAGE_POOL_2D,
+    BuiltinOperator.MAX_POOL_2D,
+    BuiltinOperator.SOFTMAX,
+    BuiltinOperator.ADD,
+    BuiltinOperator.MUL,
+)
+
+
+def outputs(model: bytes, backend: str, seed: int) -> list[bytes]:
+    graph = load_graph(model, find_backend(backend))
+    rng = np.random.default_rng(seed)
+    for buffer in graph.inputs:
+        buffer[:] = memoryview(rng.integers(-128, 128, len(buffer)).astype(np.int8).tobytes()).cast("b")
+    graph.invoke()
+    return [bytes(buffer) for buffer in graph.outputs]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_digits(seed: int) -> None:
+    model = digits.two_output_model_bytes()
+    assert outputs(model, "relocatable", seed) == outputs(model, "numpy", seed)
+
+
+def test_keyword_spotting() -> None:
+    model = mlperf_tiny.model_bytes("kws_ref_model")
+    assert outputs(model, "relocatable", 0) == outputs(model, "numpy", 0)
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("seed", range(30))
+def test_random_operators(operator: int, seed: int) -> None:
+    case = Draw(seed).case(operator)
+    assert list(case.run(find_backend("relocatable"))) == list(case.run(find_backend("numpy")))
+
+
+def test_without_unicorn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "unicorn", None)
+    with pytest.raises(
+        BackendError, match=r"needs the module unicorn; install it with the extra aisrv\[relo"
+    ):
+        find_backend("relocatable")

@@ -13,6 +13,7 @@ from aisrv.board import Board, BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_option, dump_tensors
+from aisrv.cli.options.graph import GraphOptions, graph_options, with_graph
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
@@ -105,6 +106,7 @@ async def run_until_signal(devices: DeviceSet, listening: Listening, *, until_eo
 @usb_options
 @spi_options
 @status_options
+@graph_options
 @dump_option
 @verbose_option
 def run(
@@ -114,6 +116,7 @@ def run(
     usb: UsbOptions,
     spi: SpiOptions,
     status: StatusOptions,
+    graph: GraphOptions,
     dump_folder: Path | None,
     verbose: int,
 ) -> None:
@@ -132,13 +135,14 @@ def run(
       aisrv run --pcap usb.pcapng --fault stall:in:3
       aisrv run --socket /tmp/device            (aisrv-host --device usbip:unix:/tmp/device info)
       aisrv run --spi-port 3241 --vcd spi.vcd
+      aisrv run --graph word.txt --graph-io 4=wav:speech.wav --graph-io 8=gpio:word --model word.tflite
       aisrv run --status --gpio-vcd leds.vcd
       aisrv run --engine kernels --dump-tensors tensors
       aisrv run --flash chip.bin --flash-port 3242 --boot-from-flash arena
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
     start_logging(verbose)
-    boards = make_boards(board, devices)
+    boards = [with_graph(each, graph) for each in make_boards(board, devices)]
     if dump_folder is not None:
         boards = dump_tensors(boards, dump_folder)
     if server.flash_port is not None and not boards[0].flashes:

@@ -24,6 +24,7 @@ from aisrv.graph.nodes.registry import Registry
 from aisrv.graph.nodes.samples import DTYPES
 from aisrv.graph.scheduler import Interpreter
 from aisrv.graph.state import GraphState
+from aisrv.graph.status import GraphStatus, graph_status
 from aisrv.sensors.image.frame import FrameSource, SourceError
 from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
@@ -92,6 +93,10 @@ class DeviceGraph:
         await self._running.wait()
         assert self.live is not None  # noqa: S101 - set before the event
         await self.live.interpret(number)
+
+    def status(self) -> GraphStatus | None:
+        """Return its state now; None before its first task runs."""
+        return None if self.live is None else graph_status(self.live, self.pins.values())
 
     def _interpreters(self, clients: Sequence[EngineClient]) -> list[Interpreter]:
         engines = {client.number: client for client in clients}

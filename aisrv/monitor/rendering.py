@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aisrv.engine.gpio import Levels
+from aisrv.monitor.graph_rendering import draw_graph
 from aisrv.monitor.values import CoreState, CoreStatus, DeviceStatus, EngineStatus, Rates, Score
 from aisrv.protocol.commands import Status
 
@@ -46,6 +47,8 @@ class DeviceView:
         yield _cores(self.status, ascii_only)
         yield _engines(self.status.engines, ascii_only)
         yield _ports(self, ascii_only)
+        if self.status.graph is not None:
+            yield from draw_graph(self.status.graph, ascii_only)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ class DeviceMonitor:
             tuple(_engine(number, spec.tile, engine) for number, (engine, spec) in enumerate(engines)),
             tuple(PortStatus(name, port.traffic) for name, port in self._ports.items()),
             "" if deadlock is None else deadlock.path,
+            None if device.graph is None else device.graph.status(),
         )
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from aisrv.engine.gpio import Levels
+from aisrv.graph.status import GraphStatus
 from aisrv.protocol.commands import Status
 
 
@@ -107,6 +108,8 @@ class DeviceStatus:
     ports: tuple[PortStatus, ...]
     deadlock: str = ""
     """The tasks that only each other could wake, as a path; empty unless there are such."""
+    graph: GraphStatus | None = None
+    """The graph that runs on it; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)

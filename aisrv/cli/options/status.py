@@ -4,7 +4,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +50,12 @@ class StatusOptions:
         callback=_check_terminal,
         help="Show on the terminal what cores, engines, LEDs and ports do.",
     )
+    json: bool = option(
+        "--json",
+        default=False,
+        is_flag=True,
+        help="Print what --status shows as lines of JSON, one a second while something changes.",
+    )
     gpio_vcd: Path | None = option(
         "--gpio-vcd",
         type=NEW_FILE,
@@ -68,6 +74,8 @@ class MonitoredPorts:
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
     monitors: Sequence[DeviceMonitor] = ()
+    json: bool = False
+    """Whether they print lines of JSON in place of drawing."""
     """One for each device; none unless the status is wanted."""
 
 
@@ -80,7 +88,9 @@ def watch_devices(
     `usb` are the ports of the devices in their order, `spi` those by name. Where the status is wanted, what
     is given in their place counts. Raises OSError where the file of the LEDs cannot be made.
     """
-    ports = _count(devices, usb, spi) if options.status else MonitoredPorts(usb, spi)
+    watched = options.status or options.json
+    ports = _count(devices, usb, spi) if watched else MonitoredPorts(usb, spi)
+    ports = replace(ports, json=options.json)
     if options.gpio_vcd is None:
         yield ports
         return
@@ -111,7 +121,11 @@ def _title(busid: str, serial: str | None) -> str:
 
 async def show(ports: MonitoredPorts) -> None:
     """Draw the status until cancelled, where it is wanted; call it once the ready line is out."""
-    if ports.monitors:
+    if ports.json:
+        from aisrv.monitor.json_lines import print_status
+
+        await print_status(ports.monitors)
+    elif ports.monitors:
         from aisrv.monitor.live_view import show_status
 
         await show_status(ports.monitors)

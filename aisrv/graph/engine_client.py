@@ -8,9 +8,10 @@ from typing import Final
 import trio
 
 from aisrv.graph.nodes.inference import Job
-from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.tokens import WORD_BYTES
 
 logger = logging.getLogger(__name__)
 
@@ -49,22 +50,22 @@ class EngineClient:
         """Ask for the lengths of the tensors; an engine without a model has none."""
         self._changed = False
         before = self._inputs, self._outputs
-        self._inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH)
-        self._outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH)
+        status, data = await get_command(self._end, Command.GET_SPEC)
+        spec = Spec.from_bytes(data) if status is Status.OKAY else Spec()
+        self._inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH, spec.input_bytes)
+        self._outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH, spec.output_bytes)
         if not self.models or before != (self._inputs, self._outputs):
             self.models += 1
             self._jobs.clear()
 
-    async def _lengths(self, command: Command) -> list[int]:
+    async def _lengths(self, command: Command, total: int) -> list[int]:
+        """Ask for the tensors that make up a total, and no further: hosts would see errors that are none."""
         lengths: list[int] = []
-        while len(lengths) < MOST_TENSORS:
+        while sum(lengths) < total and len(lengths) < MOST_TENSORS:
             status, data = await get_command(self._end, command, len(lengths))
-            if status is not Status.OKAY or len(data) != 4:
+            if status is not Status.OKAY or len(data) != WORD_BYTES:
                 break
-            size = int.from_bytes(data, "little")
-            if not size:
-                break
-            lengths.append(size)
+            lengths.append(int.from_bytes(data, "little"))
         return lengths
 
     def submit(self, job: Job) -> None:

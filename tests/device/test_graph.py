@@ -132,6 +132,7 @@ def test_a_host_uses_the_same_engine_meanwhile(tmp_path: Path) -> None:
             assert (await host.read(512))[:4] == b"\x78\x56\x34\x12"
             await trio.sleep(5)
             assert device.engines[0].inferences == 20
+            assert device.engines[0].errors == 0
 
     virtual(main)
     blank = networks.run(digits.model_bytes(), b"\x80" * 64)[0]

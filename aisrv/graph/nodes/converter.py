@@ -20,6 +20,7 @@ Samples = npt.NDArray[Any]
 
 _STAMP_BYTES: Final = (2, 4, 8, 8)
 _MOST_RATIO: Final = 1 << 24
+_MOST_MADE: Final = 1 << 22
 
 
 class _Layout:
@@ -75,6 +76,8 @@ class Converter(StreamNode):
             self._step = self._step.limit_denominator(1 << 16)
         if not self._step:
             raise NodeError(f"rates of {source.sampling_rate} and {target.sampling_rate} are too far apart")
+        if self._source.instants / self._step > _MOST_MADE:
+            raise NodeError(f"a frame would become more than {_MOST_MADE} samples")
         self._tail = np.empty((0, self._target.channels), self._target.dtype)
         """Instants that the next output still needs, from index `_first` on."""
         self._first = 0
@@ -92,10 +95,11 @@ class Converter(StreamNode):
         source, target = self._source, self._target
         units = len(inputs[0]) // source.unit
         room = len(outputs[0]) // target.unit * target.instants - len(self._pending)
-        units = min(units, self._acceptable(max(0, room)) // source.instants)
-        if units <= 0 and len(self._pending) < target.instants:
-            return Moved((0,), (0,))
-        consumed = max(0, units) * source.unit
+        fitting = self._acceptable(max(0, room)) // source.instants
+        if len(self._pending) < target.instants:
+            fitting = max(1, fitting)  # what it makes and does not fit waits for the next call
+        units = max(0, min(units, fitting))
+        consumed = units * source.unit
         made = self._resample(self._mix(convert(source.read(inputs[0][:consumed]), target.dtype)))
         ready = np.concatenate([self._pending, made]) if len(self._pending) else made
         whole = min(len(ready), len(outputs[0]) // target.unit * target.instants)

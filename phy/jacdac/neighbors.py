@@ -1,0 +1,89 @@
+"""The other devices on a bus, as their announces tell. No I/O."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from phy.jacdac.packing import Packing
+from phy.jacdac.timers import SECOND, Timer, Timers
+
+GONE_AFTER: Final = 2 * SECOND
+"""Without an announce, of which there is one every 500 ms."""
+MOST_NEIGHBORS: Final = 256
+"""Devices that are remembered; a hostile peer can invent any number."""
+RESTART_MASK: Final = 0x0F
+
+_ANNOUNCE: Final = Packing("u16 u8 u8 r: u32")
+
+
+@dataclass(slots=True)
+class Neighbor:
+    """One device."""
+
+    device: int
+    restart: int
+    """Its restart counter, 1 to 15; a smaller one than before means that it has restarted."""
+    classes: tuple[int, ...]
+    """Of its services, from index 1."""
+    timer: Timer
+
+    def has(self, service_class: int, index: int) -> bool:
+        """Whether a service of the class is at the index; index 0 stands for any."""
+        if index == 0:
+            return service_class in self.classes
+        return index <= len(self.classes) and self.classes[index - 1] == service_class
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """The payload of an announce."""
+
+    flags: int
+    packets: int
+    classes: tuple[int, ...]
+
+    @classmethod
+    def from_bytes(cls, payload: bytes) -> "Announce | None":
+        """Read one; None for a payload that is none."""
+        if len(payload) < 4 or len(payload) % 4:
+            return None
+        classes = tuple(int.from_bytes(payload[at : at + 4], "little") for at in range(4, len(payload), 4))
+        return cls(int.from_bytes(payload[:2], "little"), payload[2], classes)
+
+    def __bytes__(self) -> bytes:
+        return _ANNOUNCE.pack((self.flags, self.packets, 0, self.classes))
+
+
+class Neighbors:
+    """The devices that have announced themselves and are not gone."""
+
+    def __init__(self, timers: Timers, lost: Callable[[int], None]) -> None:
+        """Call `lost` with the id of a device that is gone, or has restarted."""
+        self._timers = timers
+        self._lost = lost
+        self._devices: dict[int, Neighbor] = {}
+
+    def __contains__(self, device: object) -> bool:
+        return device in self._devices
+
+    def get(self, device: int) -> Neighbor | None:
+        """Return a device; None where it is not there."""
+        return self._devices.get(device)
+
+    def hear(self, device: int, announce: Announce) -> Neighbor | None:
+        """Take an announce; None where too many devices are known to remember this one."""
+        restart = announce.flags & RESTART_MASK
+        known = self._devices.get(device)
+        if known is None and len(self._devices) >= MOST_NEIGHBORS:
+            return None
+        if known is not None:
+            known.timer.cancel()
+            if restart < known.restart:
+                self._lost(device)
+        timer = self._timers.after(GONE_AFTER, lambda: self._forget(device))
+        self._devices[device] = found = Neighbor(device, restart, announce.classes, timer)
+        return found
+
+    def _forget(self, device: int) -> None:
+        if self._devices.pop(device, None) is not None:
+            self._lost(device)

@@ -1,0 +1,148 @@
+"""A service of a device: it answers gets and sets from its table, and carries out its actions. No I/O."""
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final, Protocol
+
+from phy.jacdac.frame import ServicePacket
+from phy.jacdac.packing import PackingError, Value
+from phy.jacdac.pipes import InPipes, OutPipe, PipeArgument
+from phy.jacdac.service_spec import (
+    CODE_MASK,
+    GET,
+    KIND_MASK,
+    SET,
+    STATUS_CODE_CHANGED,
+    Access,
+    Event,
+    Register,
+    ServiceSpec,
+)
+from phy.jacdac.timers import Timers
+
+READY: Final = (0, 0)
+"""Value of `status_code`."""
+INITIALIZING: Final = (1, 0)
+
+
+class Host(Protocol):
+    """What a service needs of its device."""
+
+    @property
+    def timers(self) -> Timers:
+        """The device's deadlines."""
+
+    @property
+    def pipes(self) -> InPipes:
+        """The device's open ports."""
+
+    def report(self, index: int, command: int, payload: bytes) -> None:
+        """Send a report of a service."""
+
+    def send_event(self, index: int, event: int, payload: bytes) -> None:
+        """Send an event of a service."""
+
+    def send_to(self, frame: bytes) -> None:
+        """Send a frame."""
+
+    def open_out_pipe(self, target: PipeArgument, ended: Callable[[], None]) -> OutPipe:
+        """Open a pipe to another device."""
+
+
+Getter = Callable[[], Value]
+Setter = Callable[[Value], None]
+ActionHandler = Callable[[bytes], None]
+
+
+class Service:
+    """Base of the services. A derived class fills `getters`, `setters` and `actions`, by code."""
+
+    SPEC: ClassVar[ServiceSpec]
+
+    def __init__(self, device: Host, index: int, instance_name: str) -> None:
+        """Create a service in its place on the device."""
+        self.device: Final = device
+        self.index: Final = index
+        self._status = READY
+        self._client_variant = ""
+        self.getters: dict[int, Getter] = {
+            0x109: lambda: instance_name,
+            0x103: lambda: self._status,
+            0x009: lambda: self._client_variant,
+        }
+        self.setters: dict[int, Setter] = {0x009: self._set_client_variant}
+        self.actions: dict[int, ActionHandler] = {}
+
+    def handle(self, packet: ServicePacket) -> bool:
+        """Carry out a command; return whether the service knows it."""
+        kind, code = packet.command & KIND_MASK, packet.command & CODE_MASK
+        if kind == GET:
+            return self._get(code)
+        if kind == SET:
+            return self._set(code, packet.payload)
+        action = self.actions.get(packet.command)
+        if action is None:
+            return False
+        action(packet.payload)
+        return True
+
+    def report_register(self, name: str) -> None:
+        """Report a register without having been asked."""
+        self._answer(self.SPEC.register(name))
+
+    def reset(self) -> None:
+        """Forget what a reset of the device forgets."""
+        self._client_variant = ""
+
+    def set_status(self, status: tuple[int, int]) -> None:
+        """Change `status_code`, and report the change."""
+        if status != self._status:
+            self._status = status
+            self.send_event(STATUS_CODE_CHANGED, status)
+
+    def send_event(self, event: Event, value: Value) -> None:
+        """Send an event with its value."""
+        self.device.send_event(self.index, event.code, event.packing.pack(value))
+
+    def report(self, code: int, payload: bytes) -> None:
+        """Send the report of an action."""
+        self.device.report(self.index, code, payload)
+
+    def _get(self, code: int) -> bool:
+        register = self.SPEC.by_code.get(code)
+        if register is None or code not in self.getters:
+            return False
+        self._answer(register)
+        return True
+
+    def _answer(self, register: Register) -> None:
+        value = self.getters[register.code]()
+        self.device.report(self.index, GET | register.code, register.packing.pack(value))
+
+    def _set(self, code: int, payload: bytes) -> bool:
+        register = self.SPEC.by_code.get(code)
+        if register is None or register.access is not Access.RW or code not in self.setters:
+            return False
+        try:
+            value = register.packing.unpack_setting(payload)
+        except PackingError:
+            return True  # a set has no answer
+        if value is not None:
+            self.setters[code](value)
+        return True
+
+    def _set_client_variant(self, value: Value) -> None:
+        self._client_variant = fit_text(str(value))
+
+
+def fit_text(text: str, limit: int = 232) -> str:
+    """Cut a text to what a packet carries, not in the middle of a character."""
+    return text.encode()[:limit].decode(errors="ignore")
+
+
+def constants(service: Service, values: Mapping[str, Value]) -> dict[int, Getter]:
+    """Return getters of registers that never change."""
+
+    def getter(value: Value) -> Getter:
+        return lambda: value
+
+    return {service.SPEC.register(name).code: getter(value) for name, value in values.items()}

@@ -17,6 +17,7 @@ from aisrv.board.specs import (
     EngineSpec,
     FlashSpec,
     GraphSpec,
+    JacdacSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
@@ -33,6 +34,10 @@ LARGEST_IO: Final = 127
 """IO_AL_idx has 7 bits."""
 LARGEST_FRAME_SIDE: Final = 0xFFFF
 """Pixels; a region gives its edges as 16 bits."""
+
+
+MOST_RUNNERS: Final = 46
+"""Engines of a Jacdac device: service indexes end at 48, of which two are for others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class Board:
     """USB serial number; hardware has none."""
     protocol: UsbProtocol = UsbProtocol.AISRV
     sensor: SensorSpec | None = None
+    jacdac: JacdacSpec | None = None
+    """A Jacdac device, which takes a core; None is off."""
     ports: tuple[PortSpec, ...] = ()
     """Ports with a use, for those who show them; nothing is driven by them."""
     tasks: tuple[TaskSpec, ...] = ()
@@ -79,6 +86,8 @@ class Board:
             self._check_engine(number, engine)
         if self.spi is not None:
             self._check_spi(self.spi)
+        if self.jacdac is not None:
+            self._check_jacdac(self.jacdac)
         for number, flash in enumerate(self.flashes):
             self._check_flash(number, flash)
         if self.sensor is not None:
@@ -191,6 +200,23 @@ class Board:
             )
         _check_tcp_port(spi.port, "spi")
 
+    def _check_jacdac(self, jacdac: JacdacSpec) -> None:
+        self._check_tile("the Jacdac device", jacdac.tile, "jacdac")
+        _check_tcp_port(jacdac.port, "jacdac")
+        _check_tcp_port(jacdac.websocket_port, "jacdac", setting="websocket_port")
+        if jacdac.device_id is not None and not 0 < jacdac.device_id < 1 << 64:
+            raise BoardError(
+                f"the Jacdac device: an id of {jacdac.device_id:#x}, it has 64 bits and is not 0",
+                *("jacdac", "device_id"),
+            )
+        if len(self.engines) > MOST_RUNNERS:
+            raise BoardError(
+                f"the Jacdac device: {len(self.engines)} engines, it has room for {MOST_RUNNERS}", "jacdac"
+            )
+        host, colon, port = (jacdac.hub or ":1").rpartition(":")
+        if not (colon and port.isdecimal() and 1 <= int(port) <= 65535 and (host or not jacdac.hub)):
+            raise BoardError(f"the Jacdac device: {jacdac.hub!r} is no HOST:PORT", "jacdac", "hub")
+
     def _check_flash(self, number: int, flash: FlashSpec) -> None:
         self._check_tile(f"flash chip {number}", flash.tile, "flash", number)
         sector = flash.part.sector_size
@@ -283,9 +309,9 @@ class Board:
                 seen.append(target)
 
 
-def _check_tcp_port(port: int | None, *table: str | int) -> None:
+def _check_tcp_port(port: int | None, *table: str | int, setting: str = "port") -> None:
     if port is not None and not 0 <= port <= 65535:
-        raise BoardError(f"there is no TCP port {port}, they are 0 to 65535", *table, "port")
+        raise BoardError(f"there is no TCP port {port}, they are 0 to 65535", *table, setting)
 
 
 def _check_leds(number: int, engine: EngineSpec) -> None:

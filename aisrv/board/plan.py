@@ -35,6 +35,7 @@ class TaskKind(enum.Enum):
     USB_DATA = "usb_data"
     SPI_SLAVE = "spi_slave"
     SPI_BUFFER = "spi_buffer"
+    JACDAC = "jacdac"
     FLASH_SERVER = "flash_server"
     SENSOR = "sensor"
     ACQUIRE = "acquire"
@@ -203,6 +204,18 @@ def _spi(board: Board, servers: _Servers) -> _Entries:
         yield Link(buffer.end("flash"), servers.flashes[0].end("loaders"), "server upgrades")
 
 
+def _jacdac(board: Board, servers: _Servers) -> _Entries:
+    if board.jacdac is None:
+        return
+    (jacdac,) = _on_tile(board.jacdac.tile, TaskKind.JACDAC)
+    yield jacdac
+    for engine in servers.engines:
+        yield Link(jacdac.end("engines"), engine.end("clients"), "commands")
+        yield Link(engine.end("watchers"), jacdac.end("changes"), "model notifications")
+    for flash in servers.flashes:
+        yield Link(jacdac.end("flashes"), flash.end("loaders"), "models and inputs")
+
+
 def _flash(_board: Board, servers: _Servers) -> _Entries:
     yield from servers.flashes
 
@@ -270,6 +283,7 @@ _PARTS: Final[tuple[Callable[[Board, _Servers], _Entries], ...]] = (
     _program,
     _sensor,
     _graph,
+    _jacdac,
     _user_tasks,
 )
 

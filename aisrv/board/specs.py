@@ -120,6 +120,28 @@ DEFAULT_SPI: Final = SpiSpec()
 
 
 @dataclass(frozen=True, slots=True)
+class JacdacSpec:
+    """A Jacdac device: where its task runs, and how the bus is reached."""
+
+    tile: int = 1
+    device_id: int | None = None
+    """64 bits; None derives it from the USB serial number."""
+    port: int | None = None
+    """TCP port that `aisrv run` serves the bus on; None leaves that to the command."""
+    websocket_port: int | None = None
+    """TCP port that `aisrv run` serves WebSockets on; None leaves that to the command."""
+    hub: str | None = None
+    """`HOST:PORT` of another hub that `aisrv run` joins, such as that of `devs devtools`."""
+    protocol_test: bool = False
+    """Whether there is a Protocol Test service."""
+    resets_after_load: bool = False
+    """Whether the device resets itself when a model has been set over the bus."""
+
+
+DEFAULT_JACDAC: Final = JacdacSpec()
+
+
+@dataclass(frozen=True, slots=True)
 class FlashSpec:
     """A flash chip, and where its server runs."""
 

@@ -18,6 +18,7 @@ from aisrv.board import (
     EngineSpec,
     FlashSpec,
     GraphSpec,
+    JacdacSpec,
     PortSpec,
     SensorSpec,
     SpiSpec,
@@ -101,6 +102,16 @@ class _Spi(Table, frozen=True):
     port: Integer | None = None
 
 
+class _Jacdac(Table, frozen=True):
+    tile: Integer | None = None
+    device_id: Integer | None = None
+    port: Integer | None = None
+    websocket_port: Integer | None = None
+    hub: str | None = None
+    protocol_test: bool | None = None
+    resets_after_load: bool | None = None
+
+
 class _Erase(Table, frozen=True):
     opcode: Integer
     size: Size
@@ -176,6 +187,7 @@ class _File(Table, frozen=True):
     node: _Node | None = None
     usb: _Usb | None = None
     spi: _Spi | None = None
+    jacdac: _Jacdac | None = None
     engines: tuple[_Engine, ...] | None = None
     flash: tuple[_Flash, ...] | None = None
     sensor: _Sensor | None = None
@@ -187,6 +199,8 @@ class _File(Table, frozen=True):
 def _board(file: TomlFile) -> Board:
     tables = convert(file, _File)
     changes: dict[str, Any] = {"spi": None if tables.spi is None else SpiSpec(**tables.spi.given())}
+    if tables.jacdac is not None:
+        changes["jacdac"] = JacdacSpec(**tables.jacdac.given())
     if tables.description is not None:
         changes["description"] = tables.description
     if tables.node is not None:

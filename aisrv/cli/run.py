@@ -14,6 +14,7 @@ from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_option, dump_tensors
 from aisrv.cli.options.graph import GraphOptions, graph_options, with_graph
+from aisrv.cli.options.jacdac import JacdacOptions, jacdac_options
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
@@ -65,7 +66,7 @@ class ServerOptions:
         help="End when standard input ends, besides SIGINT and SIGTERM.",
     )
 
-    def listening(self, board: Board) -> Listening:
+    def listening(self, board: Board, jacdac: JacdacOptions) -> Listening:
         """Return the ports that were given, and where there are none those of the board."""
         usb, spi, flash = self.port, self.spi_port, self.flash_port
         if usb is None:
@@ -74,7 +75,8 @@ class ServerOptions:
             spi = board.spi.port
         if flash is None and board.flashes:
             flash = board.flashes[0].port
-        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket)
+        bus = jacdac.listening(board)
+        return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, bus)
 
 
 async def run_until_signal(devices: DeviceSet, listening: Listening, *, until_eof: bool) -> None:
@@ -105,6 +107,7 @@ async def run_until_signal(devices: DeviceSet, listening: Listening, *, until_eo
 @device_options
 @usb_options
 @spi_options
+@jacdac_options
 @status_options
 @graph_options
 @dump_option
@@ -115,6 +118,7 @@ def run(
     devices: DeviceOptions,
     usb: UsbOptions,
     spi: SpiOptions,
+    jacdac: JacdacOptions,
     status: StatusOptions,
     graph: GraphOptions,
     dump_folder: Path | None,
@@ -138,18 +142,20 @@ def run(
       aisrv run --graph word.txt --graph-io 4=wav:speech.wav --graph-io 8=gpio:word --model word.tflite
       aisrv run --status --gpio-vcd leds.vcd
       aisrv run --engine kernels --dump-tensors tensors
+      aisrv run --jacdac --model gesture.tflite
       aisrv run --flash chip.bin --flash-port 3242 --boot-from-flash arena
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
     start_logging(verbose)
     boards = [with_graph(each, graph) for each in make_boards(board, devices)]
+    boards[0] = jacdac.board(boards[0])
     if dump_folder is not None:
         boards = dump_tensors(boards, dump_folder)
     if server.flash_port is not None and not boards[0].flashes:
         raise click.UsageError("--flash-port needs a chip: give --flash FILE")
     if server.socket is not None and server.port is not None:
         raise click.UsageError("--socket takes the place of --port: give one of them")
-    listening = server.listening(boards[0])
+    listening = server.listening(boards[0], jacdac)
     running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
     try:
         trio.run(lambda: run_until_signal(running, listening, until_eof=server.until_eof))

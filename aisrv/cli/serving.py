@@ -14,6 +14,7 @@ import trio
 from aisrv.attach.spi_link import SpiLinkServer
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
+from aisrv.cli.options.jacdac import JacdacListening, serve_jacdac
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
@@ -24,6 +25,7 @@ from aisrv.xcore.runtime import OnTrap
 from flash_server.chip.chip import FlashChip
 from flash_server.client.flash_channel import FlashChannel
 from host_tools.server_address import UNIX
+from phy.jacdac.bus import JacdacBus
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
@@ -56,6 +58,8 @@ class DevicePorts:
     """By bus and chip select, such as `0.0`."""
     flashes: Sequence[tuple[FlashChip, FlashChannel]]
     """All flash chips, device by device, each with a channel to its server that may write."""
+    jacdac: JacdacBus | None
+    """The bus of the first device that has one."""
     monitored: MonitoredPorts
     """The monitors of the devices."""
     devices: Sequence[Device]
@@ -75,6 +79,8 @@ class Listening:
     spi_host: str = LOOPBACK
     flash_host: str = LOOPBACK
     usbip_socket: Path | None = None
+    jacdac: JacdacListening | None = None
+    """For the bus of the first device that has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +93,8 @@ class Service:
     """The SPI link server, where it was asked for."""
     flash: str | None
     """The serprog server of the flash chip, where it was asked for."""
+    jacdac: Sequence[str] = ()
+    """The servers of the Jacdac bus, as `jacdac:HOST:PORT` and so on."""
 
     def __str__(self) -> str:
         places = [f"usbip:{self.usbip}"]
@@ -94,6 +102,7 @@ class Service:
             places += [f"spi:{name}@{self.spi}" for name in self.ports.spi]
         if self.flash is not None:
             places.append(f"serprog:{self.flash}")
+        places += self.jacdac
         return ", ".join(places)
 
 
@@ -127,7 +136,10 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             flash = await listen(
                 SerprogServer(chip, loader.reload).serve, listening.flash_host, listening.flash
             )
-        yield Service(ports, usbip, spi, flash)
+        jacdac: Sequence[str] = ()
+        if listening.jacdac is not None and ports.jacdac is not None:
+            jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
+        yield Service(ports, usbip, spi, flash, jacdac)
         nursery.cancel_scope.cancel()
 
 
@@ -149,7 +161,8 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
         usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
         await stack.enter_async_context(report_at_sigquit(running))
         monitored = stack.enter_context(watch_devices(running, usb, spi, devices.status))
-        yield DevicePorts(monitored.usb, monitored.spi, chips, monitored, running)
+        jacdac = next((device.jacdac for device in running if device.jacdac is not None), None)
+        yield DevicePorts(monitored.usb, monitored.spi, chips, jacdac, monitored, running)
 
 
 @asynccontextmanager

@@ -43,6 +43,8 @@ class Device:
         """The master's side of the SPI port; None where the board has none."""
         self.graph: Final = parts.graph
         """The graph that runs on it; None where the board has none."""
+        self.jacdac: Final = parts.jacdac
+        """The Jacdac bus, for peers to join; None where the board has none."""
         self.flashes: Final = tuple(parts.chips)
         """The flash chips, as a programmer on their pins sees them."""
         self.local: Final = program.all("engines")

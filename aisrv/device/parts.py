@@ -20,6 +20,7 @@ from aisrv.sensors.sources.spec import SourceSpec
 from aisrv.xcore.node import Node
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.storage import Storage
+from phy.jacdac.bus import JacdacBus
 from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
 from phy.usb.bus import UsbBus
@@ -39,6 +40,8 @@ class DeviceParts:
     spi: SpiBus | None
     spi_memory: SharedMemory
     """What the two SPI tasks share."""
+    jacdac: JacdacBus | None
+    """The bus of the Jacdac device; None where the board has none."""
     chips: Sequence[FlashChip]
     source: FrameSource | None
     """Where the sensor's frames come from; None where the board has no sensor."""
@@ -85,6 +88,7 @@ class DeviceParts:
             usb=UsbBus(aisrv_descriptors(board.serial)),
             spi=None if board.spi is None else SpiBus(),
             spi_memory=SharedMemory(),
+            jacdac=None if board.jacdac is None else JacdacBus(),
             chips=[
                 FlashChip(spec.part, storage) for spec, storage in zip(board.flashes, storages, strict=True)
             ],

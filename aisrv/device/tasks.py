@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
+from importlib.metadata import version
 from typing import Final
 
 from aisrv.board import Task, TaskKind, UsbProtocol
@@ -85,6 +86,41 @@ def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     return partial(flash_server, FlashService(partitions, log), *clients)
 
 
+def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    # Devices without such a bus start without its modules.
+    from phy.jacdac.control import Identity
+    from phy.jacdac.device import device_id_of
+    from phy.jacdac.engine_client import EngineClient
+    from phy.jacdac.flash_store import ChipStore, EngineStore, SettingsStore
+    from phy.jacdac.jacdac import JacdacSettings, jacdac
+
+    board, spec, bus = parts.board, parts.board.jacdac, parts.jacdac
+    assert spec is not None  # noqa: S101 - for the type checker
+    assert bus is not None  # noqa: S101 - for the type checker
+    tiles = [engine.tile for engine in board.engines]
+    chips: list[ChipStore] = []
+    engines_of: list[list[int]] = []  # of each chip
+    for number, (flash, end) in enumerate(zip(board.flashes, ends.all("flashes"), strict=True)):
+        engines_of.append([n for n, engine in enumerate(board.engines) if engine.flash == number])
+        data_bytes = flash.part.size - flash.boot_bytes
+        chips.append(ChipStore(FlashChannel(end), data_bytes, len(engines_of[-1])))
+    clients = []
+    for number, (commands, changes) in enumerate(zip(ends.all("engines"), ends.all("changes"), strict=True)):
+        store = None
+        if chips:
+            chip = board.engines[number].flash
+            store = EngineStore(chips[chip], engines_of[chip].index(number))
+        clients.append(EngineClient(commands, changes, store))
+    settings = JacdacSettings(
+        device_id=spec.device_id or device_id_of(board.serial or "aisrv"),
+        identity=Identity(firmware_version=version("aisrv")),
+        parallel=[tiles.count(tile) == 1 for tile in tiles],
+        protocol_test=spec.protocol_test,
+        resets_after_load=spec.resets_after_load,
+    )
+    return partial(jacdac, bus.join("device"), settings, clients, SettingsStore(chips[0]) if chips else None)
+
+
 def _sensor(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
     assert parts.source is not None  # noqa: S101 - for the type checker
     assert parts.exposure is not None  # noqa: S101 - for the type checker
@@ -147,6 +183,7 @@ TASKS: Final[Mapping[TaskKind, Create | None]] = {
     TaskKind.USB_DATA: _usb_data,
     TaskKind.SPI_SLAVE: _spi_slave,
     TaskKind.SPI_BUFFER: _spi_buffer,
+    TaskKind.JACDAC: _jacdac,
     TaskKind.FLASH_SERVER: _flash_server,
     TaskKind.SENSOR: _sensor,
     TaskKind.ACQUIRE: _acquire,

@@ -11,9 +11,11 @@ from typing import Final
 from aisrv.engine import acquisition
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.memory import model_shortage
+from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
+from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
 from aisrv.xcore.array import Array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
@@ -51,6 +53,22 @@ def _get_memory(engine: AIEngine, _tensor: int) -> bytes:
     return bytes(inference.memory_map or MemoryMap(inference.arena_bytes, inference.external_bytes))
 
 
+def _get_tensors(engine: AIEngine, _tensor: int) -> bytes:
+    model = engine.inference.model
+    if model is None:
+        return bytes(TensorDescriptions())
+    inputs, outputs = map(_describe, model.input_tensors), map(_describe, model.output_tensors)
+    return bytes(TensorDescriptions(tuple(inputs), tuple(outputs)))
+
+
+def _describe(tensor: Tensor) -> TensorDescription:
+    quantization = tensor.quantization
+    if quantization is None or len(quantization.scales) != 1:
+        return TensorDescription(tensor.type, tensor.shape)
+    (scale,), (zero_point,) = quantization.scales, quantization.zero_points
+    return TensorDescription(tensor.type, tensor.shape, scale, zero_point)
+
+
 def _get_thresholds(engine: AIEngine, _tensor: int) -> bytes:
     return struct.pack(f"{GPIO_COUNT}b", *engine.gpio.thresholds)
 
@@ -85,6 +103,7 @@ _OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
     Command.GET_OUTPUT_GPIO_THRESH: _get_thresholds,
     Command.GET_BOOT: lambda engine, _tensor: engine.boot_report,
     Command.GET_MEMORY: _get_memory,
+    Command.GET_TENSORS: _get_tensors,
     Command.GET_ACQUIRE_MODE: acquisition.acquire_mode,
     Command.GET_SENSOR_TENSOR_LENGTH: acquisition.sensor_tensor_length,
 }

@@ -71,6 +71,8 @@ class Command(enum.IntEnum):
     """Ours: what was booted at the last reset, see `flash_server.boot.boot_image`; empty without a flash."""
     GET_MEMORY = 0x15
     """Ours: where a model and its tensors lie in the engine's memories, see `aisrv.protocol.memory_map`."""
+    GET_TENSORS = 0x16
+    """Ours: types, shapes and quantization of the model's inputs and outputs, see `tensor_descriptions`."""
     HELLO = 0x55
     SET_INPUT_TENSOR = 0x83
     START_INFER = 0x84

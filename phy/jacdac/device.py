@@ -5,7 +5,7 @@ what it sends. It does not die of any frame: those that are none, or are not for
 """
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
 from phy.jacdac.control import ControlService, Identity
@@ -130,6 +130,19 @@ class JacdacDevice:
     def _lose(self, device: int) -> None:
         for pipe in [pipe for pipe in self._out_pipes if pipe.target.device == device]:
             pipe.abort()
+
+    def has_neighbor(self, device: int) -> bool:
+        """Return whether another device announces itself."""
+        return device in self.neighbors
+
+    def neighbor_ids(self) -> Iterable[int]:
+        """Return the ids of the devices that announce themselves."""
+        return self.neighbors.ids()
+
+    def neighbor_services(self, device: int) -> Sequence[int] | None:
+        """Return the classes of a neighbor's services, from index 1; None where it is not there."""
+        neighbor = self.neighbors.get(device)
+        return None if neighbor is None else neighbor.classes
 
     # To the bus.
 

@@ -1,6 +1,6 @@
 """The other devices on a bus, as their announces tell. No I/O."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -26,12 +26,6 @@ class Neighbor:
     classes: tuple[int, ...]
     """Of its services, from index 1."""
     timer: Timer
-
-    def has(self, service_class: int, index: int) -> bool:
-        """Whether a service of the class is at the index; index 0 stands for any."""
-        if index == 0:
-            return service_class in self.classes
-        return index <= len(self.classes) and self.classes[index - 1] == service_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +59,10 @@ class Neighbors:
 
     def __contains__(self, device: object) -> bool:
         return device in self._devices
+
+    def ids(self) -> Iterable[int]:
+        """Return their ids."""
+        return tuple(self._devices)
 
     def get(self, device: int) -> Neighbor | None:
         """Return a device; None where it is not there."""

@@ -134,7 +134,7 @@ class Packing:
             return (*values, tuple(rows)) if values else tuple(rows)
         return values[0] if len(values) == 1 else tuple(values)
 
-    def unpack_setting(self, data: bytes) -> Value | None:
+    def unpack_setting(self, data: bytes) -> "Value | None":
         """Return the value that a set means: short integers are extended, long ones cut, empty ones None."""
         size = self.integer_bytes
         if size is None:

@@ -1,6 +1,6 @@
 """A service of a device: it answers gets and sets from its table, and carries out its actions. No I/O."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Protocol
 
 from phy.jacdac.frame import ServicePacket
@@ -34,6 +34,15 @@ class Host(Protocol):
     @property
     def pipes(self) -> InPipes:
         """The device's open ports."""
+
+    def has_neighbor(self, device: int) -> bool:
+        """Return whether another device announces itself."""
+
+    def neighbor_ids(self) -> Iterable[int]:
+        """Return the ids of the devices that announce themselves."""
+
+    def neighbor_services(self, device: int) -> Sequence[int] | None:
+        """Return the classes of a neighbor's services, from index 1; None where it is not there."""
 
     def report(self, index: int, command: int, payload: bytes) -> None:
         """Send a report of a service."""

@@ -131,10 +131,8 @@ def _document_one(spec: ServiceSpec) -> list[str]:
         packing = _packing(action.packing) + report
         lines.append(f"| command 0x{action.code:02X} | {action.name} | {packing} | {action.text} |")
     for register in spec.registers:
-        lines.append(
-            f"| {register.access.value} 0x{register.code:03X} | {register.name} | {_packing(register.packing)} "
-            f"| {register.text} |"
-        )
+        code, packing = f"{register.access.value} 0x{register.code:03X}", _packing(register.packing)
+        lines.append(f"| {code} | {register.name} | {packing} | {register.text} |")
     for event in spec.events:
         lines.append(
             f"| event 0x{event.code:02X} | {event.name} | {_packing(event.packing)} | {event.text} |"

@@ -125,6 +125,7 @@ class Expected:
             Command.GET_DEBUG_LOG: None,
             Command.GET_BOOT: b"",
             Command.GET_MEMORY: None,
+            Command.GET_TENSORS: None,
             Command.GET_SENSOR_TENSOR_LENGTH: bytes(4),
         }
         if command in always:

@@ -57,6 +57,7 @@ CODES = {
     "SET_OUTPUT_GPIO_MODE": 0x93,
     "GET_BOOT": 0x14,
     "GET_MEMORY": 0x15,
+    "GET_TENSORS": 0x16,
     "HELLO": 0x55,
 }
 

@@ -1,0 +1,1 @@
+"""Ways to a Jacdac bus from outside: TCP, WebSocket, another hub, a serial port."""

@@ -1,0 +1,124 @@
+"""The task of a Jacdac device: joins a bus, serves it, and is a client of each engine.
+
+The bus is served by one loop, which waits for frames and deadlines and for nothing else. Loads, inferences
+and flash have tasks of their own.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from phy.jacdac.bus import BusPeer
+from phy.jacdac.control import Identity
+from phy.jacdac.device import JacdacDevice
+from phy.jacdac.engine_client import EngineClient
+from phy.jacdac.flash_store import SettingsStore
+from phy.jacdac.model_runner import ModelRunner
+from phy.jacdac.protocol_test import ProtocolTestService
+from phy.jacdac.sensor_aggregator import SensorAggregator
+from phy.jacdac.timers import SECOND
+
+if TYPE_CHECKING:
+    from phy.jacdac.service import Service
+
+FIRST_RUNNER: Final = 2
+"""Index of engine 0; the Sensor Aggregator is before it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JacdacSettings:
+    """What a Jacdac device is, apart from its engines."""
+
+    device_id: int
+    identity: Identity = field(default_factory=Identity)
+    parallel: Sequence[bool] = ()
+    """For each engine whether it has a tile to itself."""
+    protocol_test: bool = False
+    """Whether there is a Protocol Test service, as the last."""
+    resets_after_load: bool = False
+    """Whether the device resets itself when a model has been set."""
+
+
+async def jacdac(
+    peer: BusPeer,
+    settings: JacdacSettings,
+    engines: Sequence[EngineClient],
+    store: SettingsStore | None = None,
+) -> None:
+    """Serve a bus until cancelled; `store` keeps the Sensor Aggregator's inputs."""
+    device = JacdacDevice(settings.device_id, peer.send, identity=settings.identity)
+    states = [await engine.describe() for engine in engines]
+    aggregator = SensorAggregator(device, FIRST_RUNNER - 1, keep=_ignore if store is None else store.keep)
+    runners = [
+        ModelRunner(
+            device,
+            FIRST_RUNNER + number,
+            number,
+            engine.submit,
+            state=state,
+            parallel=settings.parallel[number] if number < len(settings.parallel) else False,
+            resets_after_load=device.reset if settings.resets_after_load else None,
+        )
+        for number, (engine, state) in enumerate(zip(engines, states, strict=True))
+    ]
+    for runner in runners:
+        aggregator.add_consumer(runner)
+    services: list[Service] = [aggregator, *runners]
+    if settings.protocol_test:
+        services.append(ProtocolTestService(device, len(services) + 1))
+    if store is not None:
+        aggregator.restore(await store.read())
+    clock = _Clock()
+    answers: deque[Callable[[], None]] = deque()
+
+    def post(answer: Callable[[], None]) -> None:
+        answers.append(answer)
+        peer.wake()
+
+    async with trio.open_nursery() as nursery:
+        for engine, runner in zip(engines, runners, strict=True):
+            nursery.start_soon(engine.run, post)
+            nursery.start_soon(engine.watch, post, runner.model_changed)
+        if store is not None:
+            nursery.start_soon(store.run)
+        device.start(services, [aggregator])
+        await _serve(device, peer, answers, clock)
+
+
+class _Clock:
+    """Microseconds since the device started, of Trio's clock."""
+
+    def __init__(self) -> None:
+        self._start = trio.current_time()
+
+    @property
+    def now(self) -> int:
+        return round((trio.current_time() - self._start) * SECOND)
+
+    def time_of(self, microseconds: int) -> float:
+        """Return Trio's time of a deadline."""
+        return self._start + microseconds / SECOND
+
+
+async def _serve(
+    device: JacdacDevice, peer: BusPeer, answers: deque[Callable[[], None]], clock: _Clock
+) -> None:
+    """Hand the device its frames, what engines answer, and its time."""
+    while True:
+        device.timers.advance(clock.now)
+        deadline = device.timers.next_deadline
+        frames: list[bytes] = []
+        with trio.move_on_at(float("inf") if deadline is None else clock.time_of(deadline)):
+            frames = await peer.receive()
+        device.timers.advance(clock.now)
+        while answers:
+            answers.popleft()()
+        for frame in frames:
+            device.receive(frame)
+
+
+def _ignore(_data: bytes) -> None:
+    """Keep nothing: there is no flash."""

@@ -157,7 +157,7 @@ class SensorAggregator(Service):
         super().__init__(device, index, "sensor aggregator")
         self._consumers = list(consumers)
         self._keep = keep
-        self._written = b""
+        self._written = bytes(_InputsHead.SIZE)
         self._inputs: Inputs | None = None
         self._values: list[bytes] = []
         self._bound: list[tuple[int, int] | None] = []  # device and index of each input's sensor

@@ -84,8 +84,9 @@ class JacdacWebSocketServer:
     def _refusal(self, host: str, request: WebSocketRequest) -> tuple[int, str] | None:
         """Return status and reason for a handshake that is refused; None for one that is not."""
         headers = {name.lower(): value.decode("latin-1") for name, value in request.headers}
-        if not _is_own_name(_hostname(f"//{headers.get(b'host', '')}"), host):
-            return FORBIDDEN, f"this server is not {headers.get(b'host', '')!r}"
+        named = request._event.host  # the package keeps the header Host to itself
+        if not _is_own_name(_hostname(f"//{named}"), host):
+            return FORBIDDEN, f"this server is not {named!r}"
         origin = headers.get(b"origin")
         if origin is not None and origin not in self._origins and not _is_loopback(_hostname(origin)):
             return FORBIDDEN, f"pages of {origin!r} are not allowed"

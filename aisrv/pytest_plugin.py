@@ -6,6 +6,7 @@
 | `aisrv_device` | the running device, on a thread of this process (`aisrv.attach.background`) |
 | `aisrv_server` | the host library's `AiServer`, connected to it in process |
 | `aisrv_usbip` | its address for a host program, `usbip:127.0.0.1:PORT` |
+| `aisrv_jacdac` | the address of its Jacdac bus, `127.0.0.1:PORT`; puts the board on one |
 
 The mark takes the fields of `Board`, and `engines` as a number or as `EngineSpec` values. The host drives the
 device by `aisrv_server` or by `aisrv_usbip`, not by both in one test.
@@ -95,13 +96,15 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
 @pytest.fixture
 def aisrv_board(request: pytest.FixtureRequest) -> "Board":
     """Return the board of the test's mark, or the default one."""
-    from aisrv.board import Board, EngineSpec
+    from aisrv.board import Board, EngineSpec, JacdacSpec
 
     mark = request.node.get_closest_marker(MARK)
     settings = dict(mark.kwargs) if mark else {}
     engines = settings.get("engines")
     if isinstance(engines, int):
         settings["engines"] = tuple(EngineSpec(tile=number % 2) for number in range(engines))
+    if "aisrv_jacdac" in request.fixturenames:
+        settings.setdefault("jacdac", JacdacSpec())
     return replace(Board(), **settings)
 
 
@@ -128,3 +131,9 @@ def aisrv_server(aisrv_device: "BackgroundDevice") -> "Iterator[AiServer]":
 def aisrv_usbip(aisrv_device: "BackgroundDevice") -> str:
     """Return the device's address for host programs and `AiServer.open`."""
     return f"usbip:{aisrv_device.usbip_address}"
+
+
+@pytest.fixture
+def aisrv_jacdac(aisrv_device: "BackgroundDevice") -> str:
+    """Return `HOST:PORT` of the TCP server of the device's Jacdac bus."""
+    return aisrv_device.jacdac_address

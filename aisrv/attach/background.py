@@ -32,6 +32,7 @@ class BackgroundDevice:
         self._stop: trio.Event | None = None
         self._device: Device | None = None
         self._port = 0
+        self._jacdac_port = 0
 
     @property
     def device(self) -> Device:
@@ -43,6 +44,12 @@ class BackgroundDevice:
     def usbip_address(self) -> str:
         """Where its USB/IP server listens, as `HOST:PORT`."""
         return f"127.0.0.1:{self._port}"
+
+    @property
+    def jacdac_address(self) -> str:
+        """Where its Jacdac bus is served over TCP, as `HOST:PORT`; the board must have one."""
+        assert self.device.jacdac is not None, "the board has no Jacdac device"  # noqa: S101
+        return f"127.0.0.1:{self._jacdac_port}"
 
     def call(self, function: Callable[[Device], Awaitable[T]]) -> T:
         """Run an async function of the device on its thread and return what it returns."""
@@ -75,8 +82,13 @@ class BackgroundDevice:
 
     async def _run(self) -> None:
         async with open_device(self._board) as device, trio.open_nursery() as nursery:
-            server = UsbipServer([export(device.usb, BUSID)])
-            _, self._port = await nursery.start(server.serve, "127.0.0.1", 0)
+            usbip = UsbipServer([export(device.usb, BUSID)])
+            _, self._port = await nursery.start(usbip.serve, "127.0.0.1", 0)
+            if device.jacdac is not None:
+                from aisrv.attach.jacdac.tcp import JacdacTcpServer
+
+                server = JacdacTcpServer(device.jacdac)
+                _, self._jacdac_port = await nursery.start(server.serve, "127.0.0.1", 0)
             self._device, self._token, self._stop = device, trio.lowlevel.current_trio_token(), trio.Event()
             self._ready.set()
             await self._stop.wait()

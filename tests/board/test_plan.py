@@ -16,6 +16,7 @@ from aisrv.board import (
     BoardError,
     EngineSpec,
     FlashSpec,
+    JacdacSpec,
     SensorSpec,
     SpiSpec,
     TaskKind,
@@ -67,6 +68,9 @@ BOARDS_TO_OPEN = {
         engines=(EngineSpec(), EngineSpec(tile=1, flash=1)), flashes=(FlashSpec(), FlashSpec(tile=1))
     ),
     "SPI to engine 1": Board(engines=engines(0, 1), spi=SpiSpec(tile=0, engine=1), flashes=(FlashSpec(),)),
+    "Jacdac": Board(
+        engines=engines(0, 1), jacdac=JacdacSpec(tile=0), flashes=(FlashSpec(), FlashSpec(tile=1))
+    ),
     "ioserver": Board(engines=engines(0, 1), protocol=UsbProtocol.IOSERVER, spi=None),
     "a sensor beside the engine": Board(sensor=SensorSpec(tile=0, source="pattern:bars")),
     "a sensor for two engines of three": Board(

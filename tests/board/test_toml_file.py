@@ -219,8 +219,8 @@ def test_an_absolute_path_stays() -> None:
         (
             "clock = 1",
             (
-                "1: clock: 'clock' is not known here; known are description, node, usb, spi, engines, "
-                "flash, sensor, ports, graph, tasks"
+                "1: clock: 'clock' is not known here; known are description, node, usb, spi, jacdac, "
+                "engines, flash, sensor, ports, graph, tasks"
             ),
         ),
         ("\n[node]\ntils = 2", "3: node.tils: 'tils' is not known here; did you mean tiles?"),
@@ -260,6 +260,17 @@ def test_an_absolute_path_stays() -> None:
         (
             "[engines]\ntile = 1",
             "1: engines: must be an array of tables, not {'tile': 1}; write [[engines]] above each",
+        ),
+        ("[jacdac]\nport = 70000", "2: jacdac.port: there is no TCP port 70000, they are 0 to 65535"),
+        (
+            "[jacdac]\nwebsocket_port = -1",
+            "2: jacdac.websocket_port: there is no TCP port -1, they are 0 to 65535",
+        ),
+        ("[jacdac]\nhub = 'x'", "2: jacdac.hub: the Jacdac device: 'x' is no HOST:PORT"),
+        ("[jacdac]\ntile = 2", "2: jacdac.tile: the Jacdac device is on tile 2, the node has 2"),
+        (
+            "[jacdac]\ndevice_id = 0",
+            "2: jacdac.device_id: the Jacdac device: an id of 0x0, it has 64 bits and is not 0",
         ),
         ("spi = false", "1: spi: must be a table with tile, engine, port, not False"),
         ("[[usb]]", "1: usb: must be a table with tile, serial, protocol, port, not [{}]"),

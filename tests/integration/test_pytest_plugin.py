@@ -21,6 +21,10 @@ async def leds(device):
 def test_the_device_itself(aisrv_device):
     assert aisrv_device.call(leds) == (False, False, False, False)
 
+def test_on_jacdac(aisrv_jacdac, aisrv_board):
+    assert aisrv_jacdac.startswith("127.0.0.1:")
+    assert aisrv_board.jacdac is not None
+
 @pytest.mark.aisrv(usb_tile=7)
 def test_a_board_that_cannot_be(aisrv_device):
     pass
@@ -30,7 +34,7 @@ def test_a_board_that_cannot_be(aisrv_device):
 def test_a_foreign_project_finds_the_fixtures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FOREIGN_TESTS)
     result = pytester.runpytest_subprocess("--strict-markers")
-    result.assert_outcomes(passed=3, errors=1)
+    result.assert_outcomes(passed=4, errors=1)
     result.stdout.fnmatch_lines(["*BoardError: the USB layer is on tile 7, the node has 2"])
 
 

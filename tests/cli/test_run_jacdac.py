@@ -1,0 +1,66 @@
+"""`aisrv run --jacdac`: its ready line, and a bus that answers."""
+
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from phy.jacdac.frame import Frame, ServicePacket, multicast_frame
+
+
+@contextmanager
+def running(*options: str) -> Iterator[str]:
+    """Run a device; yields its ready line."""
+    command = [sys.executable, "-m", "aisrv", "run", "--port", "0", "--until-eof", *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline()
+        finally:
+            process.stdin.close()
+            process.wait(20)
+
+
+def test_bus_answers_where_the_ready_line_says(tmp_path: Path) -> None:
+    with running("--jacdac-port", "0", "--jacdac-websocket-port", "0", "--jacdac-serial") as line:
+        places = dict(place.split(":", 1) for place in line.removeprefix("aisrv: ready at ").split(", "))
+        assert list(places) == ["usbip", "jacdac", "ws", "jacdac-serial"]
+        host, port = places["jacdac"].split(":")
+        with socket.create_connection((host, int(port)), timeout=10) as connection:
+            question = multicast_frame(0x140F9A78, ServicePacket(0x3D, 0x1186))
+            connection.sendall(bytes((len(question),)) + question)
+            stream = connection.makefile("rb")
+            while True:
+                (length,) = stream.read(1)
+                frame = Frame.from_bytes(stream.read(length))
+                if frame.packets[0].service == 2:
+                    break
+        assert frame.packets == (ServicePacket(2, 0x1186, b"TFL3"),)
+        assert Path(places["jacdac-serial"].strip()).exists()
+
+
+def test_board_file_puts_a_device_on_a_bus(tmp_path: Path) -> None:
+    board = tmp_path / "board.toml"
+    board.write_text("[jacdac]\nport = 0\nwebsocket_port = 0\n")
+    with running("--board", str(board)) as line:
+        assert ", jacdac:127.0.0.1:" in line
+    with running("--board", str(board), "--no-jacdac") as line:
+        assert "jacdac" not in line
+
+
+def test_bus_is_off_unless_it_is_asked_for() -> None:
+    with running() as line:
+        assert "jacdac" not in line
+
+
+@pytest.mark.parametrize("hub", ["nowhere", "host:", "host:70000"])
+def test_hub_that_cannot_be_is_a_usage_error(hub: str) -> None:
+    command = [sys.executable, "-m", "aisrv", "run", "--port", "0", "--jacdac-hub", hub]
+    result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert result.returncode == 2
+    assert f"{hub!r} is no HOST:PORT" in result.stderr

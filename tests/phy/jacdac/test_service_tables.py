@@ -26,6 +26,7 @@ def test_classes() -> None:
 
 
 def test_every_row_of_the_guide_has_a_code() -> None:
-    rows = re.findall(r"^\| (command|rw|ro|const|event) 0x[0-9A-F]+ \|", GUIDE.read_text(), re.M)
+    text = GUIDE.read_text()
+    rows = re.findall(r"^\| (command|rw|ro|const|event) 0x[0-9A-F]+ \|", text, re.MULTILINE)
     expected = sum(len(s.registers) + len(s.actions) + len(s.events) for s in SERVICES)
     assert len(rows) == expected

@@ -243,7 +243,7 @@ def test_an_absolute_path_stays() -> None:
             '[[engines]]\ntile = 0\nkind = "tensorflow"',
             (
                 "3: engines[0].kind: engine 0: no kind 'tensorflow', there are tflite, litert, tflm, xcore, "
-                'kernels, none and "module:class"'
+                'kernels, relocatable, none and "module:class"'
             ),
         ),
         ("[[engines]]\nkind = 1", "2: engines[0].kind: must be a text in quotes, not 1"),

@@ -19,7 +19,9 @@ from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescript
 from aisrv.xcore.array import Array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
-from flash_server.protocol import FlashReadError
+from flash_server.client.flash_channel import FlashChannel
+from flash_server.client.images import IMAGE_PARTS, read_image
+from flash_server.protocol import FAILURE_TEXTS, FlashFailure, FlashReadError
 
 MAX_TIMINGS: Final = 0xFFFFFFFF
 SMALL: Final = 512
@@ -188,7 +190,7 @@ def _set_model_from_flash(memory: ModelMemory) -> "SetAction":
         try:
             await engine.inference.unload_model()
             try:
-                model = await engine.flash.read_model(_room(memory)(engine))
+                model = await _read_from_flash(engine.flash, _room(memory)(engine))
             except FlashReadError as error:
                 raise CommandFailed(Status.ERROR_MODEL_ERR, f"{memory.name} memory: {error}") from None
             await engine.inference.load_model(bytes(model), memory)
@@ -196,6 +198,22 @@ def _set_model_from_flash(memory: ModelMemory) -> "SetAction":
             await engine.model_changed()
 
     return set_model_from_flash
+
+
+async def _read_from_flash(flash: FlashChannel, limit: int) -> bytes | bytearray:
+    """Read the engine's model, or, where it has none, the relocatable image in another segment."""
+    try:
+        model = await flash.read_model(limit)
+    except FlashReadError as error:
+        if error.code != FlashFailure.ABSENT:
+            raise
+        model = bytearray()
+    if model:
+        return model
+    sizes = await flash.read_sizes()
+    if not any(sizes[part] for part in IMAGE_PARTS):
+        raise FlashReadError(FlashFailure.ABSENT, FAILURE_TEXTS[FlashFailure.ABSENT])
+    return await read_image(flash, limit)
 
 
 def _setting(array: Array) -> int:

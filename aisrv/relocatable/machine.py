@@ -124,6 +124,33 @@ class Machine:
 
         return end
 
+    def trace(self, memory: Memory, touched: Callable[[int, int], None]) -> Callable[[], None]:
+        """Call `touched(address, size)` for each run of instructions and each load from a memory.
+
+        The result ends that.
+        """
+        uc, prot, span = self._uc, self._prot, memory.span
+
+        def block(_uc: object, address: int, size: int, _data: object) -> None:
+            touched(address, size)
+
+        def load(_uc: object, _kind: int, address: int, size: int, _value: int, _data: object) -> None:
+            touched(address, size)
+
+        limits = {"begin": span.start, "end": span.end - 1}
+        hooks = [
+            uc.hook_add(prot.UC_HOOK_BLOCK, block, **limits),
+            uc.hook_add(prot.UC_HOOK_MEM_READ, load, **limits),
+        ]
+        uc.ctl_flush_tb()
+
+        def end() -> None:
+            for hook in hooks:
+                uc.hook_del(hook)
+            uc.ctl_flush_tb()
+
+        return end
+
     def write(self, address: int, data: bytes) -> None:
         """Write bytes into memory that a call is given, in SCRATCH."""
         self._uc.mem_write(address, data)

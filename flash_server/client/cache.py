@@ -47,6 +47,32 @@ XCORE_AI_CACHE: Final = CacheGeometry()
 """The cache in front of software-defined memory: fully associative, 8 lines of 32 bytes."""
 
 
+class LineCache:
+    """Which lines a cache holds: no bytes, for counting what a run touches."""
+
+    def __init__(self, geometry: CacheGeometry = XCORE_AI_CACHE) -> None:
+        self._line_bytes = geometry.line_bytes
+        self._ways = geometry.ways
+        self._sets: list[dict[int, None]] = [{} for _ in range(geometry.sets)]  # each from the oldest use on
+        self.counters: Final = CacheCounters()
+
+    def touch(self, address: int, size: int) -> None:
+        """Count an access: each line of it is a hit or a miss."""
+        counters, line_bytes = self.counters, self._line_bytes
+        counters.bytes_read += size
+        for number in range(address // line_bytes, (address + size - 1) // line_bytes + 1):
+            lines = self._sets[number % len(self._sets)]
+            if number in lines:
+                del lines[number]
+                counters.hits += 1
+            else:
+                counters.misses += 1
+                counters.bytes_filled += line_bytes
+                if len(lines) == self._ways:
+                    del lines[next(iter(lines))]
+            lines[number] = None
+
+
 @dataclass(slots=True)
 class CacheCounters:
     """Counted since the window was opened. Every line that a read touches is a hit or a miss."""

@@ -1,6 +1,6 @@
 """`aisrv-flash reloc`: images of models as relocatable code; their report, and how they are built."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -9,9 +9,11 @@ import click
 from aisrv.relocatable import report
 from aisrv.relocatable.container import Core, FloatAbi, Image, Variant
 from aisrv.relocatable.errors import ImageError
+from aisrv.settings.size_option import SIZE
 from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
+from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 from flash_server.commands.options import FlashSettings, pass_settings
 from flash_server.files import map_file, write_file
 
@@ -130,6 +132,37 @@ def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> N
     write_file(output, [data], len(data))
     image = Image.from_bytes(data)
     settings.answer(report.as_values(image), lambda: click.echo(report.memory_layout(image)))
+
+
+@reloc.command(
+    short_help="Count what a run in place fetches.",
+    epilog=examples(
+        "aisrv-flash reloc fetches digits.nbin", "aisrv-flash reloc fetches kws.nbin --cache 16K"
+    ),
+)
+@click.argument("image_file", metavar="IMAGE", type=FILE)
+@click.option(
+    "--cache", type=SIZE, default=XCORE_AI_CACHE.size, metavar="SIZE", help="The cache's size. [default: 256]"
+)
+@click.option("--ways", type=int, default=XCORE_AI_CACHE.ways, metavar="N", help="Its ways. [default: 8]")
+@click.option(
+    "--line", type=int, default=XCORE_AI_CACHE.line_bytes, metavar="BYTES", help="Its lines. [default: 32]"
+)
+@pass_settings
+def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, line: int) -> None:
+    """Run an image once in place, on inputs of zeros, and count how the cache before the flash fares.
+
+    Each run of instructions and each load from flash touches its lines.
+    """
+    from flash_server.client.fetches import count_fetches
+
+    counters = count_fetches(_open(image_file), CacheGeometry(cache, ways, line))
+    touched = counters.hits + counters.misses
+    text = (
+        f"{image_file}: {counters.hits:,} hits, {counters.misses:,} misses "
+        f"({100 * counters.misses / max(touched, 1):.1f} %), {counters.bytes_filled:,} bytes from flash"
+    )
+    settings.answer(asdict(counters), lambda: click.echo(text))
 
 
 def _open(path: Path) -> Image:

@@ -3,9 +3,14 @@
 Everything goes through the files piece by piece, so that a large image costs little more than copying it.
 """
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
+from aisrv.relocatable.container import WORD, is_image
+from aisrv.relocatable.errors import ImageError
+from aisrv.relocatable.stored import stored
 from flash_server.files import InputError, Progress, ignore, write_file
 from flash_server.image import DataPartition, EngineImage, Part
 from flash_server.image.image_file import EngineFiles, Image, read_part
@@ -13,17 +18,41 @@ from flash_server.image.pack_options import PackOptions, describe
 
 
 def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPartition:
-    """The data partition that the files make; InputError names engine and part of one that cannot be read."""
+    """The data partition that the files make; InputError names engine and part of one that cannot be read.
+
+    A relocatable image among operators or execute-in-place data is checked, stored with its length and
+    CRC-32, and makes all parts begin at multiples of 4.
+    """
     if not any(files[part] for files in engines for part in Part):
         raise InputError("nothing to pack: no engine has a file")
     missing = b"" if options.places_missing else None
-    images = (
+    images = tuple(
         EngineImage(
-            *(missing if (path := files[part]) is None else read_part(number, part, path) for part in Part)
+            *(missing if (path := files[part]) is None else _contents(number, part, path) for part in Part)
         )
         for number, files in enumerate(engines)
     )
-    return DataPartition(tuple(images), options.generation, options.swapped, options.alignment)
+    has_images = any(isinstance(image[part], _StoredImage) for image in images for part in _IMAGE_PARTS)
+    alignment = math.lcm(options.alignment, WORD) if has_images else options.alignment
+    return DataPartition(images, options.generation, options.swapped, alignment)
+
+
+class _StoredImage(bytes):
+    """A relocatable image with its length and CRC-32."""
+
+
+_IMAGE_PARTS: Final = (Part.OPERATORS, Part.XIP)
+
+
+def _contents(engine: int, part: Part, path: Path) -> memoryview | bytes:
+    """What a file adds to the partition."""
+    data = read_part(engine, part, path)
+    if part not in _IMAGE_PARTS or not is_image(data):
+        return data
+    try:
+        return _StoredImage(stored(data))
+    except ImageError as error:
+        raise InputError(f"engine {engine}: {part.label}: {path}: {error}") from error
 
 
 def pack(

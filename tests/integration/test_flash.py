@@ -14,6 +14,8 @@ from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, CommandPacket, Dialect, Status
 from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.engine_kind import EngineKind
+from aisrv.relocatable.stored import stored
 from flash_server.boot.boot_image import (
     HEADER_BYTES,
     BootReason,
@@ -30,6 +32,7 @@ from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Part
 from phy.spi.bus import SpiBus
 from tests.support import networks
+from tests.support.relocatable import digits_image
 
 KIB = 1024
 BOOT_BYTES = 64 * KIB
@@ -339,3 +342,31 @@ async def test_image_that_an_embedding_program_writes(chip: Callable[..., FlashS
         await device.loaders[0].reload()
         assert await set_command(device.local[0], EXT_FLASH) == Status.OKAY
         assert await classify(device) == expected_digits()
+
+
+# Relocatable images.
+
+
+@pytest.mark.parametrize("part", [Part.OPERATORS, Part.XIP])
+@pytest.mark.parametrize("missing", [None, b""])
+async def test_device_runs_a_relocatable_image_from_flash(
+    chip: Callable[..., FlashSpec], part: Part, missing: bytes | None
+) -> None:
+    pytest.importorskip("unicorn")
+    engine = EngineImage(model=missing, **{part.label: stored(digits_image())})
+    flash = chip(DataPartition((engine,), alignment=4).build())
+    kind = EngineKind("relocatable")
+    async with open_device(board(flash, EngineSpec(kind=kind)), runner=inline) as device:
+        assert await set_command(device.local[0], ARENA_FLASH) == Status.OKAY
+        assert await classify(device) == expected_digits()
+
+
+async def test_device_refuses_a_damaged_relocatable_image_in_flash(chip: Callable[..., FlashSpec]) -> None:
+    pytest.importorskip("unicorn")
+    damaged = bytearray(stored(digits_image()))
+    damaged[5000] ^= 1
+    flash = chip(DataPartition((EngineImage(operators=bytes(damaged)),), alignment=4).build())
+    kind = EngineKind("relocatable")
+    async with open_device(board(flash, EngineSpec(kind=kind)), runner=inline) as device:
+        assert await set_command(device.local[0], EXT_FLASH) == Status.ERROR_MODEL_ERR
+        assert "the stored image is damaged" in await log_of(device)

@@ -89,3 +89,10 @@ def test_build_of_something_else() -> None:
 def test_kernels() -> None:
     needs_compiler()
     assert 'model="kernels"' in done("reloc", "kernels", "-o", "image")
+
+
+def test_fetches() -> None:
+    pytest.importorskip("unicorn")
+    values = json.loads(done("--json", "reloc", "fetches", DIGITS, "--cache", "64K"))
+    assert values["bytes_filled"] == 32 * values["misses"]
+    assert " misses (" in done("reloc", "fetches", DIGITS)

@@ -12,6 +12,7 @@ from flatbuffers import flexbuffers
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aisrv.relocatable.stored import restored
 from flash_server.errors import FlashError, LayoutError
 from flash_server.files import InputError, map_file, write_file
 from flash_server.image import DataPartition, EngineImage, Generation, Part
@@ -22,6 +23,7 @@ from flash_server.image.pack_config import read_config
 from flash_server.image.pack_options import PackOptions, describe
 from flash_server.image.packager import pack, unpack
 from flash_server.image.params_file import first_blob
+from tests.support.relocatable import DIGITS
 
 MODEL = bytes(range(256)) * 300
 PARAMETERS = bytes(range(250, -1, -1)) * 5
@@ -479,3 +481,33 @@ def test_blob_longer_than_the_file_is_refused() -> None:
     # Length 200 in front of three bytes; the root is an offset of 3 back to them.
     with pytest.raises(InputError, match="a blob of 200 bytes in a file of 7"):
         first_blob(bytes([200, 1, 2, 3, 3, 0x64, 1]))
+
+
+# Relocatable images.
+
+
+@pytest.mark.parametrize("part", [Part.OPERATORS, Part.XIP])
+def test_a_relocatable_image_is_stored_with_its_length_and_checksum(tmp_path: Path, part: Part) -> None:
+    output, odd = tmp_path / "out", tmp_path / "odd"
+    odd.write_bytes(b"odd")
+    pack([EngineFiles(model=odd, **{part.label: DIGITS})], output, PackOptions(swapped=False))
+    image = Image.open(output, 1, swapped=False)
+    segment = image.map.parts[0][part]
+    assert segment is not None
+    assert segment.start % 4 == 0
+    assert bytes(restored(bytes(image.data[segment.start :]))) == DIGITS.read_bytes()
+
+
+def test_a_broken_relocatable_image_is_not_packed(tmp_path: Path) -> None:
+    broken, output = tmp_path / "broken", tmp_path / "out"
+    broken.write_bytes(DIGITS.read_bytes()[:-1])
+    with pytest.raises(InputError, match=r"engine 0: operators: .*broken: weights_end says"):
+        pack([EngineFiles(operators=broken)], output)
+    assert not output.exists()
+
+
+def test_other_operators_stay_as_they_are(tmp_path: Path) -> None:
+    other, output = tmp_path / "other", tmp_path / "out"
+    other.write_bytes(b"operators")
+    pack([EngineFiles(operators=other)], output, PackOptions(swapped=False))
+    assert output.read_bytes().endswith(b"operators")

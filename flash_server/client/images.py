@@ -1,0 +1,62 @@
+"""Relocatable images in flash: read from the operators or execute-in-place segment, checked before use."""
+
+from typing import Final
+
+from aisrv.relocatable.errors import ImageError
+from aisrv.relocatable.stored import StoredHeader
+from flash_server.client.flash_channel import FlashChannel
+from flash_server.client.xip import XipWindow
+from flash_server.image.headers import Part
+from flash_server.protocol import FlashFailure, FlashReadError
+
+IMAGE_PARTS: Final = (Part.OPERATORS, Part.XIP)
+"""Where images lie; the first segment that is there counts."""
+
+
+async def read_image(flash: FlashChannel, limit: int) -> bytes:
+    """Read the image of the channel's engine and check its length and CRC-32.
+
+    Raises FlashReadError with ABSENT where the engine has no such segment, REFUSED for more than `limit`
+    bytes, CORRUPT for one that is not as it was stored.
+    """
+    sizes = await flash.read_sizes()
+    part = next((part for part in IMAGE_PARTS if sizes[part]), None)
+    if part is None:
+        raise FlashReadError(FlashFailure.ABSENT, "the image has no model and no relocatable image")
+    if sizes[part] < StoredHeader.SIZE:
+        raise FlashReadError(FlashFailure.CORRUPT, f"{part.label} of {sizes[part]} bytes hold no image")
+    header = StoredHeader.from_bytes(await flash.read(part, 0, StoredHeader.SIZE))
+    _check_length(part, header, sizes[part])
+    if header.length > limit:
+        raise FlashReadError(
+            FlashFailure.REFUSED,
+            f"the relocatable image in flash has {header.length} bytes, there is room for {limit}",
+        )
+    image = await flash.read(part, StoredHeader.SIZE, header.length)
+    return _checked(part, header, image)
+
+
+async def read_through(window: XipWindow) -> bytes:
+    """Read an image through a window, whose counters tell hits and misses of the cache; FlashReadError."""
+    if window.size < StoredHeader.SIZE:
+        raise FlashReadError(
+            FlashFailure.CORRUPT, f"{window.part.label} of {window.size} bytes hold no image"
+        )
+    header = StoredHeader.from_bytes(await window.read(0, StoredHeader.SIZE))
+    _check_length(window.part, header, window.size)
+    return _checked(window.part, header, await window.read(StoredHeader.SIZE, header.length))
+
+
+def _check_length(part: Part, header: StoredHeader, size: int) -> None:
+    if StoredHeader.SIZE + header.length > size:
+        raise FlashReadError(
+            FlashFailure.CORRUPT, f"{part.label}: an image of {header.length} bytes in a segment of {size}"
+        )
+
+
+def _checked(part: Part, header: StoredHeader, image: bytes) -> bytes:
+    try:
+        header.check(image)
+    except ImageError as error:
+        raise FlashReadError(FlashFailure.CORRUPT, f"{part.label}: {error}") from error
+    return image

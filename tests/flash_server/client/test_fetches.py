@@ -1,0 +1,26 @@
+"""Hits and misses of an image that runs in place."""
+
+import pytest
+
+from aisrv.relocatable.container import Image
+from aisrv.relocatable.errors import RuntimeFailure
+from flash_server.client.cache import CacheGeometry
+from flash_server.client.fetches import count_fetches
+from tests.support.relocatable import DIGITS_M33, digits_image, read
+
+pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+
+
+def test_a_cache_larger_than_the_image_fills_each_line_once() -> None:
+    image = Image.from_bytes(digits_image())
+    small, large = count_fetches(image), count_fetches(image, CacheGeometry(65536, 4, 32))
+    assert small.hits + small.misses == large.hits + large.misses
+    assert small.misses > 10_000
+    assert large.misses <= -(-len(digits_image()) // 32)
+    assert large.bytes_filled == 32 * large.misses
+    assert small.bytes_read == large.bytes_read > 7752  # each weight at least once
+
+
+def test_an_image_without_weights() -> None:
+    with pytest.raises(RuntimeFailure, match="no weights"):
+        count_fetches(Image.from_bytes(read(DIGITS_M33)))

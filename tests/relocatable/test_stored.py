@@ -36,7 +36,7 @@ def test_one_wrong_bit(at: int) -> None:
     data = bytearray(stored(IMAGE))
     data[at] ^= 0x10
     with pytest.raises(ImageError, match="damaged: its CRC-32 is"):
-        restored(data)
+        restored(bytes(data))
 
 
 @pytest.mark.parametrize("at", [0, 4])
@@ -44,4 +44,4 @@ def test_a_wrong_header(at: int) -> None:
     data = bytearray(stored(IMAGE))
     data[at] ^= 1
     with pytest.raises(ImageError, match=r"damaged|are there"):
-        restored(data)
+        restored(bytes(data))

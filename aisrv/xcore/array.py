@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
-from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.traps import Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
 
 
@@ -52,6 +52,7 @@ def receive_array(c: ChanEnd, limit: int) -> Steps[Array]:
     Raises ArrayAbandoned where the sender gave it up; a part that is not made of words, or a tail of
     more than 3 bytes, traps with ILLEGAL_RESOURCE.
     """
+    check_size(limit, "limit of an array")
     wire = bytearray()
     length = 0
     room = -(-limit // WORD_BYTES) * WORD_BYTES  # whole words, as the last one begins with its last byte
@@ -76,6 +77,7 @@ def receive_array_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
 
     Only the last piece is shorter, and it traps as `receive_array` does.
     """
+    check_size(size, "bytes of an array")
     wire = bytearray()
     while len(wire) < size:
         while (run := c.take_until_control(size - len(wire))) is None:

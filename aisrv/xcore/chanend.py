@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
-from aisrv.xcore.core import Core
+from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
-from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.traps import SizeError, Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
 
 if TYPE_CHECKING:
@@ -25,6 +25,9 @@ T = TypeVar("T")
 
 RESOURCE_TYPE: Final = 2
 """Bits 0 to 7 of the resource id of a channel end."""
+
+CHANENDS: Final = 32
+"""Channel ends of a tile."""
 
 BUFFER_TOKENS: Final = 8
 
@@ -135,18 +138,35 @@ class ChanEnd:
         return f"<{self.name}, {self._buffer.queued} tokens queued>"
 
     def setd(self, destination: "ChanEnd | int") -> None:
-        """Set the end that outputs go to, by object or resource id; refused while a route is open."""
+        """Set the end that outputs go to, by object or resource id; refused while a route is open.
+
+        What can never be a channel end of the node traps with ILLEGAL_RESOURCE: 0, the id of a timer or lock.
+        The end itself need not be there yet.
+        """
+        check_tile(self.tile, f"setd on {self.name}")
         self._check_usable("setd")
+        resource_id = destination.resource_id if isinstance(destination, ChanEnd) else destination
+        foreign = isinstance(destination, ChanEnd) and destination.runtime is not self.runtime
+        if foreign or not isinstance(resource_id, int) or not self._may_be_chanend(resource_id):
+            shown = f"0x{destination:08x}" if isinstance(destination, int) else repr(destination)
+            place = f"setd on {self.name}"
+            reason = f"{place} to {shown}, which is no channel end of this node"
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, reason, place)
         if self._route is not None or self._dropping:
             raise Trap(
                 TrapKind.ILLEGAL_RESOURCE,
                 f"setd on {self.name} while its route is open",
                 f"setd on {self.name}",
             )
-        self._destination = destination if isinstance(destination, int) else destination.resource_id
+        self._destination = resource_id
+
+    def join(self, other: "ChanEnd") -> None:
+        """Make this end and another one, of any tile, the destination of each other, before they are used."""
+        self._destination, other._destination = other.resource_id, self.resource_id
 
     def free(self) -> None:
         """Give the end back to its tile; tokens buffered, a route open or a verb in progress trap."""
+        check_tile(self.tile, f"freer on {self.name}")
         self._check_usable("freer")
         queued = self._buffer.queued
         if queued or self._source or self._claims or self._route or self._dropping:
@@ -159,6 +179,12 @@ class ChanEnd:
         self._destination = None
         self._switch.remove(self)
         self._release(self.number)
+
+    def _may_be_chanend(self, resource_id: int) -> bool:
+        """Return whether this is the id of a channel end that is or may be allocated."""
+        tile, number = resource_id >> 16 & 1, resource_id >> 8 & 0xFF
+        fits = tile < self.runtime.tiles and number < CHANENDS
+        return fits and resource_id == self.runtime.resource_id(tile, RESOURCE_TYPE, number)
 
     def statistics(self) -> ChanEndStatistics:
         """Describe the end as it is now."""
@@ -253,8 +279,11 @@ class ChanEnd:
     def in_until_control(self, limit: int) -> Steps[bytes | int]:
         """Input data up to a control token, and that token where no data precede it.
 
-        Returns at most `limit` data tokens as they came, or the control token.
+        Returns at most `limit` data tokens as they came, or the control token. A limit below 1 is a
+        SizeError.
         """
+        if limit < 1:
+            raise SizeError(f"limit of tokens to input: {limit} is less than 1")
         while (run := self.take_until_control(limit)) is None:
             yield
         return run
@@ -296,6 +325,9 @@ class ChanEnd:
         if self.stepping:
             yield from self._output(run)
             return
+        core = current_core()
+        if core is not None and core.tile != self.tile:
+            check_tile(self.tile, f"{verb} on {self.name}")
         runtime = self.runtime
         runtime.verbs_at_once += 1
         if runtime.verbs_at_once > MOST_AT_ONCE:
@@ -307,6 +339,9 @@ class ChanEnd:
     def _input_verb(self, verb: str, count: int, convert: Callable[[bytes], T]) -> Generator[Any, Any, T]:
         if self.stepping:
             return convert((yield from self._input(count)))
+        core = current_core()
+        if core is not None and core.tile != self.tile:
+            check_tile(self.tile, f"{verb} on {self.name}")
         return convert(self._input_at_once(count) or (yield from self.perform(verb, self._input(count))))
 
     # Select.
@@ -320,6 +355,9 @@ class ChanEnd:
 
     def listen(self, listener: Listener) -> None:
         """Let a select know when the first token comes."""
+        core = current_core()
+        if core is not None and core.tile != self.tile:
+            check_tile(self.tile, f"select on {self.name}")
         self._check_usable("select")
         self._listener = listener
 
@@ -341,6 +379,10 @@ class ChanEnd:
         runtime.verbs_at_once += 1
         if runtime.verbs_at_once > MOST_AT_ONCE:
             yield from runtime.let_others_run()
+        core = current_core()
+        if core is not None and core.tile != self.tile:
+            steps.close()
+            check_tile(self.tile, f"{verb} on {self.name}")
         if self._steps is not None or self._listener is not None or self._freed:
             self._check_usable(verb)
         self._steps = steps
@@ -506,6 +548,8 @@ class ChanEnd:
         """Take `count` data tokens; a control token among them traps, of up to four tokens none is taken."""
         if data := self.take_run(count):
             return data
+        if count < 0:
+            check_size(count, "tokens to input")
         buffer = self._buffer
         if 0 < count <= WORD_BYTES:
             while not (control := buffer.control_within(count)) and buffer.queued < count:

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
+from aisrv.xcore.traps import check_size
 from aisrv.xcore.verb import Steps, Verb, verb
 
 T = TypeVar("T")
@@ -47,6 +48,8 @@ def _out(c: ChanEnd, data: bytes) -> Steps[None]:
 
 def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
+    if count < 0:
+        check_size(count, "bytes to input")
     if not c.ready and (data := (yield from c.take_handed(count))):
         return convert(data)
     while not c.take_control(_END):

@@ -1,14 +1,12 @@
 """Logical cores: a Trio task with a number, a name, and what it waits for."""
 
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
 import trio
 
 from aisrv.xcore.clock import Poll
-
-if TYPE_CHECKING:
-    from aisrv.xcore.traps import Trap
+from aisrv.xcore.traps import Trap, TrapKind
 
 _current: ContextVar["Core | None"] = ContextVar("current_core", default=None)
 
@@ -53,3 +51,11 @@ class Core:
 
 current_core: Final = _current.get
 """Return the core that the running task is, None outside of any core."""
+
+
+def check_tile(tile: int, place: str) -> None:
+    """Trap with ILLEGAL_RESOURCE where the running core is not of that tile; `place` is verb and resource."""
+    core = current_core()
+    if core is not None and core.tile != tile:
+        reason = f"{place}, which belongs to tile {tile}, by {core}"
+        raise Trap(TrapKind.ILLEGAL_RESOURCE, reason, place)

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
@@ -18,6 +18,7 @@ class Lock:
     def __init__(self, runtime: Runtime, tile: int, number: int, release: Callable[[int], None]) -> None:
         """Create a lock; `release` takes its number back when it is freed."""
         self._runtime = runtime
+        self._tile = tile
         self.number: Final = number
         self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
         self.name: Final = f"lock 0x{self.resource_id:08x}"
@@ -32,6 +33,8 @@ class Lock:
         """Take the lock, or wait for it (`in r, res[lock]`); a cancelled wait leaves the queue."""
         self._check_usable("lock_acquire")
         core = current_core()
+        if core is not None and core.tile != self._tile:
+            check_tile(self._tile, f"lock_acquire on {self.name}")
         runtime = self._runtime
         runtime.verbs_at_once += 1
         if runtime.verbs_at_once > MOST_AT_ONCE:
@@ -45,6 +48,7 @@ class Lock:
 
     def release(self) -> None:
         """Give the lock to the next in line (`out res[lock], r`); a lock nobody holds traps."""
+        check_tile(self._tile, f"release of {self.name}")
         if not self._held:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"release of {self.name}, which nobody holds")
         if self._waiting:
@@ -63,6 +67,7 @@ class Lock:
 
     def free(self) -> None:
         """Give the lock back to its tile; a lock that is held traps."""
+        check_tile(self._tile, f"freer on {self.name}")
         self._check_usable("freer")
         if self._held:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"freer on {self.name}, which {self._owner} holds")

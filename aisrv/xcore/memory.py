@@ -4,7 +4,7 @@ from typing import Final
 
 from aisrv.xcore.core import current_core
 from aisrv.xcore.runtime import Runtime
-from aisrv.xcore.traps import Trap, TrapKind, XcoreError
+from aisrv.xcore.traps import Trap, TrapKind, XcoreError, check_size
 
 SRAM_BYTES: Final = 512 * 1024
 
@@ -20,17 +20,24 @@ class MemoryBlock:
         self._memory = memory
         self.name: Final = name
         self.size: Final = size
+        self._freed = False
         self._data: bytearray | None = None  # made when first accessed: most blocks only count
 
     def access(self) -> memoryview:
-        """Return the bytes; a core of another tile traps with LOAD_STORE."""
+        """Return the bytes; a core of another tile, and any after `free`, traps with LOAD_STORE."""
+        if self._freed:
+            raise Trap(TrapKind.LOAD_STORE, f"access to {self.name!r}, which was freed")
         self._memory.check_access(self.name)
         if self._data is None:
             self._data = bytearray(self.size)
         return memoryview(self._data)
 
     def free(self) -> None:
-        """Give the room back."""
+        """Give the room back; a second time traps with LOAD_STORE."""
+        if self._freed:
+            raise Trap(TrapKind.LOAD_STORE, f"free of {self.name!r}, which was freed")
+        self._freed = True
+        self._data = None
         self._memory.release(self)
 
 
@@ -50,7 +57,8 @@ class TileMemory:
         return self.capacity - sum(block.size for block in self._blocks)
 
     def allocate(self, name: str, size: int) -> MemoryBlock:
-        """Take `size` bytes, zeroed; more than there are raises OutOfMemory."""
+        """Take `size` bytes, zeroed; more than there are raises OutOfMemory, less than none SizeError."""
+        check_size(size, f"bytes of {name!r}")
         if size > self.available:
             raise OutOfMemory(
                 f"{name!r} needs {size} bytes on tile {self.tile}, {self.available} of "

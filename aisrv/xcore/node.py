@@ -48,8 +48,7 @@ class Node:
     def channel(self, a: Tile, b: Tile) -> Channel:
         """Allocate an end on each tile and make each the other's destination."""
         channel = Channel(a.allocate_chanend(), b.allocate_chanend())
-        channel.a.setd(channel.b)
-        channel.b.setd(channel.a)
+        channel.a.join(channel.b)
         return channel
 
     def stop(self) -> None:
@@ -105,7 +104,7 @@ async def open_node(
     logged, to tell several nodes apart.
     """
     async with trio.open_nursery() as nursery:
-        runtime = Runtime(nursery, number=number, name=name, on_trap=on_trap, seed=seed)
+        runtime = Runtime(nursery, number=number, tiles=tiles, name=name, on_trap=on_trap, seed=seed)
         node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz)
         with node.outside_world():
             yield node

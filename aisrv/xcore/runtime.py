@@ -37,7 +37,7 @@ class Runtime:
     """One for each node; every resource of the node is handed it."""
 
     def __init__(
-        self, nursery: trio.Nursery, *, number: int, name: str, on_trap: OnTrap, seed: int | None
+        self, nursery: trio.Nursery, *, number: int, tiles: int, name: str, on_trap: OnTrap, seed: int | None
     ) -> None:
         self._nursery = nursery
         self._name = name
@@ -47,6 +47,8 @@ class Runtime:
         self._outsiders = 0
         self.number: Final = number
         """The node's number."""
+        self.tiles: Final = tiles
+        """The number of its tiles."""
         self.switch: Final[Switch[Any]] = Switch()
         """Its ends are `ChanEnd`s, which are made with a runtime."""
         self.clock: Final = Clock()

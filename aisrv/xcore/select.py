@@ -1,6 +1,7 @@
 """Select: wait for the first of several events. Rules: "The XCORE substrate", section Select."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -186,7 +187,9 @@ class Selection:
             if not timers:
                 return await self._parking.park("select", self, timed=timed)
             first = min(timers, key=lambda event: event.deadline)
-            with trio.CancelScope(deadline=first.deadline):
+            with ExitStack() as used, trio.CancelScope(deadline=first.deadline):
+                for event in timers:
+                    used.enter_context(event.timer.in_use("select"))
                 return await self._parking.park("select", self, timed=True)
             return first
         finally:

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVarTuple
 
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.chanend import CHANENDS, ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
@@ -12,7 +12,6 @@ from aisrv.xcore.timer import Timer
 from aisrv.xcore.traps import Trap, TrapKind
 
 CORES: Final = 8
-CHANENDS: Final = 32
 TIMERS: Final = 10
 LOCKS: Final = 4
 ISSUE_SLOTS: Final = 5

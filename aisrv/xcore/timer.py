@@ -1,10 +1,12 @@
 """Timers, which read the reference clock, and the events that they raise."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
 
+from aisrv.xcore.core import check_tile, current_core
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.traps import Trap, TrapKind
 
@@ -25,33 +27,54 @@ class Timer:
         self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
         self.name: Final = f"timer 0x{self.resource_id:08x}"
         """Name with resource id, as traps and reports give it."""
+        self._tile = tile
         self._release = release
         self._freed = False
+        self._waiting = False
 
     def now(self) -> int:
         """Read the timer: 32 bits of 10 ns ticks (`t :> now`)."""
-        self._check_usable()
+        self._check_usable("in")
         return self.runtime.clock.ticks() & 0xFFFFFFFF
 
     def after(self, time: int) -> "TimerAfter":
         """Return the event `t when timerafter(time) :> void`, for a select or `wait`."""
-        self._check_usable()
+        self._check_usable("setd")
         return TimerAfter(self, time)
 
     async def wait_after(self, time: int) -> int:
         """Wait until the timer is after `time` and read it; a checkpoint even where it is already."""
-        await trio.sleep_until(self.after(time).deadline)
+        event = self.after(time)
+        with self.in_use("in"):
+            await trio.sleep_until(event.deadline)
         return self.now()
 
     def free(self) -> None:
-        """Give the timer back to its tile."""
-        self._check_usable()
+        """Give the timer back to its tile; one that a core waits for traps."""
+        self._check_usable("freer")
         self._freed = True
         self._release(self.number)
 
-    def _check_usable(self) -> None:
+    @contextmanager
+    def in_use(self, verb: str) -> Iterator[None]:
+        """Wait for the timer within the block: any other use of it traps with RESOURCE_DEP."""
+        self._check_usable(verb)
+        self._waiting = True
+        try:
+            yield
+        finally:
+            self._waiting = False
+
+    def _check_usable(self, verb: str) -> None:
+        core = current_core()
+        if not self._freed and not self._waiting and (core is None or core.tile == self._tile):
+            return
+        place = f"{verb} on {self.name}"
+        check_tile(self._tile, place)
         if self._freed:
-            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"use of {self.name}, which was freed")
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)
+        if self._waiting:
+            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while another core waits for it", place)
 
 
 class TimerAfter:

@@ -34,8 +34,18 @@ class Trap(XcoreError):
         """The verb and its resource, such as `inuint on chanend 0x80000102`; None where there is no verb."""
 
 
+class SizeError(XcoreError, ValueError):
+    """A count or size that nothing can have."""
+
+
 class Deadlock(XcoreError):
     """Every core is parked and nothing is left that could wake one; the message says who waits on what."""
+
+
+def check_size(size: int, what: str) -> None:
+    """Raise SizeError for a negative count or size."""
+    if size < 0:
+        raise SizeError(f"{what}: {size} is less than 0")
 
 
 def ecall(reason: str) -> NoReturn:

@@ -81,17 +81,17 @@ def test_a_core_that_ends_leaves_the_others_in_deadlock() -> None:
 def test_a_core_that_was_halted_leaves_the_others_in_deadlock() -> None:
     async def program() -> None:
         async with open_node(on_trap="halt") as node:
-            a, b = node.channel(*node.tiles)
+            a, b = node.channel(node.tiles[0], node.tiles[0])
             node.tiles[0].start(b.inuint, name="peer")
             node.tiles[1].start(node.tiles[1].allocate_chanend().outuint, 1, name="faulty")
             a.setd(b)
 
     assert _report(program) == (
         "no core can run again:\n"
-        "  tile 0 core 0 (peer): inuint on chanend 0x80010002 "
+        "  tile 0 core 0 (peer): inuint on chanend 0x80000102 "
         "(0 tokens buffered, fed by chanend 0x80000002 of no known core)\n"
         "  tile 1 core 0 (faulty): halted by LINK_ERROR (1): "
-        "output on chanend 0x80010102, which has no destination"
+        "output on chanend 0x80010002, which has no destination"
     )
 
 
@@ -197,7 +197,7 @@ async def test_no_deadlock_once_all_cores_have_ended() -> None:
 async def test_no_deadlock_when_the_node_is_stopped() -> None:
     async with open_node() as node:
         for tile in node.tiles:
-            node.tiles[0].start(tile.allocate_chanend().inuint)
+            tile.start(tile.allocate_chanend().inuint)
         await settle()
         node.stop()
 

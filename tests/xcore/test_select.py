@@ -301,7 +301,7 @@ async def test_a_token_before_the_time_is_taken_and_the_timer_does_nothing_later
         timer = test.node.tiles[0].allocate_timer()
         deadline = timer.after(1000)
         chosen = test.start(select, test.b, deadline)
-        await timer.wait_after(500)
+        await test.node.tiles[0].allocate_timer().wait_after(500)
         await test.a.outuchar(1)
         await settle()
         assert chosen.value() is test.b

@@ -138,8 +138,8 @@ async def test_a_freed_timer_traps() -> None:
     async with open_node() as node:
         timer = node.tiles[0].allocate_timer()
         timer.free()
-        for use in (timer.now, timer.free, lambda: timer.after(1)):
+        for verb, use in (("in", timer.now), ("freer", timer.free), ("setd", lambda: timer.after(1))):
             with pytest.raises(Trap) as trap:
                 use()
             assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
-            assert trap.value.reason == "use of timer 0x80000001, which was freed"
+            assert trap.value.reason == f"{verb} on timer 0x80000001, which was freed"

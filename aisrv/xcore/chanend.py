@@ -39,6 +39,10 @@ _OUTPUT_VERBS: Final = frozenset(("setd", "outuint", "outuchar", "outct", "outby
 class Listener(Protocol):
     """What a select leaves at each of its resources."""
 
+    @property
+    def user(self) -> Core | None:
+        """The core that waits in the select; None for a task that is no core."""
+
     def fire(self, resource: object) -> None:
         """Take note that the resource is ready."""
 
@@ -168,23 +172,34 @@ class ChanEnd:
         """Give the end back to its tile; tokens buffered, a route open or a verb in progress trap."""
         check_tile(self.tile, f"freer on {self.name}")
         self._check_usable("freer")
-        queued = self._buffer.queued
-        if queued or self._source or self._claims or self._route or self._dropping:
-            raise Trap(
-                TrapKind.ILLEGAL_RESOURCE,
-                f"freer on {self.name} with {queued} tokens buffered or a route open",
-                f"freer on {self.name}",
-            )
+        if cause := self._why_not_free():
+            place = f"freer on {self.name}"
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place} {cause}", place)
         self._freed = True
         self._destination = None
         self._switch.remove(self)
         self._release(self.number)
+
+    def _why_not_free(self) -> str:
+        """Return the first reason why the end cannot be freed now; empty where it can."""
+        if self._buffer.queued:
+            return f"with {self._buffer.queued} tokens buffered"
+        if self._source is not None:
+            return f"while the route of {self._source.name} to it is open"
+        if self._route is not None:
+            return f"while its route to {self._route.name} is open"
+        return "while its route to nobody is open" if self._dropping else ""
 
     def _may_be_chanend(self, resource_id: int) -> bool:
         """Return whether this is the id of a channel end that is or may be allocated."""
         tile, number = resource_id >> 16 & 1, resource_id >> 8 & 0xFF
         fits = tile < self.runtime.tiles and number < CHANENDS
         return fits and resource_id == self.runtime.resource_id(tile, RESOURCE_TYPE, number)
+
+    @property
+    def destination(self) -> int | None:
+        """Resource id of the end that outputs go to; None where none is set."""
+        return self._destination
 
     def statistics(self) -> ChanEndStatistics:
         """Describe the end as it is now."""
@@ -442,7 +457,10 @@ class ChanEnd:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)
         if self._steps is not None or (self._listener is not None and verb not in _OUTPUT_VERBS):
             place = f"{verb} on {self.name}"
-            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while another core is using it", place)
+            rival = self._parking.user if self._listener is None else self._listener.user
+            using = "a select" if self._steps is None else (rival and rival.verb) or "a verb"
+            by = "a task" if rival is None else str(rival)
+            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {using} on it", place)
 
     # Routes: opened by the first token, closed by END or PAUSE. While one is open its destination belongs to
     # its source, and other sources wait in the order in which they asked.
@@ -555,7 +573,8 @@ class ChanEnd:
             while not (control := buffer.control_within(count)) and buffer.queued < count:
                 yield
             if control:
-                raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected data on {self.name}, got a control token")
+                found = f"control token {buffer.first_control()}"
+                raise Trap(TrapKind.ILLEGAL_RESOURCE, f"expected data on {self.name}, got {found}")
             if data := self.take_run(count):
                 return data
         taken = bytearray()

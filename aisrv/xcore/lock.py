@@ -70,7 +70,7 @@ class Lock:
         check_tile(self._tile, f"freer on {self.name}")
         self._check_usable("freer")
         if self._held:
-            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"freer on {self.name}, which {self._owner} holds")
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"freer on {self.name}, which {name_of(self._owner)} holds")
         self._freed = True
         self._release(self.number)
 

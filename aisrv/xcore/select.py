@@ -156,6 +156,11 @@ class Selection:
             waiting=self._parking.task is not None,
         )
 
+    @property
+    def user(self) -> Core | None:
+        """The core that waits in it; None for a task that is no core."""
+        return self._parking.user
+
     def fire(self, resource: object) -> None:
         """Wake the core, for the resource that is ready."""
         self._parking.wake(resource)

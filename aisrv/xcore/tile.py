@@ -8,12 +8,14 @@ from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
 from aisrv.xcore.runtime import Runtime
+from aisrv.xcore.synchronizer import Synchronizer
 from aisrv.xcore.timer import Timer
-from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.traps import Trap, TrapKind, check_size
 
 CORES: Final = 8
 TIMERS: Final = 10
 LOCKS: Final = 4
+SYNCHRONIZERS: Final = 7
 ISSUE_SLOTS: Final = 5
 """A core issues at most once in five clocks, however few run."""
 
@@ -43,6 +45,10 @@ class _Pool:
     def give_back(self, number: int) -> None:
         self._used.discard(number)
 
+    @property
+    def free(self) -> int:
+        return self._count - len(self._used)
+
     def __len__(self) -> int:
         return len(self._used)
 
@@ -51,7 +57,9 @@ class Tile:
     """One tile of a node."""
 
     def __init__(self, runtime: Runtime, number: int, core_clock_mhz: int) -> None:
-        self._runtime = runtime
+        self.runtime: Final = runtime
+        """What all resources of the node share."""
+        self.clock: Final = runtime.clock
         self._core_clock_mhz = core_clock_mhz
         self.number: Final = number
         self.memory: Final = TileMemory(runtime, number)
@@ -60,6 +68,7 @@ class Tile:
         self._chanends = _Pool(number, "channel ends", CHANENDS)
         self._timers = _Pool(number, "timers", TIMERS)
         self._locks = _Pool(number, "locks", LOCKS)
+        self._synchronizers = _Pool(number, "synchronizers", SYNCHRONIZERS)
 
     @property
     def cores_in_use(self) -> int:
@@ -76,6 +85,27 @@ class Tile:
         """Channel ends allocated."""
         return len(self._chanends)
 
+    @property
+    def chanends_free(self) -> int:
+        """Channel ends that can be allocated."""
+        return self._chanends.free
+
+    @property
+    def timers_free(self) -> int:
+        """Timers that can be allocated."""
+        return self._timers.free
+
+    @property
+    def locks_free(self) -> int:
+        """Locks that can be allocated."""
+        return self._locks.free
+
+    def check_cores(self, count: int) -> None:
+        """Trap with ILLEGAL_RESOURCE where fewer cores are free."""
+        if count > self._cores.free:
+            reason = f"tile {self.number} has {self._cores.free} logical cores left, {count} are wanted"
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, reason)
+
     def core_rate(self, running: int) -> float:
         """Instructions per second of one core while `running` cores run on this tile."""
         return self._core_clock_mhz * 1e6 / max(running, ISSUE_SLOTS)
@@ -88,7 +118,7 @@ class Tile:
         for argument in args:
             if isinstance(argument, ChanEnd):
                 argument.assign(core)
-        self._runtime.run_core(core, self.release_core, function, *args)
+        self.runtime.run_core(core, self.release_core, function, *args)
         return core
 
     def reserve_core(self, name: str) -> Core:
@@ -105,12 +135,18 @@ class Tile:
     def allocate_chanend(self) -> ChanEnd:
         """Allocate the lowest free channel end (`getr`); the 33rd traps with ILLEGAL_RESOURCE."""
         pool = self._chanends
-        return ChanEnd(self._runtime, self.number, pool.take(), pool.give_back)
+        return ChanEnd(self.runtime, self.number, pool.take(), pool.give_back)
 
     def allocate_timer(self) -> Timer:
         """Allocate a timer; the eleventh traps with ILLEGAL_RESOURCE."""
-        return Timer(self._runtime, self.number, self._timers.take(), self._timers.give_back)
+        return Timer(self.runtime, self.number, self._timers.take(), self._timers.give_back)
 
     def allocate_lock(self) -> Lock:
         """Allocate a lock; the fifth traps with ILLEGAL_RESOURCE."""
-        return Lock(self._runtime, self.number, self._locks.take(), self._locks.give_back)
+        return Lock(self.runtime, self.number, self._locks.take(), self._locks.give_back)
+
+    def allocate_synchronizer(self, members: int) -> Synchronizer:
+        """Allocate a barrier for so many cores; the eighth traps with ILLEGAL_RESOURCE."""
+        check_size(members - 1, "members of a synchronizer, without the first")
+        pool = self._synchronizers
+        return Synchronizer(self.runtime, self.number, pool.take(), members, pool.give_back)

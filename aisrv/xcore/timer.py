@@ -6,7 +6,8 @@ from typing import Final
 
 import trio
 
-from aisrv.xcore.core import check_tile, current_core
+from aisrv.xcore.core import Core, check_tile, current_core
+from aisrv.xcore.report import name_of
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.traps import Trap, TrapKind
 
@@ -31,6 +32,7 @@ class Timer:
         self._release = release
         self._freed = False
         self._waiting = False
+        self._user: Core | None = None
 
     def now(self) -> int:
         """Read the timer: 32 bits of 10 ns ticks (`t :> now`)."""
@@ -59,7 +61,7 @@ class Timer:
     def in_use(self, verb: str) -> Iterator[None]:
         """Wait for the timer within the block: any other use of it traps with RESOURCE_DEP."""
         self._check_usable(verb)
-        self._waiting = True
+        self._waiting, self._user = True, current_core()
         try:
             yield
         finally:
@@ -74,7 +76,7 @@ class Timer:
         if self._freed:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)
         if self._waiting:
-            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while another core waits for it", place)
+            raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {name_of(self._user)} waits for it", place)
 
 
 class TimerAfter:
@@ -85,9 +87,17 @@ class TimerAfter:
         self.runtime: Final = timer.runtime
         self.name: Final = timer.name
         self._clock = timer.runtime.clock
+        self._set(time)
+
+    def change(self, time: int) -> None:
+        """Change the time, for the next wait (`hwtimer_change_trigger_time`)."""
+        self.timer.after(time)  # which checks that the timer may be used
+        self._set(time)
+
+    def _set(self, time: int) -> None:
         now = self._clock.ticks()
         self._due = now + _signed(time - now & 0xFFFFFFFF) + 1
-        self.deadline: Final = self._clock.deadline(self._due)
+        self.deadline = self._clock.deadline(self._due)
 
     @property
     def ready(self) -> bool:

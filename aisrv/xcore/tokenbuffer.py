@@ -36,6 +36,10 @@ class TokenBuffer:
                 break
         return 0
 
+    def first_control(self) -> int | None:
+        """Return the first control token, wherever it is; None where there is none."""
+        return next((run for run in self._runs if isinstance(run, int)), None)
+
     def push(self, run: Run) -> None:
         """Queue data tokens, at least one, or a control token."""
         self._runs.append(run)

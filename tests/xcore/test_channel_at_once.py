@@ -100,7 +100,7 @@ async def test_an_output_of_another_size_than_the_input_traps_as_its_tokens_do()
         sender = test.start(chan_out_buf_byte, test.a, b"\1\2")
         await settle()
         assert not sender.done
-        with pytest.raises(Trap, match=f"expected data on {test.b.name}, got a control token"):
+        with pytest.raises(Trap, match=f"expected data on {test.b.name}, got control token [0-9]+"):
             receiver.value()
 
 

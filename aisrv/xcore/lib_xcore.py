@@ -1,0 +1,145 @@
+"""Functions of lib_xcore that are methods here, under lib_xcore's names, with its results.
+
+Where a tile has no resource of a kind left, allocation returns None in place of lib_xcore's 0; the methods
+of `Tile` trap. Sources: lib_xcore's chanend.h, channel.h, channel_streaming.h, hwtimer.h, lock.h, parallel.h.
+"""
+
+from collections.abc import Awaitable, Callable
+
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import Channel, s_chan_check_ct_end, s_chan_out_ct_end
+from aisrv.xcore.core import Core
+from aisrv.xcore.lock import Lock
+from aisrv.xcore.runtime import Parking
+from aisrv.xcore.tile import Tile
+from aisrv.xcore.timer import Timer
+
+# Allocation.
+
+
+def chanend_alloc(tile: Tile) -> ChanEnd | None:
+    """Allocate a channel end; None where the tile has none left."""
+    return tile.allocate_chanend() if tile.chanends_free else None
+
+
+def chanend_free(c: ChanEnd) -> None:
+    """Free a channel end."""
+    c.free()
+
+
+def chanend_set_dest(c: ChanEnd, destination: ChanEnd | int) -> None:
+    """Set the end that outputs go to."""
+    c.setd(destination)
+
+
+def chanend_get_dest(c: ChanEnd) -> int:
+    """Return the resource id of the end that outputs go to; 0 where none is set."""
+    return c.destination or 0
+
+
+def chan_alloc(tile: Tile) -> Channel | None:
+    """Allocate two ends of a tile, each the other's destination; None where there are not two left."""
+    if tile.chanends_free < 2:
+        return None
+    channel = Channel(tile.allocate_chanend(), tile.allocate_chanend())
+    channel.a.join(channel.b)
+    return channel
+
+
+def chan_free(channel: Channel) -> None:
+    """Free both ends of a channel."""
+    channel.a.free()
+    channel.b.free()
+
+
+s_chan_alloc = chan_alloc
+
+
+async def s_chan_free(channel: Channel) -> None:
+    """Close the routes of a streaming channel in both directions, and free both ends."""
+    for end in channel:
+        await s_chan_out_ct_end(end)
+    for end in channel:
+        await s_chan_check_ct_end(end)
+    chan_free(channel)
+
+
+def hwtimer_alloc(tile: Tile) -> Timer | None:
+    """Allocate a timer; None where the tile has none left."""
+    return tile.allocate_timer() if tile.timers_free else None
+
+
+def lock_alloc(tile: Tile) -> Lock | None:
+    """Allocate a lock; None where the tile has none left."""
+    return tile.allocate_lock() if tile.locks_free else None
+
+
+# Time.
+
+
+def get_reference_time(tile: Tile) -> int:
+    """Read the reference clock: 32 bits of 10 ns ticks; takes no timer."""
+    return tile.clock.ticks() & 0xFFFFFFFF
+
+
+def hwtimer_get_time(timer: Timer) -> int:
+    """Read a timer."""
+    return timer.now()
+
+
+async def hwtimer_wait_until(timer: Timer, until: int) -> int:
+    """Wait until the timer is after `until`, and read it."""
+    return await timer.wait_after(until)
+
+
+async def hwtimer_delay(timer: Timer, period: int) -> int:
+    """Wait for `period` ticks from now, and read the timer."""
+    return await timer.wait_after(timer.now() + period & 0xFFFFFFFF)
+
+
+# Cores.
+
+
+class _Join:
+    """Waits for the cores of a `par`; in a deadlock it waits for each of them."""
+
+    name = "par"
+
+    def __init__(self, tile: Tile) -> None:
+        self.parking: Parking[None] = Parking(tile.runtime)
+        self.running: list[Core] = []
+
+    def wakers(self) -> list[Core | None]:
+        """Return the first core that has not ended: all of them must."""
+        return list(self.running[:1])
+
+    def explain_wait(self) -> str:
+        """Name the cores that have not ended."""
+        return f"waits for {', '.join(map(str, self.running))}"
+
+
+async def par(tile: Tile, *jobs: Callable[[], Awaitable[object]]) -> None:
+    """Run jobs side by side, the first on the calling core and each other on a core of its own, and join.
+
+    All cores are taken before any job begins; too few trap with ILLEGAL_RESOURCE. One that a trap halts is
+    waited for without end, as on silicon.
+    """
+    join = _Join(tile)
+
+    def start(job: Callable[[], Awaitable[object]]) -> None:
+        async def run() -> None:
+            await job()
+            join.running.remove(core)
+            if not join.running:
+                join.parking.wake(None)
+
+        core = tile.start(run, name=str(getattr(job, "__name__", "job")))
+        join.running.append(core)
+
+    tile.check_cores(len(jobs) - 1)
+    for job in jobs[1:]:
+        start(job)
+    for job in jobs[:1]:
+        await job()
+    if join.running:
+        await join.parking.park("par", join)

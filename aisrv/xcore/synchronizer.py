@@ -1,0 +1,71 @@
+"""Hardware synchronizers: seven per tile, at which cores wait for each other."""
+
+from collections.abc import Callable
+from typing import Final
+
+from aisrv.xcore.core import Core, check_tile, current_core
+from aisrv.xcore.report import known_to_use
+from aisrv.xcore.runtime import Parking, Runtime
+from aisrv.xcore.traps import Trap, TrapKind
+
+RESOURCE_TYPE: Final = 3
+
+
+class Synchronizer:
+    """A barrier of a fixed number of cores. Allocate with `Tile.allocate_synchronizer`."""
+
+    def __init__(
+        self, runtime: Runtime, tile: int, number: int, members: int, release: Callable[[int], None]
+    ) -> None:
+        """Create a barrier for `members` cores; `release` takes its number back when it is freed."""
+        self._runtime = runtime
+        self._tile = tile
+        self._members = members
+        self.number: Final = number
+        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
+        self.name: Final = f"synchronizer 0x{self.resource_id:08x}"
+        """Name with resource id, as traps and reports give it."""
+        self._release = release
+        self._freed = False
+        self._waiting: list[tuple[Parking[None], Core | None]] = []
+        self._known: list[Core] = []
+
+    async def synchronize(self) -> None:
+        """Wait until all members are here (`msync`, `ssync`); a cancelled wait counts as not here."""
+        self._check_usable("sync")
+        core = current_core()
+        if core is not None and core not in self._known:
+            self._known.append(core)
+        if len(self._waiting) + 1 == self._members:
+            waiting, self._waiting = self._waiting, []
+            for parking, _ in waiting:
+                parking.wake(None)
+            return
+        place = (Parking[None](self._runtime), core)
+        self._waiting.append(place)
+        await place[0].park("sync", self, lambda: self._waiting.remove(place))
+
+    def wakers(self) -> list[Core | None]:
+        """Return a core that is missing here; None where not all members are known from before."""
+        here = [core for _, core in self._waiting]
+        missing = [known_to_use(core) for core in self._known if core not in here]
+        return missing[:1] if len(self._known) == self._members and missing else [None]
+
+    def explain_wait(self) -> str:
+        """Say how many are here."""
+        return f"{len(self._waiting)} of {self._members} are here"
+
+    def free(self) -> None:
+        """Give the synchronizer back to its tile; one at which a core waits traps."""
+        self._check_usable("freer")
+        if self._waiting:
+            place = f"freer on {self.name}"
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, at which {len(self._waiting)} wait", place)
+        self._freed = True
+        self._release(self.number)
+
+    def _check_usable(self, verb: str) -> None:
+        place = f"{verb} on {self.name}"
+        check_tile(self._tile, place)
+        if self._freed:
+            raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)

@@ -1,0 +1,229 @@
+"""Functions under lib_xcore's names: allocation up to the limit, time, par, and synchronizers."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_word
+from aisrv.xcore.lib_xcore import (
+    chan_alloc,
+    chan_free,
+    chanend_alloc,
+    chanend_free,
+    chanend_get_dest,
+    chanend_set_dest,
+    get_reference_time,
+    hwtimer_alloc,
+    hwtimer_delay,
+    lock_alloc,
+    par,
+    s_chan_alloc,
+    s_chan_free,
+)
+from aisrv.xcore.node import open_node
+from aisrv.xcore.select import Selection
+from aisrv.xcore.tile import Tile
+from aisrv.xcore.traps import SizeError, Trap, TrapKind
+from tests.support.simulation import bench, settle, simulated
+
+
+@pytest.mark.parametrize(("allocate", "limit"), [(chanend_alloc, 32), (hwtimer_alloc, 10), (lock_alloc, 4)])
+@simulated
+async def test_allocation_past_the_limit_gives_none(allocate: Callable[[Tile], Any], limit: int) -> None:
+    async with open_node() as node:
+        resources = [allocate(node.tiles[0]) for _ in range(limit)]
+        assert None not in resources
+        assert allocate(node.tiles[0]) is None
+        resources[3].free()
+        assert allocate(node.tiles[0]).number == 3
+
+
+@simulated
+async def test_channel_is_allocated_whole_or_not_at_all() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        lone = tile.allocate_chanend()
+        channels = [chan_alloc(tile) for _ in range(15)]
+        assert None not in channels
+        assert (chan_alloc(tile), tile.chanends_free) == (None, 1)
+        chanend_free(lone)
+        assert chan_alloc(tile) is not None
+
+
+@simulated
+async def test_chan_free_frees_both_ends() -> None:
+    async with open_node() as node:
+        channel = chan_alloc(node.tiles[0])
+        assert channel is not None
+        chan_free(channel)
+        assert node.tiles[0].chanends_free == 32
+
+
+@simulated
+async def test_s_chan_free_closes_the_routes_first() -> None:
+    async with open_node() as node:
+        channel = s_chan_alloc(node.tiles[0])
+        assert channel is not None
+        await channel.a.outuint(7)
+        assert await channel.b.inuint() == 7
+        with pytest.raises(Trap, match="while its route to chanend 0x80000102 is open"):
+            chan_free(channel)
+        await s_chan_free(channel)
+        assert node.tiles[0].chanends_free == 32
+
+
+@simulated
+async def test_destination_is_zero_until_one_is_set() -> None:
+    async with open_node() as node:
+        c = node.tiles[0].allocate_chanend()
+        assert chanend_get_dest(c) == 0
+        chanend_set_dest(c, 0x80010302)
+        assert chanend_get_dest(c) == 0x80010302
+
+
+@simulated
+async def test_delay_takes_its_ticks_and_the_reference_clock_needs_no_timer() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        timer = tile.allocate_timer()
+        begin = get_reference_time(tile)
+        assert await hwtimer_delay(timer, 1000) == begin + 1001
+        assert get_reference_time(tile) == begin + 1001
+
+
+@simulated
+async def test_trigger_time_can_be_changed_between_waits() -> None:
+    async with bench() as test:
+        timer = test.node.tiles[0].allocate_timer()
+        tick = timer.after(1000)
+        selection = Selection(test.b, tick)
+        assert await selection.wait() is tick
+        tick.change(5000)
+        assert not tick.ready
+        assert await selection.wait() is tick
+        assert timer.now() == 5001
+
+
+@simulated
+async def test_par_runs_jobs_side_by_side_and_joins() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        log: list[tuple[int, int]] = []
+
+        def job(number: int, ticks: int) -> Callable[[], Any]:
+            async def run() -> None:
+                await trio.sleep(ticks / 1e8)
+                log.append((number, tile.cores_in_use))
+
+            return run
+
+        async def main() -> None:
+            await par(tile, job(0, 100), job(1, 300), job(2, 200))
+            log.append((9, tile.cores_in_use))
+
+        tile.start(main)
+        await trio.sleep(1)
+        assert log == [(0, 3), (2, 3), (1, 2), (9, 1)]
+
+
+@simulated
+async def test_par_with_too_few_cores_begins_nothing() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        with pytest.raises(Trap, match="tile 0 has 8 logical cores left, 9 are wanted"):
+            await par(tile, *[trio.lowlevel.checkpoint] * 10)
+        assert tile.cores_in_use == 0
+
+
+@simulated
+async def test_join_is_seen_by_deadlock_detection() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        a, b = node.channel(tile, tile)
+
+        async def child() -> None:
+            await chan_in_word(b)
+
+        async def parent(c: ChanEnd) -> None:
+            await par(tile, trio.lowlevel.checkpoint, child)
+            await c.outuint(1)
+
+        tile.start(parent, a)
+        await settle()
+        deadlock = node.runtime.find_deadlock()
+        assert deadlock is not None
+        assert deadlock.path == "parent -> child -> parent"
+        assert "par on par (waits for tile 0 core 1 (child))" in str(deadlock)
+        node.stop()
+
+
+@simulated
+async def test_synchronizer_lets_all_members_go_at_once_again_and_again() -> None:
+    async with bench() as test:
+        barrier = test.node.tiles[0].allocate_synchronizer(3)
+        for _ in range(2):
+            first, second = test.start(barrier.synchronize), test.start(barrier.synchronize)
+            await settle()
+            assert (first.done, second.done) == (False, False)
+            with pytest.raises(Trap, match="at which 2 wait"):
+                barrier.free()
+            await barrier.synchronize()
+            await settle()
+            assert (first.done, second.done) == (True, True)
+        barrier.free()
+        with pytest.raises(Trap, match="sync on synchronizer 0x80000003, which was freed"):
+            await barrier.synchronize()
+
+
+@simulated
+async def test_cancelled_member_is_not_counted() -> None:
+    async with bench() as test:
+        barrier = test.node.tiles[0].allocate_synchronizer(2)
+        first = test.start(barrier.synchronize)
+        await settle()
+        await first.cancel()
+        second = test.start(barrier.synchronize)
+        await settle()
+        assert not second.done
+        await barrier.synchronize()
+        await settle()
+        assert second.done
+
+
+@simulated
+async def test_synchronizers_are_seven_of_one_member_at_least() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        with pytest.raises(SizeError):
+            tile.allocate_synchronizer(0)
+        barriers = [tile.allocate_synchronizer(1) for _ in range(7)]
+        await barriers[0].synchronize()
+        with pytest.raises(Trap) as trap:
+            tile.allocate_synchronizer(1)
+        assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
+
+
+@simulated
+async def test_rival_core_is_named_with_its_verb() -> None:
+    async with open_node() as node:
+        _, b = node.channel(*node.tiles)
+        node.tiles[1].start(chan_in_word, b, name="reader")
+        await settle()
+        with pytest.raises(Trap) as trap:
+            await b.inuint()
+        assert trap.value.reason == (
+            "inuint on chanend 0x80010002 while tile 1 core 0 (reader) is in chan_in_word on it"
+        )
+        node.stop()
+
+
+@simulated
+async def test_control_token_that_was_found_is_named() -> None:
+    async with bench() as test:
+        await test.a.outuchar(1)
+        await test.a.outct(77)
+        with pytest.raises(Trap, match="expected data on chanend 0x80010002, got control token 77"):
+            await test.b.inuint()

@@ -1,12 +1,16 @@
 """Reading a graph to run it: its words as text, or its text, which is compiled first."""
 
+import logging
 from pathlib import Path
 from typing import Final
 
+from aisrv.graph.compile import compile_file
 from aisrv.graph.errors import GraphError
 from aisrv.graph.model import Graph
 from aisrv.graph.nodes.registry import STANDARD_NODES
 from aisrv.graph.words import parse_words, read_words
+
+logger = logging.getLogger(__name__)
 
 LARGEST_FILE: Final = 16 << 20
 """Bytes."""
@@ -17,9 +21,15 @@ def load_graph(path: Path, platform: Path | None = None) -> tuple[Graph, tuple[s
     if path.stat().st_size > LARGEST_FILE:
         raise GraphError(f"above the {LARGEST_FILE} bytes allowed")
     text = path.read_text(encoding="utf-8", errors="replace")
-    if platform is not None or not _is_words(text):
-        raise GraphError("only words can be run: compile the text first")
-    return read_words(parse_words(text)), STANDARD_NODES
+    if _is_words(text):
+        return read_words(parse_words(text)), STANDARD_NODES
+    if platform is None:
+        raise GraphError("the text of a graph is compiled for a platform: name its top manifest")
+    compiled = compile_file(path, platform)
+    for warning in compiled.warnings:
+        logger.warning("%s", warning)
+    names = compiled.platform.node_names
+    return compiled.graph, tuple(names.get(number, f"node {number}") for number in range(max(names) + 1))
 
 
 def _is_words(text: str) -> bool:

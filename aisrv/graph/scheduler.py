@@ -6,7 +6,7 @@ else there is may enter. Several interpreters share a graph, each on a core, wit
 
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, Protocol
 
 from aisrv.graph.arcs import jitter_for_size
@@ -17,6 +17,7 @@ from aisrv.graph.model import Node
 from aisrv.graph.node_entry import NodeEntry
 from aisrv.graph.nodes.node import NodeError, NodeSetup, StreamNode
 from aisrv.graph.nodes.registry import Registry
+from aisrv.graph.scripts import GraphScripts
 from aisrv.graph.state import GraphState
 
 logger = logging.getLogger(__name__)
@@ -27,16 +28,16 @@ MAIN: Final = Identity()
 """The interpreter of a graph that has only one."""
 
 
-class ScriptMachine(Protocol):
+class Scripts(Protocol):
     """Runs the scripts of a graph. Faults are its own to count: it raises nothing."""
 
     def reset(self) -> None:
         """Clear the registers and heaps of all scripts."""
 
     def run_script(
-        self, number: int, *, flag: bool = False, registers: Mapping[int, int] | None = None
+        self, number: int, *, flag: bool = False, r0: int | None = None, r1: int | None = None
     ) -> None:
-        """Run a script of the table, with the flag and some registers set before."""
+        """Run a script of the table, with the flag and r0 and r1 set before."""
 
     def run_node(self, node: Node) -> None:
         """Run a script node."""
@@ -53,7 +54,7 @@ class Interpreter:
         identity: Identity = MAIN,
         ios: Collection[int] | None = None,
         log: Callable[[str], None] = logger.info,
-        scripts: Callable[["Interpreter"], ScriptMachine] | None = None,
+        scripts: Callable[["Interpreter"], Scripts] = GraphScripts,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Create the nodes of a graph. Raises GraphError where one is unknown, or this core may not run it.
@@ -85,7 +86,7 @@ class Interpreter:
         self._me = identity.byte
         self.entries: Final = self._entries(registry)
         self._by_word = {entry.word: entry for entry in self.entries}
-        self._scripts = None if scripts is None else scripts(self)
+        self._scripts = scripts(self) if state.graph.scripts or _has_script_nodes(self.entries) else None
         self._commands: Final[dict[Command, Callable[[object], object]]] = {
             Command.RESET: lambda data: self.reset(warm_boot=bool(data)),
             Command.RUN: lambda _: self.run(),
@@ -133,6 +134,7 @@ class Interpreter:
         """
         self._next = self.runs = self.passes = self.visits = 0
         self._check_scripts()
+        self.state.watch_arcs(self.callbacks, self.clock)
         for arc in self.state.arcs:
             if arc is not None:
                 arc.reset()
@@ -230,9 +232,6 @@ class Interpreter:
         for number, script in enumerate(graph.scripts):
             if script.entry.format:
                 raise GraphError(f"script {number} is of 16-bit codes, which no machine runs")
-        wants = bool(graph.scripts) or any(entry.node is None for entry in self.entries)
-        if wants and self._scripts is None:
-            raise GraphError("the graph has scripts, and there is no script machine")
 
     def _reset_node(self, entry: NodeEntry, node: StreamNode, *, warm_boot: bool) -> None:
         model, state = entry.model, self.state
@@ -330,10 +329,14 @@ class Interpreter:
             self._debug(DebugEvent.AFTER_NODE, entry.word)
         return moved
 
-    def _run_script(self, number: int, *, flag: bool, registers: Mapping[int, int] | None = None) -> None:
+    def _run_script(self, number: int, *, flag: bool) -> None:
         if self._scripts is not None:
-            self._scripts.run_script(number, flag=flag, registers=registers)
+            self._scripts.run_script(number, flag=flag)
 
     def _debug(self, event: DebugEvent, word: int) -> None:
-        if self.state.graph.scripts:
-            self._run_script(0, flag=False, registers={0: int(event), 1: word})
+        if self._scripts is not None and self.state.graph.scripts:
+            self._scripts.run_script(0, r0=int(event), r1=word)
+
+
+def _has_script_nodes(entries: Iterable[NodeEntry]) -> bool:
+    return any(entry.node is None for entry in entries)

@@ -1,16 +1,18 @@
 """What a graph is while it runs: its memory by bank, its arcs and its IOs. Interpreters share it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
 
+from aisrv.graph.arc_debug import ArcDebug, Callback
 from aisrv.graph.arcs import ArcBuffer, Bytes
 from aisrv.graph.errors import GraphError
 from aisrv.graph.io import IoPort
 from aisrv.graph.model import Arc, Format, Graph, Node, Segment
 from aisrv.graph.nodes.samples import DTYPES
 
+_SAMPLE: Final = np.dtype("<i2")
 MOST_MEMORY: Final = 64 << 20
 """Bytes of memory that a graph may have: words can ask for more than any tile has."""
 
@@ -45,7 +47,18 @@ class GraphState:
             self._arc_buffer(number, arc, number in lent) for number, arc in enumerate(graph.arcs)
         )
         """The buffer of each arc; None where it is the memory of a script."""
+        self.debug_registers: Final = [0] * (graph.header.arc_debug_words // 2)
+        """64 bits each, 16 a page."""
         self.ports: Final = tuple(self._port(number) for number in range(len(graph.ios)))
+
+    def watch_arcs(self, callbacks: Mapping[int, Callback], clock: Callable[[], float]) -> None:
+        """Clear the debug registers, and have arcs use them as the words say. Raises GraphError."""
+        self.debug_registers[:] = [0] * len(self.debug_registers)
+        debug = ArcDebug(self.debug_registers, self.arcs, callbacks, clock)
+        for arc, buffer in zip(self.graph.arcs, self.arcs, strict=True):
+            if buffer is not None and isinstance(arc, Arc):
+                raw = self.graph.formats[arc.producer_format].raw
+                debug.watch(buffer, arc.debug_command, arc.debug_register, DTYPES.get(raw, _SAMPLE))
 
     def retained(self) -> dict[int, bytes]:
         """Return the memory, for a warm boot of a later graph."""

@@ -16,6 +16,7 @@ BENCHMARKS = (
     "opencv",
     "kernels",
     "requantize",
+    "graph",
 )
 
 

@@ -96,7 +96,7 @@ def _latency(*, virtual: bool) -> float:
     twos = next(image.image for image in digits.test_images() if image.label == 2)
 
     async def main() -> None:
-            with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory() as folder:
             spec = GraphSpec(
                 write_words(digit_graph(), Path(folder) / "graph.txt"), ios={7: "gpio:0,1,2,3,4,5,6,7,8,9"}
             )

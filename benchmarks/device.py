@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from multiprocessing.connection import Connection as Pipe
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +28,7 @@ from aisrv.device.device import open_device
 from benchmarks.echo import echo, echo_task, echo_thread, one_core
 from benchmarks.rows import Row
 from host_tools.client import AiServer
+from host_tools.private_socket import private_socket
 from tests.support import networks
 
 BUSID: Final = "1-1"
@@ -42,14 +44,16 @@ MICROSECOND: Final = 1e6
 
 
 async def _device(pipe: Pipe) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as thread_listener:
+    with socket.create_server(("127.0.0.1", 0)) as thread_listener, private_socket() as path:
         threading.Thread(target=echo_thread, args=(thread_listener,), daemon=True).start()
         async with open_device() as device, trio.open_nursery() as nursery:
-            _, usbip = await nursery.start(UsbipServer([export(device.usb, BUSID)]).serve, "127.0.0.1", 0)
+            server = UsbipServer([export(device.usb, BUSID)])
+            _, usbip = await nursery.start(server.serve, "127.0.0.1", 0)
+            await nursery.start(server.serve_unix, Path(path))
             listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
             nursery.start_soon(trio.serve_listeners, echo_task, listeners)
             task = listeners[0].socket.getsockname()[1]
-            pipe.send((usbip, task, thread_listener.getsockname()[1]))
+            pipe.send((f"127.0.0.1:{usbip}", f"unix:{path}", task, thread_listener.getsockname()[1]))
             await trio.lowlevel.wait_readable(pipe.fileno())
             nursery.cancel_scope.cancel()
 
@@ -59,16 +63,16 @@ def _device_process(pipe: Pipe) -> None:
 
 
 @contextmanager
-def _running() -> Iterator[tuple[str, int, int]]:
-    """Run the device's process: its address, and the ports of the echo by a task and by a thread."""
+def _running() -> Iterator[tuple[str, str, int, int]]:
+    """Run the device's process: its addresses by TCP and Unix socket, the ports of the echoes."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_device_process, args=(theirs,))
     process.start()
     theirs.close()
     try:
-        usbip, task, thread = ours.recv()
-        yield f"usbip:127.0.0.1:{usbip}", task, thread
+        tcp, unix, task, thread = ours.recv()
+        yield f"usbip:{tcp}", f"usbip:{unix}", task, thread
     finally:
         ours.close()
         process.join()
@@ -119,23 +123,22 @@ def _refused(server: AiServer, model: bytes) -> None:
 
 
 def _round_trips(cores: str) -> list[Row]:
-    with _running() as (address, task, thread), ExitStack() as cleanup:
-        server = cleanup.enter_context(AiServer.open(address))
-        seconds = _medians(
-            {
-                "TCP echo by a task": echo(task, cleanup),
-                "TCP echo by a thread": echo(thread, cleanup),
-                "GET_STATUS": server.status,
-            },
-            ROUNDS,
-            TRIPS,
-        )
-    rows = [Row(f"{name}, {cores}", value * MICROSECOND, "us") for name, value in seconds.items()]
-    return rows + [
-        Row(f"GET_STATUS : {name}, {cores}", seconds["GET_STATUS"] / seconds[name], "times")
-        for name in seconds
-        if name != "GET_STATUS"
-    ]
+    """One host by TCP, then one by Unix socket, as a device has one host at a time; echoes beside each."""
+    rows = []
+    with _running() as (tcp, unix, task, thread), ExitStack() as cleanup:
+        echoes = {
+            "TCP echo by a task": echo(task, cleanup),
+            "TCP echo by a thread": echo(thread, cleanup),
+        }
+        for address, command in ((tcp, "GET_STATUS"), (unix, "GET_STATUS, Unix socket")):
+            with AiServer.open(address) as server:
+                seconds = _medians({**echoes, command: server.status}, ROUNDS, TRIPS)
+            rows += [Row(f"{name}, {cores}", value * MICROSECOND, "us") for name, value in seconds.items()]
+            rows += [
+                Row(f"{command} : {name}, {cores}", seconds[command] / seconds[name], "times")
+                for name in echoes
+            ]
+    return rows
 
 
 def _direct(model: bytes, image: bytes) -> Callable[[], bytes]:
@@ -198,7 +201,7 @@ def _commands() -> list[Row]:
 
 def run() -> list[Row]:
     """Measure; about 15 s."""
-    with _running() as (address, _, _):
+    with _running() as (address, *_):
         rows = _loading(address) + _inferences(address)
     rows += _round_trips("any core")
     with one_core():

@@ -16,7 +16,7 @@ from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, first_error, run_devices
+from aisrv.cli.serving import DeviceSet, first_error, run_devices, warn_of_open_sandbox
 from aisrv.device.device import ModelRefused
 from aisrv.sensors.image.frame import SourceError
 from aisrv.xcore.traps import XcoreError
@@ -42,6 +42,7 @@ async def attach_devices(
         trio.open_nursery() as nursery,
         AsyncExitStack() as plugs,
     ):
+        nursery.start_soon(warn_of_open_sandbox)
         if spidev:
             for name, slave in ports.spi.items():
                 await nursery.start(serve_cuse, slave, f"spidev{name}")

@@ -1,5 +1,6 @@
 """Devices that run with their models loaded, and the servers that hosts reach them through."""
 
+import logging
 import signal
 import sys
 import threading
@@ -19,6 +20,7 @@ from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.device.device import Device, ModelRefused, open_devices
+from aisrv.inference.process.sandbox_layers import sandbox_layers
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.commands import Command
 from aisrv.xcore.runtime import OnTrap
@@ -28,6 +30,8 @@ from host_tools.server_address import UNIX
 from phy.jacdac.bus import JacdacBus
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
+
+logger = logging.getLogger(__name__)
 
 LOOPBACK: Final = "127.0.0.1"
 """The address that programs on this machine alone can reach."""
@@ -136,11 +140,19 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             flash = await listen(
                 SerprogServer(chip, loader.reload).serve, listening.flash_host, listening.flash
             )
+        nursery.start_soon(warn_of_open_sandbox)
         jacdac: Sequence[str] = ()
         if listening.jacdac is not None and ports.jacdac is not None:
             jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
         yield Service(ports, usbip, spi, flash, jacdac)
         nursery.cancel_scope.cancel()
+
+
+async def warn_of_open_sandbox() -> None:
+    """Log which layers keep workers in, where some do not hold."""
+    layers = await trio.to_thread.run_sync(sandbox_layers)
+    if not all(layer.holds for layer in layers):
+        logger.warning("models run with less around them than they could: %s", ", ".join(map(str, layers)))
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ The module is imported by every worker process: it must stay light.
 
 import struct
 from collections.abc import Sequence
+from enum import Enum
 from importlib import import_module
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, Self, cast
@@ -55,6 +56,32 @@ class TensorLayout(NamedTuple):
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+class Confinement(Enum):
+    """When a worker enters its sandbox; an interpreter's attribute `confinement` says so where it has one."""
+
+    BEFORE_LOAD = "before the model is loaded"
+    """The rule: what is imported late, or read from files, must be so when the interpreter is created."""
+    AFTER_LOAD = "when the model is loaded"
+    """For interpreters that compile what a model needs, and read models with code of their own."""
+    EMULATOR = "before the model is loaded, without the filter"
+    """For emulators, which make code as they run and stop it from a thread: Landlock and the user remain."""
+    NONE = "never"
+    """For an interpreter of the user's own that needs files, threads or devices."""
+
+
+def confinement_of(interpreter: object) -> Confinement:
+    """Return when the worker of an interpreter enters its sandbox."""
+    confinement: Confinement = getattr(interpreter, "confinement", Confinement.BEFORE_LOAD)
+    return confinement
+
+
+def prepare(interpreter: object) -> None:
+    """Have an interpreter do, in its method `prepare` where it has one, all that needs files."""
+    method = getattr(interpreter, "prepare", None)
+    if method is not None:
+        method()
 
 
 class Interpreter(Protocol):

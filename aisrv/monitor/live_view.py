@@ -15,6 +15,7 @@ import trio
 from rich.console import Console
 from rich.live import Live
 
+from aisrv.inference.process.sandbox_layers import sandbox_line
 from aisrv.monitor.rendering import DevicesView, DeviceView
 from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.monitor.values import DeviceStatus, rates_between
@@ -38,22 +39,23 @@ async def show_status(monitors: Sequence[DeviceMonitor]) -> None:
     shown, hidden = monitors[:MOST_DEVICES], max(0, len(monitors) - MOST_DEVICES)
     moments: deque[Moment] = deque(maxlen=1 + RATE_REFRESHES)
     drawn: object = None
+    sandbox = await trio.to_thread.run_sync(sandbox_line)
     with _drawing(console) as (live, show_log):
         while True:
             await trio.lowlevel.wait_writable(console.file.fileno())
             show_log()
             moments.append(tuple(monitor.snapshot() for monitor in shown))
-            view = view_of(moments[0], moments[-1], hidden)
+            view = view_of(moments[0], moments[-1], hidden, sandbox)
             if (view, console.size) != drawn:
                 drawn = view, console.size
                 live.update(view, refresh=True)
             await trio.sleep(REFRESH_SECONDS)
 
 
-def view_of(before: Moment, now: Moment, hidden: int = 0) -> DevicesView:
+def view_of(before: Moment, now: Moment, hidden: int = 0, sandbox: str = "") -> DevicesView:
     """Return a view of devices now, with the rates since a moment before."""
     pairs = zip(before, now, strict=True)
-    return DevicesView(tuple(DeviceView(new, rates_between(old, new)) for old, new in pairs), hidden)
+    return DevicesView(tuple(DeviceView(new, rates_between(old, new)) for old, new in pairs), hidden, sandbox)
 
 
 @contextmanager

@@ -57,11 +57,14 @@ class DevicesView:
 
     devices: tuple[DeviceView, ...]
     hidden: int = 0
+    sandbox: str = ""
+    """What keeps the workers of models in; nothing is shown where it is empty."""
 
     def __rich__(self) -> RenderableType:
         """Draw."""
         hidden = [Text(f"{self.hidden} more devices are not shown")] if self.hidden else []
-        return Group(*self.devices, *hidden)
+        sandbox = [Text(f"workers are kept in by {self.sandbox}", style="dim")] if self.sandbox else []
+        return Group(*self.devices, *hidden, *sandbox)
 
 
 def _table(

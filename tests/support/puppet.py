@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from aisrv.inference.errors import ModelError
-from aisrv.inference.interpreter import MissingPackageError, TensorLayout
+from aisrv.inference.interpreter import Confinement, MissingPackageError, TensorLayout
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind
 
@@ -74,7 +74,9 @@ def _limit(name: str) -> str:
 
 
 class Puppet:
-    """The interpreter."""
+    """The interpreter; its actions need more than a sandbox leaves."""
+
+    confinement = Confinement.NONE
 
     def __init__(self) -> None:
         self._action = ""

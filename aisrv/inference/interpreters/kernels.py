@@ -4,11 +4,13 @@ The arena is TFLM's to the byte: like on a device, a run overwrites its inputs w
 memory ("Inference engines", section Bindings).
 """
 
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import TensorLayout
+from aisrv.inference.interpreter import Confinement, TensorLayout
+from aisrv.inference.interpreters.warm_up import warm_up
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall
@@ -16,7 +18,12 @@ from aisrv.kernels.graph.graph import Graph
 from aisrv.kernels.graph.load import load_graph
 from aisrv.model.errors import LoadResult
 
+if TYPE_CHECKING:
+    from aisrv.kernels.backend import KernelBackend
+
 DEFAULT_BACKEND: Final = "numpy"
+INTERPRETED: Final = ("reference", "numpy")
+"""Backends that neither compile nor import anything once they are there."""
 
 
 class KernelsInterpreter:
@@ -30,11 +37,31 @@ class KernelsInterpreter:
         self._backend_name = backend or DEFAULT_BACKEND
         self._folder = tensor_folder
         self._graph: Graph | None = None
+        self._backend: KernelBackend | KernelError
+        try:
+            self._backend = find_backend(self._backend_name)
+        except KernelError as error:
+            self._backend = error  # which is what loading a model says
+
+    @property
+    def confinement(self) -> Confinement:
+        """When the worker enters its sandbox: a backend that compiles does so as it loads a model."""
+        interpreted = self._backend_name in INTERPRETED
+        return Confinement.BEFORE_LOAD if interpreted else Confinement.AFTER_LOAD
+
+    def prepare(self) -> None:
+        """Have NumPy import what it does at its first model."""
+        if self._folder is not None:
+            import_module("aisrv.kernels.graph.observers")
+        if self.confinement is Confinement.BEFORE_LOAD:
+            warm_up(KernelsInterpreter(self._backend_name))
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
         """Load a model file and prepare its kernels; ModelError for one that this engine cannot run."""
         try:
-            graph = load_graph(model, find_backend(self._backend_name), arena_bytes=arena_bytes)
+            if isinstance(self._backend, KernelError):
+                raise self._backend
+            graph = load_graph(model, self._backend, arena_bytes=arena_bytes)
         except ArenaTooSmall as error:
             raise ModelError(str(error), LoadResult.TENSORS_DO_NOT_FIT) from error
         except KernelError as error:

@@ -7,7 +7,7 @@ as the plan of the activations has their memory reused.
 from typing import Final
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import MissingPackageError, TensorLayout
+from aisrv.inference.interpreter import Confinement, MissingPackageError, TensorLayout
 from aisrv.model.errors import LoadResult
 from aisrv.relocatable.container import Core, Image, is_image
 from aisrv.relocatable.errors import MachineError, RelocatableError
@@ -23,6 +23,8 @@ _SECONDS: Final = 3600.0
 
 class RelocatableInterpreter:
     """One image on one core. Whatever the image, errors are ModelError and InvokeError."""
+
+    confinement = Confinement.EMULATOR
 
     def __init__(self, core: str | None = None, mode: str | None = None) -> None:
         """Create one without a model; ValueError for an unknown core, ImportError without unicorn."""

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
+from aisrv.inference.interpreters.warm_up import warm_up
 
 
 class _Tensor(NamedTuple):
@@ -39,6 +40,10 @@ class _BoundInterpreter:
     def __init__(self, binding: ModuleType) -> None:
         """Create one without a model; `binding` has the classes Interpreter and OpResolverType."""
         self._binding = binding
+
+    def prepare(self) -> None:
+        """Have the package import and read what it does at its first model."""
+        warm_up(_BoundInterpreter(self._binding))
 
     def load(self, model: bytes, _arena_bytes: int, /) -> TensorLayout:
         """Load a model file and allocate its tensors; ValueError or RuntimeError with the library's text.

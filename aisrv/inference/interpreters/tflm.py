@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
+from aisrv.inference.interpreters.warm_up import warm_up
 from aisrv.model import Model
 from aisrv.model.reader import read_model
 
@@ -57,6 +58,10 @@ class _Tensor(NamedTuple):
 
 class TflmInterpreter:
     """One model in `tflite-micro`. What it prints on descriptors 1 and 2 says why a model does not load."""
+
+    def prepare(self) -> None:
+        """Have the binding import what it does at its first model."""
+        warm_up(TflmInterpreter())
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
         """Load a model file into an arena; RuntimeError without the reason, which the library prints."""

@@ -6,13 +6,14 @@ there afterwards. Source: "Inference engines", section Bindings.
 """
 
 import ctypes
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
-from aisrv.inference.interpreters.xcore_config import ALIGNMENT, with_config
+from aisrv.inference.interpreters.xcore_config import ALIGNMENT, new_config, with_config
 from aisrv.inference.parameters import LOADS, parameter_bytes, parameter_loads
 from aisrv.model import Model
 from aisrv.model.errors import LoadResult
@@ -45,6 +46,11 @@ class XcoreInterpreter:
         """Create one without a model; MissingPackageError where there is no library."""
         self._package = _find_package()
         self._library = _open(self._package / LIBRARY)
+
+    def prepare(self) -> None:
+        """Read the library's versions, and import what models with parameters need."""
+        import_module("flatbuffers.flexbuffers")
+        new_config(self._package)
 
     def load(self, model: bytes, arena_bytes: int) -> TensorLayout:
         """Load a model file; ModelError with the reason.

@@ -8,6 +8,7 @@ file goes unchanged behind a new root, which refers to what it has and adds the 
 import re
 import struct
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -41,7 +42,7 @@ def with_config(data: bytes, model: Model, package: Path) -> bytes:
     configs = [metadata.data for metadata in model.metadata if metadata.name.startswith(NAME)]
     for config in configs:
         _check(config)
-    return data if configs else _add_config(data, _make(package))
+    return data if configs else _add_config(data, new_config(package))
 
 
 def _check(config: bytes) -> None:
@@ -61,8 +62,9 @@ def _check(config: bytes) -> None:
         )
 
 
-def _make(package: Path) -> bytes:
-    """The configuration of a model for one thread that uses nothing of XMOS's."""
+@cache
+def new_config(package: Path) -> bytes:
+    """The configuration of a model for one thread that uses nothing of XMOS's; read from files once."""
     include = package / "runtime" / "include"
     kernels = _version(include / "lib_nn" / "api" / "version.h")
     library = _version(include / "lib_tflite_micro" / "api" / "version.h")

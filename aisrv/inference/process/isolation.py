@@ -18,10 +18,12 @@ import trio
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout, check_runs_models
 from aisrv.inference.interpreters.tflm_shortage import load_error
-from aisrv.inference.process.worker import FAILED, INVOKE, MAP, LoadRequest
+from aisrv.inference.process.sandbox_layers import prepared_sandbox
+from aisrv.inference.process.worker import DONE, FAILED, INVOKE, LOAD, MAP, LoadRequest
 from aisrv.inference.process.worker_process import (
     Ending,
     WorkerKind,
+    WorkerLies,
     WorkerProcess,
     WorkerSource,
     memory_file,
@@ -29,6 +31,9 @@ from aisrv.inference.process.worker_process import (
 )
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
+
+ALARM_SECONDS: Final = 1.0
+"""Time that a run past its limit has to end by the process's own alarm, before its parent ends it."""
 
 LogSink = Callable[[str], None]
 """Takes text for a debug log: one line or several."""
@@ -96,20 +101,20 @@ class IsolatedInterpreter:
 
     async def load(self, model: bytes, arena_bytes: int) -> None:
         """Load a model into a worker; ModelError with the reason, and nothing is left."""
-        self._release()
+        await self._release()
         try:
-            self._files = _SharedFiles(model, arena_bytes, self._limits.invoke_seconds)
+            self._files = _SharedFiles(model, arena_bytes)
             layout = await self._start(self._files)
             memory = self._files.map_tensors(self._check_size(layout))
-            await self._load_step("mapping the tensors", MAP)
+            await self._map(self._files)
         except _WorkerFailure as failure:
-            self._release()
+            await self._release()
             raise load_error(str(failure), failure.load_result, failure.printed) from None
         except OSError as error:
-            self._release()
+            await self._release()
             raise ModelError(str(error)) from None
         except BaseException:
-            self._release()
+            await self._release()
             raise
         self._layout = layout
         self._inputs, self._outputs = layout.views(memory)
@@ -121,18 +126,18 @@ class IsolatedInterpreter:
         try:
             if self._worker is None:
                 await self._restart(self._files)
-            await self._ask("running the model", INVOKE)
+            await self._run()
         except (_WorkerFailure, OSError) as failure:
             raise InvokeError(str(failure)) from None
 
     async def reset_variables(self) -> None:
         """Kill the worker: the next `invoke` starts one whose variables have their first values."""
-        self._stop()
+        await self._stop()
         await trio.lowlevel.checkpoint()
 
     async def close(self) -> None:
         """Kill the worker and forget the model. Views of its tensors stay readable."""
-        self._release()
+        await self._release()
         await trio.lowlevel.checkpoint()
 
     async def _start(self, files: "_SharedFiles") -> TensorLayout:
@@ -141,7 +146,12 @@ class IsolatedInterpreter:
                 self._worker = loading.enter_context(self._workers(self._kind))
             except OSError as error:
                 raise _WorkerFailure(f"starting the interpreter's process: {error}") from None
-            reply = await self._load_step("loading the model", files.load_request)
+            request = LoadRequest(
+                files.arena_bytes,
+                self._limits.invoke_seconds,
+                await prepared_sandbox(writing=self._kind.interpreter.tensor_folder is not None),
+            )
+            reply = await self._load_step("loading the model", LOAD + bytes(request), files.model)
         try:
             return TensorLayout.from_bytes(reply)
         except ValueError as error:
@@ -151,35 +161,52 @@ class IsolatedInterpreter:
         try:
             if await self._start(files) != self._layout:
                 raise _WorkerFailure("loading the model again gave tensors of other sizes")
-            await self._load_step("mapping the tensors", MAP)
+            await self._map(files)
         except BaseException:
-            self._stop()
+            await self._stop()
             raise
+
+    async def _map(self, files: "_SharedFiles") -> None:
+        if await self._load_step("mapping the tensors", MAP, files.tensors):
+            raise _WorkerFailure("mapping the tensors: the interpreter's process says more than it was asked")
+
+    async def _run(self) -> None:
+        """Run the model; a process that does not even obey its own alarm is ended a little later."""
+        doing, seconds = "running the model", self._limits.invoke_seconds
+        with trio.move_on_after(seconds + ALARM_SECONDS):
+            if await self._ask(doing, INVOKE):
+                await self._stop()
+                raise _WorkerFailure(f"{doing}: the interpreter's process says more than it was asked")
+            return
+        raise _WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
 
     def _check_size(self, layout: TensorLayout) -> int:
         if layout.nbytes > self._limits.memory_bytes:
             raise _WorkerFailure(f"the tensors have {layout.nbytes:,} bytes, more than a worker may take")
         return layout.nbytes
 
-    async def _load_step(self, doing: str, request: bytes | LoadRequest) -> bytes:
+    async def _load_step(self, doing: str, request: bytes, file: int) -> bytes:
         """Send a request that must not take longer than a load; see `_ask`."""
         seconds = self._limits.load_seconds
         with trio.move_on_after(seconds):
-            return await self._ask(doing, request)
+            return await self._ask(doing, request, file)
         raise _WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
 
-    async def _ask(self, doing: str, request: bytes | LoadRequest) -> bytes:
-        """Send a request and return the reply; a worker that does not reply is stopped."""
+    async def _ask(self, doing: str, request: bytes, file: int | None = None) -> bytes:
+        """Send a request and return the reply; a worker that does not reply as it should is stopped."""
         worker = self._worker
         assert worker is not None  # noqa: S101 - the caller saw to it
         await trio.lowlevel.checkpoint_if_cancelled()
         try:
-            reply = await worker.exchange(request)
+            reply = await worker.exchange(request, file)
+        except WorkerLies as lie:
+            await self._stop()
+            raise _WorkerFailure(f"{doing}: {lie}") from None
         except BaseException:
-            self._stop()
+            await self._stop()
             raise
         if not reply:
-            ending = self._stop()
+            ending = await self._stop()
             raise _WorkerFailure(
                 f"{doing}: the interpreter {self._describe(ending)}{_last_words(ending.printed)}",
                 printed=ending.printed,
@@ -187,29 +214,34 @@ class IsolatedInterpreter:
         printed = worker.take_output()
         if printed:
             self._log(printed)
-        if reply.startswith(FAILED):
-            raise _WorkerFailure(
-                f"{doing}: {reply[2:].decode(errors='replace')}", LoadResult(reply[1]), printed
-            )
-        return reply[1:]
+        if reply.startswith(DONE):
+            return reply[1:]
+        await self._check_failure(doing, reply)
+        raise _WorkerFailure(f"{doing}: {reply[2:].decode(errors='replace')}", LoadResult(reply[1]), printed)
+
+    async def _check_failure(self, doing: str, reply: bytes) -> None:
+        """Stop a worker whose reply is neither DONE nor FAILED with a load result."""
+        if not reply.startswith(FAILED) or len(reply) < 2 or reply[1] not in set(LoadResult):
+            await self._stop()
+            raise _WorkerFailure(f"{doing}: the interpreter's process answers {reply[:8].hex(' ')}")
 
     def _describe(self, ending: Ending) -> str:
         if ending.status == -signal.SIGALRM:
             return _too_long(self._limits.invoke_seconds)
         return str(ending)
 
-    def _stop(self) -> Ending:
+    async def _stop(self) -> Ending:
         """Kill the worker if it is still alive, and log what it printed last."""
         worker, self._worker = self._worker, None
         if worker is None:
             return Ending(0, "")
-        ending = worker.stop()
+        ending = await worker.end()
         if ending.printed:
             self._log(ending.printed)
         return ending
 
-    def _release(self) -> None:
-        self._stop()
+    async def _release(self) -> None:
+        await self._stop()
         if self._files is not None:
             self._files.close()
         self._files = None
@@ -234,26 +266,26 @@ class _WorkerFailure(Exception):
 
 
 class _SharedFiles:
-    """The files in memory that a worker gets: the model, and its tensors."""
+    """The files in memory that a worker gets: the model, and then its tensors."""
 
-    def __init__(self, model: bytes, arena_bytes: int, invoke_seconds: float) -> None:
+    def __init__(self, model: bytes, arena_bytes: int) -> None:
+        self.arena_bytes: Final = arena_bytes
         with ExitStack() as undo:
-            model_file = memory_file("model", undo)
-            self._tensors = memory_file("tensors", undo)
-            with open(model_file, "wb", closefd=False) as file:
+            self.model: Final = memory_file("model", undo)
+            self.tensors: Final = memory_file("tensors", undo)
+            with open(self.model, "wb", closefd=False) as file:
                 file.write(model)
             # A restarted worker gets the model as it was.
-            fcntl.fcntl(model_file, fcntl.F_ADD_SEALS, _FIXED_SIZE | fcntl.F_SEAL_WRITE)
-            self.load_request: Final = LoadRequest(arena_bytes, invoke_seconds, model_file, self._tensors)
+            fcntl.fcntl(self.model, fcntl.F_ADD_SEALS, _FIXED_SIZE | fcntl.F_SEAL_WRITE)
             self._closing = undo.pop_all()
 
     def map_tensors(self, size: int) -> memoryview:
-        """Fix the size of the tensors' memory in bytes, and return the memory."""
+        """Fix the size of the tensors' memory in bytes, before any worker has it, and return the memory."""
         size = max(size, 1)  # memory of no bytes cannot be mapped
-        os.ftruncate(self._tensors, size)
+        os.ftruncate(self.tensors, size)
         # A worker that shrank it would take the parent down at the next access.
-        fcntl.fcntl(self._tensors, fcntl.F_ADD_SEALS, _FIXED_SIZE)
-        return memoryview(mmap.mmap(self._tensors, size))
+        fcntl.fcntl(self.tensors, fcntl.F_ADD_SEALS, _FIXED_SIZE)
+        return memoryview(mmap.mmap(self.tensors, size))
 
     def close(self) -> None:
         self._closing.close()

@@ -3,14 +3,17 @@
 It inherits a control socket that keeps message boundaries, joined to its parent (`worker_process.py`), and a
 file in memory as descriptors 1 and 2. It imports its interpreter, which is what takes long, before it waits:
 
-    parent: LOAD, size of the arena, limit of a run, files of the model and of its tensors
+    parent: LOAD, size of the arena, limit of a run, sandbox, file of the model
                              worker: layout of the tensors, or an error
-    parent: MAP              worker: done               the parent has sized the tensors' file
+    parent: MAP, file of the tensors, of the right size for good
+                             worker: done
     parent: INVOKE           worker: done, or an error  any number of times
 
-The end of the socket ends the worker. A reply is DONE and then the layout, or nothing; or FAILED, the load
-result, and the text of the error. A run that takes too long is ended by an alarm of the process's own, which
-costs less than a timer of the parent's. Source: "Inference engines", section Isolation.
+Every request begins with a number, which its reply repeats. The end of the socket ends the worker. A reply is
+DONE and then the layout, or nothing; or FAILED, the load result, and the text of the error. A run that takes
+too long is ended by an alarm of the process's own, which leaves a clear trace; the parent trusts nothing that
+a model may have taken over, and has deadlines of its own. Before it loads the model the process gives up what
+it needs no more (`sandbox.py`). Source: "Inference engines", section Isolation.
 """
 
 import ctypes
@@ -22,17 +25,23 @@ import signal
 import socket
 import struct
 from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import (
+    Confinement,
     Interpreter,
     TensorLayout,
     check_kind_of_model,
+    confinement_of,
     create_interpreter,
     describe,
+    prepare,
     run_once,
 )
+from aisrv.inference.process.sandbox import WRITTEN_BYTES, Sandbox
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind
 
@@ -48,8 +57,10 @@ OUTPUT_LIMIT: Final = 1 << 16
 """Bytes of captured output that fit at once; what comes on top is lost."""
 
 _PR_SET_PDEATHSIG: Final = 1
+NUMBER_BYTES: Final = 8
+"""Bytes of the number that each request begins with."""
+
 _LOAD_NUMBERS: Final = struct.Struct("<Qd")
-_LOAD_FILES: Final = 2
 
 
 class Startup(NamedTuple):
@@ -74,27 +85,39 @@ class Startup(NamedTuple):
 
 
 class LoadRequest(NamedTuple):
-    """What a worker needs to load a model: sizes, limits, and descriptors of two files in memory."""
+    """What a worker needs to load a model."""
 
     arena_bytes: int
     invoke_seconds: float
     """Seconds after which the kernel kills a worker that runs the model; infinity is no limit."""
-    model: int
-    tensors: int
+    sandbox: Sandbox
 
-    def send(self, control: socket.socket) -> None:
-        """Send the request with its files; OSError where the worker is gone."""
-        numbers = _LOAD_NUMBERS.pack(self.arena_bytes, self.invoke_seconds)
-        socket.send_fds(control, [LOAD + numbers], [self.model, self.tensors])
+    def __bytes__(self) -> bytes:
+        return _LOAD_NUMBERS.pack(self.arena_bytes, self.invoke_seconds) + bytes(self.sandbox)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `__bytes__` gives."""
+        arena_bytes, invoke_seconds = _LOAD_NUMBERS.unpack_from(data)
+        return cls(arena_bytes, invoke_seconds, Sandbox.from_bytes(data[_LOAD_NUMBERS.size :]))
+
+
+class Request(NamedTuple):
+    """A request as it came: its number, what is asked for, and a file where there is one."""
+
+    number: bytes
+    kind: bytes
+    body: bytes
+    file: int | None
 
     @classmethod
     def receive(cls, control: socket.socket) -> Self | None:
-        """Wait for the request; None where the parent closes its end instead."""
-        message, files, _, _ = socket.recv_fds(control, MESSAGE_LIMIT, _LOAD_FILES)
+        """Wait for a request; None where the parent closes its end instead."""
+        message, files, _, _ = socket.recv_fds(control, MESSAGE_LIMIT, 1)
         if not message:
             return None
-        arena_bytes, invoke_seconds = _LOAD_NUMBERS.unpack(message[len(LOAD) :])
-        return cls(arena_bytes, invoke_seconds, *files)
+        number, rest = message[:NUMBER_BYTES], message[NUMBER_BYTES:]
+        return cls(number, rest[:1], rest[1:], files[0] if files else None)
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -130,45 +153,78 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
     interpreter: Interpreter | None = None
     try:
         interpreter = create_interpreter(kind)
+        prepare(interpreter)
     except Exception as error:
         reply = failure(error)
-    _limit(resource.RLIMIT_FSIZE, OUTPUT_LIMIT)  # not before: importing may write compiled modules
-    request = LoadRequest.receive(control)
+    largest = OUTPUT_LIMIT if kind.tensor_folder is None else WRITTEN_BYTES
+    _limit(resource.RLIMIT_FSIZE, largest)  # not before: importing may write compiled modules
+    request = Request.receive(control)
     if request is None:
         return
     if interpreter is None:
-        control.send(reply)
+        control.send(request.number + reply)
         return
-    session = _Session(interpreter, kind, request)
-    control.send(answer(session.load))
-    handlers = {MAP: session.map_tensors, INVOKE: session.invoke}
-    while message := control.recv(MESSAGE_LIMIT):
-        control.send(answer(handlers[message]))
+    assert request.file is not None  # noqa: S101 - it is a LOAD
+    session = _Session(interpreter, LoadRequest.from_bytes(request.body), request.file, kind)
+    control.send(request.number + answer(session.load))
+    while True:
+        # An INVOKE, the one that counts, needs no files: `recv` is the quicker call.
+        message = control.recv(MESSAGE_LIMIT) if session.is_mapped else None
+        if message == b"":
+            return
+        if message is None:
+            request = Request.receive(control)
+            if request is None:
+                return
+            assert request.file is not None  # noqa: S101 - it is a MAP
+            control.send(request.number + answer(partial(session.map_tensors, request.file)))
+        else:
+            control.send(message[:NUMBER_BYTES] + answer(session.invoke))
 
 
 class _Session:
     """One model in its interpreter, and the memory of its tensors."""
 
-    def __init__(self, interpreter: Interpreter, kind: EngineKind, request: LoadRequest) -> None:
+    def __init__(self, interpreter: Interpreter, request: LoadRequest, model: int, kind: EngineKind) -> None:
         self._interpreter = interpreter
         self._kind = kind
         self._request = request
+        self._model = model
+        self._folder = kind.tensor_folder
         seconds = request.invoke_seconds
         self._alarm = seconds if math.isfinite(seconds) else 0.0  # 0 sets none
         self._layout = TensorLayout((), ())
         self._inputs: Sequence[memoryview] = ()
         self._outputs: Sequence[memoryview] = ()
+        self.is_mapped = False
+        """Whether the tensors have their memory: only runs are asked for then."""
 
     def load(self) -> bytes:
-        model = self._request.model
-        data = os.pread(model, os.fstat(model).st_size, 0)
-        check_kind_of_model(self._kind, data)
-        self._layout = self._interpreter.load(data, self._request.arena_bytes)
+        model = os.pread(self._model, os.fstat(self._model).st_size, 0)
+        check_kind_of_model(self._kind, model)
+        confinement = confinement_of(self._interpreter)
+        if confinement in (Confinement.BEFORE_LOAD, Confinement.EMULATOR):
+            self._enter_sandbox(confinement)
+        self._layout = self._interpreter.load(model, self._request.arena_bytes)
+        if confinement is Confinement.AFTER_LOAD:
+            self._enter_sandbox(confinement)
         return bytes(self._layout)
 
-    def map_tensors(self) -> bytes:
-        memory = mmap.mmap(self._request.tensors, os.fstat(self._request.tensors).st_size)
+    def _enter_sandbox(self, confinement: Confinement) -> None:
+        if self._folder is not None:
+            try:
+                self._folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise ModelError(f"the folder for tensors: {error}") from error
+        sandbox = self._request.sandbox
+        if confinement is Confinement.EMULATOR:
+            sandbox = sandbox.for_emulators()
+        sandbox.enter(self._folder)
+
+    def map_tensors(self, tensors: int) -> bytes:
+        memory = mmap.mmap(tensors, os.fstat(tensors).st_size)
         self._inputs, self._outputs = self._layout.views(memoryview(memory))
+        self.is_mapped = True
         return b""
 
     def invoke(self) -> bytes:
@@ -192,4 +248,4 @@ def failure(error: Exception) -> bytes:
     """Return the FAILED reply for an exception."""
     result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
     text = describe(error).encode(errors="backslashreplace")
-    return (FAILED + bytes([result]) + text)[:MESSAGE_LIMIT]
+    return (FAILED + bytes([result]) + text)[: MESSAGE_LIMIT - NUMBER_BYTES]

@@ -10,14 +10,14 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import trio
 
 import aisrv
-from aisrv.inference.process.worker import MESSAGE_LIMIT, OUTPUT_LIMIT, LoadRequest, Startup
+from aisrv.inference.process.worker import MESSAGE_LIMIT, NUMBER_BYTES, OUTPUT_LIMIT, Startup
 from aisrv.protocol.engine_kind import EngineKind
 
 _BOOT: Final = (
@@ -28,6 +28,10 @@ _BOOT: Final = (
 _FLAGS: Final = ("-I", "-S", "-u", "-c", _BOOT)
 # Interpreters run on one thread; the pool that numpy would start takes time and address space.
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+END_SECONDS: Final = 10.0
+"""Time that the kernel has to end a process that was killed."""
 
 
 class WorkerKind(NamedTuple):
@@ -50,6 +54,10 @@ class Ending(NamedTuple):
             if self.status >= 0
             else f"was killed by {_signal(-self.status)}"
         )
+
+
+class WorkerLies(Exception):
+    """A worker that answers what no worker does: the text says what."""
 
 
 class WorkerProcess:
@@ -76,6 +84,7 @@ class WorkerProcess:
                 )
             self._closing = undo.pop_all()
         self._control = control
+        self._number = int.from_bytes(os.urandom(NUMBER_BYTES // 2), "little")
         self.pid: Final = self._process.pid
 
     @property
@@ -83,35 +92,68 @@ class WorkerProcess:
         """Whether the process has not ended."""
         return self._process.poll() is None
 
-    async def exchange(self, request: bytes | LoadRequest) -> bytes:
-        """Send a request and return the reply: empty where the worker is dead."""
+    async def exchange(self, request: bytes, file: int | None = None) -> bytes:
+        """Send a request with a file and return the reply to it: empty where the worker is dead.
+
+        Raises WorkerLies for a reply that is none to this request.
+        """
+        number = self._number.to_bytes(NUMBER_BYTES, "little")
+        self._number += 1
         try:
-            if isinstance(request, bytes):
-                self._control.send(request)
+            if file is None:
+                self._control.send(number + request)
             else:
-                request.send(self._control)
+                socket.send_fds(self._control, [number + request], [file])
             await trio.lowlevel.wait_readable(self._control)
-            return self._control.recv(MESSAGE_LIMIT)
+            reply = self._control.recv(MESSAGE_LIMIT + 1)
         except ConnectionError:
             return b""
+        if not reply:
+            return b""
+        if not reply.startswith(number):
+            raise WorkerLies("the interpreter's process answers what it was not asked")
+        if not NUMBER_BYTES < len(reply) <= MESSAGE_LIMIT:
+            raise WorkerLies(f"the interpreter's process answers with {len(reply)} bytes")
+        return reply[NUMBER_BYTES:]
 
     def take_output(self) -> str:
         """Return what the worker has printed since the last time."""
         size = os.lseek(self._output, 0, os.SEEK_END)
         if not size:
             return ""
-        printed = os.pread(self._output, size, 0).decode(errors="replace")
+        printed = os.pread(self._output, OUTPUT_LIMIT, 0).decode(errors="replace")
         os.ftruncate(self._output, 0)
         return printed if size < OUTPUT_LIMIT else f"{printed}\n(it printed more, which is lost)"
 
-    def stop(self) -> Ending:
-        """Kill the process unless it is already dying, and reap it."""
+    async def end(self) -> Ending:
+        """Kill the process unless it is already dying, and reap it, whoever cancels meanwhile.
+
+        The kernel may take its time to give back what the process has; past END_SECONDS it is left to that.
+        """
         self._control.close()
         self._process.kill()
-        status = self._process.wait()
+        if self._process.poll() is None:
+            ended = os.pidfd_open(self.pid)
+            try:
+                with trio.move_on_after(END_SECONDS, shield=True):
+                    await trio.lowlevel.wait_readable(ended)
+            finally:
+                os.close(ended)
+        return self._reap()
+
+    def stop(self) -> Ending:
+        """Do as `end` does for a process without a model, which ends at once."""
+        self._control.close()
+        self._process.kill()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        return self._reap()
+
+    def _reap(self) -> Ending:
+        status = self._process.poll()
         printed = self.take_output()
         self._closing.close()
-        return Ending(status, printed)
+        return Ending(-signal.SIGKILL if status is None else status, printed)
 
 
 WorkerSource = Callable[[WorkerKind], AbstractContextManager[WorkerProcess]]

@@ -186,3 +186,15 @@ async def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
         await InlineInterpreter(EngineKind("kernels", tensor_folder=tmp_path / "file" / "below")).load(
             digits.model_bytes(), ARENA
         )
+
+
+@pytest.mark.parametrize("elements", [65536, 300_000])
+async def test_tensors_larger_than_what_a_worker_may_print_are_written(tmp_path: Path, elements: int) -> None:
+    """The limit on what a worker prints is none on the tensors that it writes."""
+    folder = tmp_path / "tensors"
+    runner = IsolatedInterpreter(lambda _text: None, EngineKind("kernels", tensor_folder=folder))
+    await runner.load(networks.adding_network(1, 1, elements), 1 << 22)
+    await runner.invoke()
+    await runner.close()
+    sizes = sorted(file.stat().st_size for file in (folder / "000001").iterdir())
+    assert sizes[-1] == elements + 128

@@ -376,12 +376,12 @@ async def test_exceptions_of_a_binding(action: str, message: str) -> None:
 
 
 async def test_a_long_error_is_cut() -> None:
-    assert await load_error("long") == "loading the model: RuntimeError: " + ("long " * 1000)[: 4094 - 14]
+    assert await load_error("long") == "loading the model: RuntimeError: " + ("long " * 1000)[: 4086 - 14]
 
 
 async def test_a_layout_that_is_too_long_is_an_error() -> None:
     assert await load_error("layout" + " 1" * 600) == (
-        "loading the model: 4095 bytes are no tensor layout: unpack requires a buffer of 4800 bytes"
+        "loading the model: the interpreter's process answers with 4097 bytes"
     )
 
 

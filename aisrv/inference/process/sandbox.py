@@ -1,0 +1,151 @@
+"""The sandbox of a worker: what the process gives up before it loads a model.
+
+The worker's side, which must stay light: it applies what its parent chose (`sandbox_layers.py`), whole or
+not at all. Source: "The sandbox of inference workers".
+"""
+
+import ctypes
+import os
+import resource
+import signal
+import struct
+from enum import IntFlag
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+NOBODY: Final = 65534
+"""The user and group that a worker of root's becomes."""
+DESCRIPTORS: Final = 64
+"""Files that a worker may have open: it needs six."""
+WRITTEN_BYTES: Final = 1 << 30
+"""Bytes of the largest file of a worker that may write into a folder."""
+
+_PR_SET_PDEATHSIG: Final = 1
+_PR_SET_SECCOMP: Final = 22
+_PR_SET_NO_NEW_PRIVS: Final = 38
+_SECCOMP_MODE_FILTER: Final = 2
+_LANDLOCK_CREATE: Final = 444
+_LANDLOCK_ADD: Final = 445
+_LANDLOCK_RESTRICT: Final = 446
+_LANDLOCK_PATH_BENEATH: Final = 1
+_FILE_RIGHTS: Final = (13, 14, 15, 15, 16, 16, 16)
+"""How many rights on files the versions of Landlock know, from the first."""
+_WRITING: Final = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 14
+"""Rights on a folder that a worker may write into: to write, read, list, remove, make and truncate."""
+_INSTRUCTION_BYTES: Final = 8
+_NUMBERS: Final = struct.Struct("<BBH")
+
+
+class SandboxError(Exception):
+    """A layer that the kernel refused; the worker loads no model then."""
+
+
+class Layers(IntFlag):
+    """What keeps a worker in."""
+
+    NO_NEW_PRIVILEGES = 1
+    LIMITS = 2
+    UNPRIVILEGED = 4
+    LANDLOCK = 8
+    SECCOMP = 16
+
+
+class Sandbox(NamedTuple):
+    """What a worker gives up."""
+
+    layers: Layers
+    landlock_version: int = 0
+    """Version of the kernel's Landlock, 0 for none."""
+    program: bytes = b""
+    """The seccomp filter, in the kernel's instructions."""
+
+    def __bytes__(self) -> bytes:
+        return _NUMBERS.pack(self.layers, self.landlock_version, len(self.program)) + self.program
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Read what `__bytes__` gives; struct.error for less."""
+        layers, version, size = _NUMBERS.unpack_from(data)
+        return cls(Layers(layers), version, data[_NUMBERS.size : _NUMBERS.size + size])
+
+    def for_emulators(self) -> Self:
+        """The layers that allow threads and code that is made while it runs: neither a filter nor limits."""
+        return self._replace(layers=self.layers & ~(Layers.SECCOMP | Layers.LIMITS))
+
+    def enter(self, folder: Path | None = None) -> None:
+        """Give it all up, but for writing into `folder`, which exists; SandboxError where that fails."""
+        if Layers.NO_NEW_PRIVILEGES in self.layers:
+            _prctl(_PR_SET_NO_NEW_PRIVS, 1, 0)
+        if Layers.LANDLOCK in self.layers:
+            _restrict_files(self.landlock_version, folder)
+        if Layers.LIMITS in self.layers:
+            _limit(resource.RLIMIT_NPROC, 0)
+            _limit(resource.RLIMIT_NOFILE, DESCRIPTORS)
+            _limit(resource.RLIMIT_MEMLOCK, 0)
+            _limit(resource.RLIMIT_MSGQUEUE, 0)
+        if Layers.UNPRIVILEGED in self.layers:
+            _become_nobody()
+        if Layers.SECCOMP in self.layers:
+            _filter(self.program)
+
+
+class _Filter(ctypes.Structure):
+    """`struct sock_fprog` of the kernel."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+
+def _filter(program: bytes) -> None:
+    described = _Filter(len(program) // _INSTRUCTION_BYTES, program)
+    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(described))
+
+
+def _become_nobody() -> None:
+    try:
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+    except OSError as error:
+        raise SandboxError(f"giving up root's rights: {error.strerror}") from error
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0)  # which a change of the user clears
+
+
+def _restrict_files(version: int, folder: Path | None) -> None:
+    """Deny all files, TCP ports, abstract sockets and signals to others, but for writing into `folder`."""
+    rights = (1 << _FILE_RIGHTS[min(version, len(_FILE_RIGHTS)) - 1]) - 1
+    network = 0b11 if version >= 4 else 0
+    scopes = 0b11 if version >= 6 else 0
+    attributes = struct.pack("<3Q", rights, network, scopes)[
+        : 8 if version < 4 else 16 if version < 6 else 24
+    ]
+    rules = _system_call("Landlock", _LANDLOCK_CREATE, attributes, len(attributes), 0)
+    try:
+        if folder is not None:
+            place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+            rule = struct.pack("<Qi", _WRITING & rights, place)
+            _system_call("Landlock", _LANDLOCK_ADD, rules, _LANDLOCK_PATH_BENEATH, rule, 0)
+            os.close(place)
+        _system_call("Landlock", _LANDLOCK_RESTRICT, rules, 0)
+    finally:
+        os.close(rules)
+
+
+def _limit(kind: int, value: int) -> None:
+    resource.setrlimit(kind, (value, value))
+
+
+def _prctl(option: int, first: int, second: int) -> None:
+    words = map(ctypes.c_ulong, (first, second, 0, 0))
+    if _libc.prctl(option, *words):
+        raise SandboxError(f"prctl {option}: {os.strerror(ctypes.get_errno())}")
+
+
+def _system_call(what: str, number: int, *arguments: int | bytes) -> int:
+    words = [ctypes.c_long(each) if isinstance(each, int) else each for each in arguments]
+    result: int = _libc.syscall(ctypes.c_long(number), *words)
+    if result < 0:
+        raise SandboxError(f"{what}: {os.strerror(ctypes.get_errno())}")
+    return result
+
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)

@@ -1,0 +1,212 @@
+"""Which layers of the sandbox hold on this machine, and the seccomp filter, made once for all workers.
+
+`sandbox_layers` is for whoever shows them. Source: "The sandbox of inference workers".
+"""
+
+import ctypes
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from functools import cache, partial
+from pathlib import Path
+from types import ModuleType
+from typing import Final, NamedTuple
+
+import trio
+
+from aisrv.inference.process.sandbox import NOBODY, Layers, Sandbox
+
+ALLOWED: Final = (
+    "read",
+    "pread64",
+    "write",
+    "writev",
+    "recvmsg",
+    "recvfrom",
+    "sendto",
+    "sendmsg",
+    "munmap",
+    "mremap",
+    "brk",
+    "futex",
+    "rt_sigreturn",
+    "rt_sigaction",
+    "rt_sigprocmask",
+    "sigaltstack",
+    "exit",
+    "exit_group",
+    "clock_gettime",
+    "clock_nanosleep",
+    "nanosleep",
+    "sched_yield",
+    "setitimer",
+    "madvise",
+    "fstat",
+    "newfstatat",
+    "lseek",
+    "getrandom",
+    "sched_getaffinity",
+    "gettid",
+    "getpid",
+    "close",
+    "poll",
+    "ppoll",
+    "epoll_wait",
+    "restart_syscall",
+    "rseq",
+    "set_robust_list",
+    "sysinfo",
+    "getrusage",
+)
+"""System calls that interpreters need once they are imported; none reaches out of the process."""
+
+WRITING: Final = (
+    "openat",
+    "mkdir",
+    "mkdirat",
+    "unlink",
+    "unlinkat",
+    "fcntl",
+    "ioctl",
+    "dup",
+    "getcwd",
+)
+"""What a worker that writes into a folder needs besides; Landlock keeps it in the folder."""
+
+_EXECUTABLE: Final = 4
+_SIGABRT: Final = 6
+_LANDLOCK_CREATE: Final = 444
+_LANDLOCK_ASK_VERSION: Final = 1
+_SECCOMP: Final = {"x86_64": 317, "aarch64": 277, "riscv64": 277}
+_SECCOMP_GET_ACTION_AVAIL: Final = 2
+
+
+class SandboxLayer(NamedTuple):
+    """One layer of the sandbox on this machine."""
+
+    name: str
+    holds: bool
+    detail: str
+    """What it keeps from a worker, or why it does not hold."""
+
+    def __str__(self) -> str:
+        return self.name if self.holds else f"no {self.name} ({self.detail})"
+
+
+def sandbox_layers() -> tuple[SandboxLayer, ...]:
+    """Say which layers hold for the workers that this process starts."""
+    return tuple(_describe())
+
+
+def sandbox_line() -> str:
+    """All layers on one line, those that do not hold with the reason."""
+    return ", ".join(map(str, sandbox_layers()))
+
+
+@cache
+def sandbox(*, writing: bool = False) -> Sandbox:
+    """Return what workers of this process give up; with `writing` those may that write into a folder."""
+    layers = Layers.NO_NEW_PRIVILEGES | Layers.LIMITS
+    version = landlock_version()
+    if version:
+        layers |= Layers.LANDLOCK
+    if _can_become_nobody() and not writing:  # the folder may be one that root alone writes into
+        layers |= Layers.UNPRIVILEGED
+    program = _program(writing)
+    if program:
+        layers |= Layers.SECCOMP
+    return Sandbox(layers, version, program)
+
+
+async def prepared_sandbox(*, writing: bool = False) -> Sandbox:
+    """Return the `sandbox`; what its first making waits for, the loop does not."""
+    if writing not in _prepared:
+        _prepared[writing] = await trio.to_thread.run_sync(partial(sandbox, writing=writing))
+    return _prepared[writing]
+
+
+_prepared: Final[dict[bool, Sandbox]] = {}
+
+
+@cache
+def landlock_version() -> int:
+    """Return the version of the kernel's Landlock, 0 where there is none."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    asked = (ctypes.c_long(_LANDLOCK_CREATE), None, ctypes.c_size_t(0), ctypes.c_long(_LANDLOCK_ASK_VERSION))
+    return max(0, int(libc.syscall(*asked)))
+
+
+def _describe() -> Iterator[SandboxLayer]:
+    yield SandboxLayer("no-new-privs", True, "programs that give more rights")
+    yield SandboxLayer("limits", True, "memory, descriptors, sizes of files and, but for root, processes")
+    if os.geteuid() == 0:
+        dropped = _can_become_nobody()
+        detail = "root's rights" if dropped else f"user {NOBODY} does not exist in this user namespace"
+        yield SandboxLayer("nobody", dropped, detail)
+    version = landlock_version()
+    if version:
+        covers = ("files", "TCP" if version >= 4 else "", "signals" if version >= 6 else "")
+        yield SandboxLayer("Landlock", True, f"version {version}: {', '.join(filter(None, covers))}, ptrace")
+    else:
+        yield SandboxLayer("Landlock", False, "the kernel has none")
+    reason = _why_no_seccomp()
+    detail = reason or "all but the system calls that interpreters need"
+    yield SandboxLayer("seccomp", not reason, detail)
+
+
+def _can_become_nobody() -> bool:
+    if os.geteuid() != 0:
+        return False
+    try:
+        lines = Path("/proc/self/uid_map").read_text().splitlines()
+    except OSError:
+        return False
+    ranges = [tuple(map(int, line.split())) for line in lines]
+    return any(first <= NOBODY < first + count for first, _, count in ranges)
+
+
+def _why_no_seccomp() -> str:
+    """Say why there is no filter; empty where there is one."""
+    number = _SECCOMP.get(os.uname().machine)
+    if number is None:
+        return f"not made for {os.uname().machine}"
+    refuse = ctypes.c_uint32(0x50000)
+    if ctypes.CDLL(None).syscall(number, _SECCOMP_GET_ACTION_AVAIL, 0, ctypes.byref(refuse)):
+        return "the kernel has none"
+    found = _import()
+    return found if isinstance(found, str) else ""
+
+
+@cache
+def _import() -> ModuleType | str:
+    """Import the binding of libseccomp; gives the reason where it is not there."""
+    try:
+        import pyseccomp
+    except ModuleNotFoundError:
+        return "the package pyseccomp is missing"
+    except (RuntimeError, OSError, AttributeError):
+        return "libseccomp is missing: install libseccomp2"
+    module: ModuleType = pyseccomp
+    return module
+
+
+def _program(writing: bool) -> bytes:
+    """Make the filter: whatever is not allowed answers EPERM. Empty where there can be none."""
+    if _why_no_seccomp():
+        return b""
+    seccomp = _import()
+    assert not isinstance(seccomp, str)  # noqa: S101 - seen above
+    rules = seccomp.SyscallFilter(seccomp.ERRNO(1))
+    for name in (*ALLOWED, *(WRITING if writing else ())):
+        if seccomp.resolve_syscall(seccomp.system_arch(), name) >= 0:  # not every machine has them all
+            rules.add_rule(seccomp.ALLOW, name)
+    for name in ("mmap", "mprotect"):
+        rules.add_rule(seccomp.ALLOW, name, seccomp.Arg(2, seccomp.MASKED_EQ, _EXECUTABLE, 0))
+    if not writing:  # mapping the tensors' file makes another descriptor of it
+        rules.add_rule(seccomp.ALLOW, "fcntl", seccomp.Arg(1, seccomp.EQ, fcntl.F_DUPFD_CLOEXEC))
+    rules.add_rule(seccomp.ALLOW, "tgkill", seccomp.Arg(2, seccomp.EQ, _SIGABRT))
+    with tempfile.TemporaryFile() as file:
+        rules.export_bpf(file)
+        file.seek(0)
+        return file.read()

@@ -1,0 +1,104 @@
+"""A worker that lies or stops costs one error of one command, within the parent's own deadlines."""
+
+import pytest
+import trio
+
+from aisrv.inference.errors import InvokeError, ModelError
+from aisrv.inference.process import worker_process
+from aisrv.inference.process.isolation import ALARM_SECONDS, IsolatedInterpreter, Limits
+from aisrv.inference.process.worker_process import WorkerProcess
+from tests.support import liar
+
+LIMITS = Limits(load_seconds=3.0, invoke_seconds=0.3)
+PATIENCE = 30
+"""Seconds after which a parent hangs; workers start slowly on a busy machine."""
+HONEST = {"", "resize"}
+
+
+def runner() -> IsolatedInterpreter:
+    return IsolatedInterpreter(lambda _text: None, liar.KIND, LIMITS)
+
+
+async def run(interpreter: IsolatedInterpreter, lie: str = "") -> int:
+    interpreter.input(0)[:] = lie.encode().ljust(liar.NAME_BYTES, b"\0")
+    await interpreter.invoke()
+    return interpreter.output(0)[0]
+
+
+@pytest.mark.parametrize("lie", [*sorted(set(liar.LIES) - HONEST), "huge layout", "many"])
+async def test_a_lie_at_load_is_one_refused_model(lie: str) -> None:
+    interpreter = runner()
+    with trio.fail_after(PATIENCE):
+        with pytest.raises(ModelError):
+            await interpreter.load(lie.encode(), 1 << 16)
+        assert interpreter.pid is None
+        await interpreter.load(b"", 1 << 16)
+        assert await run(interpreter) == 42
+        await interpreter.close()
+
+
+@pytest.mark.parametrize("lie", sorted(set(liar.LIES) - HONEST))
+async def test_a_lie_at_a_run_is_one_failed_run(lie: str) -> None:
+    interpreter = runner()
+    with trio.fail_after(PATIENCE):
+        await interpreter.load(b"", 1 << 16)
+        with pytest.raises(InvokeError):
+            await run(interpreter, lie)
+        assert await run(interpreter) == 42
+        await interpreter.close()
+
+
+async def test_memory_that_a_worker_cannot_resize() -> None:
+    interpreter = runner()
+    await interpreter.load(b"", 1 << 16)
+    assert await run(interpreter, "resize") == 42
+    assert bytes(interpreter.input(0)).startswith(b"resize")
+    await interpreter.close()
+
+
+async def test_a_stopped_worker_ends_after_its_limit_and_a_second() -> None:
+    interpreter = runner()
+    await interpreter.load(b"", 1 << 16)
+    began = trio.current_time()
+    with pytest.raises(InvokeError, match=r"took more than 0.3 s and was stopped"):
+        await run(interpreter, "stop")
+    assert trio.current_time() - began >= LIMITS.invoke_seconds + ALARM_SECONDS
+    await interpreter.close()
+
+
+@pytest.mark.parametrize("reply", [b"?", b"-", b"-\xff", b"-\x09no", b"+more"])
+async def test_reply_that_no_worker_gives(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    interpreter = runner()
+    await interpreter.load(b"", 1 << 16)
+    real = WorkerProcess.exchange
+
+    async def lying(self: WorkerProcess, request: bytes, file: int | None = None) -> bytes:
+        await real(self, request, file)
+        return reply
+
+    with monkeypatch.context() as patch:
+        patch.setattr(WorkerProcess, "exchange", lying)
+        with pytest.raises(InvokeError):
+            await run(interpreter)
+    assert interpreter.pid is None
+    assert await run(interpreter) == 42
+    await interpreter.close()
+
+
+async def test_process_that_does_not_end_is_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that waits for a device that is gone; here the kill is lost."""
+    monkeypatch.setattr(worker_process, "END_SECONDS", 0.05)
+    interpreter = runner()
+    await interpreter.load(b"", 1 << 16)
+    worker = interpreter._worker
+    assert worker is not None
+    monkeypatch.setattr(worker._process, "kill", lambda: None)
+    interpreter.input(0)[:] = b"stop".ljust(liar.NAME_BYTES, b"\0")
+    with trio.fail_after(PATIENCE):
+        with pytest.raises(InvokeError):
+            await interpreter.invoke()
+        assert await run(interpreter) == 42
+        await interpreter.close()
+    monkeypatch.undo()
+    worker._process.kill()
+    worker._process.wait()

@@ -26,7 +26,6 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from aisrv.inference.errors import ModelError

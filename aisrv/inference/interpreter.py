@@ -67,6 +67,8 @@ class Confinement(Enum):
     """For interpreters that compile what a model needs, and read models with code of their own."""
     EMULATOR = "before the model is loaded, without the filter"
     """For emulators, which make code as they run and stop it from a thread: Landlock and the user remain."""
+    EMULATOR_AFTER_LOAD = "when the model is loaded, without the filter"
+    """For backends of kernels that may do either."""
     NONE = "never"
     """For an interpreter of the user's own that needs files, threads or devices."""
 

@@ -22,8 +22,12 @@ if TYPE_CHECKING:
     from aisrv.kernels.backend import KernelBackend
 
 DEFAULT_BACKEND: Final = "numpy"
-INTERPRETED: Final = ("reference", "numpy")
-"""Backends that neither compile nor import anything once they are there."""
+CONFINEMENTS: Final = {
+    "reference": Confinement.BEFORE_LOAD,
+    "numpy": Confinement.BEFORE_LOAD,
+    "numba": Confinement.AFTER_LOAD,
+}
+"""When workers with a backend enter their sandbox; others may make code and start threads at any time."""
 
 
 class KernelsInterpreter:
@@ -46,8 +50,7 @@ class KernelsInterpreter:
     @property
     def confinement(self) -> Confinement:
         """When the worker enters its sandbox: a backend that compiles does so as it loads a model."""
-        interpreted = self._backend_name in INTERPRETED
-        return Confinement.BEFORE_LOAD if interpreted else Confinement.AFTER_LOAD
+        return CONFINEMENTS.get(self._backend_name, Confinement.EMULATOR_AFTER_LOAD)
 
     def prepare(self) -> None:
         """Have NumPy import what it does at its first model."""

@@ -4,6 +4,7 @@ The image lies in the core's flash and runs in place, or from a copy in RAM. A r
 as the plan of the activations has their memory reused.
 """
 
+from importlib import import_module
 from typing import Final
 
 from aisrv.inference.errors import InvokeError, ModelError
@@ -40,6 +41,10 @@ class RelocatableInterpreter:
         self._runtime: Runtime | None = None
         self._handle: Handle = 0
         self._report = NetworkReport("", (), (), (), 0)
+
+    def prepare(self) -> None:
+        """Have the emulator import what it does for its first core."""
+        import_module("unicorn.unicorn_py3.arch.arm")
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
         """Install an image; ModelError for one that this core cannot run."""

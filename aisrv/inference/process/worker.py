@@ -205,7 +205,7 @@ class _Session:
         if confinement in (Confinement.BEFORE_LOAD, Confinement.EMULATOR):
             self._enter_sandbox(confinement)
         self._layout = self._interpreter.load(model, self._request.arena_bytes)
-        if confinement is Confinement.AFTER_LOAD:
+        if confinement in (Confinement.AFTER_LOAD, Confinement.EMULATOR_AFTER_LOAD):
             self._enter_sandbox(confinement)
         return bytes(self._layout)
 
@@ -216,7 +216,7 @@ class _Session:
             except OSError as error:
                 raise ModelError(f"the folder for tensors: {error}") from error
         sandbox = self._request.sandbox
-        if confinement is Confinement.EMULATOR:
+        if confinement in (Confinement.EMULATOR, Confinement.EMULATOR_AFTER_LOAD):
             sandbox = sandbox.for_emulators()
         sandbox.enter(self._folder)
 

@@ -1,6 +1,6 @@
 """Whether what came for a listener is HTTP: a page in a browser may send it to any port of its machine.
 
-No listener here speaks HTTP or WebSocket. The start of a request is no message of any protocol that they
+The Jacdac WebSocket checks Host and Origin itself. The start of a request is no message of what the others
 speak, so that its body, which the page chooses, is never looked at.
 """
 

@@ -29,6 +29,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",
     ),
+    "graph": ("aisrv.cli.graph:graph", "Compile, check, list and draw graphs of stream-processing nodes."),
     "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
     "profile": ("aisrv.cli.profile:profile", "Show what models would take on the device."),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),

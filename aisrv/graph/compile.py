@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from aisrv.graph.errors import FieldError, TextError
+from aisrv.graph.errors import FieldError
 from aisrv.graph.formats import read_formats
 from aisrv.graph.grammar import SCRIPT_NODE_NAME
 from aisrv.graph.manifests import MemorySpec, Platform, read_platform
@@ -38,7 +38,7 @@ from aisrv.graph.source import Data
 from aisrv.graph.subgraphs import expand, split_banks
 from aisrv.graph.tables import domain_code
 from aisrv.graph.text import GraphText, TextSection, node_name, parse_file, parse_text
-from aisrv.graph.words import node_words, words_of
+from aisrv.graph.words import words_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -275,16 +275,12 @@ class _Compiler:
         return uses
 
     def _size(self, node: NodeUse, spec: MemorySpec) -> int:
-        size = spec.alloc
-        for (factor, number), name in (
-            (spec.channels, "channels"),
-            (spec.sampling_rate, "sampling_rate"),
-            (spec.frame_size, "frame_bytes"),
-        ):
-            connection = node.arcs.get(number)
-            if factor and connection is not None and connection.format < len(self.formats):
-                size += _rounded(factor * getattr(self.formats[connection.format], name))
-        return round4(size)
+        formats = {
+            number: self.formats[connection.format]
+            for number, connection in node.arcs.items()
+            if connection.format < len(self.formats)
+        }
+        return segment_size(spec, formats)
 
     def _place_all(self, graph_bytes: int) -> Address:
         """Place the graph, arcs, segments, then what is shared; the address of the graph."""
@@ -559,6 +555,19 @@ class _Compiler:
         return True
 
 
+def segment_size(spec: MemorySpec, formats: dict[int, Format]) -> int:
+    """Bytes of a memory segment, for the formats of the node's arcs."""
+    size = spec.alloc
+    for (factor, number), name in (
+        (spec.channels, "channels"),
+        (spec.sampling_rate, "sampling_rate"),
+        (spec.frame_size, "frame_bytes"),
+    ):
+        if factor and number in formats:
+            size += _rounded(factor * getattr(formats[number], name))
+    return round4(size)
+
+
 def _first_name(name: str) -> str:
     """The name of a node and its instance, with a name of the first grammar replaced."""
     stem, _, instance = name.rpartition("_")
@@ -591,5 +600,3 @@ _NODE_TAGS: Final = {
     "tag": "node_parameters",
     "length": "node_parameters",
 }
-
-__all__ = ["Compiled", "TextError", "compile_file", "compile_text", "node_words"]

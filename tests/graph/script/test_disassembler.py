@@ -1,0 +1,58 @@
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from aisrv.graph.script.disassembler import disassemble
+from aisrv.graph.words import parse_words, read_words
+from tests.graph.script.scripts import code_of
+from tests.graph.script.test_assembler import ENCODED
+from tests.support.graph_golden import PAIRS
+
+
+def assembled_again(words: list[int], *, compat: bool = False) -> list[int]:
+    text = disassemble(words, heap_bytes=32, nodes={0x22: "sigp_stream_detector_0"}, compat=compat)
+    code = code_of("\n".join(text.lines()[1:]), compat=compat)
+    for reference in code.nodes:
+        assert reference.name == "sigp_stream_detector_0"
+        code.words[reference.at] = 0x22
+    return code.all_words()
+
+
+@pytest.mark.parametrize("line", ENCODED)
+def test_each_instruction_comes_back(line: str) -> None:
+    words = [*ENCODED[line], 0x3CC00800]
+    assert assembled_again(words) == words
+    assert not [line for _, line in disassemble(words).code if line[0].isdigit()]
+
+
+def test_lines_of_the_golden_script_node() -> None:
+    graph = read_words(parse_words(PAIRS["computer"].words.read_text(encoding="utf-8")))
+    words = list(graph.nodes[2].parameters)
+    assert assembled_again(words, compat=True) == words
+    text = disassemble(words, heap_bytes=22, nodes={0x22: "sigp_stream_detector_0"}, compat=True)
+    lines = [line for _, line in text.code]
+    assert lines[:5] == [
+        "r5 = 255", "r3 | 1 10 | = r5", "r4 = r3 | 3 5 |", "set r2 graph sigp_stream_detector_0", "r0 = 1042",
+    ]  # fmt: skip
+    assert "label L10" in lines
+    assert "if_no jump L10" in lines
+    assert text.parameters[1:3] == ["label P1", "8 u8; 0 0 0 0 0 0 0 0"]
+
+
+@given(st.lists(st.integers(0, 0xFFFFFFFF), max_size=30))
+def test_random_words_come_back(words: list[int]) -> None:
+    assert assembled_again(words) == words
+
+
+@pytest.mark.parametrize("compat", [False, True])
+def test_random_instructions_come_back(compat: bool) -> None:
+    generator = random.Random(7)
+    for _ in range(300):
+        words = [
+            generator.choice((0, 1, 2)) << 30 | generator.randrange(48, 64) << 24 | generator.getrandbits(24)
+            for _ in range(12)
+        ]
+        words += [0x3CC00800, 1, 2]
+        assert assembled_again(words, compat=compat) == words

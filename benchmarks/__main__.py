@@ -17,6 +17,7 @@ BENCHMARKS = (
     "kernels",
     "requantize",
     "graph",
+    "graph_compile",
 )
 
 

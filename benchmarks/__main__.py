@@ -15,6 +15,7 @@ BENCHMARKS = (
     "sensors",
     "opencv",
     "kernels",
+    "relocatable",
     "requantize",
     "graph",
     "graph_compile",

@@ -294,9 +294,10 @@ class Runtime:
         if instance.error is not None:
             error, instance.error = instance.error, None
             return error
-        if instance.fault:
+        try:
+            return NetworkErrorWord.from_word(self._call(handle, "error", handle))
+        except RuntimeFailure:  # its code went astray, now or before
             return NetworkErrorWord(ErrorType.INVALID_STATE, ErrorCode.NETWORK)
-        return NetworkErrorWord.from_word(self._call(handle, "error", handle))
 
     def fault(self, handle: Handle) -> str:
         """How the code of an instance went astray; empty while it did not."""
@@ -434,7 +435,8 @@ class Runtime:
         header = Header.from_bytes(self.flash.read(obj, Header.SIZE))
         size = offset(header.weights_end or header.rel_end)
         if not self.flash.holds(obj, size):
-            raise ImageError(f"the image at {obj:#010x} says that it has {size} bytes, the flash ends before")
+            field = "weights_end" if header.weights_end else "rel_end"
+            raise ImageError(f"{field}: the image at {obj:#010x} has {size} bytes, the flash ends before")
         return Image.from_bytes(self.flash.read(obj, size))
 
     def _check_supported(self, image: Image) -> None:

@@ -237,3 +237,25 @@ def test_one_wrong_word_is_refused_or_harmless(place: int, value: int) -> None:
     except ImageError:
         return
     assert image.sizes.file == len(data)
+
+
+FLIPS_THAT_STAY = {"flags", "bss_end", "ctx", *VECTORS}
+"""Fields of which a single bit may be flipped and the image still makes sense: the format has no checksum."""
+
+
+@pytest.mark.parametrize(("name", "at"), list(field_offsets()))
+def test_each_bit_of_each_field_flipped(name: str, at: int) -> None:
+    data = read(DIGITS)
+    refused = 0
+    for bit in range(32):
+        flipped = bytearray(data)
+        (word,) = struct.unpack_from("<I", flipped, at)
+        struct.pack_into("<I", flipped, at, word ^ 1 << bit)
+        try:
+            Image.from_bytes(flipped)
+        except ImageError:
+            refused += 1
+    if name in FLIPS_THAT_STAY:
+        assert refused >= 4
+    else:
+        assert refused == 32

@@ -1,0 +1,88 @@
+"""Hostile images by the thousand: no crash, no hang, and not a byte written outside of their own RAM.
+
+Each is the digits' image with some words or bits changed; half of the changes are in the header, the list of
+addresses and the initial data, half in the code. An instance of the unchanged image lives beside them all.
+"""
+
+import random
+import struct
+import time
+
+import pytest
+
+from aisrv import digits
+from aisrv.relocatable.container import Image
+from aisrv.relocatable.errors import Cause, RuntimeFailure
+from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
+from aisrv.relocatable.runtime import LoadMode, Runtime
+from tests.support.networks import run as run_tflite
+from tests.support.relocatable import digits_image
+
+pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+
+PICTURE = digits.test_images()[0].image
+IMAGES_A_SEED = 250
+SECONDS = 0.05
+BAD = FLASH_BASE + 0x20000
+
+
+def hostile(rng: random.Random) -> bytes:
+    """The image with one to eight changes."""
+    image = bytearray(digits_image())
+    sizes = Image.from_bytes(image).sizes
+    rel_end = sizes.file - sizes.weights
+    regions = ((0, 100), (sizes.ro, rel_end), (100, sizes.ro))
+    start, end = rng.choices(regions, (1, 1, 2))[0]
+    for _ in range(rng.choice((1, 1, 2, 8))):
+        at = rng.randrange(start, end)
+        if rng.random() < 0.5:
+            image[at] ^= 1 << rng.randrange(8)
+        else:
+            word = rng.choice(
+                (0, 0xFFFFFFFF, rng.getrandbits(32), RAM_BASE, FLASH_BASE, 0x20000065, 0x80000000)
+            )
+            struct.pack_into("<I", image, at // 4 * 4, word)
+    return bytes(image)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_hostile_images(seed: int) -> None:
+    rng = random.Random(seed)
+    expected = run_tflite(digits.model_bytes(), PICTURE)[0]
+    runtime = Runtime(ram_bytes=1 << 18, flash_bytes=1 << 18, seconds=SECONDS)
+    runtime.write_flash(FLASH_BASE, digits_image())
+    info = runtime.rt_get_info(FLASH_BASE)
+    good = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
+    activations = runtime.malloc(info.acts_sz)
+    assert runtime.init(good, info.weights, activations)
+    mine = activations + 4096 - RAM_BASE
+    output = bytearray(10)
+    assert runtime.run(good, [PICTURE], [output]) == 1
+    before = runtime.ram.read(RAM_BASE, mine)
+    refused = ran = 0
+    for _ in range(IMAGES_A_SEED):
+        image = hostile(rng)
+        runtime.write_flash(BAD, image)
+        started = time.perf_counter()
+        try:
+            handle = runtime.load_and_create(BAD, 0, 0, rng.choice(list(LoadMode)))
+        except RuntimeFailure as failure:
+            assert failure.cause in (Cause.INVALID_BIN, Cause.MEMORY, Cause.NOT_SUPPORTED)  # noqa: PT017
+            refused += 1
+        else:
+            bad = runtime.rt_get_info(BAD)
+            size = min(bad.acts_sz, 1 << 16)
+            block = runtime.malloc(size)
+            if runtime.init(handle, bad.weights, block):
+                ran += runtime.run(handle, [PICTURE], [bytearray(10)]) in (0, 1)
+            runtime.get_error(handle)
+            runtime.destroy(handle)
+            runtime.free(block, size)
+        assert time.perf_counter() - started < 5
+        assert runtime.flash.read(BAD, len(image)) == image
+        assert runtime.ram.read(RAM_BASE, mine) == before
+    assert refused > IMAGES_A_SEED // 10
+    assert ran > IMAGES_A_SEED // 10
+    assert runtime.flash.read(FLASH_BASE, len(digits_image())) == digits_image()
+    assert runtime.run(good, [PICTURE], [output]) == 1
+    assert bytes(output) == expected

@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from phy.jacdac.frame import FRAME_HEADER_BYTES, LARGEST_DATA, SMALLEST_DATA, frame_size
+from aisrv.protocol.jacdac.frame import FRAME_HEADER_BYTES, LARGEST_DATA, SMALLEST_DATA, frame_size
 
 QUEUE_FRAMES: Final = 1024
 """Frames that wait for one peer: about a quarter of a megabyte at most."""

@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
-from phy.jacdac.frame import CONTROL_INDEX, LARGEST_PAYLOAD
+from aisrv.protocol.jacdac.frame import CONTROL_INDEX, LARGEST_PAYLOAD
+from aisrv.protocol.jacdac.packing import Value
+from aisrv.protocol.jacdac.service_spec import ServiceSpec
+from aisrv.protocol.jacdac.service_tables import CONTROL
 from phy.jacdac.neighbors import Announce
-from phy.jacdac.packing import Value
 from phy.jacdac.service import Host, Service, constants
-from phy.jacdac.service_spec import ServiceSpec
-from phy.jacdac.service_tables import CONTROL
 from phy.jacdac.timers import MILLISECOND, Timer
 
 logger = logging.getLogger(__name__)

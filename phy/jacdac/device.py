@@ -8,8 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
-from phy.jacdac.control import ControlService, Identity
-from phy.jacdac.frame import (
+from aisrv.protocol.jacdac.frame import (
     ACK_INDEX,
     CONTROL_INDEX,
     PIPE_INDEX,
@@ -20,10 +19,11 @@ from phy.jacdac.frame import (
     ack_frame,
     report_frame,
 )
+from aisrv.protocol.jacdac.service_spec import EVENT, NOT_IMPLEMENTED
+from phy.jacdac.control import ControlService, Identity
 from phy.jacdac.neighbors import Announce, Neighbors
 from phy.jacdac.pipes import InPipes, OutPipe, PipeArgument
 from phy.jacdac.service import Service
-from phy.jacdac.service_spec import EVENT, NOT_IMPLEMENTED
 from phy.jacdac.timers import MILLISECOND, Timers
 
 EVENT_COUNTER_MASK: Final = 0x7F

@@ -8,7 +8,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Final
 
-from phy.jacdac.frame import (
+from aisrv.protocol.jacdac.frame import (
     LARGEST_FRAME,
     MULTICAST_INDEX,
     MULTICAST_MARK,

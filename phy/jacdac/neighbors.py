@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from phy.jacdac.packing import Packing
+from aisrv.protocol.jacdac.packing import Packing
 from phy.jacdac.timers import SECOND, Timer, Timers
 
 GONE_AFTER: Final = 2 * SECOND

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aisrv.packet import U16, U64
-from phy.jacdac.frame import PIPE_INDEX, Frame, FrameFlags, JacdacPacket, ServicePacket
+from aisrv.protocol.jacdac.frame import PIPE_INDEX, Frame, FrameFlags, JacdacPacket, ServicePacket
 from phy.jacdac.timers import MILLISECOND, Timer, Timers
 
 METADATA: Final = 0x40

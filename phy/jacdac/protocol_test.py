@@ -2,12 +2,12 @@
 
 from typing import ClassVar, Final
 
-from phy.jacdac.frame import FrameError
-from phy.jacdac.packing import PackingError, Value
+from aisrv.protocol.jacdac.frame import FrameError
+from aisrv.protocol.jacdac.packing import PackingError, Value
+from aisrv.protocol.jacdac.service_spec import Access, ServiceSpec
+from aisrv.protocol.jacdac.service_tables import PROTOCOL_TEST
 from phy.jacdac.pipes import LAST_PORT, PipeArgument
 from phy.jacdac.service import Host, Service
-from phy.jacdac.service_spec import Access, ServiceSpec
-from phy.jacdac.service_tables import PROTOCOL_TEST
 
 _DEFAULTS: Final[dict[str, Value]] = {
     "rw_bool": 0,

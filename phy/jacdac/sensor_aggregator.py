@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Protocol
 
 from aisrv.packet import I8, U8, U16, U32, Wire
-from phy.jacdac.frame import (
+from aisrv.protocol.jacdac.frame import (
     CONTROL_INDEX,
     LARGEST_PAYLOAD,
     FrameError,
@@ -18,11 +18,11 @@ from phy.jacdac.frame import (
     ServicePacket,
     command_frame,
 )
+from aisrv.protocol.jacdac.packing import Value
+from aisrv.protocol.jacdac.service_spec import GET, SET, ServiceSpec
+from aisrv.protocol.jacdac.service_tables import SENSOR_AGGREGATOR
 from phy.jacdac.numbers import FLOAT_BYTES
-from phy.jacdac.packing import Value
 from phy.jacdac.service import Host, Service
-from phy.jacdac.service_spec import GET, SET, ServiceSpec
-from phy.jacdac.service_tables import SENSOR_AGGREGATOR
 from phy.jacdac.timers import MILLISECOND
 
 logger = logging.getLogger(__name__)

@@ -3,10 +3,9 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import ClassVar, Final, Protocol
 
-from phy.jacdac.frame import ServicePacket
-from phy.jacdac.packing import PackingError, Value
-from phy.jacdac.pipes import InPipes, OutPipe, PipeArgument
-from phy.jacdac.service_spec import (
+from aisrv.protocol.jacdac.frame import ServicePacket
+from aisrv.protocol.jacdac.packing import PackingError, Value
+from aisrv.protocol.jacdac.service_spec import (
     CODE_MASK,
     GET,
     KIND_MASK,
@@ -17,6 +16,7 @@ from phy.jacdac.service_spec import (
     Register,
     ServiceSpec,
 )
+from phy.jacdac.pipes import InPipes, OutPipe, PipeArgument
 from phy.jacdac.timers import Timers
 
 READY: Final = (0, 0)

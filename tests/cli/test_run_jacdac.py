@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from phy.jacdac.frame import Frame, ServicePacket, multicast_frame
+from aisrv.protocol.jacdac.frame import Frame, ServicePacket, multicast_frame
 
 
 @contextmanager

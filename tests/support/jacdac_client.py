@@ -9,9 +9,7 @@ import trio
 from aisrv.board import Board, JacdacSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from phy.jacdac.bus import BusPeer, JacdacBus
-from phy.jacdac.device import device_id_of
-from phy.jacdac.frame import (
+from aisrv.protocol.jacdac.frame import (
     ACK_INDEX,
     PIPE_INDEX,
     Frame,
@@ -19,6 +17,8 @@ from phy.jacdac.frame import (
     ack_frame,
     command_frame,
 )
+from phy.jacdac.bus import BusPeer, JacdacBus
+from phy.jacdac.device import device_id_of
 
 CLIENT = 0xC1C1C1C1C1C1C1C1
 DEVICE = device_id_of("aisrv")

@@ -5,10 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from aisrv.model.values import TensorType
-from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
-from phy.jacdac.device import JacdacDevice
-from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
-from phy.jacdac.frame import (
+from aisrv.protocol.jacdac.frame import (
     ACK_INDEX,
     CONTROL_INDEX,
     PIPE_INDEX,
@@ -18,6 +15,9 @@ from phy.jacdac.frame import (
     command_frame,
     report_frame,
 )
+from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
+from phy.jacdac.device import JacdacDevice
+from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
 from phy.jacdac.model_runner import ModelRunner
 from phy.jacdac.protocol_test import ProtocolTestService
 from phy.jacdac.sensor_aggregator import SensorAggregator

@@ -8,8 +8,8 @@ from typing import Final
 
 import trio
 
+from aisrv.protocol.jacdac.frame import LARGEST_FRAME
 from phy.jacdac.bus import BusPeer
-from phy.jacdac.frame import LARGEST_FRAME
 
 LARGE: Final = 0xFF
 LARGE_LENGTH_BYTES: Final = 2

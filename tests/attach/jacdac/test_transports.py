@@ -15,8 +15,8 @@ from aisrv.attach.jacdac.hub_client import join_hub
 from aisrv.attach.jacdac.serial_port import serve_serial_port
 from aisrv.attach.jacdac.tcp import JacdacTcpServer
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
+from aisrv.protocol.jacdac.frame import ServicePacket, command_frame, multicast_frame, report_frame
 from phy.jacdac.bus import BusPeer, JacdacBus
-from phy.jacdac.frame import ServicePacket, command_frame, multicast_frame, report_frame
 from phy.jacdac.jdusb import Decoder, encode
 from tests.support.simulation import settle
 

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phy.jacdac.frame import ACK_INDEX, Frame, ServicePacket, command_frame, multicast_frame, report_frame
-from phy.jacdac.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
+from aisrv.protocol.jacdac.frame import (
+    ACK_INDEX,
+    Frame,
+    ServicePacket,
+    command_frame,
+    multicast_frame,
+    report_frame,
+)
+from aisrv.protocol.jacdac.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
 from tests.support.jacdac_rig import CLIENT, DEVICE, MS, RUNNER, CoreRig
 from tests.support.jacdac_rig import PROTOCOL_TEST as TEST_INDEX
 

@@ -13,8 +13,8 @@ from aisrv.board import KIB, Board, EngineSpec, FlashSpec, JacdacSpec
 from aisrv.board.catalog import BOARDS
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from phy.jacdac.bus import QUEUE_FRAMES
-from phy.jacdac.frame import ServicePacket, report_frame
 from tests.support import networks
 from tests.support.jacdac_client import CLIENT, DEVICE, BusClient, jacdac_device
 from tests.support.jacdac_rig import floats

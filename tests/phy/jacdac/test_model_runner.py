@@ -4,8 +4,8 @@ import struct
 
 import pytest
 
+from aisrv.protocol.jacdac.frame import ServicePacket
 from phy.jacdac.engine_jobs import LoadJob, LoadResult, ModelState, RunJob, RunResult
-from phy.jacdac.frame import ServicePacket
 from tests.support.jacdac_rig import AGGREGATOR, CLIENT, EMPTY, RUNNER, CoreRig, floats, state
 
 ACCELEROMETER = 0x1F140409
@@ -360,7 +360,7 @@ def aggregated(rig: CoreRig, interval: int = 20) -> None:
 
 
 def reading(rig: CoreRig, ms: float, x: float) -> None:
-    from phy.jacdac.frame import report_frame
+    from aisrv.protocol.jacdac.frame import report_frame
 
     rig.at(ms)
     if not int(ms) % 500:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phy.jacdac.frame import Frame, ack_frame
+from aisrv.protocol.jacdac.frame import Frame, ack_frame
 from phy.jacdac.pipes import InPipe, InPipes, OutPipe, PipeArgument
 from phy.jacdac.timers import Timers
 

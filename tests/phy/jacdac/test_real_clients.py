@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from aisrv import digits
-from phy.jacdac.frame import Frame, frame_size
-from phy.jacdac.service_spec import STATUS_CODE_CHANGED
-from phy.jacdac.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
+from aisrv.protocol.jacdac.frame import Frame, frame_size
+from aisrv.protocol.jacdac.service_spec import STATUS_CODE_CHANGED
+from aisrv.protocol.jacdac.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
 from tests.support import networks
 from tests.support.jacdac_node import NodeClients
 

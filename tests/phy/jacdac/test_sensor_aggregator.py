@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from phy.jacdac.frame import Frame, ServicePacket, report_frame
+from aisrv.protocol.jacdac.frame import Frame, ServicePacket, report_frame
 from tests.support.jacdac_rig import AGGREGATOR, CoreRig, floats
 
 ACCELEROMETER = 0x1F140409

@@ -6,8 +6,8 @@ control service and of Protocol Test.
 
 from typing import Final
 
-from phy.jacdac.packing import Packing
-from phy.jacdac.service_spec import (
+from aisrv.protocol.jacdac.packing import Packing
+from aisrv.protocol.jacdac.service_spec import (
     BASE_REGISTERS,
     STATUS_CODE_CHANGED,
     Action,

@@ -2,8 +2,8 @@
 
 import re
 
-from phy.jacdac.service_spec import document
-from phy.jacdac.service_tables import MODEL_RUNNER, SENSOR_AGGREGATOR, SERVICES
+from aisrv.protocol.jacdac.service_spec import document
+from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER, SENSOR_AGGREGATOR, SERVICES
 from tests.support.paths import ROOT
 
 GUIDE = ROOT / "docs" / "guides" / "jacdac.md"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phy.jacdac.frame import (
+from aisrv.protocol.jacdac.frame import (
     Frame,
     FrameError,
     FrameFlags,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from phy.jacdac.packing import Packing
+from aisrv.protocol.jacdac.packing import Packing
 
 GET: Final = 0x1000
 SET: Final = 0x2000

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from phy.jacdac.packing import Packing, PackingError, Value
+from aisrv.protocol.jacdac.packing import Packing, PackingError, Value
 
 
 @pytest.mark.parametrize(

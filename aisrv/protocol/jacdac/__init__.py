@@ -1,0 +1,1 @@
+"""What crosses a Jacdac bus, as values: frames, formats of values, and the tables of services."""

@@ -1,0 +1,1 @@
+"""A Jacdac bus on the host: a connection to it, and its frames in words."""

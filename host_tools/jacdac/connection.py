@@ -1,0 +1,76 @@
+"""A peer of a Jacdac bus over TCP, for host programs: a length byte before each frame."""
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Final, Self
+
+from aisrv.protocol.jacdac.frame import Frame, FrameError
+from host_tools.errors import BadAddressError, DeviceGone, DeviceNotFound
+from host_tools.server_address import parse_address
+
+PORT: Final = 8082
+CONNECT_TIMEOUT: Final = 5.0
+CHUNK: Final = 65536
+
+
+class JacdacConnection:
+    """A connection to a bus. Use it as a context manager."""
+
+    def __init__(self, address: str) -> None:
+        """Connect to `HOST:PORT`; BadAddressError or DeviceNotFound where that cannot be."""
+        try:
+            place = parse_address(address, PORT)
+        except ValueError as error:
+            raise BadAddressError(f"jacdac:{error}") from error
+        try:
+            self._socket = socket.create_connection(place, CONNECT_TIMEOUT)
+        except OSError as error:
+            raise DeviceNotFound(f"no Jacdac bus at {address}: {error}") from error
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._buffer = b""
+
+    def send(self, frame: bytes) -> None:
+        """Send a frame. Raises DeviceGone."""
+        try:
+            self._socket.sendall(bytes((len(frame),)) + frame)
+        except OSError as error:
+            raise DeviceGone(f"the Jacdac bus is gone: {error}") from error
+
+    def frames(self, seconds: float | None) -> Iterator[Frame]:
+        """Yield the frames of the bus for so long, or without end; what is no frame is dropped.
+
+        Raises DeviceGone where the other side ends the connection.
+        """
+        deadline = None if seconds is None else time.monotonic() + seconds
+        while True:
+            while self._buffer and len(self._buffer) > self._buffer[0]:
+                length = self._buffer[0]
+                data, self._buffer = self._buffer[1 : 1 + length], self._buffer[1 + length :]
+                try:
+                    yield Frame.from_bytes(data)
+                except FrameError:
+                    continue
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return
+            self._socket.settimeout(left)
+            try:
+                data = self._socket.recv(CHUNK)
+            except TimeoutError:
+                return
+            except OSError as error:
+                raise DeviceGone(f"the Jacdac bus is gone: {error}") from error
+            if not data:
+                raise DeviceGone("the Jacdac bus ended the connection")
+            self._buffer += data
+
+    def close(self) -> None:
+        """Leave the bus."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

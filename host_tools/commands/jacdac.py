@@ -25,7 +25,7 @@ ASK_EVERY: Final = 1.0
 _HEX: Final = re.compile(r"\b[0-9a-fA-F]{32,504}\b")
 
 
-@click.group("jacdac")
+@click.group("jacdac", epilog=examples("aisrv-host jacdac watch", "aisrv-host jacdac dump trace.txt"))
 def jacdac() -> None:
     """Watch a Jacdac bus, or decode its frames."""
 

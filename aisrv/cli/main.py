@@ -32,6 +32,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "graph": ("aisrv.cli.graph:graph", "Compile, check, list and draw graphs of stream-processing nodes."),
     "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
     "profile": ("aisrv.cli.profile:profile", "Show what models would take on the device."),
+    "replay": (
+        "aisrv.cli.replay:replay_command",
+        "Play the host's side of a USB capture to a device, and compare its answers.",
+    ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
 }
 """Where each subcommand is, and its line in the help."""

@@ -1,0 +1,81 @@
+"""`aisrv replay`: the host's side of a USB capture against a device, with every answer compared."""
+
+from pathlib import Path
+
+import click
+
+from aisrv.analysis.replay import devices_of, replay, transfers_of
+from aisrv.terminal.file_types import FILE
+from host_tools.errors import HostError
+from host_tools.transports.schemes import open_transport
+from host_tools.transports.spi import SpiTransport
+from phy.usb.taps.capture_reader import CaptureError, read_capture
+
+
+def _device(_context: click.Context, _parameter: click.Parameter, text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    bus, _, device = text.partition(".")
+    if not (bus.isdecimal() and device.isdecimal()):
+        raise click.BadParameter(f"{text!r} is no device of a capture; write BUS.DEVICE, such as 1.4")
+    return int(bus), int(device)
+
+
+@click.command("replay")
+@click.argument("capture", type=FILE)
+@click.option(
+    "--device", default="virtual", show_default=True, help="Device to play it to, as for aisrv-host."
+)
+@click.option(
+    "--of", "of", callback=_device, metavar="BUS.DEVICE", help="Device of the capture. [default: its first]"
+)
+@click.option("--unmasked", is_flag=True, help="Compare timings and debug log, too.")
+@click.option(
+    "--timeout", type=click.FloatRange(min=0.001), default=30.0, show_default=True, help="Seconds a transfer."
+)
+@click.pass_context
+def replay_command(
+    context: click.Context,
+    capture: Path,
+    device: str,
+    of: tuple[int, int] | None,
+    unmasked: bool,
+    timeout: float,
+) -> None:
+    """Play the host's side of the USB capture CAPTURE to a device, and compare every answer.
+
+    CAPTURE is a pcapng or pcap file of usbmon: from Wireshark, tcpdump, or `--pcap`. Exit codes: 0, all
+    answers are as recorded; 1, one is not, or the device is not there; 2, wrong usage or no capture.
+
+    \b
+    Examples:
+      aisrv replay board.pcapng
+      aisrv replay board.pcapng --device usb
+      aisrv replay board.pcapng --device virtual:camera --of 1.4
+    """
+    try:
+        events = list(read_capture(capture.read_bytes()))
+        found = devices_of(events)
+        chosen = of or next(iter(found), None)
+        if chosen not in found:
+            names = ", ".join(f"{bus}.{number}" for bus, number in found) or "none"
+            raise click.UsageError(f"{capture} has no such device; with bulk transfers there: {names}")
+        transfers = list(transfers_of(events, chosen))
+    except CaptureError as error:
+        raise click.UsageError(f"{capture}: {error}") from None
+    try:
+        transport = open_transport(device)
+        if isinstance(transport, SpiTransport):
+            transport.close()
+            raise click.UsageError(f"{device} is on SPI, the capture is of USB")
+        try:
+            result = replay(transfers, transport, mask=not unmasked, timeout=timeout)
+        finally:
+            transport.close()
+    except HostError as error:
+        raise click.ClickException(str(error)) from None
+    click.echo(f"{result.transfers} transfers with {result.commands} commands, {result.left_out} left out")
+    if result.difference is not None:
+        click.echo(f"first difference: {result.difference}")
+        context.exit(1)
+    click.echo("all answers are as recorded")

@@ -1,0 +1,128 @@
+"""Reading captures of USB traffic: pcapng and pcap files of usbmon, from Wireshark, tcpdump or ours.
+
+Sources: "PCAP Now Generic (pcapng) Capture File Format", draft-ietf-opsawg-pcapng; the Wireshark wiki,
+Development/LibpcapFileFormat; Documentation/usb/usbmon.rst of the Linux kernel.
+"""
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from phy.usb.taps.pcapng import ENHANCED_PACKET, INTERFACE_DESCRIPTION, SECTION_HEADER
+from phy.usb.taps.usbmon import LINKTYPE_USB_LINUX_MMAPPED, EventType, TransferType, UsbmonEvent, UsbmonHeader
+
+LINKTYPE_USB_LINUX: Final = 189
+"""Packets with the first 48 bytes of usbmon's header only."""
+
+_HEADER_SIZES: Final = {LINKTYPE_USB_LINUX: 48, LINKTYPE_USB_LINUX_MMAPPED: 64}
+_BYTE_ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
+_PCAP_MAGICS: Final = {
+    b"\xd4\xc3\xb2\xa1": "<",
+    b"\x4d\x3c\xb2\xa1": "<",
+    b"\xa1\xb2\xc3\xd4": ">",
+    b"\xa1\xb2\x3c\x4d": ">",
+}
+"""Of files with microseconds, and of those with nanoseconds: packets bring usbmon's own time."""
+
+
+class CaptureError(Exception):
+    """A file that is no capture of usbmon's, or that is damaged; the text says where."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapturedEvent:
+    """An event with the number of its packet, from 1, as Wireshark counts."""
+
+    number: int
+    event: UsbmonEvent
+
+
+def read_capture(data: bytes) -> Iterator[CapturedEvent]:
+    """Read the events of a capture in their order.
+
+    A file that ends within a packet, as that of a process that was killed, gives what comes before. Raises
+    CaptureError for a file that is no capture of USB.
+    """
+    if data[:4] == struct.pack("<I", SECTION_HEADER):
+        packets = _pcapng(data)
+    elif data[:4] in _PCAP_MAGICS:
+        packets = _pcap(data)
+    else:
+        raise CaptureError("neither a pcapng nor a pcap file")
+    for number, (link_type, packet) in enumerate(packets, 1):
+        size = _HEADER_SIZES.get(link_type)
+        if size is None:
+            raise CaptureError(
+                f"packet {number} has the link type {link_type}, not that of usbmon (220 or 189); "
+                "captures of USBPcap cannot be replayed"
+            )
+        if len(packet) < size:
+            raise CaptureError(f"packet {number} has {len(packet)} of the {size} bytes of its header")
+        yield CapturedEvent(number, _event(number, packet[:size].ljust(64, b"\0"), packet[size:]))
+
+
+def _event(number: int, header: bytes, data: bytes) -> UsbmonEvent:
+    fields = UsbmonHeader.from_bytes(header)
+    try:
+        event, transfer = EventType(fields.event), TransferType(fields.transfer)
+    except ValueError as error:
+        raise CaptureError(f"packet {number}: {error}, which usbmon does not know") from None
+    return UsbmonEvent(
+        urb=fields.urb,
+        event=event,
+        transfer=transfer,
+        endpoint=fields.endpoint,
+        device=fields.device,
+        bus=fields.bus,
+        timestamp=fields.seconds * 1_000_000_000 + fields.microseconds * 1000,
+        status=fields.status,
+        length=fields.length,
+        data=data[: fields.captured],
+        setup=fields.setup if fields.setup_flag == b"\0" and event is EventType.SUBMIT else None,
+        zero_packet=bool(fields.flags & 0x40),
+    )
+
+
+def _pcap(data: bytes) -> Iterator[tuple[int, bytes]]:
+    order = _PCAP_MAGICS[data[:4]]
+    if len(data) < 24:
+        raise CaptureError(f"a pcap file of {len(data)} bytes is shorter than its header")
+    (link_type,) = struct.unpack_from(f"{order}I", data, 20)
+    place = 24
+    while place + 16 <= len(data):
+        (size,) = struct.unpack_from(f"{order}8xI", data, place)
+        place += 16
+        if place + size > len(data):
+            return
+        yield link_type & 0xFFFF, data[place : place + size]
+        place += size
+
+
+def _pcapng(data: bytes) -> Iterator[tuple[int, bytes]]:
+    order, place = "<", 0
+    link_types: list[int] = []
+    while place + 12 <= len(data):
+        (kind,) = struct.unpack_from(f"{order}I", data, place)
+        if kind == SECTION_HEADER:  # the same in both byte orders
+            link_types = []
+            found = _BYTE_ORDERS.get(data[place + 8 : place + 12])
+            if found is None:
+                raise CaptureError(f"the section at byte {place} has no byte order mark")
+            order = found
+        (size,) = struct.unpack_from(f"{order}I", data, place + 4)
+        if size < 12 or size % 4:
+            raise CaptureError(f"the block at byte {place} cannot have {size} bytes")
+        if place + size > len(data):
+            return
+        body = data[place + 8 : place + size - 4]
+        if kind == INTERFACE_DESCRIPTION and len(body) >= 2:
+            link_types += struct.unpack_from(f"{order}H", body)
+        elif kind == ENHANCED_PACKET and len(body) >= 20:
+            interface, captured = struct.unpack_from(f"{order}I8xI", body)
+            if interface >= len(link_types):
+                raise CaptureError(
+                    f"the block at byte {place} is of interface {interface}, which there is not"
+                )
+            yield link_types[interface], body[20 : 20 + captured]
+        place += size

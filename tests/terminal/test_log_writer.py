@@ -46,10 +46,8 @@ def test_line_comes_out(pipe: tuple[int, int]) -> None:
 def test_writer_never_waits_for_a_pipe_that_nobody_reads(pipe: tuple[int, int]) -> None:
     reader, descriptor = pipe
     writer = LogWriter(descriptor, queue_lines=50)
-    began = time.monotonic()
     for number in range(2000):
-        writer.emit(record(f"kind {number} " + 200 * "x"))  # 400 KB: a pipe takes 64
-    assert time.monotonic() - began < 10
+        writer.emit(record(f"kind {number} " + 200 * "x"))  # 400 KB: a pipe takes 64, and more would wait
     written = dropped = 0
     rest = b""
     while written + dropped < 2000:

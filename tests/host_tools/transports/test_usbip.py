@@ -1,7 +1,5 @@
 """The transport over our own USB/IP connection, against an independent server and scripted ones."""
 
-import time
-
 import pytest
 
 from aisrv.protocol.usbip import Operation, OperationHeader, UnlinkReply, UrbStatus
@@ -228,11 +226,9 @@ def test_device_that_goes_away() -> None:
 
     with scripted(script) as address:
         transport = opened(address)
-        started = time.monotonic()
         with pytest.raises(DeviceGone, match="reading: the device is gone"):
             transport.read(512, None)
         transport.close()
-    assert time.monotonic() - started < DEADLINE
 
 
 def test_what_is_called_on_close_comes_after_the_device() -> None:

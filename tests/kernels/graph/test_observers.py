@@ -120,7 +120,7 @@ def test_every_operator_is_timed() -> None:
     graph = digits_graph()
     costs = measure(graph, 3)
     assert [cost.index for cost in costs] == [each.operator.index for each in graph.operators]
-    assert all(0 < cost.seconds < 1 for cost in costs)
+    assert all(cost.seconds > 0 for cost in costs)
     assert [cost.work for cost in costs] == [
         operator_work(graph.model, each.operator) for each in graph.operators
     ]

@@ -7,16 +7,18 @@ checksum, then to the file, then it clears the journal; the next to open the fil
 holds. A host that loses power is another matter: nothing waits for the disk.
 """
 
+import errno
 import fcntl
 import logging
 import os
 import stat
 import struct
 import zlib
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import TracebackType
-from typing import Final, Protocol, Self
+from typing import IO, Final, Protocol, Self, cast
 
 from flash_server.errors import StorageError
 
@@ -83,13 +85,14 @@ class FileStorage:
     """
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
-        self.path: Final = Path(path)
+        self.path: Final = _real(path)
         self._size = size
         self._whole = True
         _create_if_missing(self.path, size)
         self._file = _open_locked(self.path, size, os.O_RDWR, fcntl.LOCK_EX)
         with ExitStack() as undone:
             undone.callback(os.close, self._file)
+            _check_one_name(self._file, self.path)
             self._journal = _Journal(_journal_of(self.path), os.O_RDWR | os.O_CREAT)
             undone.callback(self._journal.close, remove=False)
             self.repaired: Final = self._repair()
@@ -123,17 +126,16 @@ class FileStorage:
     def write(self, address: int, data: bytes) -> None:
         """Replace up to `LARGEST_WRITE` bytes, atomically.
 
-        Raises StorageError where the file system refuses; then nothing more can be written until the file
-        has been closed and opened again, which finishes or drops that write.
+        Raises StorageError where the file system refuses. The next write, or the next to open the file,
+        finishes or drops that one first, which it can as soon as there is room.
         """
         if len(data) > LARGEST_WRITE:
             raise StorageError(
                 f"{self.path}: {len(data)} bytes at once; {LARGEST_WRITE} are written atomically"
             )
         if not self._whole:
-            raise StorageError(
-                f"{self.path}: an earlier write failed half-way; close the file and open it again"
-            )
+            self._repair()
+            self._whole = True
         old = self.read(address, len(data))
         if old == data:
             return
@@ -173,7 +175,7 @@ class ReadOnlyFileStorage:
     """
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
-        self.path: Final = Path(path)
+        self.path: Final = _real(path)
         self._size = size
         self._file = _open_locked(self.path, size, os.O_RDONLY, fcntl.LOCK_SH)
         try:
@@ -287,20 +289,46 @@ def _create_if_missing(path: Path, size: int) -> None:
 
 
 def _create_erased(path: Path, size: int) -> None:
-    """Create the file under another name first, so that it appears whole or not at all."""
-    new = path.with_name(f".{path.name}.{os.getpid()}.new")
+    """Create the file without a name first, so that it appears whole or not at all."""
     try:
-        with new.open("wb") as file:
+        with _nameless(path) as file:
             for offset in range(0, size, _CHUNK):
                 file.write(b"\xff" * min(_CHUNK, size - offset))
-        try:
-            os.link(new, path)  # unlike a rename it spares a file that came there meanwhile
-        except FileExistsError:
-            pass
-        finally:
-            new.unlink(missing_ok=True)
+            file.flush()
+            with suppress(FileExistsError):  # unlike a rename it spares a file that came there meanwhile
+                # With a descriptor Python calls linkat, which can follow the link in /proc.
+                os.link(_name_of(file), path, src_dir_fd=file.fileno())
     except OSError as error:
         raise StorageError(f"{path} cannot be made: {error.strerror}") from error
+
+
+def _nameless(path: Path) -> IO[bytes]:
+    """Open a new file in the folder of `path`; of a random name where the file system needs one."""
+    try:
+        return os.fdopen(os.open(path.parent, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666), "wb")
+    except OSError as error:
+        if error.errno not in (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL):
+            raise
+    return cast("IO[bytes]", NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", suffix=".new"))
+
+
+def _name_of(file: IO[bytes]) -> str:
+    return file.name if isinstance(file.name, str) else f"/proc/self/fd/{file.fileno()}"
+
+
+def _real(path: str | os.PathLike[str]) -> Path:
+    """Follow links: the journal lies beside the file, by whichever name that is opened."""
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError) as error:  # a loop of links
+        raise StorageError(f"{path} cannot be opened: {error}") from error
+
+
+def _check_one_name(file: int, path: Path) -> None:
+    """Refuse a file of several names: a journal beside one of them is not seen by who opens another."""
+    names = os.fstat(file).st_nlink
+    if names > 1:
+        raise StorageError(f"{path} has {names} names (hard links); a chip's file must have one: copy it")
 
 
 def _open_locked(path: Path, size: int, flags: int, lock: int) -> int:

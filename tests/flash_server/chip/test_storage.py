@@ -1,7 +1,10 @@
 """Storage of a chip: atomic writes, killed writers, files that are missing, wrong, in use or read-only."""
 
+import errno
+import itertools
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -79,30 +82,83 @@ def test_short_system_calls_are_continued(tmp_path: Path, monkeypatch: pytest.Mo
         assert storage.read(4, 102) == b"\xff" + b"ab" * 50 + b"\xff"
 
 
-def test_a_failed_write_stops_further_ones_and_is_finished_later(
+def full_at(failing: range) -> Callable[[int, bytes, int], int]:
+    """A disk on which writes of these numbers find no room."""
+    numbers = itertools.count()
+    real = os.pwrite
+
+    def write(file: int, data: bytes, offset: int) -> int:
+        if next(numbers) in failing:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(file, data, offset)
+
+    return write
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])  # the journal, the file, the journal's end
+def test_writes_go_on_as_soon_as_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int
+) -> None:
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "pwrite", full_at(range(first, 100)))
+            for _ in range(2):
+                with pytest.raises(StorageError, match="No space left on device"):
+                    storage.write(16, b"new")
+        storage.write(0, b"other")
+        assert storage.read(0, 5) == b"other"
+        assert storage.read(15, 5) == (b"\xffnew\xff" if first else b"\xff" * 5)
+
+
+def test_a_failed_write_is_finished_when_the_file_is_opened_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage = FileStorage(tmp_path / "chip", SIZE)
-    calls = 0
-    real = os.pwrite
-
-    def full(file: int, data: bytes, offset: int) -> int:
-        nonlocal calls
-        calls += 1
-        if calls == 2:
-            raise OSError(28, "No space left on device")
-        return real(file, data, offset)
-
     with monkeypatch.context() as patch:
-        patch.setattr(os, "pwrite", full)
+        patch.setattr(os, "pwrite", full_at(range(1, 2)))
         with pytest.raises(StorageError, match="cannot be written at 0x10: No space left on device"):
             storage.write(16, b"new")
-    with pytest.raises(StorageError, match="close the file and open it again"):
-        storage.write(0, b"other")
     storage.close()
     with FileStorage(tmp_path / "chip", SIZE) as again:
         assert again.repaired
         assert again.read(15, 5) == b"\xffnew\xff"
+
+
+def test_journal_lies_beside_the_file_whatever_name_it_is_opened_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that was begun under one name is finished under another."""
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link"
+    link.symlink_to(tmp_path / "chip")
+    FileStorage(tmp_path / "chip", SIZE).close()
+    storage = FileStorage(link, SIZE)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full_at(range(1, 2)))
+        with pytest.raises(StorageError):
+            storage.write(16, b"new")
+    storage.close()
+    assert [each.name for each in link.parent.iterdir()] == ["link"]
+    with FileStorage(tmp_path / "chip", SIZE) as again:
+        assert again.read(16, 3) == b"new"
+
+
+def test_file_of_two_names_is_refused(tmp_path: Path) -> None:
+    FileStorage(tmp_path / "chip", SIZE).close()
+    (tmp_path / "second").hardlink_to(tmp_path / "chip")
+    for name in "chip", "second":
+        with pytest.raises(StorageError, match="has 2 names"):
+            FileStorage(tmp_path / name, SIZE)
+
+
+def test_nothing_is_left_where_a_file_cannot_be_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StorageError, match="cannot be made: No space left on device"):
+        FileStorage(tmp_path / "chip", SIZE)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_journal_of_another_file_is_dropped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,10 @@
 
 from collections.abc import Mapping
 
+from aisrv.model.schema import OPERATORS
 from aisrv.relocatable.container import HEADER_BYTES, VERSION, Image
+from aisrv.relocatable.errors import ImageError
+from aisrv.relocatable.network import Network
 
 
 def memory_layout(image: Image, *, weights_file_bytes: int = 0) -> str:
@@ -61,7 +64,26 @@ def as_values(image: Image) -> Mapping[str, object]:
         "weights": sizes.weights,
         "activations": image.context.activations_size,
         "file": sizes.file,
+        "nodes": _nodes(image),
     }
+
+
+def _nodes(image: Image) -> list[Mapping[str, object]]:
+    """What is known of each node; nothing of an image that describes none."""
+    try:
+        network = Network.of(image)
+    except ImageError:
+        return []
+    return [
+        {
+            "operator": OPERATORS[node.operator_code],
+            "name": node.name,
+            "multiplications": node.multiplications,
+            "instructions": node.instructions,
+            "bytes_moved": node.bytes_moved,
+        }
+        for node in network.nodes
+    ]
 
 
 def header_and_rel(image: Image) -> int:

@@ -96,3 +96,10 @@ def test_fetches() -> None:
     values = json.loads(done("--json", "reloc", "fetches", DIGITS, "--cache", "64K"))
     assert values["bytes_filled"] == 32 * values["misses"]
     assert " misses (" in done("reloc", "fetches", DIGITS)
+
+
+def test_the_nodes_in_json() -> None:
+    nodes = json.loads(done("--json", "reloc", "info", DIGITS))["nodes"]
+    assert [node["multiplications"] for node in nodes] == [9216, 0, 73728, 0, 1280, 0]
+    assert all(node["instructions"] > node["multiplications"] for node in nodes)
+    assert all(node["bytes_moved"] >= 2 * node["multiplications"] for node in nodes)

@@ -142,5 +142,5 @@ def take(port: IoPort) -> bytes:
         port.acknowledge(data, size)
         return bytes(data)
     data = bytearray(arc.readable()[:size])
-    port.acknowledge(np.zeros(len(arc.buffer), np.uint8))
+    port.acknowledge(np.zeros(max(len(arc.buffer), arc.producer_frame), np.uint8))
     return bytes(data)

@@ -10,6 +10,7 @@ BENCHMARKS = (
     "many_devices",
     "peers",
     "spi",
+    "jacdac",
     "flash",
     "engines",
     "sensors",

@@ -73,11 +73,18 @@ class SerprogServer(TcpServer):
             return
         self._programmer = peer
         try:
-            await _Session(self.chip, stream).run()
-            if self._released is not None:
-                await self._released()
+            try:
+                await _Session(self.chip, stream).run()
+            except (EOFError, trio.BrokenResourceError, OSError):
+                await self._read_again()  # what it has written before its connection broke counts
+                raise
+            await self._read_again()
         finally:
             self._turn.release()
+
+    async def _read_again(self) -> None:
+        if self._released is not None:
+            await self._released()
 
 
 class _Session:

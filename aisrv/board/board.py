@@ -27,6 +27,7 @@ from aisrv.board.specs import (
 from aisrv.board.user_tasks import check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
 from aisrv.settings.size import KIB
+from flash_server.chip.part import WIDTHS
 
 MOST_GRAPH_CORES: Final = 7
 """Processors that a node of a graph can be bound to."""
@@ -227,6 +228,17 @@ class Board:
                 *("flash", number, "boot_size"),
             )
         _check_tcp_port(flash.port, "flash", number)
+        if not 0 < flash.clock_hz <= flash.part.largest_clock_hz:
+            raise BoardError(
+                f"flash chip {number}: a clock of {flash.clock_hz / 1e6:g} MHz; {flash.part.name} reaches "
+                f"{flash.part.largest_clock_hz / 1e6:g}",
+                *("flash", number, "clock"),
+            )
+        if flash.width not in WIDTHS:
+            raise BoardError(
+                f"flash chip {number}: {flash.width} lines, there are {', '.join(map(str, WIDTHS))}",
+                *("flash", number, "width"),
+            )
 
     def _check_sensor(self, sensor: SensorSpec) -> None:
         self._check_tile("the sensor", sensor.tile, "sensor")

@@ -9,7 +9,7 @@ from typing import Final
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 from aisrv.settings.size import KIB
-from flash_server.chip.part import MX25R6435F, FlashPart
+from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 
 DEFAULT_ARENA: Final = 448 * KIB
@@ -151,8 +151,19 @@ class FlashSpec:
     """File with the chip's contents, made where it is missing; None is a chip in memory, erased."""
     boot_bytes: int = DEFAULT_BOOT
     """Size of the boot partition; the rest is the data partition."""
+    clock_hz: int = CLOCK_HZ
+    """Clock of its bus."""
+    width: int = WIDTH
+    """Lines that carry the data of the server's reads and programs: 1, 2 or 4."""
+    paced: bool = False
+    """Whether its commands and operations take the time that they take on the part."""
     port: int | None = None
     """TCP port that `aisrv run` serves a programmer on; None leaves that to the command."""
+
+    @property
+    def rate(self) -> float:
+        """Bytes a second of a long read."""
+        return self.clock_hz * self.width / 8
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,11 +142,19 @@ class _Part(
 _PartName = Annotated[str, Meta(description=f"a part ({', '.join(PARTS)})")]
 
 
-class _Flash(Table, frozen=True, rename={"path": "file", "boot_bytes": "boot_size"}):
+class _Flash(
+    Table,
+    frozen=True,
+    rename={"path": "file", "boot_bytes": "boot_size", "clock_hz": "clock", "paced": "pace"},
+):
     part: _PartName | _Part | None = None
     tile: Integer | None = None
     path: Path | None = None
     boot_bytes: Size | None = None
+    clock_hz: Integer | None = None
+    """MHz."""
+    width: Integer | None = None
+    paced: bool | None = None
     port: Integer | None = None
 
 
@@ -263,6 +271,8 @@ def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:
             fields["part"] = part_named(table.part) if isinstance(table.part, str) else _part(table.part)
         except FlashError as error:
             raise file.error(str(error), ("flash", number, "part")) from None
+    if table.clock_hz is not None:
+        fields["clock_hz"] = table.clock_hz * 1_000_000
     return FlashSpec(**fields)
 
 

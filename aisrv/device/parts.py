@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
+import trio
+
 from aisrv.board import Board, SensorSpec
 from aisrv.device.graph import DeviceGraph
 from aisrv.device.user_task import UserTask
@@ -90,7 +92,14 @@ class DeviceParts:
             spi_memory=SharedMemory(),
             jacdac=None if board.jacdac is None else JacdacBus(),
             chips=[
-                FlashChip(spec.part, storage) for spec, storage in zip(board.flashes, storages, strict=True)
+                FlashChip(
+                    spec.part,
+                    storage,
+                    clock_hz=spec.clock_hz,
+                    width=spec.width,
+                    pace=trio.sleep if spec.paced else None,
+                )
+                for spec, storage in zip(board.flashes, storages, strict=True)
             ],
             source=source,
             exposure=None if source is None else Exposure(source),

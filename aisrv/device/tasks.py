@@ -1,11 +1,12 @@
 """The tasks of a device: for each kind in the board's plan, how one is created from parts and ends."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import version
 from typing import Final
 
-from aisrv.board import Task, TaskKind, UsbProtocol
+from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
 from aisrv.device.server_upgrade import ServerUpgrade
@@ -147,7 +148,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
         parts.runner,
         arena_bytes=spec.arena_bytes,
         external_bytes=spec.external_bytes,
-        device=DeviceModel(clock_mhz=board.core_clock_mhz, threads=spec.threads),
+        device=_device_model(board, spec),
         parameters=None if flash is None else FlashParameters(flash),
         log=log.write,
     )
@@ -170,6 +171,11 @@ def _graph(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     if task.number:
         return partial(graph.run_core, task.number)
     return partial(graph.run, ends.all("engines"), ends.all("changes"), parts.board.graph_engines)
+
+
+def _device_model(board: Board, spec: EngineSpec) -> DeviceModel:
+    model = DeviceModel(clock_mhz=board.core_clock_mhz, threads=spec.threads)
+    return replace(model, flash_rate=board.flashes[spec.flash].rate) if board.flashes else model
 
 
 def _user(parts: DeviceParts, task: Task, ends: Ends) -> Run:

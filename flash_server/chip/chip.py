@@ -9,13 +9,10 @@ from typing import Final
 
 import trio
 
-from flash_server.chip.nor import COMMANDS, QUAD_PROGRAM, QUAD_READ, Nor, StatusBit
-from flash_server.chip.part import SECTOR_ERASE, FlashPart
+from flash_server.chip.nor import COMMANDS, PROGRAMS, READS, Nor, StatusBit
+from flash_server.chip.part import CLOCK_HZ, SECTOR_ERASE, WIDTH, FlashPart
 from flash_server.chip.storage import Storage
 from flash_server.errors import PartError, ProtectedError
-
-CLOCK_HZ: Final = 25_000_000
-"""The clock of the firmware's quad reads: 12.5 MB/s. Boards with a fast flash have 50 MHz."""
 
 _READ_STATUS, _READ_IDENTIFICATION, _WRITE_ENABLE = 0x05, 0x9F, 0x06
 
@@ -26,8 +23,9 @@ Pace = Callable[[float], Awaitable[None]]
 class FlashChip:
     """A chip on its bus; one transaction at a time.
 
-    `pace` lets seconds pass, and `now` tells them; `trio.sleep` makes it device time. Without a pace each
-    verb takes one checkpoint. Raises PartError for a clock that the part does not reach.
+    `width` is on how many lines the verbs read: 1, 2 or 4; they program on 4, or on 1. `pace` lets seconds
+    pass, and `now` tells them; `trio.sleep` makes it device time. Without a pace each verb takes one
+    checkpoint. Raises PartError for a clock that the part does not reach, and for another width.
     """
 
     def __init__(
@@ -36,11 +34,15 @@ class FlashChip:
         storage: Storage,
         *,
         clock_hz: int = CLOCK_HZ,
+        width: int = WIDTH,
         pace: Pace | None = None,
         now: Callable[[], float] = trio.current_time,
     ) -> None:
         if not 0 < clock_hz <= part.largest_clock_hz:
             raise PartError(f"{part.name}: a clock of {clock_hz} Hz; it reaches {part.largest_clock_hz}")
+        if width not in READS:
+            raise PartError(f"{part.name}: {width} lines; data cross on {', '.join(map(str, READS))}")
+        self._read_opcode, self._program_opcode = READS[width], PROGRAMS[width]
         self.part: Final = part
         self.clock_hz: Final = clock_hz
         self.nor: Final = Nor(part, storage)
@@ -53,11 +55,11 @@ class FlashChip:
     # The firmware's verbs. Each waits until the chip is idle. Cancelled, it was done whole or not at all.
 
     async def read(self, address: int, size: int) -> bytes:
-        """Read bytes by 4READ. Raises PartError where they do not exist, StorageError."""
+        """Read bytes by 4READ, 2READ or FAST_READ. Raises PartError where they do not exist, StorageError."""
         self.part.check_range(address, size)
         await self._claim()
         try:
-            await self._clock(QUAD_READ, size)
+            await self._clock(self._read_opcode, size)
             return self.nor.read(address, size)
         finally:
             self._bus.release()
@@ -72,14 +74,14 @@ class FlashChip:
             self._bus.release()
 
     async def program_page(self, address: int, data: bytes) -> None:
-        """Clear bits of one page by 4PP, and wait until it is done; past its end it goes on at its start.
+        """Clear bits of one page by 4PP or PP, and wait until it is done; past its end, go on at its start.
 
         Raises PartError for an address that does not exist, ProtectedError where the chip refuses.
         """
         self.part.check_range(address, 1)
         await self._claim()
         try:
-            await self._clock(QUAD_PROGRAM, len(data))
+            await self._clock(self._program_opcode, len(data))
             self._check_change(address, 1, "program")
             self.nor.program(address, data)
             self._begin()

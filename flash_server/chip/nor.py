@@ -49,6 +49,10 @@ _CONFIGURATION_1: Final = 0x48  # TB, and DC for dummy cycles
 _CONFIGURATION_2: Final = 0x02  # L/H switch: high performance mode
 
 
+_DELIVERED: Final = bytes((_QE, 0))
+"""Status and configuration register 1 of a chip that has never been told otherwise."""
+
+
 @dataclass(frozen=True, slots=True)
 class NorRequest:
     """The data of a command within one chip select, after opcode, address and dummy bytes."""
@@ -63,17 +67,19 @@ class NorRequest:
 class Nor:
     """One flash chip.
 
-    `status` is the register at power-on: by default quad reads are enabled, as XMOS's tools leave a board's
-    flash. Raises PartError for storage of another size than the part's.
+    The non-volatile bits of its registers are the storage's; one that has none yet begins with quad reads
+    enabled, as XMOS's tools leave a board's flash. Raises PartError for storage of another size than the
+    part's.
     """
 
-    def __init__(self, part: FlashPart, storage: Storage, status: int = _QE) -> None:
+    def __init__(self, part: FlashPart, storage: Storage) -> None:
         if storage.size != part.size:
             raise PartError(f"storage of {storage.size} bytes for {part.name}, which has {part.size}")
         self.part: Final = part
         self.storage: Final = storage
+        status, configuration = storage.read_registers() or _DELIVERED
         self.status: int = status & _NON_VOLATILE
-        self.configuration = bytearray(2)
+        self.configuration = bytearray((configuration & BOTTOM, 0))
         self.write_protect_low = False
         """The level of the pin WP#."""
         self.operation: float | None = None
@@ -231,8 +237,15 @@ class Nor:
             self.configuration[0] = configuration[0] & _CONFIGURATION_1 | self.configuration[0] & BOTTOM
         if len(configuration) > 1:
             self.configuration[1] = configuration[1] & _CONFIGURATION_2
+        self._keep_registers()
         self.operation = self.part.write_status_seconds
         return b""
+
+    def _keep_registers(self) -> None:
+        """Store the bits that last: power cycles do not undo protection."""
+        kept = bytes((self.status & _NON_VOLATILE, self.configuration[0] & BOTTOM))
+        if kept != (self.storage.read_registers() or _DELIVERED):
+            self.storage.write_registers(kept)
 
     def _read_identification(self, _opcode: int, request: NorRequest) -> bytes:
         return _repeat(self.part.identification, request.length)
@@ -292,6 +305,10 @@ class NorCommand:
 
 QUAD_READ: Final = 0xEB
 QUAD_PROGRAM: Final = 0x38
+
+READS: Final[Mapping[int, int]] = {1: 0x0B, 2: 0xBB, 4: QUAD_READ}
+PROGRAMS: Final[Mapping[int, int]] = {1: 0x02, 2: 0x02, 4: QUAD_PROGRAM}
+"""The opcodes that read and program by the lines that carry data; the part programs on one or four."""
 
 COMMANDS: Final[Mapping[int, NorCommand]] = {
     0x01: NorCommand(Nor._write_status),  # WRSR

@@ -19,6 +19,16 @@ LARGEST_SECTOR: Final = 65536
 """Bytes that are erased at once, whatever happens meanwhile."""
 
 
+CLOCK_HZ: Final = 25_000_000
+"""The clock of the firmware's quad reads: 12.5 MB/s. Boards with a fast flash have 50 MHz."""
+
+WIDTH: Final = 4
+"""Lines that carry the data of the firmware's reads and programs."""
+
+WIDTHS: Final = (1, 2, 4)
+"""Lines that may carry data."""
+
+
 @dataclass(frozen=True, slots=True)
 class Erase:
     """An erase command: what it clears, and its typical time in seconds."""

@@ -17,9 +17,9 @@ from flash_server.image.headers import (
     Part,
     Segment,
     Segments,
+    judge_segments,
     model_segment,
     parse_headers,
-    segment_limits,
 )
 
 
@@ -144,13 +144,7 @@ async def read_image(data: Partition) -> DataImage:
     prefix = await data.read(0, min(PREFIX_BYTES, data.size))
     detected = await _detect(data, prefix)
     headers = parse_headers(prefix, detected)
-    engines: list[Segments | LayoutError] = []
-    for engine in range(len(headers)):
-        try:
-            engines.append(segment_limits(headers, engine, detected.generation, data.size))
-        except LayoutError as error:
-            engines.append(error)
-    return DataImage(detected, tuple(engines))
+    return DataImage(detected, judge_segments(headers, detected.generation, data.size))
 
 
 async def _detect(data: Partition, prefix: bytes) -> ImageFormat:

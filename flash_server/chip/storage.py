@@ -29,6 +29,9 @@ LARGEST_WRITE: Final = 65536
 
 ERASED: Final = 0xFF
 
+_REGISTER_BYTES: Final = 2
+"""Status register and configuration register 1."""
+
 _MAGIC: Final = b"aisrvwal"
 _RECORD: Final = struct.Struct(
     "<8sQII"
@@ -51,6 +54,12 @@ class Storage(Protocol):
     def write(self, address: int, data: bytes) -> None:
         """Replace up to `LARGEST_WRITE` bytes, atomically. Raises StorageError where it cannot be done."""
 
+    def read_registers(self) -> bytes | None:
+        """Return the two bytes of non-volatile register bits, None where none were kept. StorageError."""
+
+    def write_registers(self, registers: bytes) -> None:
+        """Keep two bytes of register bits. Raises StorageError where it cannot be done."""
+
     def close(self) -> None:
         """Close the storage."""
 
@@ -60,6 +69,7 @@ class MemoryStorage:
 
     def __init__(self, size: int) -> None:
         self._bytes = bytearray(b"\xff" * size)
+        self._registers: bytes | None = None
 
     @property
     def size(self) -> int:
@@ -73,6 +83,14 @@ class MemoryStorage:
     def write(self, address: int, data: bytes) -> None:
         """Replace bytes."""
         self._bytes[address : address + len(data)] = data
+
+    def read_registers(self) -> bytes | None:
+        """Return the register bits that were kept."""
+        return self._registers
+
+    def write_registers(self, registers: bytes) -> None:
+        """Keep register bits."""
+        self._registers = registers
 
     def close(self) -> None:
         """Do nothing: memory need not be closed."""
@@ -148,6 +166,20 @@ class FileStorage:
             raise StorageError(f"{self.path}: cannot be written at {address:#x}: {error.strerror}") from error
         self._whole = True
 
+    def read_registers(self) -> bytes | None:
+        """Return the register bits in the file beside this one. StorageError where it holds anything else."""
+        return _read_registers(self.path)
+
+    def write_registers(self, registers: bytes) -> None:
+        """Keep register bits in a file beside this one, which is replaced whole."""
+        path = _registers_of(self.path)
+        new = path.with_name(f".{path.name}.new")
+        try:
+            new.write_bytes(registers)
+            new.replace(path)
+        except OSError as error:
+            raise StorageError(f"{path}: cannot be written: {error.strerror}") from error
+
     def _repair(self) -> bool:
         found = self._journal.recorded(self._size)
         if found is None:
@@ -212,6 +244,14 @@ class ReadOnlyFileStorage:
             f"{self.path} is open for reading only: {len(data)} bytes at {address:#x} not written"
         )
 
+    def read_registers(self) -> bytes | None:
+        """Return the register bits in the file beside this one. StorageError where it holds anything else."""
+        return _read_registers(self.path)
+
+    def write_registers(self, _registers: bytes) -> None:
+        """Raise StorageError."""
+        raise StorageError(f"{self.path} is open for reading only: its registers not written")
+
     def close(self) -> None:
         """Let others write the file; a second call does nothing."""
         if self._file >= 0:
@@ -257,6 +297,25 @@ class _Journal:
         os.close(self._file)
         if remove:
             self._path.unlink(missing_ok=True)
+
+
+def _registers_of(path: Path) -> Path:
+    return path.with_name(path.name + ".registers")
+
+
+def _read_registers(path: Path) -> bytes | None:
+    """The registers are not in the file itself, which has the bytes of the array and nothing else."""
+    registers = _registers_of(path)
+    try:
+        with registers.open("rb") as file:
+            found = file.read(_REGISTER_BYTES + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"{registers}: cannot be read: {error.strerror}") from error
+    if len(found) != _REGISTER_BYTES:
+        raise StorageError(f"{registers} does not hold {_REGISTER_BYTES} bytes of registers; remove it")
+    return found
 
 
 def _journal_of(path: Path) -> Path:

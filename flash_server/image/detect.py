@@ -26,9 +26,9 @@ from flash_server.image.headers import (
     Header,
     Part,
     header_size,
+    judge_segments,
     model_segment,
     parse_headers,
-    segment_limits,
 )
 from flash_server.image.nibbles import order_name
 
@@ -113,18 +113,20 @@ def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Re
     """Judge how plausible headers are; LayoutError, the first found, where they are not."""
     good = confirmed = 0
     errors = []
-    for engine, header in enumerate(headers):
-        try:
-            segments = segment_limits(headers, engine, detected.generation, size)
-            if segments.model:
-                word = detected.normal(read(segments.model.start, LENGTH_BYTES))
-                if len(word) == LENGTH_BYTES:
-                    model_segment(engine, segments.model, int.from_bytes(word, "little"))
-                    confirmed += 1
-        except LayoutError as error:
-            errors.append(error)
-        else:
-            good += any(header[part] for part in Part)
+    for engine, judged in enumerate(judge_segments(headers, detected.generation, size)):
+        if isinstance(judged, LayoutError):
+            errors.append(judged)
+            continue
+        if judged.model:
+            word = detected.normal(read(judged.model.start, LENGTH_BYTES))
+            if len(word) == LENGTH_BYTES:
+                try:
+                    model_segment(engine, judged.model, int.from_bytes(word, "little"))
+                except LayoutError as error:
+                    errors.append(error)
+                    continue
+                confirmed += 1
+        good += any(headers[engine][part] for part in Part)
     if errors and len(errors) > good:
         raise errors[0]
     first = min(header[part] for header in headers for part in Part if header[part])

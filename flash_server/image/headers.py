@@ -178,6 +178,20 @@ def segment_limits(headers: Sequence[Header], engine: int, generation: Generatio
     return _limits(headers, engine, generation, size, _bounds(headers))
 
 
+def judge_segments(
+    headers: Sequence[Header], generation: Generation, size: int
+) -> tuple[Segments | LayoutError, ...]:
+    """`segment_limits` of every engine, or the error that it raises; in time linear in the headers."""
+    bounds = _bounds(headers)
+    judged: list[Segments | LayoutError] = []
+    for engine in range(len(headers)):
+        try:
+            judged.append(_limits(headers, engine, generation, size, bounds))
+        except LayoutError as error:
+            judged.append(error)
+    return tuple(judged)
+
+
 def all_segment_limits(headers: Sequence[Header], generation: Generation, size: int) -> tuple[Segments, ...]:
     """`segment_limits` of every engine."""
     bounds = _bounds(headers)

@@ -306,6 +306,12 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
             engines({"external_bytes": 67107841}),
             "engine 0: 67107841 bytes of external memory, at most 67107840 can be described",
         ),
+        (
+            {"flashes": (FlashSpec(), FlashSpec(clock_hz=50_000_001))},
+            "flash chip 1: a clock of 50 MHz; MX25R6435F reaches 50",
+        ),
+        ({"flashes": (FlashSpec(clock_hz=0),)}, "flash chip 0: a clock of 0 MHz; MX25R6435F reaches 50"),
+        ({"flashes": (FlashSpec(width=3),)}, "flash chip 0: 3 lines, there are 1, 2, 4"),
         (engines({"threads": 0}), "engine 0: 0 threads, the interpreter has 1 to 5"),
         (engines({"threads": 6}), "engine 0: 6 threads, the interpreter has 1 to 5"),
         (

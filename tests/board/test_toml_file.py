@@ -81,6 +81,9 @@ tile = 1
 file = "images/chip.bin"
 boot_size = "64K"
 port = 3242
+clock = 33
+width = 1
+pace = true
 
 [[flash]]
 [flash.part]
@@ -163,7 +166,14 @@ def test_everything_that_a_file_can_say() -> None:
         ),
         flashes=(
             FlashSpec(
-                part=MX25R3235F, tile=1, path=Path("/boards/images/chip.bin"), boot_bytes=65536, port=3242
+                part=MX25R3235F,
+                tile=1,
+                path=Path("/boards/images/chip.bin"),
+                boot_bytes=65536,
+                port=3242,
+                clock_hz=33_000_000,
+                width=1,
+                paced=True,
             ),
             FlashSpec(
                 part=FlashPart(

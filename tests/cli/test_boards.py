@@ -91,6 +91,7 @@ def made(**options: Any) -> Board:
     return make_board(BoardOptions(**options))
 
 
+NO_CHIP = "--boot-size, --boot-from-flash, --flash-clock, --flash-width and --flash-pace need a chip: give"
 BOARD_FILE = """
 [usb]
 serial = "LAB-7"
@@ -129,6 +130,11 @@ def board_file(tmp_path: Path) -> str:
     path = tmp_path / "my.toml"
     path.write_text(BOARD_FILE)
     return str(path)
+
+
+def test_the_speed_of_the_flash_chip() -> None:
+    board = made(name="with-flash", flash_clock=50, flash_width="2", flash_pace=True)
+    assert board.flashes == (FlashSpec(clock_hz=50_000_000, width=2, paced=True),)
 
 
 def test_the_arena_in_external_memory() -> None:
@@ -207,8 +213,10 @@ def test_spi_is_as_the_board_has_it() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"boot_size": 4096}, "--boot-size and --boot-from-flash need a chip: give --flash FILE"),
-        ({"boot_from_flash": "ext"}, "--boot-size and --boot-from-flash need a chip: give --flash FILE"),
+        ({"boot_size": 4096}, NO_CHIP),
+        ({"boot_from_flash": "ext"}, NO_CHIP),
+        ({"flash_clock": 50}, NO_CHIP),
+        ({"flash_pace": False}, NO_CHIP),
         ({"name": "missing.toml"}, "missing.toml: No such file or directory"),
         ({"engines": 9, "tiles": 1, "arena": 0}, "tile 0 needs 14 cores: XUD, usb_ep0, usb_data,"),
     ],

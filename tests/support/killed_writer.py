@@ -40,6 +40,12 @@ class Torn:
         os.pwrite(self._file, data[:half], address)
         os.pwrite(self._file, data[half:], address + half)
 
+    def read_registers(self) -> bytes | None:
+        return None
+
+    def write_registers(self, registers: bytes) -> None:
+        raise NotImplementedError
+
     def close(self) -> None:
         os.close(self._file)
 

@@ -8,7 +8,6 @@ import click
 
 from aisrv.board import (
     BOOT_MEMORIES,
-    DEFAULT_BOOT,
     DEFAULT_SPI,
     ArenaMemory,
     Board,
@@ -23,7 +22,7 @@ from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind
 from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
-from flash_server.chip.part import MX25R6435F, PARTS
+from flash_server.chip.part import MX25R6435F, PARTS, WIDTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +81,21 @@ class BoardOptions:
         show_default=True,
         help="Flash chip.",
     )
+    flash_clock: int | None = option(
+        "--flash-clock",
+        type=click.IntRange(min=1),
+        metavar="MHZ",
+        help="Clock of the flash chip. [default: 25]",
+    )
+    flash_width: str | None = option(
+        "--flash-width",
+        type=click.Choice([str(width) for width in WIDTHS]),
+        help="Lines that carry the data of the flash chip. [default: 4]",
+    )
+    flash_pace: bool | None = option(
+        "--flash-pace/--no-flash-pace",
+        help="Let the flash chip take the time that the part takes. [default: the board's]",
+    )
     boot_size: int | None = option(
         "--boot-size", type=SIZE, help="Boot partition of the flash chip. [default: 1M]"
     )
@@ -101,8 +115,11 @@ def make_board(options: BoardOptions) -> Board:
     try:
         base = find_board(options.name)
         flashes = _flashes(base, options)
-        if not flashes and (options.boot_size is not None or options.boot_from_flash is not None):
-            raise click.UsageError("--boot-size and --boot-from-flash need a chip: give --flash FILE")
+        if not flashes and (_chip_settings(options) or options.boot_from_flash is not None):
+            raise click.UsageError(
+                "--boot-size, --boot-from-flash, --flash-clock, --flash-width and --flash-pace need a chip: "
+                "give --flash FILE"
+            )
         tiles = options.tiles or base.tiles
         last = tiles - 1
         port = (base.spi or DEFAULT_SPI) if options.spi else None if options.spi is False else base.spi
@@ -146,11 +163,20 @@ def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec
 
 
 def _flashes(base: Board, options: BoardOptions) -> tuple[FlashSpec, ...]:
-    """Return the chip of the options, or else those of the board, with the boot partition of the options."""
-    boot = options.boot_size
+    """Return the chip of the options, or else those of the board, with the settings of the options."""
+    flashes = base.flashes
     if options.flash is not None:
-        part = PARTS[options.flash_part]
-        return (FlashSpec(part, path=options.flash, boot_bytes=DEFAULT_BOOT if boot is None else boot),)
-    if boot is None:
-        return base.flashes
-    return tuple(replace(chip, boot_bytes=boot) for chip in base.flashes)
+        flashes = (FlashSpec(PARTS[options.flash_part], path=options.flash),)
+    settings = _chip_settings(options)
+    return tuple(replace(chip, **settings) for chip in flashes)
+
+
+def _chip_settings(options: BoardOptions) -> dict[str, Any]:
+    clock, width = options.flash_clock, options.flash_width
+    settings = {
+        "boot_bytes": options.boot_size,
+        "clock_hz": None if clock is None else clock * 1_000_000,
+        "width": None if width is None else int(width),
+        "paced": options.flash_pace,
+    }
+    return {name: value for name, value in settings.items() if value is not None}

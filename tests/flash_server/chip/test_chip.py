@@ -431,9 +431,9 @@ def test_storage_of_another_size() -> None:
 # Time
 
 
-def timed(work: Callable[[FlashChip], object], clock_hz: int = 25_000_000) -> float:
+def timed(work: Callable[[FlashChip], object], clock_hz: int = 25_000_000, width: int = 4) -> float:
     async def main() -> float:
-        chip = chip_of(clock_hz=clock_hz, pace=trio.sleep)
+        chip = chip_of(clock_hz=clock_hz, width=width, pace=trio.sleep)
         start = trio.current_time()
         await work(chip)  # type: ignore[misc]
         return trio.current_time() - start
@@ -447,6 +447,16 @@ def timed(work: Callable[[FlashChip], object], clock_hz: int = 25_000_000) -> fl
 )
 def test_a_quad_read_takes_20_clocks_and_2_a_byte(size: int, clock: int, seconds: float) -> None:
     assert timed(lambda chip: chip.read(0, size), clock) == pytest.approx(seconds, rel=1e-6)
+
+
+@pytest.mark.parametrize(("width", "clocks"), [(1, 8 + 32 + 8 * 4096), (2, 8 + 16 + 4 * 4096)])
+def test_a_read_on_fewer_lines_takes_more_clocks(width: int, clocks: int) -> None:
+    assert timed(lambda chip: chip.read(0, 4096), width=width) == pytest.approx(clocks / 25e6, rel=1e-6)
+
+
+def test_lines_that_no_chip_has() -> None:
+    with pytest.raises(PartError, match="MX25R6435F: 3 lines; data cross on 1, 2, 4"):
+        chip_of(width=3)
 
 
 def test_programs_and_erases_take_their_typical_times() -> None:

@@ -2,6 +2,8 @@
 
 import os
 import shutil
+import socket
+import struct
 import subprocess
 import tracemalloc
 from collections.abc import AsyncIterator, Callable
@@ -370,6 +372,29 @@ async def test_a_programmer_that_leaves_within_a_command(size: int, caplog: pyte
             assert await client.receive(1) == b""
         await works(port)
     assert "connection closed" in caplog.text
+
+
+@pytest.mark.parametrize("ending", ["closed", "reset", "within a command"])
+async def test_what_a_programmer_wrote_counts_however_its_connection_ends(ending: str) -> None:
+    left = trio.Event()
+
+    async def released() -> None:
+        left.set()
+
+    async with trio.open_nursery() as nursery:
+        chip = FlashChip(MX25R6435F, MemoryStorage(MX25R6435F.size))
+        _, port = await nursery.start(SerprogServer(chip, released).serve)
+        async with peer(port) as client:
+            assert await client.ask(pack_spi_operation(b"\x06", 0), 1) == ACK
+            assert await client.ask(pack_spi_operation(b"\x02\0\0\0\x55", 0), 1) == ACK
+            if ending == "reset":
+                client.stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            elif ending == "within a command":
+                await client.stream.send_all(b"\x13\1")
+        with trio.fail_after(30):
+            await left.wait()
+        await works(port)
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_programmer_that_stops_within_a_command(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,12 +3,16 @@
 import errno
 import itertools
 import os
+import re
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from flash_server.chip.nor import Nor
+from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import LARGEST_WRITE, FileStorage, MemoryStorage, ReadOnlyFileStorage
 from flash_server.errors import StorageError
 from tests.support.paths import ROOT
@@ -38,6 +42,46 @@ def test_a_killed_writer_leaves_each_page_and_sector_old_or_new(tmp_path: Path) 
 
 def test_the_check_notices_torn_writes(tmp_path: Path) -> None:
     assert killed(tmp_path / "chip", 100, "torn")[2] > 0
+
+
+def test_protection_survives_a_restart(tmp_path: Path) -> None:
+    """All that a status write changes but the volatile bits: BP3 to BP0, QE, SRWD, and TB for good."""
+    path = tmp_path / "chip"
+    with FileStorage(path, MX25R3235F.size) as storage:
+        nor = Nor(MX25R3235F, storage)
+        nor.execute(b"\x06")
+        nor.execute(b"\x01\x84\x48\x02")
+        nor.finish()
+    assert path.stat().st_size == MX25R3235F.size
+    with FileStorage(path, MX25R3235F.size) as storage:
+        nor = Nor(MX25R3235F, storage)
+        assert (nor.execute(b"\x05", 1), nor.execute(b"\x15", 2)) == (b"\x84", b"\x08\0")
+        assert nor.protected == (0, 65536)
+        nor.execute(b"\x06")
+        assert nor.refusal(0, 1) == "0x000000 to 0x00FFFF is protected by the status register"
+        nor.execute(b"\x01\x40")
+        nor.finish()
+    with closing(ReadOnlyFileStorage(path, MX25R3235F.size)) as storage:
+        assert Nor(MX25R3235F, storage).execute(b"\x05", 1) == b"\x40"
+
+
+def test_a_chip_that_was_never_told_otherwise_has_no_file_of_registers(tmp_path: Path) -> None:
+    with FileStorage(tmp_path / "chip", MX25R3235F.size) as storage:
+        nor = Nor(MX25R3235F, storage)
+        nor.execute(b"\x06")
+        nor.execute(b"\x01\x40")
+    assert [each.name for each in tmp_path.iterdir()] == ["chip"]
+
+
+@pytest.mark.parametrize("content", [b"", b"\x40", b"\x40\0\0"])
+def test_registers_of_another_size_are_refused(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "chip.registers").write_bytes(content)
+    refusal = re.escape("chip.registers does not hold 2 bytes of registers; remove it")
+    with (
+        FileStorage(tmp_path / "chip", MX25R3235F.size) as storage,
+        pytest.raises(StorageError, match=refusal),
+    ):
+        Nor(MX25R3235F, storage)
 
 
 @pytest.mark.parametrize("size", [1, 256, 4096, LARGEST_WRITE])

@@ -1,6 +1,7 @@
 """Which image it is: all generations and orders, no image at all, damaged images, and anything else."""
 
 from itertools import product
+from random import Random
 
 import pytest
 from hypothesis import given
@@ -210,6 +211,23 @@ def test_hostile_headers(
 @given(st.binary(max_size=300))
 def test_any_bytes(data: bytes) -> None:
     sound(data)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_noise_is_refused_in_time_linear_in_its_headers(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
+    """A header's offsets are looked at a few times, however many others there are."""
+    looks = 0
+
+    def look(header: Header, part: Part) -> int:
+        nonlocal looks
+        looks += 1
+        return (header.model, header.parameters, header.operators, header.xip)[part]
+
+    monkeypatch.setattr(Header, "__getitem__", look)
+    noise = Random(seed).randbytes(PREFIX_BYTES)
+    with pytest.raises(LayoutError, match="no version word, and no headers of the design generation"):
+        detect(noise, 7 << 20)
+    assert looks <= 2 * 256 * 4 * 8
 
 
 def test_worst_headers_take_no_time() -> None:

@@ -16,6 +16,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, CommandPacket, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
+from tests.inference.interpreters.test_tflite import scatter_network
 from tests.support import networks
 
 IMAGES = digits.test_images()
@@ -400,6 +401,27 @@ async def test_a_failure_in_the_chain_is_the_failure_of_the_command() -> None:
     async with engine(CHAINED, first) as device:
         await put(device, Command.SET_INPUT_TENSOR, IMAGES[0].image)
         assert await put(device, Command.START_INFER) == Status.ERROR_NO_MODEL
+
+
+async def test_every_output_goes_along_the_chain() -> None:
+    """Outputs 0 and 1 are the sums of inputs 0 and 1, 1 and 2; the next engine adds them."""
+    async with engine(CHAINED, networks.adding_network(inputs=3, outputs=2)) as device:
+        await device.load_model(networks.adding_network(inputs=2), engine=1)
+        for tensor, value in enumerate((1, 10, 40)):
+            await put(device, Command.SET_INPUT_TENSOR, bytes([value] * 16), tensor)
+        assert await put(device, Command.START_INFER) == Status.OKAY
+        assert await get_command(device.local[1], Command.GET_OUTPUT_TENSOR) == (
+            Status.OKAY,
+            bytes([1 + 10 + 10 + 40] * 16),
+        )
+
+
+async def test_an_inference_that_fails_in_the_chain_fails_the_command() -> None:
+    """The first engine answers 100, and the second has 4 places: its index is out of range."""
+    async with engine(CHAINED, networks.adding_network(inputs=1, length=4)) as device:
+        await device.load_model(scatter_network(), engine=1)
+        await put(device, Command.SET_INPUT_TENSOR, bytes((50, 0, 0, 0)))
+        assert await put(device, Command.START_INFER) == Status.ERROR_INFER_ERR
 
 
 async def test_a_chained_engine_whose_input_has_another_size_fails_the_command() -> None:

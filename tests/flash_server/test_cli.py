@@ -11,6 +11,7 @@ import trio
 from flatbuffers import flexbuffers
 
 from aisrv.attach.serprog import SerprogServer
+from flash_server.boot.boot_image import HEADER_BYTES, build_boot_image
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F, MX25R6435F
 from flash_server.chip.storage import MemoryStorage
@@ -329,6 +330,16 @@ def test_write_refuses() -> None:
     for options in ([], ["--chip", "chip", "--device", "localhost:1"]):
         assert "give --chip FILE or --device HOST:PORT" in failed(2, "write", "image", *options)
     assert "--part is for --chip" in failed(2, "write", "image", "--device", "localhost:1", "--part", "X")
+
+
+@pytest.mark.parametrize("slot", ["factory", "upgrade"])
+def test_a_boot_image_may_fill_its_slot_and_no_more(slot: str) -> None:
+    """A boot partition of 16 KiB has slots of 8 KiB."""
+    for name, size in (("exact", 8192), ("longer", 8193)):
+        Path(name).write_bytes(build_boot_image(7, bytes(size - HEADER_BYTES)))
+    boot = ["boot", "--chip", "chip", "--boot-size", "16K", f"--{slot}"]
+    assert f"{slot} version 7, {8192 - HEADER_BYTES} bytes" in done(*boot, "exact")
+    assert f"{slot} image of 8193 bytes, the slot has 8192" in failed(1, *boot, "longer")
 
 
 def test_read_refuses() -> None:

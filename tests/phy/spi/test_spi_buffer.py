@@ -211,6 +211,14 @@ async def test_errors_add_up_until_they_are_read() -> None:
         assert await rig.status() == spi.NO_MODEL | spi.BAD_CMD
 
 
+async def test_errors_within_one_action_add_up() -> None:
+    """The model is refused, and so is the question for the spec after it."""
+    async with spi_device() as rig:
+        rig.engine.statuses[spi.SET_ARENA] = spi.MODEL_ERR
+        rig.engine.statuses[spi.GET_SPEC] = spi.BAD_CMD
+        assert await rig.set(spi.SET_ARENA, b"model") == spi.MODEL_ERR | spi.BAD_CMD
+
+
 async def test_failure_shows_no_earlier_than_busy_clears() -> None:
     async with spi_device() as rig:
         rig.engine.statuses[spi.START_INFER] = spi.NO_MODEL

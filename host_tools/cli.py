@@ -20,7 +20,7 @@ from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.option_group import option_group
 from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
-from host_tools.commands.inspect import info, list_command, log, timings
+from host_tools.commands.inspect import info, list_command, log, profile, timings
 from host_tools.commands.jacdac import jacdac
 from host_tools.commands.network import infer, load, upgrade
 from host_tools.commands.settings import HostSettings
@@ -86,5 +86,19 @@ def main(context: click.Context, settings: HostSettings) -> None:
     context.obj = settings
 
 
-for _command in (list_command, info, load, infer, read, write, timings, log, gpio, bench, upgrade, jacdac):
+for _command in (
+    list_command,
+    info,
+    load,
+    infer,
+    read,
+    write,
+    timings,
+    profile,
+    log,
+    gpio,
+    bench,
+    upgrade,
+    jacdac,
+):
     main.add_command(_command)

@@ -218,6 +218,13 @@ class AiServer:
             raise TransferError(f"GET_TIMINGS: {len(data)} bytes are no whole number of words")
         return struct.unpack(f"<{len(data) // 4}I", data)
 
+    def profile(self) -> str:
+        """Return the profiler summary of the last inference, which goes to the debug log, too.
+
+        The question is the virtual device's own, and goes over USB only: hardware refuses it.
+        """
+        return self._exchange.get(Command.GET_PROFILE).decode(errors="replace")
+
     # GPIO
 
     def gpio_enabled(self) -> bool:

@@ -77,6 +77,7 @@ class DeviceParts:
             source = None
         elif source is None:
             source = open_sensor(board.sensor)
+        logs = [DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))]
         return cls(
             board=board,
             node=node,
@@ -89,8 +90,8 @@ class DeviceParts:
             ),
             usb=UsbBus(aisrv_descriptors(board.serial)),
             spi=None if board.spi is None else SpiBus(),
-            spi_memory=SharedMemory(),
             jacdac=None if board.jacdac is None else JacdacBus(),
+            spi_memory=SharedMemory(log=None if board.spi is None else logs[board.spi.engine]),
             chips=[
                 FlashChip(
                     spec.part,
@@ -103,7 +104,7 @@ class DeviceParts:
             ],
             source=source,
             exposure=None if source is None else Exposure(source),
-            logs=[DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))],
+            logs=logs,
             user_tasks=user_tasks,
             graph=graph,
         )

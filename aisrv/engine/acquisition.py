@@ -25,8 +25,7 @@ LARGEST_SIDE: Final = 0xFFFF
 
 
 def acquire_mode(engine: AIEngine, _tensor: int) -> bytes:
-    """Answer GET_ACQUIRE_MODE."""
-    _sensor(engine)
+    """Answer GET_ACQUIRE_MODE: 0, single, without a sensor."""
     return engine.acquire_mode.to_bytes(WORD_BYTES, "little")
 
 

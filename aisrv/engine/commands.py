@@ -71,6 +71,14 @@ def _describe(tensor: Tensor) -> TensorDescription:
     return TensorDescription(tensor.type, tensor.shape, scale, zero_point)
 
 
+def _get_profile(engine: AIEngine, _tensor: int) -> bytes:
+    """Carry out the firmware's print_profiler_summary, whose output is the debug log."""
+    engine.require_model()
+    summary = engine.inference.print_profiler_summary()
+    engine.log.write(summary)
+    return summary.encode()
+
+
 def _get_thresholds(engine: AIEngine, _tensor: int) -> bytes:
     return struct.pack(f"{GPIO_COUNT}b", *engine.gpio.thresholds)
 
@@ -106,6 +114,7 @@ _OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
     Command.GET_BOOT: lambda engine, _tensor: engine.boot_report,
     Command.GET_MEMORY: _get_memory,
     Command.GET_TENSORS: _get_tensors,
+    Command.GET_PROFILE: _get_profile,
     Command.GET_ACQUIRE_MODE: acquisition.acquire_mode,
     Command.GET_SENSOR_TENSOR_LENGTH: acquisition.sensor_tensor_length,
 }

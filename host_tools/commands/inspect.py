@@ -1,4 +1,4 @@
-"""What there is and what it says: list, info, log, timings."""
+"""What there is and what it says: list, info, log, profile, timings."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -114,6 +114,18 @@ def log(settings: HostSettings) -> None:
     with settings.connect() as server:
         text = server.debug_log()
     settings.answer({"log": text.splitlines()}, lambda: click.echo(text, nl=bool(text)))
+
+
+@click.command(short_help="Print the profiler summary.", epilog=examples("aisrv-host profile"))
+@pass_settings
+def profile(settings: HostSettings) -> None:
+    """Print the profiler summary of the last inference: each operator, the total, a table by class.
+
+    The device writes it to its debug log, too. A virtual device only, over USB.
+    """
+    with settings.connect() as server:
+        text = server.profile()
+    settings.answer({"profile": text.splitlines()}, lambda: click.echo(text, nl=False))
 
 
 @click.command(

@@ -5,6 +5,7 @@ from typing import Protocol
 from aisrv.protocol.commands import Status
 from aisrv.protocol.engine_channel import abandon_set, begin_set, end_set
 from aisrv.xcore.chanend import ChanEnd
+from phy.spi.memory import SharedMemory
 
 
 class Destination(Protocol):
@@ -48,7 +49,11 @@ class EngineSet(Destination):
 
 
 class Nowhere(Destination):
-    """What the device has no place for: the data drain, the set is refused."""
+    """What the device has no place for: the data drain, the set is refused for `reason`."""
+
+    def __init__(self, memory: SharedMemory, reason: str) -> None:
+        self._memory = memory
+        self._reason = reason
 
     async def begin(self) -> None:
         """Begin to drain."""
@@ -58,6 +63,7 @@ class Nowhere(Destination):
 
     async def end(self, rest: bytes) -> Status:  # noqa: ARG002 - dropped
         """Refuse the set."""
+        self._memory.refuse(self._reason)
         return Status.ERROR_BAD_CMD
 
     async def abandon(self) -> None:

@@ -5,8 +5,9 @@ neither waits while it is at the memory, so there are no locks. Source: "XCORE A
 behavior", section SPI.
 """
 
+import logging
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, SupportsBytes
 
 from aisrv.protocol.commands import STATUS_ERRORS, Spec, Status
 
@@ -15,6 +16,16 @@ BLOCK_SIZE: Final = 512
 
 UNKNOWN: Final = Spec(sensor_bytes=0)
 """All words 0."""
+
+
+logger = logging.getLogger(__name__)
+
+
+class RefusalLog(SupportsBytes, Protocol):
+    """The debug log of the port's engine."""
+
+    def write(self, text: str) -> None:
+        """Add a line."""
 
 
 @dataclass(slots=True)
@@ -37,12 +48,21 @@ class SharedMemory:
     """Bytes that the write really had: past BLOCK_SIZE the block is not whole."""
     boot_report: bytes = b""
     """What the device booted; empty without a flash."""
+    log: RefusalLog | None = None
+    """Where refusals of this layer leave a line."""
 
     def show_status(self) -> bytes:
         """Return the status word for the master, whose error bits are cleared by that."""
         shown = self.status
         self.status &= ~STATUS_ERRORS
         return shown.to_bytes(4, "little")
+
+    def refuse(self, reason: str) -> None:
+        """Tell why a command is refused, in the debug log; setting the status bit is for the caller."""
+        logger.warning("%s", reason)
+        if self.log is not None:
+            self.log.write(f"SPI: {reason}")
+            self.debug_log = bytes(self.log)
 
     def leave_block(self, data: bytes, length: int) -> None:
         """Hand a write to the buffer: from now on the status is BUSY."""

@@ -46,7 +46,7 @@ class SpiBuffer:
             Command.SET_MODEL_ARENA: EngineSet(engine, Command.SET_MODEL_ARENA),
             Command.SET_MODEL_EXT: EngineSet(engine, Command.SET_MODEL_EXT),
             Command.SET_INPUT_TENSOR: EngineSet(engine, Command.SET_INPUT_TENSOR),
-            Command.SET_SERVER: server or Nowhere(),
+            Command.SET_SERVER: server or Nowhere(memory, "SET_SERVER refused: the board has no flash"),
         }
         self._set: int | None = None  # command of the set in progress
         self._errors = Status.OKAY  # of the action in progress
@@ -86,6 +86,7 @@ class SpiBuffer:
         if self._memory.block_length > BLOCK_SIZE:
             if self._set is not None:
                 await self._abandon(f"a block of {self._memory.block_length} bytes came")
+            self._refuse_block(command)
             await self._note(Status.ERROR_BAD_CMD)
             return
         if self._set is None:
@@ -105,6 +106,12 @@ class SpiBuffer:
         logger.warning("%s was given up in the middle of its data: %s", Command(command).name, reason)
         await self._destinations[command].abandon()
 
+    def _refuse_block(self, command: int) -> None:
+        length = self._memory.block_length
+        self._memory.refuse(
+            f"{Command(command).name} refused: {length} bytes, a block has at most {BLOCK_SIZE}"
+        )
+
     async def _infer(self) -> None:
         if not await self._start(Command.START_INFER, b""):
             await self._refresh_results()
@@ -118,6 +125,7 @@ class SpiBuffer:
     async def _acquire(self) -> None:
         block = self._memory.block
         if self._memory.block_length > BLOCK_SIZE:
+            self._refuse_block(Command.START_ACQUIRE_SINGLE)
             await self._note(Status.ERROR_BAD_CMD)
             return
         self._memory.status |= Status.SENSING

@@ -4,14 +4,11 @@ The first byte is the command. A read answers from byte 3 on, after two dummy by
 acts when chip select goes high. Source: "XCORE AI server: numbers and wire behavior", section SPI.
 """
 
-import logging
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from aisrv.protocol.commands import Command, Status
 from phy.spi.memory import BLOCK_SIZE, SharedMemory
-
-logger = logging.getLogger(__name__)
 
 DUMMY_BYTES: Final = 2
 """Between the command and the data of a read: time for the slave to fetch them."""
@@ -135,8 +132,7 @@ class SpiTransaction:
             return _Read(READS[command], self._memory)
         if command in ACTIONS and not busy:
             return _Write(command, self._memory)
-        logger.warning(
-            "command 0x%02x refused: %s", command, "the device is busy" if busy else "SPI has no such command"
-        )
+        reason = "the device is busy" if busy else "SPI has no such command"
+        self._memory.refuse(f"command 0x{command:02x} refused: {reason}")
         self._memory.status |= Status.ERROR_BAD_CMD
         return _SILENT

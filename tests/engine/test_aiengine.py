@@ -26,7 +26,6 @@ LATER = [
     Command.START_ACQUIRE_SET_I2C,
     Command.SET_SENSOR_TENSOR,
     Command.GET_SENSOR_TENSOR,
-    Command.GET_ACQUIRE_MODE,
     Command.SET_SERVER,
 ]
 
@@ -317,6 +316,21 @@ async def test_start_infer_with_data_is_refused() -> None:
 
 
 # GPIO.
+
+
+async def test_without_a_sensor_the_mode_is_single() -> None:
+    async with engine() as device:
+        assert await get(device, Command.GET_ACQUIRE_MODE) == bytes(4)
+        assert await log_of(device) == ""
+
+
+async def test_the_profiler_summary_is_answered_and_logged() -> None:
+    async with engine(model=digits.model_bytes()) as device:
+        assert await get(device, Command.GET_PROFILE) == b"The model has not run yet.\n"
+        assert await put(device, Command.START_INFER) == Status.OKAY
+        summary = (await get(device, Command.GET_PROFILE)).decode()
+        assert summary.startswith("Operators\n")
+        assert (await log_of(device)).endswith(summary)
 
 
 async def test_gpio_settings_read_back() -> None:

@@ -69,6 +69,17 @@ def test_a_network_larger_than_a_tile_runs_in_an_external_arena() -> None:
         assert server.spec().external_kib == 19_750
 
 
+def test_the_profile_is_printed_for_who_asks() -> None:
+    with running() as (_, address):
+        with AiServer.open(address) as server:
+            server.load_model(digits.model_bytes())
+            server.run(IMAGES[0].image)
+        done = run_process([*HOST, "--device", address, "profile"])
+        assert (done.returncode, done.stdout.splitlines()[0]) == (0, "Operators")
+        with AiServer.open(address) as server:
+            assert server.debug_log().endswith(done.stdout.rstrip("\n"))
+
+
 def test_it_takes_a_model_for_each_engine(tmp_path: Path) -> None:
     first, second = (tmp_path / name for name in ("first.tflite", "second.tflite"))
     halves = networks.cut_in_two()

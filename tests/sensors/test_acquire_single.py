@@ -327,12 +327,17 @@ async def test_board_without_a_sensor_refuses(command: Command, size: int) -> No
         assert len(await rig.host.log()) == 1
 
 
-@pytest.mark.parametrize("command", [GET_SENSOR, Command.GET_ACQUIRE_MODE])
 @simulated
-async def test_board_without_a_sensor_has_nothing_to_get(command: Command) -> None:
+async def test_board_without_a_sensor_has_no_frame_to_get() -> None:
     async with camera(PICTURE, sensor=False) as rig:
-        assert await rig.host.refused(command) == BAD_CMD
-        assert await rig.host.log() == [f"{command.name}: the board has no sensor"]
+        assert await rig.host.refused(GET_SENSOR) == BAD_CMD
+        assert await rig.host.log() == ["GET_SENSOR_TENSOR: the board has no sensor"]
+
+
+@simulated
+async def test_mode_of_a_board_without_a_sensor_is_single() -> None:
+    async with camera(PICTURE, sensor=False) as rig:
+        assert await rig.host.word(Command.GET_ACQUIRE_MODE) == 0
 
 
 @simulated

@@ -286,6 +286,20 @@ async def test_device_without_a_sensor_refuses() -> None:
         await assert_results(rig, spi.OUTPUT, spi.TIMINGS)
 
 
+async def test_what_the_layer_refuses_is_in_the_debug_log_for_hosts_on_usb_too() -> None:
+    async with spi.spi_and_usb() as (master, device):
+        await master.write(0x7F)
+        await master.write(spi.SET_INPUT, bytes(513))
+        assert await master.set(spi.SET_SERVER, b"firmware") & spi.BAD_CMD
+        log = bytes(device.engines[0].log).rstrip(b"\0").decode().splitlines()
+        assert log[:3] == [
+            "SPI: command 0x7f refused: SPI has no such command",
+            "SPI: SET_INPUT_TENSOR refused: 513 bytes, a block has at most 512",
+            "SPI: SET_SERVER refused: the board has no flash",
+        ]
+        assert b"SPI: command 0x7f refused" in await master.read(spi.GET_DEBUG_LOG, 2048)
+
+
 # The server image.
 
 

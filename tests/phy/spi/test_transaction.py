@@ -155,6 +155,31 @@ def test_while_busy_everything_but_the_status_is_refused(command: int) -> None:
     assert shared == memory(0x23)
 
 
+class Log:
+    """A debug log of lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def write(self, text: str) -> None:
+        self.lines.append(text)
+
+    def __bytes__(self) -> bytes:
+        return "\n".join(self.lines).encode()
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "reason"),
+    [(0x7F, 0, "SPI has no such command"), (0x86, 1, "the device is busy")],
+)
+def test_a_refusal_leaves_a_line_in_the_debug_log(command: int, status: int, reason: str) -> None:
+    shared = memory(status)
+    shared.log = Log()
+    clock(shared, bytes((command,)))
+    line = f"SPI: command 0x{command:02x} refused: {reason}".encode()
+    assert (bytes(shared.log), shared.debug_log) == (line, line)
+
+
 # However the bytes are cut.
 
 ANY_BYTES = st.one_of(

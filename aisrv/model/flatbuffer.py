@@ -107,6 +107,10 @@ class Table:
             self.file.check(position, reader.size, self._named(name))
         return reader.unpack_from(self.file.data, position)[0]  # type: ignore[no-any-return]
 
+    def field_position(self, name: str) -> int:
+        """Return where in the file a field is that is not absent."""
+        return self._position(self._field_list[self._fields[name][0]], name)
+
     def integer(self, name: str) -> int:
         """Read an integer or a flag."""
         return self.number(name)  # type: ignore[return-value]  # as the schema says

@@ -2,6 +2,7 @@
 
 from typing import Final, NamedTuple
 
+from aisrv.model.bias_scales import is_vector_of_channels
 from aisrv.model.errors import MAX_TENSOR_BYTES, MAX_TENSORS, ModelFileError, SchemaVersionError
 from aisrv.model.flatbuffer import File, Table
 from aisrv.model.options import read_options
@@ -178,7 +179,9 @@ def _quantization(tensor: Table, shape: tuple[int, ...]) -> Quantization | None:
     if len(zero_points) not in (1, len(scales)):
         raise ModelFileError(f"{tensor.where} has {len(scales)} scales, but {len(zero_points)} zero points")
     dimension = table.integer("quantized_dimension")
-    # With a single scale the dimension means nothing, and files exist where it is out of range.
+    # With a single scale, and for a bias, the dimension means nothing: files exist where it is out of range.
+    if is_vector_of_channels(shape, len(scales)):
+        return Quantization(scales, zero_points, 0 if len(scales) > 1 else dimension)
     if len(scales) > 1 and (not 0 <= dimension < len(shape) or shape[dimension] != len(scales)):
         raise ModelFileError(
             f"{tensor.where} has {len(scales)} scales for dimension {dimension} of shape {list(shape)}"

@@ -15,6 +15,7 @@ import numpy as np
 
 from aisrv.inference.interpreter import MissingPackageError, TensorLayout
 from aisrv.inference.interpreters.warm_up import warm_up
+from aisrv.model.bias_scales import with_sound_dimensions
 
 
 class _Tensor(NamedTuple):
@@ -51,7 +52,7 @@ class _BoundInterpreter:
         Tensors are on the heap, of any size: it is for the caller to compare them with an arena.
         """
         self._interpreter = self._binding.Interpreter(
-            model_content=model,
+            model_content=with_sound_dimensions(model),
             num_threads=1,
             experimental_op_resolver_type=self._binding.OpResolverType.BUILTIN_REF,
         )

@@ -75,7 +75,7 @@ class SerprogServer(TcpServer):
         try:
             try:
                 await _Session(self.chip, stream).run()
-            except (EOFError, trio.BrokenResourceError, OSError):
+            except (SerprogError, trio.BrokenResourceError, OSError):
                 await self._read_again()  # what it has written before its connection broke counts
                 raise
             await self._read_again()

@@ -17,6 +17,8 @@ from aisrv.model import Model
 from aisrv.model.flatbuffer import I32, U16, U32, File, Table
 from aisrv.model.reader import FILE_IDENTIFIER
 
+PREFIX: Final = "XC_"
+"""How the names of XMOS's operators begin."""
 NAME: Final = "xcoreSharedConfig"
 """Name of the metadata; the library looks at no more than this beginning of a name."""
 ALIGNMENT: Final = 16
@@ -41,17 +43,43 @@ def with_config(data: bytes, model: Model, package: Path) -> bytes:
     """Return a model file with the configuration for the library in `package`; ModelError otherwise."""
     configs = [metadata.data for metadata in model.metadata if metadata.name.startswith(NAME)]
     for config in configs:
-        _check(config)
-    return data if configs else _add_config(data, new_config(package))
+        _check(config, new_config(package))
+    if configs:
+        return data
+    _check_operators(model)
+    return _add_config(data, new_config(package))
 
 
-def _check(config: bytes) -> None:
-    """Refuse what the library would run into; it compares the versions itself."""
+def _check_operators(model: Model) -> None:
+    """Refuse XMOS's operators of a version that is not known: the library reads their options as its own."""
+    for operator in model.operators:
+        if operator.name.startswith(PREFIX):
+            raise ModelError(
+                f"operator {operator.index} ({operator.name}) was made for another version of XMOS's "
+                f"library, older than the metadata {NAME}, which would name it: convert the model again"
+            )
+
+
+def _check_version(library: str, made_for: Sequence[int], present: Sequence[int]) -> None:
+    """Compare major and minor numbers, as the library does itself, which says less of it."""
+    if made_for[:2] != present[:2]:
+        numbers = [".".join(map(str, version)) for version in (made_for, present)]
+        raise ModelError(
+            f"the model was made for another version of XMOS's library: {library} {numbers[0]}, "
+            f"this is {numbers[1]}: convert the model again"
+        )
+
+
+def _check(config: bytes, present: bytes) -> None:
+    """Refuse what the library would run into, whose own configuration is `present`."""
     if len(config) < _CONFIG.size:
         raise ModelError(f"the metadata {NAME} has {len(config)} bytes of {_CONFIG.size}")
-    architecture, *_, threads, inputs, outputs = _CONFIG.unpack_from(config)
+    architecture, *versions, threads, inputs, outputs = _CONFIG.unpack_from(config)
     if architecture > 1:
         raise ModelError(f"the model is for architecture {architecture}, which the library does not know")
+    _, *library, _, _, _ = _CONFIG.unpack_from(present)
+    _check_version("lib_nn", versions[:3], library[:3])
+    _check_version("lib_tflite_micro", versions[3:6], library[3:6])
     if not 1 <= threads <= _THREADS:
         raise ModelError(f"the model was converted for {threads} threads: there are 1 to {_THREADS}")
     if inputs or outputs:

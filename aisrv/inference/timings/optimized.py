@@ -39,6 +39,9 @@ _MOVE_TICKS: Final = 350
 _MOVE_BYTE_TICKS: Final = 0.25
 """Of what has no figure: an operator, and each byte of activations that it reads and writes. A guess."""
 
+_LOOKUP_TICKS: Final = 24_000 / 7_500
+"""Of an element of a lookup: 0.24 ms for 7,500 elements on one thread, 0.05 ms on five."""
+
 _CONVOLUTION: Final = "published convolutions"
 _DEPTHWISE: Final = "published depthwise convolutions, 3x3"
 _WINDOW: Final = "depthwise convolution of 3x3, by the size of the window"
@@ -161,6 +164,33 @@ def _xc_conv2d(node: OperatorTensors) -> Cost | None:
     return Cost(ticks, Basis.FITTED, _CONVOLUTION, shared, images.size)
 
 
+def _older_convolution(node: OperatorTensors) -> Cost | None:
+    """Cost of a convolution of XMOS's earlier converters: its weights are those of each output channel."""
+    images, weights = Images.of(node, flat=True), node.input(1)
+    if images is None or weights is None or not images.output[3]:
+        return None
+    products = max(weights.nbytes // images.output[3], 1)
+    shared = convolution(images.pixels * _groups(images.output[3]), products)
+    ticks = shared + (_SINGLE_PIXEL_TICKS if images.pixels == 1 else 0)
+    return Cost(ticks, Basis.FITTED, _CONVOLUTION, shared, images.size)
+
+
+def _older_depthwise(node: OperatorTensors) -> Cost | None:
+    """Cost of a depthwise convolution of those converters, whose weights are the taps of each channel."""
+    images, weights = Images.of(node), node.input(1)
+    if images is None or weights is None or not images.output[3]:
+        return None
+    return _windows(images, max(weights.nbytes // images.output[3], 1))
+
+
+def _lookup(node: OperatorTensors) -> Cost | None:
+    if node.output is None:
+        return None
+    elements = math.prod(node.output.shape)
+    ticks = _LOOKUP_TICKS * elements
+    return Cost(ticks, Basis.FITTED, "published lookup", ticks, (1, max(elements, 1)))
+
+
 def _fully_connected(node: OperatorTensors) -> Cost | None:
     """Cost of a 1x1 convolution that has a pixel for each row of the batch, and a fixed cost."""
     weights, output = node.input(1), node.output
@@ -226,6 +256,13 @@ PLAIN: Final[dict[str, CostRule]] = {
 
 XMOS: Final[dict[str, CostRule]] = {
     "XC_conv2d_v2": _xc_conv2d,
+    "XC_conv2d_deep": _older_convolution,
+    "XC_conv2d_shallowin": _older_convolution,
+    "XC_conv2d_1x1": _older_convolution,
+    "XC_conv2d_depthwise": _older_depthwise,
+    "XC_fc": _older_convolution,
+    "XC_lookup": _lookup,
+    "XC_lookup_8": _lookup,
     "XC_pad": _pad,
     "XC_pad_v2": _pad,
     "XC_pad_3_to_4": _pad_3_to_4,

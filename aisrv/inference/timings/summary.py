@@ -7,10 +7,14 @@ an estimated time, or a class with one, is marked.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from aisrv.inference.timings.cost import Basis
 from aisrv.inference.timings.device_model import OperatorTime
 from aisrv.protocol.commands import TICKS_PER_SECOND
+
+NOTED_SHARE: Final = 0.1
+"""Share of estimates in a total above which it is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,9 @@ def profiler_summary(times: Sequence[OperatorTime]) -> str:
     for each in operator_classes(times):
         share = f"{100 * each.share:6.2f} %"
         lines.append(f"{each.count:5}  {_columns(each.name, each.ticks)} {share}{_mark(each.has_estimates)}")
+    estimated = sum(time.ticks for time in times if time.basis is Basis.ESTIMATE)
+    if estimated > NOTED_SHARE * total:
+        lines += ["", f"{100 * estimated / total:.1f} % of the total are estimates."]
     return "\n".join(lines) + "\n"
 
 

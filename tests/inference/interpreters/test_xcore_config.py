@@ -1,5 +1,6 @@
 """The configuration that XMOS's library wants: models that lack it get it, and stay the same models."""
 
+import re
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -46,7 +47,7 @@ def with_metadata(**metadata: bytes) -> bytes:
 
 
 def config(architecture: int = 0, threads: int = 1, inputs: int = 0, outputs: int = 0) -> bytes:
-    words = (architecture, 0, 5, 0, 0, 8, 0, 1, 4, 2, threads, inputs, outputs)
+    words = (architecture, 1, 23, 456, 7, 8, 9, 1, 4, 2, threads, inputs, outputs)
     return struct.pack("<13I", *words).ljust(CONFIG_BYTES, b"\0")
 
 
@@ -95,9 +96,9 @@ def test_the_new_buffer_is_the_last(package: Path) -> None:
 
 @pytest.mark.parametrize("architecture", [0, 1])
 @pytest.mark.parametrize("threads", [1, 5])
-def test_a_model_with_a_configuration_is_left_alone(architecture: int, threads: int, tmp_path: Path) -> None:
+def test_a_model_with_a_configuration_is_left_alone(architecture: int, threads: int, package: Path) -> None:
     model = with_metadata(xcoreSharedConfig=config(architecture, threads))
-    assert configured(model, tmp_path / "is not read") == model
+    assert configured(model, package) == model
 
 
 @pytest.mark.parametrize(
@@ -125,3 +126,36 @@ def test_names_count_up_to_the_length_that_the_library_compares(package: Path) -
 def test_a_package_without_headers_is_an_error_that_names_the_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"lib_nn/api/version\.h"):
         configured(digits.model_bytes(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        (1, "lib_nn 99.23.456, this is 1.23.456"),
+        (2, "lib_nn 1.99.456, this is 1.23.456"),
+        (4, "lib_tflite_micro 99.8.9, this is 7.8.9"),
+        (5, "lib_tflite_micro 7.99.9, this is 7.8.9"),
+    ],
+)
+def test_a_model_for_another_version_is_refused_by_name_and_version(
+    package: Path, place: int, message: str
+) -> None:
+    other = bytearray(config())
+    struct.pack_into("<I", other, 4 * place, 99)
+    with pytest.raises(ModelError, match=f"made for another version of XMOS's library: {re.escape(message)}"):
+        configured(with_metadata(**{NAME: bytes(other)}), package)
+
+
+@pytest.mark.parametrize("place", [3, 6, 7, 8, 9])
+def test_patches_and_converters_may_be_of_another_version(package: Path, place: int) -> None:
+    other = bytearray(config())
+    struct.pack_into("<I", other, 4 * place, 99)
+    model = with_metadata(**{NAME: bytes(other)})
+    assert configured(model, package) == model
+
+
+def test_operators_of_xmos_without_a_version_are_refused_by_name(package: Path) -> None:
+    """Converters before the metadata wrote options that the library would read as others."""
+    message = r"operator 0 \(XC_conv2d_shallowin\) was made for another version of XMOS's library"
+    with pytest.raises(ModelError, match=message):
+        configured(networks.custom_operator_network("XC_conv2d_shallowin"), package)

@@ -515,7 +515,38 @@ def test_summary() -> None:
         "By operator class",
         "    2  CONV_2D                            350000      3.500 ms  87.50 %",
         "    1  MAX_POOL_2D                         50000      0.500 ms  12.50 %  estimate",
+        "",
+        "12.5 % of the total are estimates.",
     ]
+
+
+def test_summary_with_a_tenth_of_estimates_does_not_say_so() -> None:
+    times = [op_time(0, "CONV_2D", 90), op_time(1, "MAX_POOL_2D", 10, Basis.ESTIMATE)]
+    assert "of the total" not in profiler_summary(times)
+
+
+@pytest.mark.parametrize(("threads", "ticks"), [(1, 24_000), (5, 4_800)])
+def test_published_lookup(threads: int, ticks: int) -> None:
+    model = model_of("XC_lookup", (1, 7500), (256,), output=(1, 7500), constants=1)
+    (time,) = DeviceModel(threads=threads).estimate(model)
+    assert (time.ticks, time.basis) == (ticks, Basis.FITTED)
+
+
+@pytest.mark.parametrize("name", ["XC_conv2d_shallowin", "XC_conv2d_deep", "XC_conv2d_1x1", "XC_fc"])
+def test_convolutions_of_older_converters_cost_what_they_are(name: str) -> None:
+    """3x3 pixels of 256 channels, each of 256 products: 34,557 ticks were published for such a layer."""
+    model = model_of(name, (1, 3, 3, 256), (65_536,), output=(1, 3, 3, 256), constants=1)
+    (time,) = DeviceModel().estimate(model)
+    assert time.basis is Basis.FITTED
+    assert time.ticks == pytest.approx(34_557, rel=0.001)
+
+
+def test_depthwise_convolution_of_older_converters() -> None:
+    """Two such layers of 144 groups each took 55,553 ticks together."""
+    model = model_of("XC_conv2d_depthwise", (1, 12, 12, 16), (9 * 16,), output=(1, 12, 12, 16), constants=1)
+    (time,) = DeviceModel().estimate(model)
+    assert time.basis is Basis.FITTED
+    assert time.ticks == pytest.approx(55_553 / 2, rel=0.01)
 
 
 def test_summary_puts_the_largest_class_first() -> None:

@@ -1,8 +1,10 @@
-"""The plan of the tensor arena's head: where each tensor lies, equal to TFLM's to the byte.
+"""The plan of the tensor arena's head: where each tensor lies, by TFLM's planner.
 
 TensorFlow Lite Micro places buffers greedily (`greedy_memory_planner.cc`, `micro_allocation_info.cc`);
-source: "The INT8 kernel engine", section Arena plan. Only the main subgraph is planned. TFLM's reference
-kernels ask for no scratch buffers on int8 models; other kernels name theirs.
+source: "The INT8 kernel engine", section Arena plan. Only the main subgraph is planned. The plan
+equals TFLM's to the byte where its kernels ask for no scratch memory. Those of MEAN, TRANSPOSE_CONV, SVDF,
+UNIDIRECTIONAL_SEQUENCE_LSTM and TFLite_Detection_PostProcess do, and it is missing here; callers name scratch
+of their own.
 """
 
 import struct

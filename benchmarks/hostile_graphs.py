@@ -20,6 +20,7 @@ from typing import Final
 from tests.support.hostile_graphs import computer, try_manifest, try_text, try_words
 
 CASES: Final = 100_000
+PROGRESS: Final = 5000
 LONGEST: Final = 1.0
 """Seconds of CPU that a mutant may take."""
 
@@ -52,6 +53,8 @@ def main() -> None:
                 print(f"{kind} {number} takes {taken:.1f} s")
                 sys.exit(1)
             outcomes[kind, outcome] += 1
+            if not sum(outcomes.values()) % PROGRESS:
+                print(f"{sum(outcomes.values())} tried", flush=True)
     for (kind, outcome), count in sorted(outcomes.items()):
         print(f"{kind:<10} {outcome:<15} {count:>8}")
     resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10

@@ -237,4 +237,4 @@ def test_status_without_a_terminal_is_a_usage_error() -> None:
 
 def test_options_are_values() -> None:
     said = CliRunner().invoke(command, ["--gpio-vcd", "leds.vcd"])
-    assert said.output == "StatusOptions(status=False, gpio_vcd=PosixPath('leds.vcd'))\n"
+    assert said.output == "StatusOptions(status=False, json=False, gpio_vcd=PosixPath('leds.vcd'))\n"

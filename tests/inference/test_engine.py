@@ -244,9 +244,12 @@ async def test_an_interpreter_that_sees_other_tensors_is_refused(action: str, me
 
 async def test_a_cancelled_load_leaves_no_model_and_no_process() -> None:
     runners: list[IsolatedInterpreter] = []
+    second = trio.Event()
 
     def remembered(log: Callable[[str], None]) -> Runner:
         runners.append(isolated(log))
+        if len(runners) == 2:
+            second.set()
         return runners[-1]
 
     async with open_engine(remembered) as engine:
@@ -254,6 +257,7 @@ async def test_a_cancelled_load_leaves_no_model_and_no_process() -> None:
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(load_digits, engine)
+                await second.wait()
                 await trio.testing.wait_all_tasks_blocked()
                 assert runners[1].pid is not None
                 scope.cancel()

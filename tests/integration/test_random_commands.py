@@ -126,6 +126,7 @@ class Expected:
             Command.GET_BOOT: b"",
             Command.GET_MEMORY: None,
             Command.GET_TENSORS: None,
+            Command.GET_ACQUIRE_MODE: bytes(4),
             Command.GET_SENSOR_TENSOR_LENGTH: bytes(4),
         }
         if command in always:
@@ -146,10 +147,12 @@ class Expected:
             Command.GET_OUTPUT_TENSOR: self.outputs,
             Command.GET_OUTPUT_TENSOR_LENGTH: self.outputs,
         }
-        if command not in tensors and command != Command.GET_TIMINGS:
+        if command not in tensors and command not in (Command.GET_TIMINGS, Command.GET_PROFILE):
             return Status.ERROR_BAD_CMD, b""
         if self.model is None:
             return Status.ERROR_NO_MODEL, b""
+        if command == Command.GET_PROFILE:
+            return Status.OKAY, None
         if command == Command.GET_TIMINGS:
             return Status.OKAY, None if self.ran else bytes(4 * SHAPES[self.model][2])
         values = tensors[Command(command)]

@@ -452,7 +452,7 @@ class _NodeReader:
 
     def _arc_tag(self, line: Line) -> None:
         if self.arc is None:
-            self.messages.error(line.place, f"{line.words[0]} stands before node_arc")
+            self.messages.error(line.place, f"{line.words[0]} must follow a node_arc")
             return
         name = line.words[0].removeprefix("node_arc_")
         if name in _ARC_OPTIONS:

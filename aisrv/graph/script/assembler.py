@@ -271,7 +271,7 @@ class _Line:
         lsb, msb = self._constant("a bit", 31), self._constant("a bit", 31)
         self._expect("|")
         if lsb > msb:
-            raise AssemblyError(f"the lower bit {lsb} stands before the upper one, {msb}")
+            raise AssemblyError(f"the lower bit, {lsb}, is above the upper one, {msb}")
         return lsb, msb
 
     def set_(self) -> list[int]:

@@ -141,7 +141,7 @@ def test_code_ends_where_its_flow_ends() -> None:
         ("r1 = #unt8 1", "unknown type '#unt8'; did you mean uint8?"),
         ("r1 = 99999999999", "'99999999999' does not fit int32"),
         ("r1 = #float 1e39", "'1e39' does not fit float"),
-        ("r1 | 5 4 | = r2", "the lower bit 5 stands before the upper one, 4"),
+        ("r1 | 5 4 | = r2", "the lower bit, 5, is above the upper one, 4"),
         ("r1 | 5 32 | = r2", "a bit is 0 to 31, not '32'"),
         ("[ r1 ]+ 2048 = r2", "an offset is -2016 to 2047, not '2048'"),
         ("[ r1 2 ; = r2", "the instruction ends too early"),

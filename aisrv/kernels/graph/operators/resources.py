@@ -94,7 +94,7 @@ def _assignments(model: Model, number: int) -> Iterator[_Assignment]:
 
 
 def _variable_name(operator: Operator, where: str = "") -> str:
-    """Container and name of the variable that an operator VAR_HANDLE makes known."""
+    """Container and name of the variable that an operator VAR_HANDLE declares."""
     fields = operator.options.fields
     if not fields:
         raise GraphError(f"{where or f'operator {operator.index}'} (VAR_HANDLE) does not name its variable")

@@ -7,6 +7,7 @@ write waits, would stop whoever else uses that stream.
 
 import atexit
 import logging
+import math
 import os
 import select
 import threading
@@ -68,7 +69,7 @@ class LogWriter(logging.Handler):
     def take(self) -> list[str]:
         """Take the lines that wait, and one that says how many were dropped."""
         with self._changed:
-            for record, count in self._limit.overdue(time.time()):
+            for record, count in self._limit.overdue(math.inf if self._ending else time.time()):
                 self._lines.append(self.format(record) + _left_out(count))
             lines = list(self._lines)
             self._lines.clear()
@@ -106,12 +107,11 @@ class LogWriter(logging.Handler):
 
     def _write_lines(self) -> None:
         while self._wait():
-            text = "".join(f"{line}\n" for line in self.take())
-            with suppress(OSError):  # nobody is there to be told; later lines may find a reader again
-                self._write(text.encode(errors="backslashreplace"))
+            self._write_taken()
             with self._changed:
                 self._writing = False
                 self._changed.notify_all()
+        self._write_taken()  # counts of what was left out
 
     def _wait(self) -> bool:
         """Wait for lines; False where the process ends and none are left."""
@@ -123,6 +123,11 @@ class LogWriter(logging.Handler):
                     break  # what was left out may be due
             self._writing = True
             return True
+
+    def _write_taken(self) -> None:
+        text = "".join(f"{line}\n" for line in self.take())
+        with suppress(OSError):  # nobody is there to be told; later lines may find a reader again
+            self._write(text.encode(errors="backslashreplace"))
 
     def _write(self, data: bytes) -> None:
         left = memoryview(data)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import sys
 import time
 from collections.abc import Iterator
 
@@ -10,6 +11,7 @@ import pytest
 from aisrv.terminal import log_limit
 from aisrv.terminal.log_limit import BURST, KINDS_LIMIT, LINES_PER_SECOND, QUIET_SECONDS, LogLimit, log_peer
 from aisrv.terminal.log_writer import LogWriter
+from tests.support.programs import run_process
 
 
 @pytest.fixture
@@ -148,3 +150,15 @@ def test_text_that_does_not_take_its_arguments(pipe: tuple[int, int]) -> None:
     assert read_until(reader, b"\n") == b"next\n"
     assert log_limit.BURST == 100
     os.close(descriptor)
+
+
+def test_count_is_told_when_the_process_ends() -> None:
+    code = (
+        "import logging; from aisrv.terminal.log_writer import LogWriter\n"
+        "logging.getLogger().addHandler(LogWriter(2))\n"
+        f"for _ in range({BURST + 3}): logging.error('bad packet')\n"
+    )
+    done = run_process([sys.executable, "-c", code], check=True)
+    *lines, last = done.stderr.splitlines()
+    assert lines == BURST * ["bad packet"]
+    assert last == "bad packet (3 more of these were left out)"

@@ -30,9 +30,9 @@ class DigitSource(PacedSource):
 
 @simulated
 async def test_each_digit_of_the_stream_is_classified() -> None:
-    async with camera(MODEL, source=DigitSource(), image_path=ImagePath()) as rig:
-        assert await rig.host.put(Command.START_ACQUIRE_STREAM) == OKAY
+    async with camera(MODEL, source=DigitSource(), image_path=ImagePath()) as device:
+        assert await device.host.put(Command.START_ACQUIRE_STREAM) == OKAY
         for second, image in enumerate(IMAGES, start=1):
             await trio.sleep_until(second + 0.5)
-            assert await rig.host.get(Command.GET_INPUT_TENSOR) == image
-            assert await rig.other.get(Command.GET_OUTPUT_TENSOR) == networks.run(MODEL, image)[0]
+            assert await device.host.get(Command.GET_INPUT_TENSOR) == image
+            assert await device.other.get(Command.GET_OUTPUT_TENSOR) == networks.run(MODEL, image)[0]

@@ -48,13 +48,13 @@ PART = FrameRegion(1, 3, 2, 4, 2, 2)
 class Hosts:
     """An SPI master and a USB host of the classic dialect, beside a local client."""
 
-    rig: CameraDevice
+    device: CameraDevice
     spi: Master
     usb: InProcessHost
 
     @property
     def local(self) -> Host:
-        return self.rig.host
+        return self.device.host
 
     async def usb_set(self, command: int, data: bytes = b"") -> None:
         """A SET; the next command finds it done."""
@@ -85,11 +85,11 @@ async def hosts(model: bytes | None = PICTURE, **options: object) -> AsyncIterat
         there.start(usb_ep0, usb)
         there.start(UsbData(usb.out_endpoint, usb.in_endpoint, [of_usb.a], "usb").run, name="usb_data")
 
-    async with camera(model, extend=extend, **options) as rig:  # type: ignore[arg-type]  # passed on
+    async with camera(model, extend=extend, **options) as device:  # type: ignore[arg-type]  # passed on
         host = InProcessHost(usb)
         await host.plug_in()
         await wait_all_tasks_blocked()
-        yield Hosts(rig, Master(bus), host)
+        yield Hosts(device, Master(bus), host)
 
 
 # SPI alone.

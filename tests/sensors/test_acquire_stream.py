@@ -36,38 +36,38 @@ GET_OUTPUT, GET_SENSOR, GET_MODE = (
 ENDED = "the stream ends"
 
 
-async def assert_at(rig: CameraDevice, second: int, *, output: bytes) -> None:
+async def assert_at(device: CameraDevice, second: int, *, output: bytes) -> None:
     """Between two frames the output is that of the earlier one."""
     await trio.sleep_until(second + 0.5)
-    assert await rig.host.get(GET_OUTPUT) == output
+    assert await device.host.get(GET_OUTPUT) == output
     assert trio.current_time() == second + 0.5  # the answer did not wait for a frame
 
 
 @simulated
 async def test_stream_infers_on_each_frame_as_it_comes() -> None:
-    async with camera(PICTURE) as rig:
-        assert await rig.host.put(STREAM) == OKAY
+    async with camera(PICTURE) as device:
+        assert await device.host.put(STREAM) == OKAY
         assert trio.current_time() == 0
-        await assert_at(rig, 0, output=bytes(12))
+        await assert_at(device, 0, output=bytes(12))
         for second in range(1, 8):
-            await assert_at(rig, second, output=doubled(image_of(second)))
-        assert rig.source.taken == [1, 2, 3, 4, 5, 6, 7]
+            await assert_at(device, second, output=doubled(image_of(second)))
+        assert device.source.taken == [1, 2, 3, 4, 5, 6, 7]
 
 
 @simulated
 async def test_stream_of_samples_infers_on_each() -> None:
-    async with camera(FLAT, source=PacedSource(12, 1, Encoding.SAMPLES)) as rig:
-        await rig.host.put(STREAM)
+    async with camera(FLAT, source=PacedSource(12, 1, Encoding.SAMPLES)) as device:
+        await device.host.put(STREAM)
         for second in (1, 2, 3):
-            await assert_at(rig, second, output=doubled(frame_data(second, 12)))
+            await assert_at(device, second, output=doubled(frame_data(second, 12)))
 
 
 @simulated
 async def test_all_clients_are_answered_at_once_while_streaming() -> None:
-    async with camera(PICTURE, registers=GenericSensor(0x10)) as rig:
-        await rig.host.put(STREAM)
+    async with camera(PICTURE, registers=GenericSensor(0x10)) as device:
+        await device.host.put(STREAM)
         await trio.sleep_until(3.25)
-        for host in (rig.host, rig.other):
+        for host in (device.host, device.other):
             assert await host.word(Command.GET_ID) == 0x12345678
             assert await host.word(GET_MODE) == 1
             assert await host.get(Command.GET_INPUT_TENSOR) == image_of(3)
@@ -80,72 +80,72 @@ async def test_all_clients_are_answered_at_once_while_streaming() -> None:
 
 @simulated
 async def test_mode_is_single_stream_and_single_again() -> None:
-    async with camera(PICTURE) as rig:
-        assert await rig.host.word(GET_MODE) == 0
-        await rig.host.put(STREAM)
-        assert await rig.other.word(GET_MODE) == 1
-        await rig.other.put(SINGLE)
-        assert await rig.host.word(GET_MODE) == 0
+    async with camera(PICTURE) as device:
+        assert await device.host.word(GET_MODE) == 0
+        await device.host.put(STREAM)
+        assert await device.other.word(GET_MODE) == 1
+        await device.other.put(SINGLE)
+        assert await device.host.word(GET_MODE) == 0
 
 
 @simulated
 async def test_single_frame_ends_the_stream_and_takes_the_frame_that_is_being_exposed() -> None:
-    async with camera(PICTURE) as rig:
-        await rig.host.put(STREAM)
+    async with camera(PICTURE) as device:
+        await device.host.put(STREAM)
         await trio.sleep_until(2.5)
-        assert await rig.other.put(SINGLE) == OKAY
+        assert await device.other.put(SINGLE) == OKAY
         assert trio.current_time() == 3
-        assert await rig.host.get(Command.GET_INPUT_TENSOR) == image_of(3)
-        assert await rig.host.get(GET_OUTPUT) == doubled(image_of(2))
+        assert await device.host.get(Command.GET_INPUT_TENSOR) == image_of(3)
+        assert await device.host.get(GET_OUTPUT) == doubled(image_of(2))
         await trio.sleep_until(10)
-        assert rig.source.taken == [1, 2, 3]
-        assert await rig.host.put(SINGLE) == OKAY
-        assert await rig.host.get(Command.GET_INPUT_TENSOR) == image_of(11)
+        assert device.source.taken == [1, 2, 3]
+        assert await device.host.put(SINGLE) == OKAY
+        assert await device.host.get(Command.GET_INPUT_TENSOR) == image_of(11)
 
 
 @simulated
 async def test_stream_can_be_started_again() -> None:
-    async with camera(PICTURE) as rig:
+    async with camera(PICTURE) as device:
         for start in (0, 10, 20):
             await trio.sleep_until(start)
-            await rig.host.put(STREAM)
-            await assert_at(rig, start + 1, output=doubled(image_of(start + 1)))
-            await rig.host.put(SINGLE)
+            await device.host.put(STREAM)
+            await assert_at(device, start + 1, output=doubled(image_of(start + 1)))
+            await device.host.put(SINGLE)
 
 
 @simulated
 async def test_stream_that_is_started_twice_is_one() -> None:
-    async with camera(PICTURE) as rig:
+    async with camera(PICTURE) as device:
         for _ in range(3):
-            assert await rig.host.put(STREAM) == OKAY
-        await assert_at(rig, 4, output=doubled(image_of(4)))
-        assert rig.source.taken == [1, 2, 3, 4]
+            assert await device.host.put(STREAM) == OKAY
+        await assert_at(device, 4, output=doubled(image_of(4)))
+        assert device.source.taken == [1, 2, 3, 4]
 
 
 @simulated
 async def test_refused_region_leaves_the_stream_alone() -> None:
-    async with camera(PICTURE) as rig:
-        await rig.host.put(STREAM)
-        assert await rig.host.put(SINGLE, bytes(12)) == BAD_CMD
-        assert await rig.host.word(GET_MODE) == 1
-        await assert_at(rig, 2, output=doubled(image_of(2)))
+    async with camera(PICTURE) as device:
+        await device.host.put(STREAM)
+        assert await device.host.put(SINGLE, bytes(12)) == BAD_CMD
+        assert await device.host.word(GET_MODE) == 1
+        await assert_at(device, 2, output=doubled(image_of(2)))
 
 
 @pytest.mark.parametrize("size", [5, 12, 512, 1000])
 @simulated
 async def test_stream_takes_no_data(size: int) -> None:
-    async with camera(PICTURE) as rig:
-        assert await rig.host.put(STREAM, bytes(size)) == BAD_CMD
-        assert await rig.host.word(GET_MODE) == 0
+    async with camera(PICTURE) as device:
+        assert await device.host.put(STREAM, bytes(size)) == BAD_CMD
+        assert await device.host.word(GET_MODE) == 0
 
 
 @simulated
 async def test_gpio_follows_the_stream() -> None:
-    async with camera(PICTURE) as rig:
+    async with camera(PICTURE) as device:
         seen = []
-        rig.engines[0].gpio.observe(lambda levels: seen.append((trio.current_time(), levels)))
-        await rig.host.put(Command.SET_OUTPUT_GPIO_EN, b"\1")
-        await rig.host.put(STREAM)
+        device.engines[0].gpio.observe(lambda levels: seen.append((trio.current_time(), levels)))
+        await device.host.put(Command.SET_OUTPUT_GPIO_EN, b"\1")
+        await device.host.put(STREAM)
         expected = []
         last: tuple[bool, ...] = (False,) * 4
         for second in range(1, 14):
@@ -161,14 +161,14 @@ async def test_gpio_follows_the_stream() -> None:
 
 @simulated
 async def test_register_that_is_set_in_a_stream_holds_from_the_next_frame_on() -> None:
-    async with camera(PICTURE, registers=GenericSensor(0x10)) as rig:
-        await rig.host.put(STREAM)
-        await assert_at(rig, 1, output=doubled(image_of(1)))
-        await rig.other.put(Command.START_ACQUIRE_SET_I2C, b"\x10\x03\x02")
-        await assert_at(rig, 1, output=doubled(image_of(1)))
-        await assert_at(rig, 2, output=b"\x7f" * 12)
-        await rig.other.put(Command.START_ACQUIRE_SET_I2C, b"\x10\x03\x00")
-        await assert_at(rig, 3, output=doubled(image_of(3)))
+    async with camera(PICTURE, registers=GenericSensor(0x10)) as device:
+        await device.host.put(STREAM)
+        await assert_at(device, 1, output=doubled(image_of(1)))
+        await device.other.put(Command.START_ACQUIRE_SET_I2C, b"\x10\x03\x02")
+        await assert_at(device, 1, output=doubled(image_of(1)))
+        await assert_at(device, 2, output=b"\x7f" * 12)
+        await device.other.put(Command.START_ACQUIRE_SET_I2C, b"\x10\x03\x00")
+        await assert_at(device, 3, output=doubled(image_of(3)))
 
 
 # Models that change.
@@ -176,30 +176,30 @@ async def test_register_that_is_set_in_a_stream_holds_from_the_next_frame_on() -
 
 @simulated
 async def test_model_that_is_set_in_a_stream_gets_the_next_frame() -> None:
-    async with camera(PICTURE) as rig:
-        await rig.host.put(STREAM)
+    async with camera(PICTURE) as device:
+        await device.host.put(STREAM)
         await trio.sleep_until(1.5)
-        await rig.other.load(GRAY)
-        assert await rig.host.get(GET_OUTPUT) == bytes(4)
-        await assert_at(rig, 2, output=doubled(image_of(2)[0::3]))
+        await device.other.load(GRAY)
+        assert await device.host.get(GET_OUTPUT) == bytes(4)
+        await assert_at(device, 2, output=doubled(image_of(2)[0::3]))
 
 
 @pytest.mark.parametrize(("model", "status"), [(FLAT, BAD_CMD), (b"nonsense", NO_MODEL)])
 @simulated
 async def test_model_without_a_place_for_a_picture_ends_the_stream(model: bytes, status: Status) -> None:
-    async with camera(PICTURE) as rig:
-        await rig.host.put(STREAM)
+    async with camera(PICTURE) as device:
+        await device.host.put(STREAM)
         await trio.sleep_until(1.5)
-        await rig.other.put(Command.SET_MODEL_ARENA, model)
-        await rig.host.word(Command.GET_STATUS)
+        await device.other.put(Command.SET_MODEL_ARENA, model)
+        await device.host.word(Command.GET_STATUS)
         await trio.sleep_until(5)
-        assert await rig.host.word(GET_MODE) == 0
-        assert await rig.host.word(Command.GET_STATUS) == status
-        assert (await rig.host.log())[-1].endswith(ENDED)
-        assert rig.source.taken == [1, 2]
-        await rig.host.load(PICTURE)
-        assert await rig.host.put(STREAM) == OKAY
-        await assert_at(rig, 6, output=doubled(image_of(6)))
+        assert await device.host.word(GET_MODE) == 0
+        assert await device.host.word(Command.GET_STATUS) == status
+        assert (await device.host.log())[-1].endswith(ENDED)
+        assert device.source.taken == [1, 2]
+        await device.host.load(PICTURE)
+        assert await device.host.put(STREAM) == OKAY
+        await assert_at(device, 6, output=doubled(image_of(6)))
 
 
 # Failures.
@@ -207,23 +207,23 @@ async def test_model_without_a_place_for_a_picture_ends_the_stream(model: bytes,
 
 @simulated
 async def test_failing_sensor_ends_the_stream_with_a_line() -> None:
-    async with camera(PICTURE, source=PacedSource(failures={3})) as rig:
-        await rig.host.put(STREAM)
-        await assert_at(rig, 3, output=doubled(image_of(2)))
-        assert await rig.host.word(GET_MODE) == 0
-        assert await rig.host.word(Command.GET_STATUS) == INFER_ERR
+    async with camera(PICTURE, source=PacedSource(failures={3})) as device:
+        await device.host.put(STREAM)
+        await assert_at(device, 3, output=doubled(image_of(2)))
+        assert await device.host.word(GET_MODE) == 0
+        assert await device.host.word(Command.GET_STATUS) == INFER_ERR
         reason = "START_ACQUIRE_STREAM: the sensor has no frame: no frame at 3; the stream ends"
-        assert await rig.host.log() == [reason]
+        assert await device.host.log() == [reason]
         await trio.sleep_until(10)
-        assert rig.source.taken == [1, 2, 3]
-        assert await rig.host.put(STREAM) == OKAY
-        await assert_at(rig, 11, output=doubled(image_of(11)))
+        assert device.source.taken == [1, 2, 3]
+        assert await device.host.put(STREAM) == OKAY
+        await assert_at(device, 11, output=doubled(image_of(11)))
 
 
 @simulated
 async def test_failing_inference_is_counted_and_the_stream_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with camera(PICTURE) as rig:
-        inference = rig.engines[0].inference
+    async with camera(PICTURE) as device:
+        inference = device.engines[0].inference
 
         async def fails_at_2() -> None:
             if trio.current_time() == 2:
@@ -231,13 +231,13 @@ async def test_failing_inference_is_counted_and_the_stream_goes_on(monkeypatch: 
             await inference.__class__.invoke(inference)
 
         monkeypatch.setattr(inference, "invoke", fails_at_2)
-        await rig.host.put(STREAM)
-        await assert_at(rig, 2, output=doubled(image_of(1)))
-        assert await rig.host.word(Command.GET_STATUS) == INFER_ERR
-        assert await rig.host.log() == ["START_ACQUIRE_STREAM: it is two"]
-        assert await rig.host.word(GET_MODE) == 1
-        await assert_at(rig, 3, output=doubled(image_of(3)))
-        assert await rig.host.word(Command.GET_STATUS) == 0
+        await device.host.put(STREAM)
+        await assert_at(device, 2, output=doubled(image_of(1)))
+        assert await device.host.word(Command.GET_STATUS) == INFER_ERR
+        assert await device.host.log() == ["START_ACQUIRE_STREAM: it is two"]
+        assert await device.host.word(GET_MODE) == 1
+        await assert_at(device, 3, output=doubled(image_of(3)))
+        assert await device.host.word(Command.GET_STATUS) == 0
 
 
 # Slow inferences.
@@ -246,52 +246,52 @@ async def test_failing_inference_is_counted_and_the_stream_goes_on(monkeypatch: 
 @simulated
 async def test_frames_that_come_while_the_engine_works_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The next frame is exposed during an inference, and waits; later ones are left out."""
-    async with camera(PICTURE) as rig:
-        inference = rig.engines[0].inference
+    async with camera(PICTURE) as device:
+        inference = device.engines[0].inference
 
         async def slow() -> None:
             await trio.sleep(3.5)
             await inference.__class__.invoke(inference)
 
         monkeypatch.setattr(inference, "invoke", slow)
-        await rig.host.put(STREAM)  # 1 to 4.5 on frame 1, then to 8 on frame 2, then to 11.5 on frame 5
+        await device.host.put(STREAM)  # 1 to 4.5 on frame 1, then to 8 on frame 2, then to 11.5 on frame 5
         await trio.sleep_until(13)
-        assert rig.source.taken == [1, 2, 5, 9, 12]
+        assert device.source.taken == [1, 2, 5, 9, 12]
 
 
 @simulated
 async def test_command_waits_for_one_inference_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """Though the engine is slower than the sensor, so that a frame waits whenever an inference ends."""
-    async with camera(PICTURE) as rig:
-        inference = rig.engines[0].inference
+    async with camera(PICTURE) as device:
+        inference = device.engines[0].inference
 
         async def slow() -> None:
             await trio.sleep(3.5)
             await inference.__class__.invoke(inference)
 
         monkeypatch.setattr(inference, "invoke", slow)
-        await rig.host.put(STREAM)
+        await device.host.put(STREAM)
         for second, number in ((8, 2), (11.5, 5), (15, 9), (18.5, 12), (22, 16)):
             await trio.sleep_until(second - 3)
-            assert await rig.host.get(GET_OUTPUT) == doubled(image_of(number))
+            assert await device.host.get(GET_OUTPUT) == doubled(image_of(number))
             assert trio.current_time() == second
 
 
 @simulated
 async def test_host_that_holds_an_engine_does_not_hold_the_sensor() -> None:
     """A host stops in the middle of a model: its engine waits, the other goes on."""
-    async with camera(PICTURE, engines=2) as rig:
-        for hosts in rig.hosts:
+    async with camera(PICTURE, engines=2) as device:
+        for hosts in device.hosts:
             await hosts[0].put(STREAM)
         await trio.sleep_until(2.5)
-        await begin_set(rig.other.c, Command.SET_INPUT_TENSOR, 0)
-        await rig.other.c.outwords(bytes(4))
+        await begin_set(device.other.c, Command.SET_INPUT_TENSOR, 0)
+        await device.other.c.outwords(bytes(4))
         await trio.sleep_until(6.5)
-        assert await rig.hosts[1][0].get(GET_OUTPUT) == doubled(image_of(6))
-        await abandon_set(rig.other.c)
+        assert await device.hosts[1][0].get(GET_OUTPUT) == doubled(image_of(6))
+        await abandon_set(device.other.c)
         await trio.sleep_until(6.75)
-        assert await rig.host.get(GET_OUTPUT) == doubled(image_of(6))  # the latest, not one of then
-        await assert_at(rig, 7, output=doubled(image_of(7)))
+        assert await device.host.get(GET_OUTPUT) == doubled(image_of(6))  # the latest, not one of then
+        await assert_at(device, 7, output=doubled(image_of(7)))
 
 
 # Several engines.
@@ -299,40 +299,40 @@ async def test_host_that_holds_an_engine_does_not_hold_the_sensor() -> None:
 
 @simulated
 async def test_engines_share_the_frames_of_one_sensor() -> None:
-    async with camera(PICTURE, engines=3) as rig:
-        await rig.hosts[0][0].put(STREAM)
-        await rig.hosts[2][0].put(STREAM)
+    async with camera(PICTURE, engines=3) as device:
+        await device.hosts[0][0].put(STREAM)
+        await device.hosts[2][0].put(STREAM)
         await trio.sleep_until(2.5)
-        assert await rig.hosts[0][0].get(GET_OUTPUT) == doubled(image_of(2))
-        assert await rig.hosts[1][0].get(GET_OUTPUT) == bytes(12)
-        assert await rig.hosts[2][0].get(GET_OUTPUT) == doubled(image_of(2))
-        assert await rig.hosts[1][0].put(SINGLE) == OKAY
+        assert await device.hosts[0][0].get(GET_OUTPUT) == doubled(image_of(2))
+        assert await device.hosts[1][0].get(GET_OUTPUT) == bytes(12)
+        assert await device.hosts[2][0].get(GET_OUTPUT) == doubled(image_of(2))
+        assert await device.hosts[1][0].put(SINGLE) == OKAY
         assert trio.current_time() == 3
-        assert await rig.hosts[1][0].get(Command.GET_INPUT_TENSOR) == image_of(3)
-        assert rig.source.taken == [1, 2, 3]
-        modes = [await hosts[0].word(GET_MODE) for hosts in rig.hosts]
+        assert await device.hosts[1][0].get(Command.GET_INPUT_TENSOR) == image_of(3)
+        assert device.source.taken == [1, 2, 3]
+        modes = [await hosts[0].word(GET_MODE) for hosts in device.hosts]
         assert modes == [1, 0, 1]
 
 
 @simulated
 async def test_acquisitions_at_one_time_get_one_frame() -> None:
-    async with camera(PICTURE, engines=4) as rig:
+    async with camera(PICTURE, engines=4) as device:
         async with trio.open_nursery() as nursery:
-            for hosts in rig.hosts:
+            for hosts in device.hosts:
                 nursery.start_soon(hosts[0].put, SINGLE)
         assert trio.current_time() == 1
-        assert rig.source.taken == [1]
-        for hosts in rig.hosts:
+        assert device.source.taken == [1]
+        for hosts in device.hosts:
             assert await hosts[0].get(Command.GET_INPUT_TENSOR) == image_of(1)
 
 
 @simulated
 async def test_failing_sensor_ends_all_streams_on_it() -> None:
-    async with camera(PICTURE, engines=2, source=PacedSource(failures={2})) as rig:
-        for hosts in rig.hosts:
+    async with camera(PICTURE, engines=2, source=PacedSource(failures={2})) as device:
+        for hosts in device.hosts:
             await hosts[0].put(STREAM)
         await trio.sleep_until(5)
-        for hosts in rig.hosts:
+        for hosts in device.hosts:
             assert await hosts[0].word(GET_MODE) == 0
             assert (await hosts[0].log())[-1].endswith(ENDED)
 
@@ -349,11 +349,11 @@ def test_random_commands_leave_what_a_model_of_them_says(actions: list[tuple[str
 
     @simulated
     async def trial() -> None:
-        async with camera(PICTURE) as rig:
+        async with camera(PICTURE) as device:
             streams, loaded, input_, output = False, True, bytes(12), bytes(12)
             latest, taken = bytes(FRAME_BYTES), 0
             for action, client in actions:
-                host = rig.hosts[0][client]
+                host = device.hosts[0][client]
                 now = int(trio.current_time())
                 if action in ("single", "part"):
                     region = b"" if action == "single" else b"\0\0\4\0\0\0\4\0\2\0\2\0"
@@ -361,7 +361,7 @@ def test_random_commands_leave_what_a_model_of_them_says(actions: list[tuple[str
                     if not loaded and action == "single":
                         assert status == NO_MODEL
                         continue
-                    failed = now + 1 in rig.source.failures
+                    failed = now + 1 in device.source.failures
                     assert status == (INFER_ERR if failed else OKAY)
                     streams = False
                     taken += 1
@@ -387,12 +387,12 @@ def test_random_commands_leave_what_a_model_of_them_says(actions: list[tuple[str
                     latest = bytes([client]) * FRAME_BYTES
                     assert await host.put(Command.SET_SENSOR_TENSOR, latest) == OKAY
                 elif action == "fail":
-                    rig.source.failures.add(now + 1)
+                    device.source.failures.add(now + 1)
                 else:
                     await trio.sleep_until(now + 1.5)
                     if streams:
                         taken += 1
-                        failed = now + 1 in rig.source.failures
+                        failed = now + 1 in device.source.failures
                         latest = latest if failed else frame_data(now + 1)
                         streams = loaded and not failed
                         if streams:
@@ -400,7 +400,7 @@ def test_random_commands_leave_what_a_model_of_them_says(actions: list[tuple[str
                             output = doubled(input_)
                 assert await host.word(GET_MODE) == streams
                 assert await host.get(GET_SENSOR) == latest
-                assert len(rig.source.taken) == taken
+                assert len(device.source.taken) == taken
                 if loaded:
                     assert await host.get(Command.GET_INPUT_TENSOR) == input_
                     assert await host.get(GET_OUTPUT) == output

@@ -206,9 +206,9 @@ async def camera(
             hosts.append([Host(each.a) for each in channels])
         if sensor:
             start_acquisition(node, there, source, image_path or Nearest(), registers, ends)
-        rig = CameraDevice(node, source, built, hosts)
+        device = CameraDevice(node, source, built, hosts)
         if model is not None:
             for first, _ in hosts:
                 await first.load(model)
-        yield rig
+        yield device
         node.stop()

@@ -97,9 +97,9 @@ async def spidev_preloaded() -> AsyncIterator[PreloadedSpidev]:
         await wait_all_tasks_blocked(0.01)
         assert slave.transfers == [], "the trial program clocked something"
         tasks = count_tasks()
-        rig = PreloadedSpidev(preload, slave)
-        yield rig
-        await rig.unused()
+        server = PreloadedSpidev(preload, slave)
+        yield server
+        await server.unused()
         await wait_all_tasks_blocked(0.01)
         assert count_tasks() == tasks, "a task of a client is left"
         nursery.cancel_scope.cancel()

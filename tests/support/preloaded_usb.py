@@ -103,25 +103,30 @@ async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadedUsb]:
             missing(str(error))
         await wait_all_tasks_blocked(0.01)
         tasks = count_tasks()
-        rig = PreloadedUsb(preload, bus)
+        server = PreloadedUsb(preload, bus)
         try:
-            yield rig
+            yield server
         finally:
-            for client in rig.clients:
+            for client in server.clients:
                 client.stream.socket.close()
         await wait_all_tasks_blocked(0.02)
-        assert_unused(rig)
+        assert_unused(server)
         assert count_tasks() == tasks, "a task of a client is left"
         nursery.cancel_scope.cancel()
     assert not preload.directory.exists()
     assert count_descriptors() == descriptors, "a file is left"
 
 
-def assert_unused(rig: PreloadedUsb) -> None:
+def assert_unused(server: PreloadedUsb) -> None:
     """No file is open, nothing is claimed, no request waits."""
-    assert (rig.node.files, rig.node.claimed, rig.node.memory, rig.node.reapable) == ([], False, 0, 0)
-    assert (rig.bus.out_endpoint.pending, rig.bus.in_endpoint.pending) == (0, 0)
-    assert not rig.writable()
+    assert (server.node.files, server.node.claimed, server.node.memory, server.node.reapable) == (
+        [],
+        False,
+        0,
+        0,
+    )
+    assert (server.bus.out_endpoint.pending, server.bus.in_endpoint.pending) == (0, 0)
+    assert not server.writable()
 
 
 # A client that speaks bare messages, with a memory of its own. It shares no code with the server.

@@ -86,13 +86,13 @@ async def served(*firmware: Firmware) -> AsyncIterator[ExportedDevices]:
         _, port = await nursery.start(UsbipServer(exports).serve, "127.0.0.1", 0)
         await wait_all_tasks_blocked()
         tasks = count_tasks()
-        rig = ExportedDevices(port, exports)
+        server = ExportedDevices(port, exports)
         try:
-            yield rig
+            yield server
         finally:
             UsbipHost.close_all()
         await wait_all_tasks_blocked(0.01)
-        rig.assert_unused()
+        server.assert_unused()
         assert count_tasks() == tasks, "a task of a connection is left"
         nursery.cancel_scope.cancel()
     assert count_descriptors() == descriptors, "a socket is left"

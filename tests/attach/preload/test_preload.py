@@ -50,15 +50,15 @@ async def halt(bus: UsbBus) -> None:
 
 
 async def test_transfer_there_and_back(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        lines = await rig.run(libusb_program, "claim", "bytes:0102fe", "read:512:5000", "release")
+    async with preloaded(loopback) as server:
+        lines = await server.run(libusb_program, "claim", "bytes:0102fe", "read:512:5000", "release")
     assert lines == ["claim 0", "bytes 0 3", "read 0 3 0102fe", "release 0"]
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 511, 513, 1023, 1025, 16385, 65537])
 async def test_sizes(libusb_program: Path, size: int) -> None:
-    async with preloaded(loopback) as rig:
-        written, read = await rig.run(libusb_program, f"write:1:{size}:5000", "read:70000:5000")
+    async with preloaded(loopback) as server:
+        written, read = await server.run(libusb_program, f"write:1:{size}:5000", "read:70000:5000")
     assert written.startswith(f"write 0 {size} sum=")
     assert read.startswith(f"read 0 {size} ")
     if size > 64:
@@ -67,8 +67,8 @@ async def test_sizes(libusb_program: Path, size: int) -> None:
 
 async def test_four_mebibytes_in_one_write(libusb_program: Path) -> None:
     size = 4 << 20
-    async with preloaded(loopback) as rig:
-        lines = await rig.run(
+    async with preloaded(loopback) as server:
+        lines = await server.run(
             libusb_program, f"zlp:{size}", f"read:{size + 512}:9000", f"write:1:{size}:9000"
         )
     assert lines[0] == f"zlp 0 {size}"
@@ -77,23 +77,25 @@ async def test_four_mebibytes_in_one_write(libusb_program: Path) -> None:
 
 
 async def test_more_than_usbfs_holds_is_refused_and_harms_nothing(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        lines = await rig.run(libusb_program, f"write:1:{16 << 20}:5000", "bytes:07", "read:512:5000")
+    async with preloaded(loopback) as server:
+        lines = await server.run(libusb_program, f"write:1:{16 << 20}:5000", "bytes:07", "read:512:5000")
     assert lines[0].split()[:3] == ["write", "-11", "0"]  # LIBUSB_ERROR_NO_MEM
     assert lines[1:] == ["bytes 0 1", "read 0 1 07"]
 
 
 async def test_zero_packet_ends_a_transfer(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        lines = await rig.run(libusb_program, "zlp:1024", "read:2048:5000", "write:1:0:5000", "read:512:5000")
+    async with preloaded(loopback) as server:
+        lines = await server.run(
+            libusb_program, "zlp:1024", "read:2048:5000", "write:1:0:5000", "read:512:5000"
+        )
     assert lines[0] == "zlp 0 1024"
     assert lines[1].startswith("read 0 1024 sum=")
     assert lines[2:] == ["write 0 0 sum=0", "read 0 0 "]
 
 
 async def test_full_packets_do_not_end_a_transfer(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        lines = await rig.run(
+    async with preloaded(loopback) as server:
+        lines = await server.run(
             libusb_program, "write:1:512:5000", "read:512:100", "bytes:01", "read:1024:5000"
         )
     assert lines[1:3] == [f"read {TIMEOUT} 0 ", "bytes 0 1"]
@@ -101,21 +103,21 @@ async def test_full_packets_do_not_end_a_transfer(libusb_program: Path) -> None:
 
 
 async def test_time_out_leaves_the_device_usable(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        lines = await rig.run(libusb_program, "read:512:50", "bytes:aa", "read:512:5000")
+    async with preloaded(loopback) as server:
+        lines = await server.run(libusb_program, "read:512:50", "bytes:aa", "read:512:5000")
     assert lines == [f"read {TIMEOUT} 0 ", "bytes 0 1", "read 0 1 aa"]
 
 
 async def test_write_that_nobody_takes_times_out(libusb_program: Path) -> None:
-    async with preloaded(idle) as rig:
-        lines = await rig.run(libusb_program, "write:1:1000:50")
-        assert rig.bus.out_endpoint.pending == 0
+    async with preloaded(idle) as server:
+        lines = await server.run(libusb_program, "write:1:1000:50")
+        assert server.bus.out_endpoint.pending == 0
     assert lines[0].startswith(f"write {TIMEOUT} 0 ")
 
 
 async def test_stall_and_clear_halt(libusb_program: Path) -> None:
-    async with preloaded(halt) as rig:
-        lines = await rig.run(
+    async with preloaded(halt) as server:
+        lines = await server.run(
             libusb_program,
             *("bytes:01", "read:512:1000", "clear:0x01", "clear:0x81", "bytes:01", "read:512:1000"),
         )
@@ -123,21 +125,21 @@ async def test_stall_and_clear_halt(libusb_program: Path) -> None:
 
 
 async def test_reset_clears_halts_and_keeps_the_configuration(libusb_program: Path) -> None:
-    async with preloaded(halt) as rig:
-        rig.bus.out_endpoint.halt()
-        lines = await rig.run(libusb_program, "bytes:01", "reset", "control:0x80:8:0:0:1")
+    async with preloaded(halt) as server:
+        server.bus.out_endpoint.halt()
+        lines = await server.run(libusb_program, "bytes:01", "reset", "control:0x80:8:0:0:1")
     assert lines == [f"bytes {PIPE} 0", "reset 0", "control 1 1 01"]
 
 
 async def test_cancelled_request(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        lines = await rig.run(libusb_program, "cancel:512", "bytes:55", "read:512:1000")
+    async with preloaded(loopback) as server:
+        lines = await server.run(libusb_program, "cancel:512", "bytes:55", "read:512:1000")
     assert lines == ["cancelling 0", f"cancelled {CANCELLED} 0", "bytes 0 1", "read 0 1 55"]
 
 
 async def test_control_transfers(libusb_program: Path) -> None:
-    async with preloaded(idle) as rig:
-        lines = await rig.run(
+    async with preloaded(idle) as server:
+        lines = await server.run(
             libusb_program,
             "control:0x80:6:0x100:0:18",
             "control:0x80:6:0x100:0:8",
@@ -157,8 +159,8 @@ async def test_control_transfers(libusb_program: Path) -> None:
 
 
 async def test_what_else_programs_ask_the_kernel(libusb_program: Path) -> None:
-    async with preloaded(idle) as rig:
-        lines = await rig.run(
+    async with preloaded(idle) as server:
+        lines = await server.run(
             libusb_program, "driver", "detach", "speed", "config:1", "claim", "setting:0", "setting:1"
         )
     assert lines == [
@@ -173,30 +175,30 @@ async def test_what_else_programs_ask_the_kernel(libusb_program: Path) -> None:
 
 
 async def test_endpoint_that_is_not_there(libusb_program: Path) -> None:
-    async with preloaded(idle) as rig:
-        lines = await rig.run(libusb_program, "write:2:5:100", "clear:0x02")
+    async with preloaded(idle) as server:
+        lines = await server.run(libusb_program, "write:2:5:100", "clear:0x02")
     assert lines[0].startswith(f"write {IO} 0 ")
     assert lines[1] == f"clear {NOT_FOUND}"
 
 
 async def test_two_threads_at_once(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        assert await rig.run(libusb_program, "threads:300") == ["threads 0 0"]
+    async with preloaded(loopback) as server:
+        assert await server.run(libusb_program, "threads:300") == ["threads 0 0"]
 
 
 async def test_waiting_client_is_idle(libusb_program: Path) -> None:
-    async with preloaded(idle) as rig:
-        (line,) = await rig.run(libusb_program, "idle:1000")
+    async with preloaded(idle) as server:
+        (line,) = await server.run(libusb_program, "idle:1000")
     name, result, cpu_seconds = line.split()
     assert (name, result) == ("idle", str(TIMEOUT))
     assert float(cpu_seconds) < 0.02
 
 
 async def test_waiting_server_is_idle(libusb_program: Path) -> None:
-    async with preloaded(idle) as rig:
+    async with preloaded(idle) as server:
         counter = _StepCounter()
         trio.lowlevel.add_instrument(counter)
-        await rig.run(libusb_program, "read:512:700")
+        await server.run(libusb_program, "read:512:700")
         trio.lowlevel.remove_instrument(counter)
     assert counter.steps < 300
 
@@ -210,47 +212,47 @@ class _StepCounter(trio.abc.Instrument):
 
 
 async def test_second_client_may_not_claim_what_another_has(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
-        first = await rig.open()
+    async with preloaded(loopback) as server:
+        first = await server.open()
         first.memory[0x100] = bytes(4)
         assert await first.ioctl(CLAIM, 0x100) == (0, 0)
-        assert await rig.run(libusb_program, "claim", "control:0x80:8:0:0:1") == [
+        assert await server.run(libusb_program, "claim", "control:0x80:8:0:0:1") == [
             f"claim {BUSY}",
             "control 1 1 01",
         ]
         await first.close()
-        assert await rig.run(libusb_program, "claim") == ["claim 0"]
+        assert await server.run(libusb_program, "claim") == ["claim 0"]
 
 
 async def test_device_that_the_host_of_another_attachment_unplugged_is_configured_for_the_next(
     libusb_program: Path,
 ) -> None:
-    async with preloaded(loopback) as rig:
-        rig.bus.reset()
-        assert await rig.run(libusb_program, "bytes:01", "read:512:1000") == ["bytes 0 1", "read 0 1 01"]
+    async with preloaded(loopback) as server:
+        server.bus.reset()
+        assert await server.run(libusb_program, "bytes:01", "read:512:1000") == ["bytes 0 1", "read 0 1 01"]
 
 
 async def test_device_that_leaves_its_bus(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig, trio.open_nursery() as nursery:
+    async with preloaded(loopback) as server, trio.open_nursery() as nursery:
         lines: list[str] = []
 
         async def host() -> None:
-            lines.extend(await rig.run(libusb_program, "read:512:0", "bytes:01"))
+            lines.extend(await server.run(libusb_program, "read:512:0", "bytes:01"))
 
         nursery.start_soon(host)
-        while not rig.bus.in_endpoint.pending:
+        while not server.bus.in_endpoint.pending:
             await wait_all_tasks_blocked(0.01)
-        rig.node.unplug()
+        server.node.unplug()
     assert lines == [f"read {NO_DEVICE} 0 ", f"bytes {NO_DEVICE} 0"]
 
 
 async def test_clients_killed_at_any_moment_leave_nothing(libusb_program: Path) -> None:
-    async with preloaded(loopback) as rig:
+    async with preloaded(loopback) as server:
         tasks, files = count_tasks(), count_descriptors()
         for number in range(25):
             process = await trio.lowlevel.open_process(
                 [os.fspath(libusb_program), f"loop:{(number * 997 + 1) % 100_000}"],
-                env=rig.preload.environment(),
+                env=server.preload.environment(),
                 stdout=subprocess.DEVNULL,
             )
             with trio.move_on_after(0.002 * number):
@@ -258,18 +260,18 @@ async def test_clients_killed_at_any_moment_leave_nothing(libusb_program: Path) 
             process.kill()
             await process.wait()
             process._close_pidfd()
-            while rig.node.files:
+            while server.node.files:
                 await wait_all_tasks_blocked(0.001)
-            assert_unused(rig)
+            assert_unused(server)
         await wait_all_tasks_blocked(0.001)  # a connection's task ends a moment after its file is closed
         assert (count_tasks(), count_descriptors()) == (tasks, files)
-        lines = await rig.run(libusb_program, "reset", "bytes:0506", "read:512:1000")
+        lines = await server.run(libusb_program, "reset", "bytes:0506", "read:512:1000")
     assert lines == ["reset 0", "bytes 0 2", "read 0 2 0506"]
 
 
 async def test_long_read(libusb_program: Path) -> None:
-    async with preloaded(source) as rig:
-        (line,) = await rig.run(libusb_program, "read:8388608:5000")
+    async with preloaded(source) as server:
+        (line,) = await server.run(libusb_program, "read:8388608:5000")
     assert line == "read 0 8388608 sum=0"
 
 
@@ -279,8 +281,8 @@ async def test_long_read(libusb_program: Path) -> None:
 async def test_lsusb_shows_the_descriptors() -> None:
     if shutil.which("lsusb") is None:
         missing("no lsusb: install the package usbutils")
-    async with preloaded(sink) as rig:
-        done = await rig.start("lsusb", "-v", "-d", "20b1:a15e")
+    async with preloaded(sink) as server:
+        done = await server.start("lsusb", "-v", "-d", "20b1:a15e")
     assert (done.returncode, done.stderr) == (0, b"")
     fields = dict(
         re.split(r"\s{2,}", line.strip(), maxsplit=1)
@@ -418,9 +420,9 @@ async def test_library_that_speaks_another_protocol(monkeypatch: pytest.MonkeyPa
 
 
 async def test_directory_goes_with_the_server() -> None:
-    async with preloaded(idle) as rig:
-        assert rig.preload.directory.stat().st_mode & 0o077 == 0
-        longest = os.fspath(rig.preload.directory / "ioctl") + "//dev/bus/usb/001/127"
+    async with preloaded(idle) as server:
+        assert server.preload.directory.stat().st_mode & 0o077 == 0
+        longest = os.fspath(server.preload.directory / "ioctl") + "//dev/bus/usb/001/127"
         assert len(longest) < 108
 
 

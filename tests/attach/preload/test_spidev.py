@@ -32,21 +32,21 @@ def sent(size: int, start: int = 0) -> bytes:
 
 
 async def test_package_with_every_size() -> None:
-    async with spidev_preloaded() as rig:
-        assert await rig.report("sizes") == OPENING | OF_SIZES
+    async with spidev_preloaded() as server:
+        assert await server.report("sizes") == OPENING | OF_SIZES
 
 
 async def test_package_with_every_setting() -> None:
-    async with spidev_preloaded() as rig:
-        assert await rig.report("settings") == OPENING | OF_SETTINGS
+    async with spidev_preloaded() as server:
+        assert await server.report("settings") == OPENING | OF_SETTINGS
 
 
 async def test_mode_that_does_not_work_is_logged_once_and_clocks_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async with spidev_preloaded() as rig:
-        await rig.report("settings")
-        assert [each.hex() for each in rig.slave.transactions] == ["0102", "010203", "010203", "00000000"]
+    async with spidev_preloaded() as server:
+        await server.report("settings")
+        assert [each.hex() for each in server.slave.transactions] == ["0102", "010203", "010203", "00000000"]
     assert [each.getMessage()[:39] for each in caplog.records if each.levelname == "WARNING"] == [
         f"spidev0.0: a message in SPI mode {mode}; the" for mode in (1, 2, 3)
     ]
@@ -56,17 +56,17 @@ async def test_mode_that_does_not_work_is_logged_once_and_clocks_nothing(
 
 
 async def test_write_and_read(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, "write=3", "read=5")
-        assert rig.slave.transactions == [sent(3), bytes(5)]
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, "write=3", "read=5")
+        assert server.slave.transactions == [sent(3), bytes(5)]
     assert lines == ["write 3", f"read 5 {echo(bytes(5)).hex()}"]
 
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 511, 512, 513, 1024, 4095, 4096])
 async def test_sizes(spidev_client: Path, size: int) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, f"write={size}", f"read={size}", f"message={size}tr")
-        assert rig.slave.transactions == [sent(size), bytes(size), sent(size)]
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, f"write={size}", f"read={size}", f"message={size}tr")
+        assert server.slave.transactions == [sent(size), bytes(size), sent(size)]
     answers = (echo(bytes(size))[:16].hex(), echo(sent(size))[:16].hex())
     assert lines == [
         line.strip()
@@ -77,54 +77,54 @@ async def test_sizes(spidev_client: Path, size: int) -> None:
 async def test_too_many_bytes(spidev_client: Path) -> None:
     messages = ("4097t", "4097r", "4000t+97t", "4000r+97r")
     steps = ("write=4097", "read=4097", *(f"message={each}" for each in messages))
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, *steps)
-        assert rig.slave.transfers == []
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, *steps)
+        assert server.slave.transfers == []
     assert lines == [f"{step.partition('=')[0]} -1 errno 90" for step in steps]
 
 
 async def test_either_direction_has_a_buffer_of_its_own(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, "message=4096t+4096r+9")
-        assert rig.slave.transactions == [sent(4096) + bytes(4096 + 9)]
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, "message=4096t+4096r+9")
+        assert server.slave.transactions == [sent(4096) + bytes(4096 + 9)]
     assert lines == [f"message 8201 {echo(bytes(16), 4096).hex()}"]
 
 
 async def test_chip_select_stays_low_within_a_message(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, "message=3t+5r")
-        assert rig.slave.transactions == [sent(3) + bytes(5)]
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, "message=3t+5r")
+        assert server.slave.transactions == [sent(3) + bytes(5)]
     assert lines == [f"message 8 {echo(bytes(5), 3).hex()}"]
 
 
 async def test_cs_change_lets_chip_select_go_high_between_transfers(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        await rig.run(spidev_client, "message=3tc+5r")
-        assert rig.slave.transactions == [sent(3), bytes(5)]
+    async with spidev_preloaded() as server:
+        await server.run(spidev_client, "message=3tc+5r")
+        assert server.slave.transactions == [sent(3), bytes(5)]
 
 
 async def test_cs_change_at_the_end_keeps_chip_select_low(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, "message=3tc", "read=2", "write=1")
-        assert rig.slave.transactions == [sent(3) + bytes(2), sent(1)]
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, "message=3tc", "read=2", "write=1")
+        assert server.slave.transactions == [sent(3) + bytes(2), sent(1)]
     assert lines[1] == f"read 2 {echo(bytes(2), 3).hex()}"
 
 
 async def test_last_close_lets_chip_select_go_high(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        await rig.run(spidev_client, "message=3tc")
-        await rig.unused()
+    async with spidev_preloaded() as server:
+        await server.run(spidev_client, "message=3tc")
+        await server.unused()
         await wait_all_tasks_blocked()
-        assert (rig.slave.transactions, rig.slave.sent) == ([sent(3)], b"")
+        assert (server.slave.transactions, server.slave.sent) == ([sent(3)], b"")
 
 
 async def test_speed_and_delay(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        await rig.run(
+    async with spidev_preloaded() as server:
+        await server.run(
             spidev_client,
             *("message=1ts2000000d7+2td5", "put=0x40046b04:1000000", "message=1ts2000000c", "message=1t"),
         )
-        assert [(each.clock_hz, each.timing) for each in rig.slave.transfers] == [
+        assert [(each.clock_hz, each.timing) for each in server.slave.transfers] == [
             (2_000_000, Timing()),
             (50_000_000, Timing(cs_hold=5_000)),
             (1_000_000, Timing()),
@@ -133,15 +133,15 @@ async def test_speed_and_delay(spidev_client: Path) -> None:
 
 
 async def test_most_transfers_of_a_message(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, "many=0", "many=511")
-        assert rig.slave.transactions == [sent(511)]
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, "many=0", "many=511")
+        assert server.slave.transactions == [sent(511)]
     assert lines == ["many 0", f"many 511 {echo(sent(511))[-4:].hex()}"]
 
 
 async def test_codes_are_those_of_the_header(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        (line,) = await rig.run(spidev_client, "codes")
+    async with spidev_preloaded() as server:
+        (line,) = await server.run(spidev_client, "codes")
     ours = [*Ioctl, message_code(1), message_code(511)]
     assert [int(code, 16) for code in line.split()[1:]] == ours
 
@@ -172,42 +172,42 @@ async def test_codes_are_those_of_the_header(spidev_client: Path) -> None:
     ],
 )
 async def test_call_that_is_refused(spidev_client: Path, step: str, errno: int) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, step, "read=2")
-        assert rig.slave.transactions == [bytes(2)]
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, step, "read=2")
+        assert server.slave.transactions == [bytes(2)]
     assert lines == [f"{step.partition('=')[0]} -1 errno {errno}", "read 2 fffe"]
 
 
 async def test_modes_of_several_lines_are_dropped_as_the_kernel_does(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        lines = await rig.run(spidev_client, "put=0x40046b05:0x0f00", "get=0x80046b05", "put=0x40016b03:0")
+    async with spidev_preloaded() as server:
+        lines = await server.run(spidev_client, "put=0x40046b05:0x0f00", "get=0x80046b05", "put=0x40016b03:0")
     assert lines == ["put 0", "get 0 0", "put 0"]
 
 
 async def test_killed_program_leaves_chip_select_high_and_nothing_open(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
-        process = rig.start(spidev_client, "message=3tc", "hang")
+    async with spidev_preloaded() as server:
+        process = server.start(spidev_client, "message=3tc", "hang")
         assert process.stdout is not None
-        while not rig.slave.sent:
+        while not server.slave.sent:
             await wait_all_tasks_blocked(0.005)
         process.kill()
         process.communicate()
-        await rig.unused()
+        await server.unused()
         await wait_all_tasks_blocked()
-        assert rig.slave.transactions == [sent(3)]
-        assert await rig.run(spidev_client, "read=2") == ["read 2 fffe"]
+        assert server.slave.transactions == [sent(3)]
+        assert await server.run(spidev_client, "read=2") == ["read 2 fffe"]
 
 
 async def test_programs_killed_at_any_moment_leave_nothing(spidev_client: Path) -> None:
-    async with spidev_preloaded() as rig:
+    async with spidev_preloaded() as server:
         for number in range(12):
-            process = rig.start(spidev_client, "bench=1000000:700")
+            process = server.start(spidev_client, "bench=1000000:700")
             await trio.sleep(0.002 * number)
             process.kill()
             process.communicate()
-            await rig.unused()
-        assert set(rig.slave.transactions) <= {sent(700)}
-        assert await rig.run(spidev_client, "read=2") == ["read 2 fffe"]
+            await server.unused()
+        assert set(server.slave.transactions) <= {sent(700)}
+        assert await server.run(spidev_client, "read=2") == ["read 2 fffe"]
 
 
 # The server.

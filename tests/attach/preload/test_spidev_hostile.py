@@ -19,9 +19,9 @@ def transfer(tx: int, rx: int, length: int, cs_change: int = 0) -> bytes:
     return struct.pack("<QQIIHBBBBBx", tx, rx, length, 0, 0, 0, cs_change, 0, 0, 0)
 
 
-async def works(rig: PreloadedSpidev) -> None:
+async def works(server: PreloadedSpidev) -> None:
     """Assert that a new client is served, from a high chip select on."""
-    client = await rig.open()
+    client = await server.open()
     client.memory[DATA] = b"abc"
     assert await client.call(WRITE, DATA, 3) == (3, 0)
     assert await client.call(READ, ANSWER, 2) == (2, 0)
@@ -30,21 +30,21 @@ async def works(rig: PreloadedSpidev) -> None:
 
 
 async def test_message_cut_at_any_byte() -> None:
-    async with spidev_preloaded() as rig:
+    async with spidev_preloaded() as server:
         for cut in range(25):
-            client = await rig.open()
+            client = await server.open()
             await client.stream.send_all(struct.pack("<3Q", WRITE, DATA, 3)[:cut])
             await client.close()
-            await rig.unused()
-        assert rig.slave.transfers == []
-        await works(rig)
+            await server.unused()
+        assert server.slave.transfers == []
+        await works(server)
 
 
 async def test_memory_cut_at_any_byte() -> None:
     raw = transfer(DATA, ANSWER, 20)
-    async with spidev_preloaded() as rig:
+    async with spidev_preloaded() as server:
         for cut in range(len(raw) + 20):
-            client = await rig.open()
+            client = await server.open()
             await client.send(IOCTL, MESSAGE_OF_1, ARRAY)
             assert struct.unpack("<3Q", await client.receive(24)) == (5, ARRAY, 32)
             await client.stream.send_all(raw[:cut])
@@ -52,32 +52,32 @@ async def test_memory_cut_at_any_byte() -> None:
                 assert struct.unpack("<3Q", await client.receive(24)) == (5, DATA, 20)
                 await client.stream.send_all(bytes(cut - len(raw)))
             await client.close()
-            await rig.unused()
-        assert rig.slave.transfers == []
-        await works(rig)
+            await server.unused()
+        assert server.slave.transfers == []
+        await works(server)
 
 
 async def test_memory_of_several_transfers_is_asked_for_at_once() -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         await client.send(IOCTL, MESSAGE_OF_2, ARRAY)
         await client.receive(24)
         await client.stream.send_all(transfer(DATA, 0, 2) + transfer(DATA + 2, 0, 1))
         assert struct.unpack("<6Q", await client.receive(48)) == (5, DATA, 2, 5, DATA + 2, 1)
         await client.stream.send_all(b"ab" + b"c")
         assert struct.unpack("<3Q", await client.receive(24)) == (3, 3, 0)
-        assert rig.slave.transactions == [b"abc"]
+        assert server.slave.transactions == [b"abc"]
         await client.close()
 
 
 @pytest.mark.parametrize("command", [0, 2, 3, 9, 0xFF, 2**63])
 async def test_unknown_command_ends_the_connection(command: int) -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         with pytest.raises(EOFError):
             await client.call(command)
         await client.close()
-        await works(rig)
+        await works(server)
 
 
 @pytest.mark.parametrize(
@@ -96,8 +96,8 @@ async def test_unknown_command_ends_the_connection(command: int) -> None:
     ],
 )
 async def test_garbage_ioctl(code: int, errno: int) -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         assert await client.ioctl(code, ARRAY) == (-1, errno)
         await client.close()
 
@@ -105,11 +105,11 @@ async def test_garbage_ioctl(code: int, errno: int) -> None:
 @pytest.mark.parametrize("size", [4097, 2**31, 2**32, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("command", [READ, WRITE])
 async def test_absurd_size(command: int, size: int) -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         assert await client.call(command, DATA, size) == (-1, EMSGSIZE)
         await client.close()
-        assert rig.slave.transfers == []
+        assert server.slave.transfers == []
 
 
 @pytest.mark.parametrize(
@@ -126,40 +126,40 @@ async def test_absurd_size(command: int, size: int) -> None:
     ],
 )
 async def test_absurd_transfer(raw: bytes, errno: int) -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         client.memory[ARRAY] = raw
         assert await client.ioctl(MESSAGE_OF_1, ARRAY) == (-1, errno)
         await client.close()
-        assert rig.slave.transfers == []
-        await works(rig)
+        assert server.slave.transfers == []
+        await works(server)
 
 
 async def test_largest_message_without_buffers() -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         client.memory[ARRAY] = transfer(0, 0, 1 << 20)
         assert await client.ioctl(MESSAGE_OF_1, ARRAY) == (1 << 20, 0)
-        assert rig.slave.transactions == [bytes(1 << 20)]
+        assert server.slave.transactions == [bytes(1 << 20)]
         await client.close()
 
 
 async def test_empty_transfer_needs_no_memory() -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         client.memory[ARRAY] = transfer(1, 1, 0)
         assert await client.ioctl(MESSAGE_OF_1, ARRAY) == (0, 0)
-        assert rig.slave.transactions == [b""]
+        assert server.slave.transactions == [b""]
         await client.close()
 
 
 async def test_client_that_leaves_with_chip_select_low_lets_it_go_high() -> None:
-    async with spidev_preloaded() as rig:
-        client = await rig.open()
+    async with spidev_preloaded() as server:
+        client = await server.open()
         client.memory |= {ARRAY: transfer(DATA, 0, 3, cs_change=1), DATA: b"abc"}
         assert await client.ioctl(MESSAGE_OF_1, ARRAY) == (3, 0)
-        assert rig.slave.sent == b"abc"
+        assert server.slave.sent == b"abc"
         await client.close()
         await wait_all_tasks_blocked()
-        assert (rig.slave.transactions, rig.slave.sent) == ([b"abc"], b"")
-        await works(rig)
+        assert (server.slave.transactions, server.slave.sent) == ([b"abc"], b"")
+        await works(server)

@@ -45,9 +45,9 @@ CONFIGURATION_DESCRIPTOR = "0902200001010080fa0904000002ffffff030705010200020107
 SHORT_NOT_OK, ZERO_PACKET = 1, 0x40
 
 
-async def works(rig: PreloadedUsb) -> None:
+async def works(server: PreloadedUsb) -> None:
     """Assert that a new client of the loopback firmware is served."""
-    client = await rig.open()
+    client = await server.open()
     assert await client.submit(urb(0x01, 3), b"abc") == (0, 0)
     await wait_all_tasks_blocked()
     assert await client.reap() == (URB_ADDRESS, 0, 3)
@@ -60,20 +60,20 @@ async def works(rig: PreloadedUsb) -> None:
 
 async def test_message_cut_at_any_byte() -> None:
     message = struct.pack("<3Q", IOCTL, SUBMIT, URB_ADDRESS)
-    async with preloaded(loopback) as rig:
+    async with preloaded(loopback) as server:
         for cut in range(len(message) + 1):
-            client = await rig.open()
+            client = await server.open()
             await client.stream.send_all(message[:cut])
             await client.close()
-            assert_unused(rig)
-        await works(rig)
+            assert_unused(server)
+        await works(server)
 
 
 async def test_memory_cut_at_any_byte() -> None:
     raw = urb(0x01, 20)
-    async with preloaded(loopback) as rig:
+    async with preloaded(loopback) as server:
         for cut in range(len(raw) + 20):
-            client = await rig.open()
+            client = await server.open()
             await client.send(IOCTL, SUBMIT, URB_ADDRESS)
             assert struct.unpack("<3Q", await client.receive(24)) == (READ_MEMORY, URB_ADDRESS, 56)
             await client.stream.send_all(raw[:cut])
@@ -81,13 +81,13 @@ async def test_memory_cut_at_any_byte() -> None:
                 assert struct.unpack("<3Q", await client.receive(24)) == (READ_MEMORY, DATA_ADDRESS, 20)
                 await client.stream.send_all(bytes(cut - len(raw)))
             await client.close()
-            assert_unused(rig)
-        await works(rig)
+            assert_unused(server)
+        await works(server)
 
 
 async def test_message_in_single_bytes() -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         for byte in struct.pack("<3Q", IOCTL, 0x551F, 0):
             await client.stream.send_all(bytes((byte,)))
             await wait_all_tasks_blocked()
@@ -97,26 +97,26 @@ async def test_message_in_single_bytes() -> None:
 
 @pytest.mark.parametrize("command", [0, 2, 3, 9, 0xFF, 2**63])
 async def test_unknown_command_ends_the_connection(command: int) -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
+    async with preloaded(loopback) as server:
+        client = await server.open()
         with pytest.raises(EOFError):
             await client.call(command)
         await client.close()
-        await works(rig)
+        await works(server)
 
 
 @pytest.mark.parametrize("code", [0, 0x5401, 0x550C, 0x55FF, 0x4008550C, 0xC0185500, 0xFFFFFFFF, 2**63])
 async def test_unknown_ioctl(code: int) -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
+    async with preloaded(loopback) as server:
+        client = await server.open()
         assert await client.ioctl(code, 1) == (-1, ENOTTY)
         await client.close()
 
 
 @pytest.mark.parametrize("code", [SUBMIT, REAP, CLAIM, RELEASE, 0x8004551A, 0x40085511, 0xC0105512])
 async def test_null_pointer(code: int) -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         assert await client.ioctl(code, 0) == (-1, EFAULT)
         await client.close()
 
@@ -142,17 +142,17 @@ async def test_null_pointer(code: int) -> None:
     ],
 )
 async def test_request_that_is_refused(raw: bytes, errno: int) -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
+    async with preloaded(loopback) as server:
+        client = await server.open()
         assert await client.submit(raw) == (-1, errno)
-        assert rig.node.memory == 0
+        assert server.node.memory == 0
         await client.close()
-        await works(rig)
+        await works(server)
 
 
 async def test_control_transfer_longer_than_its_buffer() -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         setup = bytes.fromhex("8006000100001200")
         assert await client.submit(urb(0x80, 8 + 17, kind=CONTROL), setup) == (-1, EINVAL)
         assert await client.submit(urb(0x80, 8 + 18, kind=CONTROL), setup) == (0, 0)
@@ -163,8 +163,8 @@ async def test_control_transfer_longer_than_its_buffer() -> None:
 
 
 async def test_memory_of_all_requests_is_bounded() -> None:
-    async with preloaded(idle) as rig:
-        client, other = await rig.open(), await rig.open()
+    async with preloaded(idle) as server:
+        client, other = await server.open(), await server.open()
         for number in range(15):
             assert await client.submit(urb(0x81, 1 << 20), at=URB_ADDRESS + 64 * number) == (0, 0)
         setup = bytes.fromhex("0009010000000000")
@@ -178,24 +178,24 @@ async def test_memory_of_all_requests_is_bounded() -> None:
 
 
 async def test_same_request_twice() -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         assert await client.submit(urb(0x81, 512)) == (0, 0)
         assert await client.submit(urb(0x81, 512)) == (-1, EINVAL)
         await client.close()
 
 
 async def test_reaping_and_discarding_nothing() -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         assert await client.ioctl(REAP, 0x5000) == (-1, EAGAIN)
         assert await client.ioctl(DISCARD, URB_ADDRESS) == (-1, EINVAL)
         await client.close()
 
 
 async def test_discarding_what_is_done() -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
+    async with preloaded(loopback) as server:
+        client = await server.open()
         assert await client.submit(urb(0x01, 1), b"x") == (0, 0)
         await wait_all_tasks_blocked()
         assert await client.ioctl(DISCARD, URB_ADDRESS) == (-1, EINVAL)
@@ -207,8 +207,8 @@ async def test_request_taken_back_says_what_had_come() -> None:
     async def half(bus: UsbBus) -> None:
         await bus.in_endpoint.set_buffer(bytes(range(256)) * 2, last=False)
 
-    async with preloaded(half) as rig:
-        client = await rig.open()
+    async with preloaded(half) as server:
+        client = await server.open()
         assert await client.submit(urb(0x81, 2048)) == (0, 0)
         await wait_all_tasks_blocked()
         assert await client.ioctl(DISCARD, URB_ADDRESS) == (0, 0)
@@ -218,8 +218,8 @@ async def test_request_taken_back_says_what_had_come() -> None:
 
 
 async def test_short_packet_where_none_is_allowed() -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
+    async with preloaded(loopback) as server:
+        client = await server.open()
         assert await client.submit(urb(0x01, 3), b"abc") == (0, 0)
         await wait_all_tasks_blocked()
         await client.reap()
@@ -230,8 +230,8 @@ async def test_short_packet_where_none_is_allowed() -> None:
 
 
 async def test_zero_packet_flag() -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
+    async with preloaded(loopback) as server:
+        client = await server.open()
         assert await client.submit(urb(0x01, 512, flags=ZERO_PACKET), bytes(512)) == (0, 0)
         assert await client.submit(urb(0x81, 1024), at=OTHER_URB) == (0, 0)
         await wait_all_tasks_blocked()
@@ -241,25 +241,25 @@ async def test_zero_packet_flag() -> None:
 
 
 async def test_node_is_writable_only_while_a_request_can_be_reaped() -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
-        assert not rig.writable()
+    async with preloaded(loopback) as server:
+        client = await server.open()
+        assert not server.writable()
         assert await client.submit(urb(0x81, 512)) == (0, 0)
         await wait_all_tasks_blocked()
-        assert not rig.writable()
+        assert not server.writable()
         assert await client.submit(urb(0x01, 1), b"x", at=OTHER_URB) == (0, 0)
         await wait_all_tasks_blocked()
-        assert rig.writable()
+        assert server.writable()
         await client.reap()
-        assert rig.writable()
+        assert server.writable()
         await client.reap()
-        assert not rig.writable()
+        assert not server.writable()
         await client.close()
 
 
 async def test_requests_of_two_clients_do_not_mix() -> None:
-    async with preloaded(loopback) as rig:
-        first, second = await rig.open(), await rig.open()
+    async with preloaded(loopback) as server:
+        first, second = await server.open(), await server.open()
         assert await first.submit(urb(0x01, 1), b"x") == (0, 0)
         await wait_all_tasks_blocked()
         assert await second.ioctl(REAP, 0x5000) == (-1, EAGAIN)
@@ -273,8 +273,8 @@ async def test_requests_of_two_clients_do_not_mix() -> None:
 
 
 async def test_interface_that_is_not_there_or_not_claimed() -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         client.memory[UINT_ADDRESS] = struct.pack("<I", 1)
         assert await client.ioctl(CLAIM, UINT_ADDRESS) == (-1, EINVAL)
         client.memory[UINT_ADDRESS] = bytes(4)
@@ -287,8 +287,8 @@ async def test_interface_that_is_not_there_or_not_claimed() -> None:
 
 async def test_configuration_of_a_claimed_device_or_one_that_is_not_there() -> None:
     set_configuration = 0x80045505
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         client.memory[UINT_ADDRESS] = struct.pack("<I", 2)
         assert await client.ioctl(set_configuration, UINT_ADDRESS) == (-1, EINVAL)
         client.memory[UINT_ADDRESS] = bytes(4)
@@ -296,16 +296,16 @@ async def test_configuration_of_a_claimed_device_or_one_that_is_not_there() -> N
         assert await client.ioctl(set_configuration, UINT_ADDRESS) == (-1, EBUSY)
         assert await client.ioctl(RELEASE, UINT_ADDRESS) == (0, 0)
         assert await client.ioctl(set_configuration, UINT_ADDRESS) == (0, 0)
-        assert rig.bus.configuration == 0
+        assert server.bus.configuration == 0
         assert await client.submit(urb(0x81, 512)) == (-1, ENOENT)
         assert await client.ioctl(RESET) == (0, 0)
-        assert rig.bus.configuration == 1
+        assert server.bus.configuration == 1
         await client.close()
 
 
 async def test_reset_ends_requests() -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         assert await client.submit(urb(0x81, 512)) == (0, 0)
         assert await client.ioctl(RESET) == (0, 0)
         assert await client.reap() == (URB_ADDRESS, -108, 0)
@@ -313,19 +313,19 @@ async def test_reset_ends_requests() -> None:
 
 
 async def test_device_that_left_its_bus_and_comes_back() -> None:
-    async with preloaded(loopback) as rig:
-        client = await rig.open()
+    async with preloaded(loopback) as server:
+        client = await server.open()
         assert await client.submit(urb(0x81, 512)) == (0, 0)
-        rig.node.unplug()
+        server.node.unplug()
         assert await client.ioctl(RESET) == (-1, ENODEV)
         assert await client.reap() == (URB_ADDRESS, -108, 0)
         await client.close()
-        await works(rig)
+        await works(server)
 
 
 async def test_reading_the_node() -> None:
-    async with preloaded(idle) as rig:
-        client = await rig.open()
+    async with preloaded(idle) as server:
+        client = await server.open()
         whole = DEVICE_DESCRIPTOR.hex() + CONFIGURATION_DESCRIPTOR
         assert await client.call(READ, DATA_ADDRESS, 1) == (1, 0)
         assert client.memory[DATA_ADDRESS].hex() == whole[:2]
@@ -342,17 +342,17 @@ async def test_client_that_does_not_read_what_it_reaped_holds_nobody_up() -> Non
         await bus.in_endpoint.set_buffer(bytes(8 << 20))
         await loopback(bus)
 
-    async with preloaded(big) as rig:
-        client = await rig.open()
+    async with preloaded(big) as server:
+        client = await server.open()
         assert await client.submit(urb(0x81, 9 << 20)) == (0, 0)
         await wait_all_tasks_blocked()
         await client.send(IOCTL, REAP, 0x5000)
         await wait_all_tasks_blocked()
-        other = await rig.open()
+        other = await server.open()
         assert await other.ioctl(0x551F) == (3, 0)
         await other.close()
         await client.close()
-        await works(rig)
+        await works(server)
 
 
 # The messages as values.

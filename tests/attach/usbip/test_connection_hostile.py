@@ -32,9 +32,9 @@ ABSURD = [MAX_TRANSFER + 1, 1 << 31, (1 << 32) - 2, (1 << 32) - 1]
 RESETS = 200
 
 
-async def assert_serving(rig: ExportedDevices) -> None:
+async def assert_serving(server: ExportedDevices) -> None:
     """Another host is served, and the device is free for it."""
-    host = await rig.attach()
+    host = await server.attach()
     await host.works()
     await host.leave()
 
@@ -44,8 +44,8 @@ async def assert_serving(rig: ExportedDevices) -> None:
 async def test_absurd_length_of_out_data(
     endpoint: int, length: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         tracemalloc.start()
         await host.send(submit(1, 0, endpoint, length) + bytes(1000))
         assert await host.ended() == b""
@@ -54,15 +54,15 @@ async def test_absurd_length_of_out_data(
         assert peak < 1 << 20
         (line,) = caplog.records
         assert f"request 1 sends {length} bytes, 16777216 are allowed" in line.getMessage()
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 @pytest.mark.parametrize("endpoint", [0, 1, 2])
 @pytest.mark.parametrize("length", ABSURD)
 async def test_absurd_length_of_in_data(endpoint: int, length: int, caplog: pytest.LogCaptureFixture) -> None:
     """No data follow an IN request, so that the stream is still in step."""
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         request = submit(1, 1, endpoint, length, setup=GET_DEVICE_DESCRIPTOR)
         assert await host.ask(request) == Answer(3, 1, EINVAL)
         (line,) = caplog.records
@@ -71,74 +71,74 @@ async def test_absurd_length_of_in_data(endpoint: int, length: int, caplog: pyte
 
 
 async def test_room_asked_for_is_not_allocated() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         tracemalloc.start()
         await host.send(*(submit_in(seqnum, MAX_TRANSFER) for seqnum in (1, 2, 3, 4)))
         await wait_all_tasks_blocked()
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert rig.bus.in_endpoint.pending == 4
+        assert server.bus.in_endpoint.pending == 4
         assert peak < 1 << 20
 
 
 async def test_garbage_instead_of_an_import(caplog: pytest.LogCaptureFixture) -> None:
     rng = random.Random(1)
-    async with served(loopback) as rig:
+    async with served(loopback) as server:
         for _ in range(50):
             caplog.clear()
-            host = await rig.connect()
+            host = await server.connect()
             await host.stream.send_all(b"\xee" + rng.randbytes(rng.randrange(7, 400)))
             assert await host.ended() == b""
             assert len(caplog.records) == 1
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 async def test_garbage_after_an_import(caplog: pytest.LogCaptureFixture) -> None:
     rng = random.Random(2)
-    async with served(loopback) as rig:
+    async with served(loopback) as server:
         for _ in range(50):
             caplog.clear()
-            host = await rig.attach()
+            host = await server.attach()
             await host.send(b"\xee" + rng.randbytes(rng.randrange(47, 4000)))
             assert await host.ended() == b""
             (line,) = caplog.records
             assert "where SUBMIT or UNLINK was expected" in line.getMessage()
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 @pytest.mark.parametrize("message", [0, 3, 4, 5, 0x01000000, 0xFFFFFFFF])
 async def test_message_that_no_host_sends(message: int, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(message.to_bytes(4, "big") + submit_in(1, 512)[4:])
         assert await host.ended() == b""
         (line,) = caplog.records
         assert f"message {message} where SUBMIT or UNLINK was expected" in line.getMessage()
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 async def test_requests_before_the_garbage_are_answered() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(control_in(1, GET_DEVICE_DESCRIPTOR))
         assert (await host.answer()).actual == 18
         await host.send(submit_in(2, 512), b"\xee" * 48)
         assert await host.ended() == b""
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 async def test_end_of_stream_within_an_import(caplog: pytest.LogCaptureFixture) -> None:
-    async with served(loopback) as rig:
+    async with served(loopback) as server:
         message = request_import()
         for cut in range(1, len(message)):
             caplog.clear()
-            host = await rig.connect()
+            host = await server.connect()
             await host.stream.send_all(message[:cut])
             assert await host.leave() == b""
             (line,) = caplog.records
             assert "the stream ended" in line.getMessage()
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 @pytest.mark.parametrize(
@@ -147,29 +147,29 @@ async def test_end_of_stream_within_an_import(caplog: pytest.LogCaptureFixture) 
     ids=["out", "in", "unlink", "control"],
 )
 async def test_end_of_stream_within_a_message(message: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(loopback) as rig:
+    async with served(loopback) as server:
         for cut in range(1, len(message)):
             caplog.clear()
-            host = await rig.attach()
+            host = await server.attach()
             await host.send(message[:cut])
             assert await host.leave() == b""
             (line,) = caplog.records
             needed = 48 if cut < 48 else len(message)
             assert f"the stream ended after {cut} of {needed} bytes of a message" in line.getMessage()
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 @pytest.mark.parametrize("length", [65_537, 1 << 20, MAX_TRANSFER])
 async def test_end_of_stream_within_large_data(length: int, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(loopback) as rig:
+    async with served(loopback) as server:
         for sent in (0, 1, 65_536):
             caplog.clear()
-            host = await rig.attach()
+            host = await server.attach()
             await host.send(submit(1, 0, 1, length) + bytes(sent))
             assert await host.leave() == b""
             (line,) = caplog.records
             assert f"the stream ended {length - sent} bytes before the end" in line.getMessage()
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 @pytest.mark.parametrize(
@@ -180,19 +180,19 @@ async def test_half_a_message_then_silence(
     begun: bytes, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(usbip_connection, "HALF_MESSAGE_SECONDS", 0.02)
-    async with served(loopback, loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback, loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(9, 512), begun)
         assert await host.ended() == b""
         (line,) = caplog.records
         assert "half a message, then silence for 0.02 s; connection closed" in line.getMessage()
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 async def test_silence_between_messages_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usbip_connection, "HALF_MESSAGE_SECONDS", 0.02)
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512))
         await trio.sleep(0.06)
         assert await host.ask(submit_out(2, b"here")) == Answer(3, 2, 0, 4)
@@ -200,10 +200,10 @@ async def test_silence_between_messages_is_no_fault(monkeypatch: pytest.MonkeyPa
 
 
 async def test_other_hosts_are_served_during_half_a_message() -> None:
-    async with served(loopback, loopback) as rig:
-        silent = await rig.attach("1-2")
+    async with served(loopback, loopback) as server:
+        silent = await server.attach("1-2")
         await silent.send(submit(1, 0, 1, 1 << 20, devid=0x10002) + bytes(1000))
-        await assert_serving(rig)
+        await assert_serving(server)
 
 
 def _any_message(rng: random.Random, seqnum: int) -> bytes:
@@ -217,13 +217,13 @@ def _any_message(rng: random.Random, seqnum: int) -> bytes:
     )
 
 
-async def _break_off(rig: ExportedDevices, rng: random.Random) -> None:
+async def _break_off(server: ExportedDevices, rng: random.Random) -> None:
     """A session that ends anywhere: in the middle of a message, with answers unread, by FIN or RST."""
     messages = [request_import(), control_out(1, SET_CONFIGURATION)]
     messages += [_any_message(rng, seqnum) for seqnum in range(2, rng.randrange(2, 12))]
     stream = b"".join(messages)
     sent = rng.randrange(len(stream) + 1) if rng.random() < 0.7 else len(stream)
-    host: UsbipHost = await rig.connect()
+    host: UsbipHost = await server.connect()
     with suppress(trio.BrokenResourceError):  # where another host has the device
         await host.stream.send_all(stream[:sent])
     for _ in range(rng.randrange(12)):
@@ -247,16 +247,16 @@ async def test_connections_that_break_off_at_random_moments(caplog: pytest.LogCa
     """No task, socket, import or request is left of any, see `served`; the server goes on."""
     caplog.set_level("INFO")
     rng = random.Random(3)
-    async with served(loopback) as rig:
+    async with served(loopback) as server:
         for number in range(RESETS):
-            await _break_off(rig, rng)
+            await _break_off(server, rng)
             await wait_all_tasks_blocked()
             if not number % 20:
                 await wait_all_tasks_blocked(0.005)
-                rig.assert_unused()
-                await assert_serving(rig)
+                server.assert_unused()
+                await assert_serving(server)
         await wait_all_tasks_blocked(0.01)
-        await assert_serving(rig)
+        await assert_serving(server)
     lines = [line.getMessage() for line in caplog.records]
     assert sum("imported" in line for line in lines) > RESETS // 2
     for fate in ("went away", "the stream ended", "released"):
@@ -265,9 +265,9 @@ async def test_connections_that_break_off_at_random_moments(caplog: pytest.LogCa
 
 async def test_many_connections_break_off_at_once() -> None:
     rng = random.Random(4)
-    async with served(*[loopback] * 3) as rig:
+    async with served(*[loopback] * 3) as server:
         async with trio.open_nursery() as nursery:
             for _ in range(40):
-                nursery.start_soon(_break_off, rig, random.Random(rng.random()))
+                nursery.start_soon(_break_off, server, random.Random(rng.random()))
         await wait_all_tasks_blocked(0.01)
-        await assert_serving(rig)
+        await assert_serving(server)

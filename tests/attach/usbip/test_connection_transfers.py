@@ -53,30 +53,30 @@ GET_STATUS = bytes.fromhex("8000000000000200")
     ],
 )
 async def test_control_in(setup: str, length: int, data: bytes) -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         answer = await host.ask(control_in(1, bytes.fromhex(setup), length))
         assert answer == Answer(3, 1, 0, len(data), data)
 
 
 @pytest.mark.parametrize("setup", ["8006010200000900", "8006000400000900", "c001000000000400", "ff" * 8])
 async def test_control_in_that_the_device_refuses(setup: str) -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         assert await host.ask(control_in(1, bytes.fromhex(setup))) == Answer(3, 1, EPIPE)
 
 
 async def test_control_out() -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         assert await host.ask(control_out(1, bytes.fromhex("0009000000000000"))) == Answer(3, 1, 0)
-        assert rig.bus.configuration == 0
+        assert server.bus.configuration == 0
 
 
 async def test_control_out_whose_data_come_later() -> None:
     """The header and the data of a request are often two sends of the host."""
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         message = control_out(1, SET_DESCRIPTOR, bytes(18))
         for cut in (1, 47, 48, 49, 65):
             await host.send(message[:cut])
@@ -87,16 +87,16 @@ async def test_control_out_whose_data_come_later() -> None:
 
 @pytest.mark.parametrize("length", [65_535, 65_536, 70_000, 1 << 20])
 async def test_control_out_of_more_data_than_its_setup_packet_can_tell(length: int) -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         answer = await host.ask(control_out(1, SET_DESCRIPTOR, bytes(length)))
         assert answer == Answer(3, 1, EPIPE if length <= 65_536 else EINVAL)
         await host.works()
 
 
 async def test_control_transfer_whose_setup_packet_goes_the_other_way() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         assert await host.ask(control_out(1, GET_DEVICE_DESCRIPTOR)) == Answer(3, 1, EINVAL)
         assert await host.ask(control_in(2, SET_DESCRIPTOR, 18)) == Answer(3, 2, EINVAL)
         await host.works()
@@ -104,8 +104,8 @@ async def test_control_transfer_whose_setup_packet_goes_the_other_way() -> None:
 
 async def test_control_transfer_without_data_goes_either_way() -> None:
     """Linux calls a transfer without a data stage OUT, even with a SETUP packet that says IN."""
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         assert await host.ask(control_out(1, bytes.fromhex("8006000100000000"))) == Answer(3, 1, 0)
         assert await host.ask(control_in(2, SET_CONFIGURATION, 0)) == Answer(3, 2, 0)
 
@@ -116,8 +116,8 @@ async def test_control_transfer_without_data_goes_either_way() -> None:
 @pytest.mark.parametrize("size", SIZES)
 async def test_there_and_back(size: int) -> None:
     data = pattern(size)
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         assert await host.ask(submit_out(1, data, flags=ZERO_PACKET)) == Answer(3, 1, 0, size)
         got = await host.ask(submit_in(2, size))
         assert (got.status, got.actual) == (0, size)
@@ -129,16 +129,16 @@ async def test_there_and_back(size: int) -> None:
 
 @pytest.mark.parametrize("size", [512, 1024, 65_536, 100_352])
 async def test_without_zero_packet_the_transfer_stays_open(size: int) -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         assert await host.ask(submit_out(1, pattern(size))) == Answer(3, 1, 0, size)
         assert await host.ask(submit_out(2, b"end")) == Answer(3, 2, 0, 3)
         assert await host.ask(submit_in(3, size + 3)) == Answer(3, 3, 0, size + 3, pattern(size) + b"end")
 
 
 async def test_request_of_no_bytes_ends_a_transfer() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_out(1, pattern(512)), submit_out(2, b""), submit_in(3, 1024))
         got = {each.seqnum: each for each in await host.answers(3)}
         assert got == {
@@ -149,8 +149,8 @@ async def test_request_of_no_bytes_ends_a_transfer() -> None:
 
 
 async def test_zero_packet_flag_changes_nothing_after_a_short_packet() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         for seqnum in (1, 3):
             await host.send(submit_out(seqnum, b"abc", flags=ZERO_PACKET), submit_in(seqnum + 1, 512))
             assert await host.answers(2) == [
@@ -161,8 +161,8 @@ async def test_zero_packet_flag_changes_nothing_after_a_short_packet() -> None:
 
 async def test_transfer_in_several_requests() -> None:
     data = pattern(100_000)
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         pieces = [data[start : start + 16_384] for start in range(0, len(data), 16_384)]
         await host.send(*(submit_out(number, piece) for number, piece in enumerate(pieces, 1)))
         assert [each.actual for each in await host.answers(len(pieces))] == [16_384] * 6 + [1696]
@@ -173,15 +173,15 @@ async def test_transfer_in_several_requests() -> None:
 
 
 async def test_short_packet_ends_a_large_in_request() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(1, MAX_TRANSFER), submit_out(2, b"short"))
         assert set(await host.answers(2)) == {Answer(3, 1, 0, 5, b"short"), Answer(3, 2, 0, 5)}
 
 
 async def test_packet_larger_than_the_request_overflows() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.ask(submit_out(1, bytes(100)))
         assert await host.ask(submit_in(2, 99)) == Answer(3, 2, EOVERFLOW)
         assert await host.ask(submit_in(3, 100)) == Answer(3, 3, 0, 100, bytes(100))
@@ -191,15 +191,15 @@ async def test_packet_larger_than_the_request_overflows() -> None:
 
 
 async def test_many_requests_in_one_segment() -> None:
-    async with served(sink) as rig:
-        host = await rig.attach()
+    async with served(sink) as server:
+        host = await server.attach()
         await host.send(*(submit_out(number, bytes(512)) for number in range(1, 1001)))
         assert await host.answers(1000) == [Answer(3, number, 0, 512) for number in range(1, 1001)]
 
 
 async def test_request_in_segments_of_one_byte() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         for byte in submit_out(1, b"byte by byte") + submit_in(2, 512):
             await host.stream.send_all(bytes((byte,)))
             await wait_all_tasks_blocked()
@@ -212,8 +212,8 @@ async def test_request_in_segments_of_one_byte() -> None:
 async def test_messages_cut_at_random() -> None:
     """Cuts of the stream anywhere, at sizes around the receive buffer, change nothing."""
     rng = random.Random(0x20B1)
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         data = [pattern(rng.choice((0, 1, 513, 5000, 70_000, 300_000)), seed) for seed in range(40)]
         stream = b"".join(submit_out(number, each, flags=ZERO_PACKET) for number, each in enumerate(data, 1))
 
@@ -227,7 +227,7 @@ async def test_messages_cut_at_random() -> None:
         received: list[bytes] = []
         async with trio.open_nursery() as nursery:
             nursery.start_soon(send)
-            nursery.start_soon(_take_transfers, rig.bus, received, len(data))
+            nursery.start_soon(_take_transfers, server.bus, received, len(data))
             for number, each in enumerate(data, 1):
                 assert await host.answer() == Answer(3, number, 0, len(each))
         assert received == data
@@ -241,8 +241,8 @@ async def _take_transfers(bus: UsbBus, received: list[bytes], count: int) -> Non
 
 
 async def test_answers_leave_in_the_order_of_their_ends() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512))
         assert await host.ask(control_in(2, GET_DEVICE_DESCRIPTOR)) == Answer(3, 2, 0, 18, DEVICE_DESCRIPTOR)
         assert await host.ask(submit_out(3, b"x")) == Answer(3, 3, 0, 1)
@@ -253,8 +253,8 @@ async def test_answers_leave_in_the_order_of_their_ends() -> None:
 
 
 async def test_in_request_waits_while_other_transfers_go_on() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512))
         for seqnum in range(2, 20):
             assert (await host.ask(control_in(seqnum, GET_STATUS))).data == b"\0\0"
@@ -265,21 +265,21 @@ async def test_in_request_waits_while_other_transfers_go_on() -> None:
 
 async def test_out_request_waits_while_other_transfers_go_on() -> None:
     """The device NAKs OUT data that the firmware does not want; the bus is free for others."""
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         await host.send(submit_out(1, bytes(1 << 20)))
         assert (await host.ask(control_in(2, GET_STATUS))).data == b"\0\0"
         assert await host.ask(unlink(3, 1)) == Answer(4, 3, ECONNRESET)
 
 
 async def test_out_answer_waits_until_the_firmware_took_the_last_packet() -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
-        rig.bus.out_endpoint.acknowledge_reset()
+    async with served(idle) as server:
+        host = await server.attach()
+        server.bus.out_endpoint.acknowledge_reset()
         await host.send(submit_out(1, pattern(1025)), control_in(2, GET_STATUS))
         assert (await host.answer()).seqnum == 2
         for start in (0, 512):
-            assert (await rig.bus.out_endpoint.get_buffer()).data == pattern(1025)[start : start + 512]
+            assert (await server.bus.out_endpoint.get_buffer()).data == pattern(1025)[start : start + 512]
         assert (await host.ask(control_in(3, GET_STATUS))).seqnum == 3
-        assert (await rig.bus.out_endpoint.get_buffer()).data == pattern(1025)[1024:]
+        assert (await server.bus.out_endpoint.get_buffer()).data == pattern(1025)[1024:]
         assert await host.answer() == Answer(3, 1, 0, 1025)

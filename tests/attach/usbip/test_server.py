@@ -56,8 +56,8 @@ def record(number: int) -> bytes:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 async def test_device_list(count: int) -> None:
-    async with served(*[idle] * count) as rig:
-        host = await rig.connect()
+    async with served(*[idle] * count) as server:
+        host = await server.connect()
         await host.stream.send_all(REQUEST_LIST)
         devices = b"".join(record(number) + b"\xff\xff\xff\0" for number in range(1, count + 1))
         assert await host.leave() == LIST_HEADER + struct.pack(">I", count) + devices
@@ -77,37 +77,37 @@ async def test_device_list_has_every_interface() -> None:
 
 
 async def test_import_after_device_lists_on_one_connection() -> None:
-    async with served(idle) as rig:
-        host = await rig.connect()
+    async with served(idle) as server:
+        host = await server.connect()
         await host.stream.send_all(REQUEST_LIST + REQUEST_LIST + request_import())
         await host.receive(2 * (8 + 4 + 312 + 4))
         assert await host.receive(320) == IMPORTED + record(1)
 
 
 async def test_import_of_the_second_device() -> None:
-    async with served(idle, idle) as rig:
-        host = await rig.connect()
+    async with served(idle, idle) as server:
+        host = await server.connect()
         await host.stream.send_all(request_import(b"1-2"))
         assert await host.receive(320) == IMPORTED + record(2)
-        assert [each.imported_by is not None for each in rig.exports] == [False, True]
+        assert [each.imported_by is not None for each in server.exports] == [False, True]
 
 
 @pytest.mark.parametrize("busid", [b"1-2", b"", b"1-1x", b"\xff" * 32, b"1" * 32, b"../1-1"])
 async def test_unknown_bus_id_is_refused(busid: bytes, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(loopback) as rig:
-        host = await rig.connect()
+    async with served(loopback) as server:
+        host = await server.connect()
         await host.stream.send_all(request_import(busid))
         assert await host.ended() == REFUSED
         (line,) = caplog.records
         assert "which does not exist" in line.getMessage()
-        await (await rig.attach()).works()
+        await (await server.attach()).works()
 
 
 async def test_second_import_is_refused_while_the_first_goes_on(caplog: pytest.LogCaptureFixture) -> None:
-    async with served(loopback) as rig:
-        first = await rig.attach()
+    async with served(loopback) as server:
+        first = await server.attach()
         await first.send(submit_in(1, 512))
-        second = await rig.connect()
+        second = await server.connect()
         await second.stream.send_all(request_import())
         assert await second.ended() == REFUSED
         (line,) = caplog.records
@@ -117,19 +117,19 @@ async def test_second_import_is_refused_while_the_first_goes_on(caplog: pytest.L
 
 
 async def test_import_again_after_the_first_host_left() -> None:
-    async with served(loopback) as rig:
+    async with served(loopback) as server:
         for _ in range(3):
-            host = await rig.attach()
+            host = await server.attach()
             await host.works()
             await host.leave()
-            rig.assert_unused()
+            server.assert_unused()
 
 
 @pytest.mark.parametrize("version", [0x0000, 0x0100, 0x0106, 0x0110, 0x0112, 0x1101, 0xFFFF])
 @pytest.mark.parametrize("code", [0x8003, 0x8005])
 async def test_wrong_version(version: int, code: int, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(idle) as rig:
-        host = await rig.connect()
+    async with served(idle) as server:
+        host = await server.connect()
         await host.stream.send_all(struct.pack(">HHI", version, code, 0))
         assert await host.ended() == b""
         (line,) = caplog.records
@@ -138,8 +138,8 @@ async def test_wrong_version(version: int, code: int, caplog: pytest.LogCaptureF
 
 @pytest.mark.parametrize("code", [0x0000, 0x0003, 0x8004, 0x8006, 0xFFFF])
 async def test_unknown_operation(code: int, caplog: pytest.LogCaptureFixture) -> None:
-    async with served(idle) as rig:
-        host = await rig.connect()
+    async with served(idle) as server:
+        host = await server.connect()
         await host.stream.send_all(struct.pack(">HHI", 0x0111, code, 0))
         assert await host.ended() == b""
         (line,) = caplog.records
@@ -152,8 +152,8 @@ async def test_silence_before_an_import(
 ) -> None:
     monkeypatch.setattr(usbip_server, "GREETING_SECONDS", 0.02)
     caplog.set_level("INFO")
-    async with served(idle) as rig:
-        host = await rig.connect()
+    async with served(idle) as server:
+        host = await server.connect()
         await host.stream.send_all(begun)
         assert await host.ended() == b""
         (line,) = caplog.records
@@ -162,16 +162,16 @@ async def test_silence_before_an_import(
 
 async def test_host_may_be_silent_after_an_import(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usbip_server, "GREETING_SECONDS", 0.02)
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await trio.sleep(0.05)
         await host.works()
 
 
 async def test_device_is_not_configured_after_an_import() -> None:
-    async with served(loopback) as rig:
-        await (await rig.attach()).leave()
-        host = await rig.connect()
+    async with served(loopback) as server:
+        await (await server.attach()).leave()
+        host = await server.connect()
         await host.stream.send_all(request_import())
         await host.receive(320)
         assert await host.ask(control_in(1, bytes.fromhex("8008000000000100"))) == Answer(3, 1, 0, 1, b"\0")
@@ -180,42 +180,42 @@ async def test_device_is_not_configured_after_an_import() -> None:
 
 
 async def test_leaving_drops_requests_and_clears_halts() -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         await host.send(submit_out(1, bytes(1000)), submit_in(2, 512))
         assert (await host.ask(control_in(3, GET_DEVICE_DESCRIPTOR))).data == DEVICE_DESCRIPTOR
-        assert (rig.bus.out_endpoint.pending, rig.bus.in_endpoint.pending) == (1, 1)
-        rig.bus.in_endpoint.halt()
+        assert (server.bus.out_endpoint.pending, server.bus.in_endpoint.pending) == (1, 1)
+        server.bus.in_endpoint.halt()
         await host.leave()
-        rig.assert_unused()
-        assert not rig.bus.in_endpoint.halted
+        server.assert_unused()
+        assert not server.bus.in_endpoint.halted
 
 
 async def test_leaving_is_a_reset_for_the_firmware() -> None:
     """A transfer that one host has begun does not run into that of the next."""
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         assert await host.ask(submit_out(1, bytes(512))) == Answer(3, 1, 0, 512)
         await host.leave()
-        await (await rig.attach()).works(b"mine alone")
+        await (await server.attach()).works(b"mine alone")
 
 
 async def test_answers_of_one_host_never_reach_the_next() -> None:
-    async with served(loopback) as rig:
-        first = await rig.attach()
+    async with served(loopback) as server:
+        first = await server.attach()
         await first.send(submit_in(1, 512))
         await first.leave()
-        second = await rig.attach()
+        second = await server.attach()
         assert await second.ask(submit_out(2, b"who asked?")) == Answer(3, 2, 0, 10)
         assert await second.ask(unlink(3, 1)) == Answer(4, 3, 0)
         assert await second.ask(submit_in(1, 512)) == Answer(3, 1, 0, 10, b"who asked?")
 
 
 async def test_several_devices_serve_their_hosts_at_once() -> None:
-    async with served(loopback, loopback, loopback) as rig, trio.open_nursery() as nursery:
+    async with served(loopback, loopback, loopback) as server, trio.open_nursery() as nursery:
 
         async def transfer(number: int) -> None:
-            host, devid = await rig.attach(f"1-{number}"), 0x10000 | number
+            host, devid = await server.attach(f"1-{number}"), 0x10000 | number
             for size in range(1, 200):
                 data = bytes((number,)) * size
                 await host.send(submit_in(1, 512, devid=devid), submit_out(2, data, devid=devid))
@@ -226,8 +226,8 @@ async def test_several_devices_serve_their_hosts_at_once() -> None:
 
 
 async def test_idle_host_does_not_disturb_others() -> None:
-    async with served(loopback, loopback) as rig:
-        silent, busy = await rig.attach("1-2"), await rig.attach("1-1")
+    async with served(loopback, loopback) as server:
+        silent, busy = await server.attach("1-2"), await server.attach("1-1")
         await silent.send(submit_in(1, 512, devid=0x10002))
         for _ in range(100):
             await busy.works()
@@ -237,8 +237,8 @@ async def test_idle_host_does_not_disturb_others() -> None:
 
 async def test_host_that_breaks_off_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512))
         await wait_all_tasks_blocked(0.01)
         caplog.clear()
@@ -250,9 +250,9 @@ async def test_host_that_breaks_off_is_logged(caplog: pytest.LogCaptureFixture) 
 
 
 async def test_port_that_is_taken() -> None:
-    async with served(idle) as rig:
+    async with served(idle) as server:
         with pytest.raises(OSError, match="in use"):
-            await UsbipServer([]).serve("127.0.0.1", rig.port)
+            await UsbipServer([]).serve("127.0.0.1", server.port)
 
 
 async def test_server_that_stops_lets_go_of_its_devices() -> None:

@@ -47,8 +47,8 @@ class Transport(usbip.USBIP):  # type: ignore[misc]  # the package has no types
         return peer
 
 
-async def with_peer(rig: ExportedDevices, use: Callable[[Transport], T]) -> T:
-    transport = Transport("127.0.0.1", rig.port)
+async def with_peer(server: ExportedDevices, use: Callable[[Transport], T]) -> T:
+    transport = Transport("127.0.0.1", server.port)
     try:
         return await trio.to_thread.run_sync(use, transport)
     finally:
@@ -62,8 +62,8 @@ def opened(transport: Transport) -> Iterator[Any]:
 
 
 async def test_package_lists_devices() -> None:
-    async with served(idle, idle) as rig:
-        found = await with_peer(rig, usbip.host.list_devices)
+    async with served(idle, idle) as server:
+        found = await with_peer(server, usbip.host.list_devices)
     assert found == [
         {
             "busid": f"1-{number}",
@@ -88,8 +88,8 @@ async def test_package_reads_descriptors() -> None:
             values = [0x0100, 0x0200, 0x0302]
             return [handle.control(0x80, 6, value, 0, 255) for value in values]
 
-    async with served(idle) as rig:
-        device, configuration, product = await with_peer(rig, use)
+    async with served(idle) as server:
+        device, configuration, product = await with_peer(server, use)
     assert device == DEVICE_DESCRIPTOR
     assert configuration.hex() == ("0902200001010080fa0904000002ffffff030705010200020107058102000201")
     assert product[2:].decode("utf-16-le") == "xAISRV"
@@ -103,8 +103,8 @@ async def test_package_moves_data(size: int) -> None:
             data: bytes = handle.bulk_in(0x81, size + 1)
             return data
 
-    async with served(loopback) as rig:
-        assert await with_peer(rig, use) == pattern(size)
+    async with served(loopback) as server:
+        assert await with_peer(server, use) == pattern(size)
 
 
 async def test_package_meets_a_stall_and_clears_it() -> None:
@@ -128,8 +128,8 @@ async def test_package_meets_a_stall_and_clears_it() -> None:
             data: bytes = handle.bulk_in(0x81, 512)
             return data
 
-    async with served(halting) as rig:
-        assert await with_peer(rig, use) == b"cleared"
+    async with served(halting) as server:
+        assert await with_peer(server, use) == b"cleared"
 
 
 async def test_package_meets_a_control_stall() -> None:
@@ -141,8 +141,8 @@ async def test_package_meets_a_control_stall() -> None:
                 handle.control(0x40, 2, 0, 0, b"data")
             assert handle.control(0x80, 0, 0, 0, 2) == b"\0\0"
 
-    async with served(idle) as rig:
-        await with_peer(rig, use)
+    async with served(idle) as server:
+        await with_peer(server, use)
 
 
 async def test_package_is_refused_a_device_in_use() -> None:
@@ -152,8 +152,8 @@ async def test_package_is_refused_a_device_in_use() -> None:
         with pytest.raises(usbip.NotFound, match="status 1"):
             usbip.open(busid="7-7", transport=transport)
 
-    async with served(idle) as rig:
-        await with_peer(rig, use)
+    async with served(idle) as server:
+        await with_peer(server, use)
 
 
 async def test_package_talks_to_each_of_several_devices() -> None:
@@ -201,8 +201,8 @@ async def list_with(tool: str, port: int) -> str:
 
 
 async def test_tool_lists_devices(tool: str) -> None:
-    async with served(idle, idle) as rig:
-        lines = (await list_with(tool, rig.port)).splitlines()
+    async with served(idle, idle) as server:
+        lines = (await list_with(tool, server.port)).splitlines()
     assert " - 127.0.0.1" in lines
     for number in (1, 2):
         (first,) = [index for index, line in enumerate(lines) if line.strip().startswith(f"1-{number}:")]
@@ -213,5 +213,5 @@ async def test_tool_lists_devices(tool: str) -> None:
 
 
 async def test_tool_lists_nothing(tool: str) -> None:
-    async with served() as rig:
-        assert "no exportable devices" in await list_with(tool, rig.port)
+    async with served() as server:
+        assert "no exportable devices" in await list_with(tool, server.port)

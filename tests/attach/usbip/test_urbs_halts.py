@@ -21,12 +21,12 @@ GET_STATUS = bytes.fromhex("8000000000000200")
 
 
 async def test_halted_endpoints_stall_until_cleared() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512))
         await wait_all_tasks_blocked()
-        rig.bus.in_endpoint.halt()
-        rig.bus.out_endpoint.halt()
+        server.bus.in_endpoint.halt()
+        server.bus.out_endpoint.halt()
         assert await host.answer() == Answer(3, 1, EPIPE)
         assert await host.ask(submit_in(2, 512)) == Answer(3, 2, EPIPE)
         assert await host.ask(submit_out(3, b"refused")) == Answer(3, 3, EPIPE)
@@ -37,9 +37,9 @@ async def test_halted_endpoints_stall_until_cleared() -> None:
 
 
 async def test_large_request_to_a_halted_endpoint_is_read_to_its_end() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
-        rig.bus.out_endpoint.halt()
+    async with served(loopback) as server:
+        host = await server.attach()
+        server.bus.out_endpoint.halt()
         assert await host.ask(submit_out(1, bytes(4 << 20))) == Answer(3, 1, EPIPE)
         assert await host.ask(control_out(2, CLEAR_HALT_OUT)) == Answer(3, 2, 0)
         await host.works()
@@ -47,26 +47,26 @@ async def test_large_request_to_a_halted_endpoint_is_read_to_its_end() -> None:
 
 async def test_halt_in_the_middle_of_a_request() -> None:
     """What the firmware took counts; the rest of the data leaves the stream in step."""
-    async with served(idle) as rig:
-        host = await rig.attach()
-        rig.bus.out_endpoint.acknowledge_reset()
+    async with served(idle) as server:
+        host = await server.attach()
+        server.bus.out_endpoint.acknowledge_reset()
         message = submit_out(1, bytes(1 << 20))
         await host.send(message[:400_048])
         await wait_all_tasks_blocked()
-        assert len((await rig.bus.out_endpoint.get_buffer(2048)).data) == 2048
-        rig.bus.out_endpoint.halt()
+        assert len((await server.bus.out_endpoint.get_buffer(2048)).data) == 2048
+        server.bus.out_endpoint.halt()
         assert await host.answer() == Answer(3, 1, EPIPE, 2048)
         await host.send(message[400_048:])
         assert (await host.ask(control_in(2, GET_STATUS))).data == b"\0\0"
 
 
 async def test_reset_in_the_middle_of_a_request() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         message = submit_out(1, bytes(1 << 20))
         await host.send(message[:500_000], b"")
         await wait_all_tasks_blocked()
-        rig.bus.configure(1)
+        server.bus.configure(1)
         answer = await host.answer()
         assert (answer.seqnum, answer.status) == (1, ESHUTDOWN)
         await host.send(message[500_000:])
@@ -74,8 +74,8 @@ async def test_reset_in_the_middle_of_a_request() -> None:
 
 
 async def test_set_configuration_ends_what_waits() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512), submit_in(2, 512), control_out(3, SET_CONFIGURATION))
         assert await host.answers(3) == [
             Answer(3, 1, ESHUTDOWN),

@@ -25,8 +25,8 @@ GET_STATUS = bytes.fromhex("8000000000000200")
 @pytest.mark.parametrize("request_bytes", [submit_in(1, 512), submit_out(1, b"data"), submit_out(1, b"")])
 @pytest.mark.parametrize("together", [False, True])
 async def test_unlink_of_a_pending_request(request_bytes: bytes, together: bool) -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         if together:
             await host.send(request_bytes, unlink(2, 1))
         else:
@@ -34,13 +34,13 @@ async def test_unlink_of_a_pending_request(request_bytes: bytes, together: bool)
             await wait_all_tasks_blocked()
             await host.send(unlink(2, 1))
         assert await host.answer() == Answer(4, 2, ECONNRESET)
-        assert (rig.bus.out_endpoint.pending, rig.bus.in_endpoint.pending) == (0, 0)
+        assert (server.bus.out_endpoint.pending, server.bus.in_endpoint.pending) == (0, 0)
         assert await host.leave() == b""
 
 
 async def test_unlink_of_a_request_that_is_done() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         assert await host.ask(submit_out(1, b"x")) == Answer(3, 1, 0, 1)
         assert await host.ask(unlink(2, 1)) == Answer(4, 2, 0)
         assert await host.leave() == b""
@@ -48,22 +48,22 @@ async def test_unlink_of_a_request_that_is_done() -> None:
 
 @pytest.mark.parametrize("target", [0, 2, 77, 0xFFFFFFFF])
 async def test_unlink_of_an_unknown_request(target: int) -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         assert await host.ask(unlink(2, target)) == Answer(4, 2, 0)
         await host.works()
 
 
 async def test_unlink_twice() -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512), unlink(2, 1), unlink(3, 1))
         assert await host.answers(2) == [Answer(4, 2, ECONNRESET), Answer(4, 3, 0)]
 
 
 async def test_unlinked_in_request_takes_no_data() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(submit_in(1, 512), unlink(2, 1), submit_out(3, b"kept"), submit_in(4, 512))
         assert await host.answers(3) == [
             Answer(4, 2, ECONNRESET),
@@ -73,8 +73,8 @@ async def test_unlinked_in_request_takes_no_data() -> None:
 
 
 async def test_unlinked_request_of_many() -> None:
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(*(submit_in(number, 512) for number in (1, 2, 3)))
         assert await host.ask(unlink(4, 2)) == Answer(4, 4, ECONNRESET)
         for seqnum, waiting in ((5, 1), (6, 3)):
@@ -84,8 +84,8 @@ async def test_unlinked_request_of_many() -> None:
 
 async def test_unlink_of_a_control_transfer_in_hand() -> None:
     """Endpoint 0 answers later; the host must not hear of it after the UNLINK has been confirmed."""
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         await host.send(control_in(1, GET_STATUS), unlink(2, 1))
         assert await host.answer() == Answer(4, 2, ECONNRESET)
         await host.works()
@@ -93,8 +93,8 @@ async def test_unlink_of_a_control_transfer_in_hand() -> None:
 
 
 async def test_seqnum_of_an_unlinked_control_transfer_may_be_used_at_once() -> None:
-    async with served(idle) as rig:
-        host = await rig.attach()
+    async with served(idle) as server:
+        host = await server.attach()
         await host.send(control_in(1, GET_STATUS), unlink(2, 1), control_in(1, GET_DEVICE_DESCRIPTOR))
         assert await host.answers(2) == [
             Answer(4, 2, ECONNRESET),
@@ -106,8 +106,8 @@ async def test_seqnum_of_an_unlinked_control_transfer_may_be_used_at_once() -> N
 async def test_unlink_races_answer_each_request_once() -> None:
     """Whatever the moment, a request ends by one RET_SUBMIT, or by RET_UNLINK with -104 and no RET_SUBMIT."""
     rng = random.Random(0xA15E)
-    async with served(loopback) as rig:
-        host = await rig.attach()
+    async with served(loopback) as server:
+        host = await server.attach()
         ended = []
         for start in range(10, 2000, 4):
             messages = [submit_in(start, 512), submit_out(start + 1, b"x"), unlink(start + 2, start)]

@@ -200,48 +200,48 @@ async def test_header_whose_length_leaves_the_slot_is_broken() -> None:
 # Upgrades through the server.
 
 
-async def after_reset(rig: FlashNode) -> BootReport:
-    await rig.service.reset()
-    return rig.service.boot_report
+async def after_reset(node: FlashNode) -> BootReport:
+    await node.service.reset()
+    return node.service.boot_report
 
 
 @pytest.mark.parametrize("piece", [1, 3, 255, 256, 512, 4096, 10000])
 @pytest.mark.parametrize("old", [b"", OLD], ids=["empty", "over another"])
 async def test_upgrade_in_pieces_of_any_size(piece: int, old: bytes) -> None:
     new = NEW if piece > 3 else build_boot_image(3, NEW[:700])
-    async with flash_node(boot=partition(FACTORY, old), loaders=1) as rig:
+    async with flash_node(boot=partition(FACTORY, old), loaders=1) as node:
         for at in range(0, len(new), piece):
-            await rig.loaders[0].write_server(at, new[at : at + piece])
-        await rig.loaders[0].finish_server()
-        assert rig.storage.read(SLOT, len(new)) == new
-        assert rig.storage.read(0, SLOT) == partition()[:SLOT]
-        assert (await rig.loaders[0].read_boot_report()).version == (2 if old else 1)
-        assert (await after_reset(rig)).version == 3
-        assert await rig.loaders[0].read_boot_report() == rig.service.boot_report
+            await node.loaders[0].write_server(at, new[at : at + piece])
+        await node.loaders[0].finish_server()
+        assert node.storage.read(SLOT, len(new)) == new
+        assert node.storage.read(0, SLOT) == partition()[:SLOT]
+        assert (await node.loaders[0].read_boot_report()).version == (2 if old else 1)
+        assert (await after_reset(node)).version == 3
+        assert await node.loaders[0].read_boot_report() == node.service.boot_report
 
 
 @pytest.mark.parametrize("size", [0, 1, 231, 232, 233, 255, 256, 4072, 4073, SLOT - 24])
 async def test_upgrade_of_any_length(size: int) -> None:
     new = build_boot_image(3, NEW[:size].ljust(size, b"."))
-    async with flash_node(boot=partition(), loaders=1) as rig:
-        await rig.loaders[0].write_server(0, new)
-        await rig.loaders[0].finish_server()
-        assert (await after_reset(rig)).slot is Slot.UPGRADE
-        assert rig.storage.read(SLOT, len(new)) == new
+    async with flash_node(boot=partition(), loaders=1) as node:
+        await node.loaders[0].write_server(0, new)
+        await node.loaders[0].finish_server()
+        assert (await after_reset(node)).slot is Slot.UPGRADE
+        assert node.storage.read(SLOT, len(new)) == new
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
 async def test_padding_to_words_is_dropped(size: int) -> None:
-    async with flash_node(boot=partition(), loaders=1) as rig:
-        await rig.loaders[0].write_server(0, NEW + bytes(size))
-        await rig.loaders[0].finish_server()
-        assert rig.storage.read(SLOT, len(NEW) + 3) == NEW + b"\xff\xff\xff"
+    async with flash_node(boot=partition(), loaders=1) as node:
+        await node.loaders[0].write_server(0, NEW + bytes(size))
+        await node.loaders[0].finish_server()
+        assert node.storage.read(SLOT, len(NEW) + 3) == NEW + b"\xff\xff\xff"
 
 
-async def fails(rig: FlashNode, image: bytes) -> FlashFailure | int:
+async def fails(node: FlashNode, image: bytes) -> FlashFailure | int:
     async def upgrade() -> None:
-        await rig.loaders[0].write_server(0, image)
-        await rig.loaders[0].finish_server()
+        await node.loaders[0].write_server(0, image)
+        await node.loaders[0].finish_server()
 
     with pytest.raises(FlashReadError) as caught:
         await upgrade()
@@ -261,11 +261,11 @@ async def fails(rig: FlashNode, image: bytes) -> FlashFailure | int:
 )
 async def test_image_refused_before_anything_is_erased(wrong: bytes) -> None:
     before = partition(FACTORY, OLD)
-    async with flash_node(boot=before, loaders=1) as rig:
-        code = await fails(rig, wrong)
+    async with flash_node(boot=before, loaders=1) as node:
+        code = await fails(node, wrong)
         assert code == (FlashFailure.BAD_SERVER_IMAGE if wrong else FlashFailure.OUT_OF_ORDER)
-        assert rig.storage.read(0, BOOT) == before
-        assert (await after_reset(rig)).version == 2
+        assert node.storage.read(0, BOOT) == before
+        assert (await after_reset(node)).version == 2
 
 
 @pytest.mark.parametrize(
@@ -282,18 +282,18 @@ async def test_image_refused_before_anything_is_erased(wrong: bytes) -> None:
 )
 async def test_damaged_image_is_never_booted(wrong: bytes, left: Slot) -> None:
     """Once the first page was full the older upgrade is gone, and the factory image is what remains."""
-    async with flash_node(boot=partition(FACTORY, OLD), loaders=1) as rig:
-        assert await fails(rig, wrong) == FlashFailure.BAD_SERVER_IMAGE
-        report = await after_reset(rig)
+    async with flash_node(boot=partition(FACTORY, OLD), loaders=1) as node:
+        assert await fails(node, wrong) == FlashFailure.BAD_SERVER_IMAGE
+        report = await after_reset(node)
         assert (report.slot, report.version) == (left, 1 + left)
-        await rig.loaders[0].write_server(0, NEW)
-        await rig.loaders[0].finish_server()
-        assert (await after_reset(rig)).version == 3
+        await node.loaders[0].write_server(0, NEW)
+        await node.loaders[0].finish_server()
+        assert (await after_reset(node)).version == 3
 
 
 async def test_pieces_out_of_order() -> None:
-    async with flash_node(boot=partition(), loaders=1) as rig:
-        loader = rig.loaders[0]
+    async with flash_node(boot=partition(), loaders=1) as node:
+        loader = node.loaders[0]
         for first, second in ((512, 1), (512, 511), (512, 513), (512, 1024)):
             await loader.write_server(0, NEW[:first])
             with pytest.raises(FlashReadError) as caught:
@@ -307,53 +307,55 @@ async def test_pieces_out_of_order() -> None:
 
 
 async def test_upgrade_begun_again_counts_from_its_new_beginning() -> None:
-    async with flash_node(boot=partition(), loaders=1) as rig:
-        await rig.loaders[0].write_server(0, OLD[:3000])
-        await rig.loaders[0].write_server(0, NEW)
-        await rig.loaders[0].finish_server()
-        assert (await after_reset(rig)).version == 3
+    async with flash_node(boot=partition(), loaders=1) as node:
+        await node.loaders[0].write_server(0, OLD[:3000])
+        await node.loaders[0].write_server(0, NEW)
+        await node.loaders[0].finish_server()
+        assert (await after_reset(node)).version == 3
 
 
 async def test_upgrade_does_not_outlast_a_reset() -> None:
-    async with flash_node(boot=partition(), loaders=1) as rig:
-        await rig.loaders[0].write_server(0, NEW[:5000])
-        assert (await after_reset(rig)).version == 1
+    async with flash_node(boot=partition(), loaders=1) as node:
+        await node.loaders[0].write_server(0, NEW[:5000])
+        assert (await after_reset(node)).version == 1
         with pytest.raises(FlashReadError) as caught:
-            await rig.loaders[0].write_server(5000, NEW[5000:])
+            await node.loaders[0].write_server(5000, NEW[5000:])
         assert caught.value.code is FlashFailure.OUT_OF_ORDER
 
 
 async def test_loader_cannot_go_on_with_the_upgrade_of_another() -> None:
-    async with flash_node(boot=partition(), loaders=2) as rig:
+    async with flash_node(boot=partition(), loaders=2) as node:
         for finish in (False, True):
-            await rig.loaders[0].write_server(0, NEW)
+            await node.loaders[0].write_server(0, NEW)
             with pytest.raises(FlashReadError) as caught:
                 await (
-                    rig.loaders[1].finish_server() if finish else rig.loaders[1].write_server(len(NEW), b"x")
+                    node.loaders[1].finish_server()
+                    if finish
+                    else node.loaders[1].write_server(len(NEW), b"x")
                 )
             assert caught.value.code is FlashFailure.OUT_OF_ORDER
-        assert (await after_reset(rig)).version == 1
+        assert (await after_reset(node)).version == 1
 
 
 async def test_engines_read_on_during_an_upgrade() -> None:
-    async with flash_node(image([Parts(b"model")]), boot=partition(), loaders=1) as rig:
-        await rig.loaders[0].write_server(0, NEW[:5000])
-        assert await rig.engines[0].read_model(5) == b"model"
-        await rig.loaders[0].write_server(5000, NEW[5000:])
-        await rig.loaders[0].finish_server()
-        assert await rig.engines[0].read_model(5) == b"model"
+    async with flash_node(image([Parts(b"model")]), boot=partition(), loaders=1) as node:
+        await node.loaders[0].write_server(0, NEW[:5000])
+        assert await node.engines[0].read_model(5) == b"model"
+        await node.loaders[0].write_server(5000, NEW[5000:])
+        await node.loaders[0].finish_server()
+        assert await node.engines[0].read_model(5) == b"model"
 
 
 async def test_data_partition_cannot_reach_the_boot_partition() -> None:
-    async with flash_node(image([Parts(b"model")]), boot=partition(), loaders=1) as rig:
-        await rig.loaders[0].write_data(0, b"\0" * 32 * KIB)
-        assert rig.storage.read(0, BOOT) == partition()
+    async with flash_node(image([Parts(b"model")]), boot=partition(), loaders=1) as node:
+        await node.loaders[0].write_data(0, b"\0" * 32 * KIB)
+        assert node.storage.read(0, BOOT) == partition()
 
 
 async def test_piece_longer_than_the_server_takes() -> None:
-    async with flash_node(boot=partition(), loaders=1) as rig:
+    async with flash_node(boot=partition(), loaders=1) as node:
         with pytest.raises(FlashReadError) as caught:
-            await rig.loaders[0]._transact(FlashRequest(FlashCommand.WRITE_SERVER, (0,), NEW[:4097]), 0)
+            await node.loaders[0]._transact(FlashRequest(FlashCommand.WRITE_SERVER, (0,), NEW[:4097]), 0)
         assert caught.value.code is FlashFailure.BAD_REQUEST
 
 
@@ -429,15 +431,15 @@ async def test_chip_that_does_not_keep_a_byte(stuck: int) -> None:
 
 
 async def test_chip_that_cannot_be_read_at_reset() -> None:
-    async with flash_node(boot=partition(), loaders=1) as rig:
-        assert (await rig.loaders[0].read_boot_report()).version == 1
+    async with flash_node(boot=partition(), loaders=1) as node:
+        assert (await node.loaders[0].read_boot_report()).version == 1
 
         def gone(address: int, size: int) -> bytes:
             raise StorageError("the file is gone")
 
-        rig.storage.read = gone  # type: ignore[method-assign]
-        assert await after_reset(rig) == NO_BOOT_IMAGE
-        assert rig.log[-2:] == [
+        node.storage.read = gone  # type: ignore[method-assign]
+        assert await after_reset(node) == NO_BOOT_IMAGE
+        assert node.log[-2:] == [
             "flash: the boot partition cannot be read: the file is gone",
             "flash: the file is gone",
         ]

@@ -21,13 +21,13 @@ def data(parts: Parts) -> bytes:
 
 @pytest.mark.parametrize("parts", [Parts(None, None, STORED), Parts(None, None, None, STORED)])
 async def test_from_either_segment(parts: Parts) -> None:
-    async with flash_node(data(parts)) as rig:
-        assert await read_image(rig.engines[0], LIMIT) == IMAGE
+    async with flash_node(data(parts)) as node:
+        assert await read_image(node.engines[0], LIMIT) == IMAGE
 
 
 async def test_through_the_window_lines_are_counted() -> None:
-    async with flash_node(data(Parts(None, None, None, STORED))) as rig:
-        window = await open_window(rig.engines[0], Part.XIP)
+    async with flash_node(data(Parts(None, None, None, STORED))) as node:
+        window = await open_window(node.engines[0], Part.XIP)
         assert await read_through(window) == IMAGE
         lines = -(-len(STORED) // 32)
         assert (window.counters.misses, window.counters.hits) == (lines, 1)
@@ -45,7 +45,7 @@ async def test_through_the_window_lines_are_counted() -> None:
     ],
 )
 async def test_an_image_that_is_not_used(parts: Parts, limit: int, code: FlashFailure) -> None:
-    async with flash_node(data(parts)) as rig:
+    async with flash_node(data(parts)) as node:
         with pytest.raises(FlashReadError) as caught:
-            await read_image(rig.engines[0], limit)
+            await read_image(node.engines[0], limit)
         assert caught.value.code is code

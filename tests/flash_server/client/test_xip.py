@@ -20,9 +20,9 @@ DIRECT_MAPPED = CacheGeometry(size=128, ways=1, line_bytes=32)
 TWO_WAYS = CacheGeometry(size=128, ways=2, line_bytes=32)
 
 
-async def counters(rig: FlashNode, geometry: CacheGeometry, *addresses: int) -> tuple[int, int]:
+async def counters(node: FlashNode, geometry: CacheGeometry, *addresses: int) -> tuple[int, int]:
     """Hits and misses of reading a byte at each address in turn."""
-    window = await open_window(rig.engines[0], Part.XIP, geometry)
+    window = await open_window(node.engines[0], Part.XIP, geometry)
     for address in addresses:
         assert await window.read(address, 1) == XIP[address : address + 1]
     return window.counters.hits, window.counters.misses
@@ -62,35 +62,35 @@ def test_geometry_that_no_cache_has(shape: tuple[int, int, int], message: str) -
 
 
 async def test_line_is_filled_once() -> None:
-    async with flash_node(DATA) as rig:
-        assert await counters(rig, XCORE_AI_CACHE, 0, 1, 31, 32, 0, 63) == (4, 2)
+    async with flash_node(DATA) as node:
+        assert await counters(node, XCORE_AI_CACHE, 0, 1, 31, 32, 0, 63) == (4, 2)
 
 
 async def test_lines_of_one_set_drive_each_other_out_where_there_is_one_way() -> None:
     """Four sets: lines 0, 4 and 8 share the first."""
-    async with flash_node(DATA) as rig:
-        assert await counters(rig, DIRECT_MAPPED, 0, 128, 0, 128) == (0, 4)
-        assert await counters(rig, DIRECT_MAPPED, 0, 32, 64, 96, 0, 32, 64, 96) == (4, 4)
+    async with flash_node(DATA) as node:
+        assert await counters(node, DIRECT_MAPPED, 0, 128, 0, 128) == (0, 4)
+        assert await counters(node, DIRECT_MAPPED, 0, 32, 64, 96, 0, 32, 64, 96) == (4, 4)
 
 
 async def test_two_ways_keep_two_lines_of_a_set_and_replace_the_least_recently_used() -> None:
     """Two sets: lines 0, 2, 4 share the first. Using line 0 again makes line 2 the one to go."""
-    async with flash_node(DATA) as rig:
-        assert await counters(rig, TWO_WAYS, 0, 64, 0, 64) == (2, 2)
-        assert await counters(rig, TWO_WAYS, 0, 64, 0, 128, 0, 64) == (2, 4)
-        assert await counters(rig, TWO_WAYS, 0, 64, 128, 0) == (0, 4)
+    async with flash_node(DATA) as node:
+        assert await counters(node, TWO_WAYS, 0, 64, 0, 64) == (2, 2)
+        assert await counters(node, TWO_WAYS, 0, 64, 0, 128, 0, 64) == (2, 4)
+        assert await counters(node, TWO_WAYS, 0, 64, 128, 0) == (0, 4)
 
 
 async def test_eight_lines_fit_and_a_ninth_drives_out_the_first() -> None:
-    async with flash_node(DATA) as rig:
+    async with flash_node(DATA) as node:
         eight = [32 * line for line in range(8)]
-        assert await counters(rig, XCORE_AI_CACHE, *eight, *eight) == (8, 8)
-        assert await counters(rig, XCORE_AI_CACHE, *eight, 256, 0, 32) == (0, 11)
+        assert await counters(node, XCORE_AI_CACHE, *eight, *eight) == (8, 8)
+        assert await counters(node, XCORE_AI_CACHE, *eight, 256, 0, 32) == (0, 11)
 
 
 async def test_all_counters_of_reads_across_lines() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0])
         assert await window.read(30, 4) == XIP[30:34]
         assert window.counters == CacheCounters(hits=0, misses=2, bytes_read=4, bytes_filled=64)
         assert await window.read(0, 100) == XIP[:100]
@@ -100,15 +100,15 @@ async def test_all_counters_of_reads_across_lines() -> None:
 
 
 async def test_read_longer_than_the_cache() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0])
         assert await window.read(0, 1000) == XIP
         assert (window.counters.hits, window.counters.misses) == (0, 32)
 
 
 async def test_cached_read_never_waits_and_counts_only_hits() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0])
         assert window.read_cached(0, 4) is None
         assert window.counters == CacheCounters()
         await window.read_word(0)
@@ -120,8 +120,8 @@ async def test_cached_read_never_waits_and_counts_only_hits() -> None:
 
 
 async def test_hit_makes_its_line_the_most_recently_used_by_either_way_of_reading() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0], Part.XIP, TWO_WAYS)
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0], Part.XIP, TWO_WAYS)
         await window.read(0, 1)
         await window.read(64, 1)
         assert window.read_cached(0, 1) == XIP[:1]
@@ -131,8 +131,8 @@ async def test_hit_makes_its_line_the_most_recently_used_by_either_way_of_readin
 
 
 async def test_cached_read_finds_lines_of_every_set() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0], Part.XIP, DIRECT_MAPPED)
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0], Part.XIP, DIRECT_MAPPED)
         await window.read(0, 128)
         assert [window.read_cached(start, 32) for start in (96, 64, 32, 0)] == [
             XIP[start : start + 32] for start in (96, 64, 32, 0)
@@ -146,8 +146,8 @@ async def test_cached_read_finds_lines_of_every_set() -> None:
     ("address", "size"), [(1000, 1), (999, 2), (0, 1001), (1001, 0), (-1, 1), (-4, 8), (0, -1), (1 << 32, 1)]
 )
 async def test_nothing_outside_of_the_segment_is_read(address: int, size: int) -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0])
         await window.read(992, 8)
         before = window.counters.misses
         with pytest.raises(WindowError, match="the window on xip has 0x3e8 bytes"):
@@ -156,15 +156,15 @@ async def test_nothing_outside_of_the_segment_is_read(address: int, size: int) -
 
 
 async def test_nothing_is_read_at_the_end() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0])
         assert await window.read(1000, 0) == b""
         assert window.counters == CacheCounters()
 
 
 async def test_words() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0], Part.OPERATORS)
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0], Part.OPERATORS)
         assert await window.read_word(4) == 0x07060504
         assert await window.read_word(96) == 0x63626160
         for address in (1, 2, 3):
@@ -175,14 +175,14 @@ async def test_words() -> None:
 
 
 async def test_windows_that_cannot_be_opened() -> None:
-    async with flash_node(image([Parts(b"model")])) as rig:
+    async with flash_node(image([Parts(b"model")])) as node:
         with pytest.raises(WindowError, match="no xip for this engine"):
-            await open_window(rig.engines[0])
+            await open_window(node.engines[0])
         with pytest.raises(WindowError, match="the model has no window"):
-            await open_window(rig.engines[0], Part.MODEL)
-    async with flash_node() as rig:
+            await open_window(node.engines[0], Part.MODEL)
+    async with flash_node() as node:
         with pytest.raises(FlashReadError) as caught:
-            await open_window(rig.engines[0])
+            await open_window(node.engines[0])
         assert caught.value.code is FlashFailure.NO_IMAGE
 
 
@@ -190,8 +190,8 @@ async def test_windows_that_cannot_be_opened() -> None:
 
 
 async def test_cancelled_miss_leaves_the_window_in_order() -> None:
-    async with flash_node(DATA) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA) as node:
+        window = await open_window(node.engines[0])
         await window.read(0, 4)
         with trio.move_on_after(0) as scope:
             await window.read(0, 100)
@@ -200,31 +200,34 @@ async def test_cancelled_miss_leaves_the_window_in_order() -> None:
 
 
 async def test_changed_flash_is_seen_after_invalidate() -> None:
-    async with flash_node(DATA, loaders=1) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA, loaders=1) as node:
+        window = await open_window(node.engines[0])
         assert await window.read(0, 4) == XIP[:4]
-        await rig.loaders[0].write_data(0, DATA.replace(XIP, bytes(1000)))
-        await rig.loaders[0].reload()
+        await node.loaders[0].write_data(0, DATA.replace(XIP, bytes(1000)))
+        await node.loaders[0].reload()
         assert await window.read(0, 4) == XIP[:4]
         window.invalidate()
         assert await window.read(0, 4) == bytes(4)
 
 
 async def test_failing_server_fails_the_read_only() -> None:
-    async with flash_node(DATA, loaders=1) as rig:
-        window = await open_window(rig.engines[0])
+    async with flash_node(DATA, loaders=1) as node:
+        window = await open_window(node.engines[0])
         await window.read(0, 4)
-        await rig.loaders[0].write_data(0, DATA)
+        await node.loaders[0].write_data(0, DATA)
         with pytest.raises(FlashReadError):
             await window.read(32, 4)
         assert await window.read(0, 4) == XIP[:4]
-        await rig.loaders[0].reload()
+        await node.loaders[0].reload()
         assert await window.read(32, 4) == XIP[32:36]
 
 
 async def test_two_windows_of_one_task_have_caches_of_their_own() -> None:
-    async with flash_node(DATA) as rig:
-        xip, operators = await open_window(rig.engines[0]), await open_window(rig.engines[0], Part.OPERATORS)
+    async with flash_node(DATA) as node:
+        xip, operators = (
+            await open_window(node.engines[0]),
+            await open_window(node.engines[0], Part.OPERATORS),
+        )
         assert await xip.read(0, 8) == XIP[:8]
         assert await operators.read(0, 8) == OPERATORS[:8]
         assert xip.counters.misses == operators.counters.misses == 1
@@ -271,8 +274,8 @@ def test_any_reads_are_slices_of_the_segment_and_counted_as_by_a_simple_cache(
     geometry: CacheGeometry, reads: list[tuple[int, int]]
 ) -> None:
     async def run() -> None:
-        async with flash_node(DATA) as rig:
-            window = await open_window(rig.engines[0], Part.XIP, geometry)
+        async with flash_node(DATA) as node:
+            window = await open_window(node.engines[0], Part.XIP, geometry)
             model = _Model(geometry)
             for address, wanted in reads:
                 size = min(wanted, 1000 - address)
@@ -285,8 +288,8 @@ def test_any_reads_are_slices_of_the_segment_and_counted_as_by_a_simple_cache(
 
 def test_window_is_told_its_segment_and_size() -> None:
     async def run() -> None:
-        async with flash_node(DATA) as rig:
-            window = await open_window(FlashChannel(rig.ends[0]), Part.OPERATORS)
+        async with flash_node(DATA) as node:
+            window = await open_window(FlashChannel(node.ends[0]), Part.OPERATORS)
             assert isinstance(window, XipWindow)
             assert (window.part, window.size) == (Part.OPERATORS, 100)
 

@@ -17,7 +17,7 @@ from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from phy.jacdac.bus import QUEUE_FRAMES
 from tests.support import networks
 from tests.support.jacdac_client import CLIENT, DEVICE, BusClient, jacdac_device
-from tests.support.jacdac_rig import floats
+from tests.support.jacdac_core import floats
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:4]]

@@ -6,418 +6,418 @@ import pytest
 
 from aisrv.protocol.jacdac.frame import ServicePacket
 from phy.jacdac.engine_jobs import LoadJob, LoadResult, ModelState, RunJob, RunResult
-from tests.support.jacdac_rig import AGGREGATOR, CLIENT, EMPTY, RUNNER, CoreRig, floats, state
+from tests.support.jacdac_core import AGGREGATOR, CLIENT, EMPTY, RUNNER, ScriptedCore, floats, state
 
 ACCELEROMETER = 0x1F140409
 SENSOR = 0x5E5E5E5E
 
 
 def test_registers_without_a_model() -> None:
-    rig = CoreRig()
-    assert rig.error() == "no model"
+    core = ScriptedCore()
+    assert core.error() == "no model"
     for register in (0x101, 0x180, 0x181):
-        assert rig.get(RUNNER, register) == b""
+        assert core.get(RUNNER, register) == b""
     for register in (0x182, 0x183, 0x184):
-        assert rig.get(RUNNER, register) == bytes(4)
-    assert rig.get(RUNNER, 0x186) == b"TFL3"
-    assert rig.get(RUNNER, 0x187) == b"\3\0\0\0"
-    assert rig.get(RUNNER, 0x188) == b"\0"
+        assert core.get(RUNNER, register) == bytes(4)
+    assert core.get(RUNNER, 0x186) == b"TFL3"
+    assert core.get(RUNNER, 0x187) == b"\3\0\0\0"
+    assert core.get(RUNNER, 0x188) == b"\0"
 
 
 def test_registers_of_a_model() -> None:
-    rig = CoreRig(state(4, 2))
-    assert rig.error() == ""
-    assert rig.get(RUNNER, 0x180) == struct.pack("<2H", 1, 4)
-    assert rig.get(RUNNER, 0x181) == struct.pack("<2H", 1, 2)
-    assert rig.get(RUNNER, 0x183) == struct.pack("<I", 500)
-    assert rig.get(RUNNER, 0x184) == struct.pack("<I", 1000)
+    core = ScriptedCore(state(4, 2))
+    assert core.error() == ""
+    assert core.get(RUNNER, 0x180) == struct.pack("<2H", 1, 4)
+    assert core.get(RUNNER, 0x181) == struct.pack("<2H", 1, 2)
+    assert core.get(RUNNER, 0x183) == struct.pack("<I", 500)
+    assert core.get(RUNNER, 0x184) == struct.pack("<I", 1000)
 
 
 # set_model.
 
 
 def test_upload_replaces_the_model() -> None:
-    rig = CoreRig(state())
+    core = ScriptedCore(state())
     model = bytes(range(256)) * 2
-    assert rig.upload(model) != 0
-    assert rig.engine.load(LoadResult(state(8, 3, size=512))) == model
-    assert rig.get(RUNNER, 0x184) == struct.pack("<I", 512)
-    assert rig.get(RUNNER, 0x180) == struct.pack("<2H", 1, 8)
-    assert rig.error() == ""
+    assert core.upload(model) != 0
+    assert core.engine.load(LoadResult(state(8, 3, size=512))) == model
+    assert core.get(RUNNER, 0x184) == struct.pack("<I", 512)
+    assert core.get(RUNNER, 0x180) == struct.pack("<2H", 1, 8)
+    assert core.error() == ""
 
 
 def test_old_model_serves_until_the_pipe_is_closed() -> None:
-    rig = CoreRig(state())
-    port = rig.open(0x80, struct.pack("<I", 8))
-    rig.pipe(port, bytes(8))
-    assert rig.get(RUNNER, 0x184) == struct.pack("<I", 1000)
-    assert rig.engine.jobs == []
-    rig.pipe(port, flags=0x20)
-    assert len(rig.engine.jobs) == 1
+    core = ScriptedCore(state())
+    port = core.open(0x80, struct.pack("<I", 8))
+    core.pipe(port, bytes(8))
+    assert core.get(RUNNER, 0x184) == struct.pack("<I", 1000)
+    assert core.engine.jobs == []
+    core.pipe(port, flags=0x20)
+    assert len(core.engine.jobs) == 1
 
 
 @pytest.mark.parametrize(("flags", "data"), [(0x20, b""), (0x20, b"5678"), (0x60, b"meta")])
 def test_ways_to_close(flags: int, data: bytes) -> None:
-    rig = CoreRig()
+    core = ScriptedCore()
     counts = flags == 0x20
-    port = rig.open(0x80, struct.pack("<I", 8 if data and counts else 4))
-    rig.pipe(port, b"1234")
-    rig.pipe(port, data, flags=flags)
-    assert rig.engine.load(LoadResult(state())) == b"1234" + (data if counts else b"")
+    port = core.open(0x80, struct.pack("<I", 8 if data and counts else 4))
+    core.pipe(port, b"1234")
+    core.pipe(port, data, flags=flags)
+    assert core.engine.load(LoadResult(state())) == b"1234" + (data if counts else b"")
 
 
 @pytest.mark.parametrize("size", [0, 100_001, 0xFFFFFFFF])
 def test_size_that_is_refused(size: int) -> None:
-    rig = CoreRig(state())
-    assert rig.open(0x80, struct.pack("<I", size)) == 0
-    assert str(size) in rig.error()
-    assert rig.get(RUNNER, 0x184) == struct.pack("<I", 1000)
+    core = ScriptedCore(state())
+    assert core.open(0x80, struct.pack("<I", size)) == 0
+    assert str(size) in core.error()
+    assert core.get(RUNNER, 0x184) == struct.pack("<I", 1000)
 
 
 def test_short_argument_is_extended() -> None:
-    rig = CoreRig()
-    port = rig.open(0x80, b"\4\0")
-    rig.pipe(port, b"1234", flags=0x20)
-    assert rig.engine.load(LoadResult(state())) == b"1234"
+    core = ScriptedCore()
+    port = core.open(0x80, b"\4\0")
+    core.pipe(port, b"1234", flags=0x20)
+    assert core.engine.load(LoadResult(state())) == b"1234"
 
 
 @pytest.mark.parametrize(("sent", "size"), [(3, 8), (0, 8), (9, 8), (300, 8)])
 def test_wrong_byte_count_leaves_no_model(sent: int, size: int) -> None:
-    rig = CoreRig(state())
-    rig.upload(bytes(sent), size)
-    assert rig.engine.load(LoadResult(EMPTY, "the file is empty")) == b""
-    assert rig.error() == f"set_model: {sent} bytes came of a model of {size}"
-    assert rig.get(RUNNER, 0x184) == bytes(4)
+    core = ScriptedCore(state())
+    core.upload(bytes(sent), size)
+    assert core.engine.load(LoadResult(EMPTY, "the file is empty")) == b""
+    assert core.error() == f"set_model: {sent} bytes came of a model of {size}"
+    assert core.get(RUNNER, 0x184) == bytes(4)
 
 
 def test_silent_upload_keeps_the_old_model() -> None:
-    rig = CoreRig(state())
-    port = rig.open(0x80, struct.pack("<I", 8))
-    rig.at(3000)
-    rig.pipe(port, b"1234")
-    rig.at(7999)
-    assert rig.error() == ""
-    rig.at(8000)
-    assert rig.error() == "set_model: nothing came for 5 s after 4 of 8 bytes"
-    rig.pipe(port, b"5678", flags=0x20)
-    assert rig.engine.jobs == []
-    assert rig.get(RUNNER, 0x184) == struct.pack("<I", 1000)
+    core = ScriptedCore(state())
+    port = core.open(0x80, struct.pack("<I", 8))
+    core.at(3000)
+    core.pipe(port, b"1234")
+    core.at(7999)
+    assert core.error() == ""
+    core.at(8000)
+    assert core.error() == "set_model: nothing came for 5 s after 4 of 8 bytes"
+    core.pipe(port, b"5678", flags=0x20)
+    assert core.engine.jobs == []
+    assert core.get(RUNNER, 0x184) == struct.pack("<I", 1000)
 
 
 def test_second_set_model_ends_the_first() -> None:
-    rig = CoreRig()
-    first = rig.open(0x80, struct.pack("<I", 4))
-    rig.pipe(first, b"1111")
-    second = rig.open(0x80, struct.pack("<I", 4))
+    core = ScriptedCore()
+    first = core.open(0x80, struct.pack("<I", 4))
+    core.pipe(first, b"1111")
+    second = core.open(0x80, struct.pack("<I", 4))
     assert second not in (0, first)
-    rig.pipe(first, flags=0x20)
-    assert rig.engine.jobs == []
-    rig.pipe(second, b"2222", flags=0x20)
-    assert rig.engine.load(LoadResult(state())) == b"2222"
+    core.pipe(first, flags=0x20)
+    assert core.engine.jobs == []
+    core.pipe(second, b"2222", flags=0x20)
+    assert core.engine.load(LoadResult(state())) == b"2222"
 
 
 def test_set_model_during_a_load_is_refused() -> None:
-    rig = CoreRig()
-    rig.upload(b"1234")
-    assert rig.open(0x80, struct.pack("<I", 4)) == 0
+    core = ScriptedCore()
+    core.upload(b"1234")
+    assert core.open(0x80, struct.pack("<I", 4)) == 0
 
 
 def test_repeated_and_wrong_counters_are_acknowledged_and_dropped() -> None:
-    rig = CoreRig()
-    port = rig.open(0x80, struct.pack("<I", 8))
-    rig.sent.clear()
-    rig.pipe(port, b"1234", counter=0)
-    rig.pipe(port, b"1234", counter=0)
-    rig.pipe(port, b"9999", counter=5)
-    rig.pipe(port, b"5678", counter=1)
-    rig.pipe(port, flags=0x20, counter=2)
-    rig.pipe(port, b"late", counter=3)
-    rig.pipe(511, b"nobody", counter=0)
-    assert len(rig.sent) - len(rig.take()) == 7
-    assert rig.engine.load(LoadResult(state())) == b"12345678"
+    core = ScriptedCore()
+    port = core.open(0x80, struct.pack("<I", 8))
+    core.sent.clear()
+    core.pipe(port, b"1234", counter=0)
+    core.pipe(port, b"1234", counter=0)
+    core.pipe(port, b"9999", counter=5)
+    core.pipe(port, b"5678", counter=1)
+    core.pipe(port, flags=0x20, counter=2)
+    core.pipe(port, b"late", counter=3)
+    core.pipe(511, b"nobody", counter=0)
+    assert len(core.sent) - len(core.take()) == 7
+    assert core.engine.load(LoadResult(state())) == b"12345678"
 
 
 def test_counter_wraps() -> None:
-    rig = CoreRig()
+    core = ScriptedCore()
     model = bytes(range(256)) * 40
-    rig.upload(model)
-    assert rig.engine.load(LoadResult(state())) == model
+    core.upload(model)
+    assert core.engine.load(LoadResult(state())) == model
 
 
 def test_model_that_does_not_load() -> None:
-    rig = CoreRig(state())
-    rig.upload(b"12345678")
-    rig.engine.load(LoadResult(EMPTY, "no TFL3"))
-    assert rig.error() == "no TFL3"
-    assert rig.get(RUNNER, 0x184) == bytes(4)
+    core = ScriptedCore(state())
+    core.upload(b"12345678")
+    core.engine.load(LoadResult(EMPTY, "no TFL3"))
+    assert core.error() == "no TFL3"
+    assert core.get(RUNNER, 0x184) == bytes(4)
 
 
 def test_gets_wait_for_a_load_that_is_quick() -> None:
-    rig = CoreRig(state())
-    rig.upload(b"1234")
-    assert rig.command(RUNNER, 0x1184) == []
-    rig.engine.load(LoadResult(state(size=4)))
-    reports = rig.reports(rig.take(), 0x1184)
+    core = ScriptedCore(state())
+    core.upload(b"1234")
+    assert core.command(RUNNER, 0x1184) == []
+    core.engine.load(LoadResult(state(size=4)))
+    reports = core.reports(core.take(), 0x1184)
     assert reports == [struct.pack("<I", 4)] * 2  # the answer, and the report of the change
 
 
 def test_gets_answer_as_it_stands_after_100_ms() -> None:
-    rig = CoreRig(state())
-    rig.upload(b"1234")
-    assert rig.command(RUNNER, 0x1184) == []
-    assert rig.command(RUNNER, 0x1185) == []
-    rig.at(99)
-    assert [f for f in rig.take() if f.packets[0].command < 0x8000] == []
-    rig.at(100)
-    frames = rig.take()
-    assert rig.reports(frames, 0x1184) == [bytes(4)]
-    assert rig.reports(frames, 0x1185) == [b"loading"]
+    core = ScriptedCore(state())
+    core.upload(b"1234")
+    assert core.command(RUNNER, 0x1184) == []
+    assert core.command(RUNNER, 0x1185) == []
+    core.at(99)
+    assert [f for f in core.take() if f.packets[0].command < 0x8000] == []
+    core.at(100)
+    frames = core.take()
+    assert core.reports(frames, 0x1184) == [bytes(4)]
+    assert core.reports(frames, 0x1185) == [b"loading"]
 
 
 def test_announces_continue_during_a_load_that_hangs() -> None:
-    rig = CoreRig(state())
-    rig.upload(b"1234")
-    rig.sent.clear()
-    rig.at(60_000)
-    assert sum(f.packets[0][:2] == (0, 0) for f in rig.sent) == 120
+    core = ScriptedCore(state())
+    core.upload(b"1234")
+    core.sent.clear()
+    core.at(60_000)
+    assert sum(f.packets[0][:2] == (0, 0) for f in core.sent) == 120
 
 
 def test_model_of_another_client_shows_at_once() -> None:
-    rig = CoreRig()
-    rig.take()
-    rig.runner.model_changed(state(8, 3, size=77))
-    frames = rig.take()
-    assert rig.reports(frames, 0x1184) == [struct.pack("<I", 77)]
-    assert rig.reports(frames, 0x1180) == [struct.pack("<2H", 1, 8)]
-    assert rig.reports(frames, 0x1185) == [b""]
+    core = ScriptedCore()
+    core.take()
+    core.runner.model_changed(state(8, 3, size=77))
+    frames = core.take()
+    assert core.reports(frames, 0x1184) == [struct.pack("<I", 77)]
+    assert core.reports(frames, 0x1180) == [struct.pack("<2H", 1, 8)]
+    assert core.reports(frames, 0x1185) == [b""]
 
 
 def test_reset_after_set_model_is_an_option() -> None:
-    rig = CoreRig(resets=True)
-    rig.at(3000)
-    rig.upload(b"1234")
-    rig.engine.load(LoadResult(state()))
-    rig.sent.clear()
-    rig.at(3500)
-    (announce,) = [f for f in rig.sent if f.packets[0][:2] == (0, 0)]
+    core = ScriptedCore(resets=True)
+    core.at(3000)
+    core.upload(b"1234")
+    core.engine.load(LoadResult(state()))
+    core.sent.clear()
+    core.at(3500)
+    (announce,) = [f for f in core.sent if f.packets[0][:2] == (0, 0)]
     assert announce.packets[0].payload[0] == 1
 
 
 def test_status_code_during_a_load() -> None:
-    rig = CoreRig()
-    rig.upload(b"1234")
-    assert rig.get(RUNNER, 0x103) == b"\1\0\0\0"
-    rig.engine.load(LoadResult(state()))
-    assert rig.get(RUNNER, 0x103) == bytes(4)
+    core = ScriptedCore()
+    core.upload(b"1234")
+    assert core.get(RUNNER, 0x103) == b"\1\0\0\0"
+    core.engine.load(LoadResult(state()))
+    assert core.get(RUNNER, 0x103) == bytes(4)
 
 
 # predict.
 
 
 def test_predict_runs_for_each_input_however_it_is_split() -> None:
-    rig = CoreRig(state(4, 2))
-    port = rig.predict()
+    core = ScriptedCore(state(4, 2))
+    port = core.predict()
     data = floats(*range(8))
     for piece in (data[:3], data[3:17], data[17:]):
-        rig.pipe(port, piece)
-    rig.pipe(port, flags=0x20)
-    assert rig.engine.run(RunResult(floats(1, 2), 7)) == floats(0, 1, 2, 3)
-    assert rig.engine.run(RunResult(floats(3, 4), 9)) == floats(4, 5, 6, 7)
-    rig.acknowledge()
-    assert [p.payload for p in rig.pipe_packets] == [floats(1, 2), floats(3, 4), b""]
-    assert [p.command for p in rig.pipe_packets] == [5 << 7, 5 << 7 | 1, 5 << 7 | 0x20 | 2]
-    assert rig.get(RUNNER, 0x101) == floats(3, 4)
-    assert rig.get(RUNNER, 0x182) == struct.pack("<I", 9)
+        core.pipe(port, piece)
+    core.pipe(port, flags=0x20)
+    assert core.engine.run(RunResult(floats(1, 2), 7)) == floats(0, 1, 2, 3)
+    assert core.engine.run(RunResult(floats(3, 4), 9)) == floats(4, 5, 6, 7)
+    core.acknowledge()
+    assert [p.payload for p in core.pipe_packets] == [floats(1, 2), floats(3, 4), b""]
+    assert [p.command for p in core.pipe_packets] == [5 << 7, 5 << 7 | 1, 5 << 7 | 0x20 | 2]
+    assert core.get(RUNNER, 0x101) == floats(3, 4)
+    assert core.get(RUNNER, 0x182) == struct.pack("<I", 9)
 
 
 def test_large_result_takes_several_packets_full_but_the_last() -> None:
-    rig = CoreRig(state(1, 130))
-    port = rig.predict()
-    rig.pipe(port, floats(0), flags=0x20)
-    rig.engine.run(RunResult(floats(*range(130))))
-    rig.acknowledge()
-    assert [len(p.payload) for p in rig.pipe_packets] == [224, 224, 72, 0]
-    assert rig.get(RUNNER, 0x101) == floats(*range(58))
+    core = ScriptedCore(state(1, 130))
+    port = core.predict()
+    core.pipe(port, floats(0), flags=0x20)
+    core.engine.run(RunResult(floats(*range(130))))
+    core.acknowledge()
+    assert [len(p.payload) for p in core.pipe_packets] == [224, 224, 72, 0]
+    assert core.get(RUNNER, 0x101) == floats(*range(58))
 
 
 def test_partial_tensor_is_dropped() -> None:
-    rig = CoreRig(state(4, 2))
-    port = rig.predict()
-    rig.pipe(port, bytes(7), flags=0x20)
-    rig.acknowledge()
-    assert rig.engine.jobs == []
-    assert [p.command & 0x20 for p in rig.pipe_packets] == [0x20]
-    assert rig.error() == "predict: 7 bytes of an input of 16 were left over"
+    core = ScriptedCore(state(4, 2))
+    port = core.predict()
+    core.pipe(port, bytes(7), flags=0x20)
+    core.acknowledge()
+    assert core.engine.jobs == []
+    assert [p.command & 0x20 for p in core.pipe_packets] == [0x20]
+    assert core.error() == "predict: 7 bytes of an input of 16 were left over"
 
 
 @pytest.mark.parametrize("argument", [b"", bytes(11), bytes(13)])
 def test_cut_pipe_argument_is_refused(argument: bytes) -> None:
-    rig = CoreRig(state())
-    assert rig.open(0x81, argument) == 0
-    assert rig.error() == f"predict: a pipe has 12 bytes, not {len(argument)}"
+    core = ScriptedCore(state())
+    assert core.open(0x81, argument) == 0
+    assert core.error() == f"predict: a pipe has 12 bytes, not {len(argument)}"
 
 
 @pytest.mark.parametrize("port", [0, 512, 0xFFFF])
 def test_port_that_cannot_be(port: int) -> None:
-    rig = CoreRig(state())
-    assert rig.predict(port) == 0
+    core = ScriptedCore(state())
+    assert core.predict(port) == 0
 
 
 def test_predict_without_a_model_is_refused() -> None:
-    rig = CoreRig()
-    assert rig.predict() == 0
-    assert rig.error() == "predict: no model"
+    core = ScriptedCore()
+    assert core.predict() == 0
+    assert core.error() == "predict: no model"
 
 
 def test_failed_run_closes_the_pipe() -> None:
-    rig = CoreRig(state(1, 1))
-    port = rig.predict()
-    rig.pipe(port, floats(1, 2))
-    rig.engine.run(RunResult(error="it exploded"))
-    rig.acknowledge()
-    assert [p.command & 0x20 for p in rig.pipe_packets] == [0x20]
-    assert rig.engine.run(RunResult(floats(0))) is None
-    assert rig.error() == "it exploded"
+    core = ScriptedCore(state(1, 1))
+    port = core.predict()
+    core.pipe(port, floats(1, 2))
+    core.engine.run(RunResult(error="it exploded"))
+    core.acknowledge()
+    assert [p.command & 0x20 for p in core.pipe_packets] == [0x20]
+    assert core.engine.run(RunResult(floats(0))) is None
+    assert core.error() == "it exploded"
 
 
 def test_new_model_closes_the_pipe() -> None:
-    rig = CoreRig(state(1, 1))
-    port = rig.predict()
-    rig.pipe(port, floats(1))
-    rig.runner.model_changed(state(2, 1))
-    rig.acknowledge()
-    assert [p.command & 0x20 for p in rig.pipe_packets] == [0x20]
-    assert rig.engine.run(RunResult(floats(0))) is None
+    core = ScriptedCore(state(1, 1))
+    port = core.predict()
+    core.pipe(port, floats(1))
+    core.runner.model_changed(state(2, 1))
+    core.acknowledge()
+    assert [p.command & 0x20 for p in core.pipe_packets] == [0x20]
+    assert core.engine.run(RunResult(floats(0))) is None
 
 
 def test_at_most_eight_predicts() -> None:
-    rig = CoreRig(state())
-    assert all(rig.predict(target) for target in range(1, 9))
-    assert rig.predict(9) == 0
+    core = ScriptedCore(state())
+    assert all(core.predict(target) for target in range(1, 9))
+    assert core.predict(9) == 0
 
 
 def test_predict_dies_with_its_owner() -> None:
-    rig = CoreRig(state())
+    core = ScriptedCore(state())
     for target in range(1, 9):
-        rig.predict(target)
-    rig.announce(CLIENT, restart=5)
-    rig.announce(CLIENT, restart=1)
-    assert rig.predict(9) != 0
-    rig.at(2001)
-    assert all(rig.predict(target) for target in range(1, 9))
+        core.predict(target)
+    core.announce(CLIENT, restart=5)
+    core.announce(CLIENT, restart=1)
+    assert core.predict(9) != 0
+    core.at(2001)
+    assert all(core.predict(target) for target in range(1, 9))
 
 
 def test_predict_of_a_silent_owner_dies_after_a_minute() -> None:
-    rig = CoreRig(state())
+    core = ScriptedCore(state())
     for target in range(1, 9):
-        rig.predict(target)
-    rig.at(59_999)
-    assert rig.predict(9) == 0
-    rig.at(60_000)
-    assert rig.predict(9) != 0
+        core.predict(target)
+    core.at(59_999)
+    assert core.predict(9) == 0
+    core.at(60_000)
+    assert core.predict(9) != 0
 
 
 def test_unacknowledged_result_is_sent_four_times() -> None:
-    rig = CoreRig(state(1, 1))
-    port = rig.predict()
-    rig.pipe(port, floats(1))
-    rig.engine.run(RunResult(floats(2)))
+    core = ScriptedCore(state(1, 1))
+    port = core.predict()
+    core.pipe(port, floats(1))
+    core.engine.run(RunResult(floats(2)))
     times = [0]
     for ms in range(1, 500):
-        rig.sent.clear()
-        rig.at(ms)
-        times += [ms for f in rig.sent if f.is_command]
+        core.sent.clear()
+        core.at(ms)
+        times += [ms for f in core.sent if f.is_command]
     assert times == [0, 40, 140, 240]
-    rig.pipe(port, floats(1))
-    assert rig.engine.jobs == []
+    core.pipe(port, floats(1))
+    assert core.engine.jobs == []
 
 
 def test_inputs_that_pile_up_end_the_predict() -> None:
-    rig = CoreRig(state(1, 1))
-    port = rig.predict()
+    core = ScriptedCore(state(1, 1))
+    port = core.predict()
     for _ in range(3):
-        rig.pipe(port, bytes(4 * 30))
-    assert len(rig.engine.jobs) == 64
-    assert "more than 64 inputs" in rig.error()
+        core.pipe(port, bytes(4 * 30))
+    assert len(core.engine.jobs) == 64
+    assert "more than 64 inputs" in core.error()
 
 
 def test_model_with_two_inputs_does_not_run_here() -> None:
     one = state(4, 2)
     tensors = type(one.tensors)(one.tensors.inputs * 2, one.tensors.outputs)
-    rig = CoreRig(ModelState(10, 10, 100, tensors))
-    assert rig.get(RUNNER, 0x180) == struct.pack("<2H", 1, 4)
-    assert rig.error() == "the model has 2 inputs and 1 outputs: only models with one of each run here"
-    assert rig.predict() == 0
+    core = ScriptedCore(ModelState(10, 10, 100, tensors))
+    assert core.get(RUNNER, 0x180) == struct.pack("<2H", 1, 4)
+    assert core.error() == "the model has 2 inputs and 1 outputs: only models with one of each run here"
+    assert core.predict() == 0
 
 
 # auto_invoke_every, with samples of three floats.
 
 
-def aggregated(rig: CoreRig, interval: int = 20) -> None:
-    rig.announce(SENSOR, ACCELEROMETER)
+def aggregated(core: ScriptedCore, interval: int = 20) -> None:
+    core.announce(SENSOR, ACCELEROMETER)
     entry = struct.pack("<QIBBBb", 0, ACCELEROMETER, 0, 12, 0xA0, 20)
-    rig.set(AGGREGATOR, 0x080, struct.pack("<HHI", interval, 2, 0) + entry)
+    core.set(AGGREGATOR, 0x080, struct.pack("<HHI", interval, 2, 0) + entry)
 
 
-def reading(rig: CoreRig, ms: float, x: float) -> None:
+def reading(core: ScriptedCore, ms: float, x: float) -> None:
     from aisrv.protocol.jacdac.frame import report_frame
 
-    rig.at(ms)
+    core.at(ms)
     if not int(ms) % 500:
-        rig.announce(SENSOR, ACCELEROMETER)
+        core.announce(SENSOR, ACCELEROMETER)
     payload = struct.pack("<3i", int(x * (1 << 20)), 0, 0)
-    rig.device.receive(report_frame(SENSOR, ServicePacket(1, 0x1101, payload)))
+    core.device.receive(report_frame(SENSOR, ServicePacket(1, 0x1101, payload)))
 
 
 def test_runs_after_each_n_samples_oldest_first() -> None:
-    rig = CoreRig(state(6, 1))
-    aggregated(rig)
-    rig.set(RUNNER, 0x080, b"\2\0")
+    core = ScriptedCore(state(6, 1))
+    aggregated(core)
+    core.set(RUNNER, 0x080, b"\2\0")
     for number in range(6):
-        reading(rig, 20 * number, number)
-    assert rig.engine.run(RunResult(floats(9))) == floats(1, 0, 0, 2, 0, 0)
-    frames = rig.take()
-    assert rig.reports(frames, 0x1101) == [floats(9)]
+        reading(core, 20 * number, number)
+    assert core.engine.run(RunResult(floats(9))) == floats(1, 0, 0, 2, 0, 0)
+    frames = core.take()
+    assert core.reports(frames, 0x1101) == [floats(9)]
     # The fourth sample came while the first run was in flight; the fifth was there by its end.
-    assert rig.engine.run(RunResult(floats(8))) == floats(4, 0, 0, 5, 0, 0)
+    assert core.engine.run(RunResult(floats(8))) == floats(4, 0, 0, 5, 0, 0)
 
 
 def test_remainder_is_an_error_of_auto_invoke_alone() -> None:
-    rig = CoreRig(state(4, 1))
-    aggregated(rig)
-    rig.set(RUNNER, 0x080, b"\1\0")
-    assert rig.error() == "auto_invoke_every: 4 input elements are no multiple of 3 a sample"
+    core = ScriptedCore(state(4, 1))
+    aggregated(core)
+    core.set(RUNNER, 0x080, b"\1\0")
+    assert core.error() == "auto_invoke_every: 4 input elements are no multiple of 3 a sample"
     for number in range(4):
-        reading(rig, 20 * number, number)
-    assert rig.engine.jobs == []
-    assert rig.predict() != 0
+        reading(core, 20 * number, number)
+    assert core.engine.jobs == []
+    assert core.predict() != 0
 
 
 def test_no_inputs_is_an_error_once_runs_are_asked_for() -> None:
-    rig = CoreRig(state(6, 1))
-    assert rig.error() == ""
-    rig.set(RUNNER, 0x080, b"\1")
-    assert rig.error() == "auto_invoke_every: the Sensor Aggregator has no inputs"
+    core = ScriptedCore(state(6, 1))
+    assert core.error() == ""
+    core.set(RUNNER, 0x080, b"\1")
+    assert core.error() == "auto_invoke_every: the Sensor Aggregator has no inputs"
 
 
 def test_failed_run_stops_until_something_is_set() -> None:
-    rig = CoreRig(state(3, 1))
-    aggregated(rig)
-    rig.set(RUNNER, 0x080, b"\1")
-    reading(rig, 0, 0)
-    reading(rig, 20, 1)
-    rig.engine.run(RunResult(error="bad"))
-    reading(rig, 40, 2)
-    assert rig.engine.jobs == []
-    rig.set(RUNNER, 0x080, b"\1")
-    assert rig.engine.run(RunResult(floats(1))) == floats(2, 0, 0)
+    core = ScriptedCore(state(3, 1))
+    aggregated(core)
+    core.set(RUNNER, 0x080, b"\1")
+    reading(core, 0, 0)
+    reading(core, 20, 1)
+    core.engine.run(RunResult(error="bad"))
+    reading(core, 40, 2)
+    assert core.engine.jobs == []
+    core.set(RUNNER, 0x080, b"\1")
+    assert core.engine.run(RunResult(floats(1))) == floats(2, 0, 0)
 
 
 def test_reset_forgets_auto_invoke_and_loads_from_flash() -> None:
-    rig = CoreRig(state())
-    rig.set(RUNNER, 0x080, b"\1")
-    rig.command(0, 0x82)
-    assert rig.get(RUNNER, 0x080) == bytes(2)
-    assert not isinstance(rig.engine.jobs[0], LoadJob | RunJob)
-    assert rig.engine.load(LoadResult(state(size=5))) is None
-    assert rig.get(RUNNER, 0x184) == struct.pack("<I", 5)
+    core = ScriptedCore(state())
+    core.set(RUNNER, 0x080, b"\1")
+    core.command(0, 0x82)
+    assert core.get(RUNNER, 0x080) == bytes(2)
+    assert not isinstance(core.engine.jobs[0], LoadJob | RunJob)
+    assert core.engine.load(LoadResult(state(size=5))) is None
+    assert core.get(RUNNER, 0x184) == struct.pack("<I", 5)

@@ -8,7 +8,7 @@ import pytest
 from aisrv.model.values import TensorType
 from aisrv.protocol.tensor_descriptions import TensorDescription
 from phy.jacdac.numbers import is_convertible, to_floats, to_tensor
-from tests.support.jacdac_rig import floats
+from tests.support.jacdac_core import floats
 
 
 def test_int8_is_scaled_with_halves_away_from_zero() -> None:

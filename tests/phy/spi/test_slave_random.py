@@ -158,12 +158,12 @@ STEPS = st.lists(
 )
 
 
-async def clock(rig: SpiDevice, mosi: bytes, cuts: list[int], messages: bool) -> bytes:
+async def clock(device: SpiDevice, mosi: bytes, cuts: list[int], messages: bool) -> bytes:
     """One transaction in several transfers, or in several messages."""
     transfers = spi.cut(mosi, *sorted(cuts))
     if messages:
-        return b"".join([(await rig.bus.message([each]))[0] for each in transfers])
-    return b"".join(await rig.bus.message(transfers))
+        return b"".join([(await device.bus.message([each]))[0] for each in transfers])
+    return b"".join(await device.bus.message(transfers))
 
 
 @settings(max_examples=60)
@@ -175,36 +175,36 @@ def test_random_transactions(steps: list[tuple[object, ...]]) -> None:
 async def follow(steps: list[tuple[object, ...]]) -> None:
     expected = Expected()
     with trio.fail_after(10):
-        async with spi_device() as rig:
-            rig.engine.answers[spi.GET_SPEC] = expected.answers[spi.GET_SPEC]
-            await rig.notifications.outct(MODEL_CHANGED)
-            await rig.notifications.chkct(Control.ACK)
+        async with spi_device() as device:
+            device.engine.answers[spi.GET_SPEC] = expected.answers[spi.GET_SPEC]
+            await device.notifications.outct(MODEL_CHANGED)
+            await device.notifications.chkct(Control.ACK)
             await wait_all_tasks_blocked()
-            rig.engine.answers.update(expected.answers)
+            device.engine.answers.update(expected.answers)
             for step in steps:
                 match step:
                     case "transaction", bytes(mosi), list(cuts), bool(messages):
-                        assert await clock(rig, mosi, cuts, messages) == expected.transaction(mosi)
+                        assert await clock(device, mosi, cuts, messages) == expected.transaction(mosi)
                     case ("hold",) if not expected.held:
-                        rig.engine.hold()
+                        device.engine.hold()
                         expected.held = True
                     case ("release",):
-                        rig.engine.release()
+                        device.engine.release()
                         expected.release()
                     case ("notify",) if not expected.held and expected.opened is None:
-                        await rig.notifications.outct(MODEL_CHANGED)
-                        await rig.notifications.chkct(Control.ACK)
+                        await device.notifications.outct(MODEL_CHANGED)
+                        await device.notifications.chkct(Control.ACK)
                         expected.notify()
                     case "answers", int(number):
                         expected.answers = answers(number)
-                        rig.engine.answers.update(expected.answers)
+                        device.engine.answers.update(expected.answers)
                     case "status", int(command), int(status) if expected.waiting is None:
-                        rig.engine.statuses[command] = expected.statuses[command] = status
+                        device.engine.statuses[command] = expected.statuses[command] = status
                 await wait_all_tasks_blocked()
-            rig.engine.release()
+            device.engine.release()
             expected.release()
             await wait_all_tasks_blocked()
-            assert await rig.status() == expected.errors
+            assert await device.status() == expected.errors
             for command in READS[1:]:
-                assert await rig.read(command, 64) == expected.shown.get(command, b"").ljust(64, b"\0")
-            assert rig.commands() == expected.reached
+                assert await device.read(command, 64) == expected.shown.get(command, b"").ljust(64, b"\0")
+            assert device.commands() == expected.reached

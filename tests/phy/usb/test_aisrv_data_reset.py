@@ -42,132 +42,138 @@ ANSWER = pattern(67_000)
 """Data of a GET: more than the task passes on in one go."""
 
 
-async def idle(rig: ScriptedDevice, dialect: str) -> Requests:
-    return [In(rig.bus.in_endpoint, 512)]
+async def idle(device: ScriptedDevice, dialect: str) -> Requests:
+    return [In(device.bus.in_endpoint, 512)]
 
 
-async def command_in_pieces(rig: ScriptedDevice, dialect: str) -> Requests:
+async def command_in_pieces(device: ScriptedDevice, dialect: str) -> Requests:
     """The host's command packet is not all there."""
-    return [Out(rig.bus.out_endpoint, b"\x83", length=len(packet(dialect, 0)))]
+    return [Out(device.bus.out_endpoint, b"\x83", length=len(packet(dialect, 0)))]
 
 
-async def after_the_command_packet(rig: ScriptedDevice, dialect: str) -> Requests:
-    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT))]
+async def after_the_command_packet(device: ScriptedDevice, dialect: str) -> Requests:
+    return [Out(device.bus.out_endpoint, packet(dialect, SET_INPUT))]
 
 
-async def in_the_middle_of_the_data(rig: ScriptedDevice, dialect: str) -> Requests:
+async def in_the_middle_of_the_data(device: ScriptedDevice, dialect: str) -> Requests:
     return [
-        Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
-        Out(rig.bus.out_endpoint, WHOLE[: 3 * 512]),
+        Out(device.bus.out_endpoint, packet(dialect, SET_INPUT)),
+        Out(device.bus.out_endpoint, WHOLE[: 3 * 512]),
     ]
 
 
-async def in_the_middle_of_a_packet(rig: ScriptedDevice, dialect: str) -> Requests:
+async def in_the_middle_of_a_packet(device: ScriptedDevice, dialect: str) -> Requests:
     return [
-        Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
-        Out(rig.bus.out_endpoint, WHOLE[:700], length=1024),
+        Out(device.bus.out_endpoint, packet(dialect, SET_INPUT)),
+        Out(device.bus.out_endpoint, WHOLE[:700], length=1024),
     ]
 
 
-async def before_the_zero_length_packet(rig: ScriptedDevice, dialect: str) -> Requests:
-    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE[:1024])]
-
-
-async def while_the_engine_works_on_a_set(rig: ScriptedDevice, dialect: str) -> Requests:
-    rig.engine.hold()
+async def before_the_zero_length_packet(device: ScriptedDevice, dialect: str) -> Requests:
     return [
-        Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)),
-        Out(rig.bus.out_endpoint, WHOLE),
-        In(rig.bus.in_endpoint, 512),
+        Out(device.bus.out_endpoint, packet(dialect, SET_INPUT)),
+        Out(device.bus.out_endpoint, WHOLE[:1024]),
     ]
 
 
-async def while_the_engine_works_on_what_will_fail(rig: ScriptedDevice, dialect: str) -> Requests:
-    rig.engine.statuses[SET_INPUT] = MODEL_ERR
-    return await while_the_engine_works_on_a_set(rig, dialect)
+async def while_the_engine_works_on_a_set(device: ScriptedDevice, dialect: str) -> Requests:
+    device.engine.hold()
+    return [
+        Out(device.bus.out_endpoint, packet(dialect, SET_INPUT)),
+        Out(device.bus.out_endpoint, WHOLE),
+        In(device.bus.in_endpoint, 512),
+    ]
 
 
-async def while_the_next_command_waits(rig: ScriptedDevice, dialect: str) -> Requests:
-    requests = await while_the_engine_works_on_a_set(rig, dialect)
+async def while_the_engine_works_on_what_will_fail(device: ScriptedDevice, dialect: str) -> Requests:
+    device.engine.statuses[SET_INPUT] = MODEL_ERR
+    return await while_the_engine_works_on_a_set(device, dialect)
+
+
+async def while_the_next_command_waits(device: ScriptedDevice, dialect: str) -> Requests:
+    requests = await while_the_engine_works_on_a_set(device, dialect)
     await wait_all_tasks_blocked()
-    return [*requests, Out(rig.bus.out_endpoint, packet(dialect, START_INFER))]
+    return [*requests, Out(device.bus.out_endpoint, packet(dialect, START_INFER))]
 
 
-async def while_the_engine_works_on_a_get(rig: ScriptedDevice, dialect: str) -> Requests:
-    rig.engine.hold()
-    rig.engine.answers[GET_OUTPUT] = ANSWER
-    return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT)), In(rig.bus.in_endpoint, 512)]
+async def while_the_engine_works_on_a_get(device: ScriptedDevice, dialect: str) -> Requests:
+    device.engine.hold()
+    device.engine.answers[GET_OUTPUT] = ANSWER
+    return [Out(device.bus.out_endpoint, packet(dialect, GET_OUTPUT)), In(device.bus.in_endpoint, 512)]
 
 
-async def while_the_engine_works_on_a_get_that_will_fail(rig: ScriptedDevice, dialect: str) -> Requests:
-    rig.engine.statuses[GET_OUTPUT] = MODEL_ERR
-    return await while_the_engine_works_on_a_get(rig, dialect)
+async def while_the_engine_works_on_a_get_that_will_fail(device: ScriptedDevice, dialect: str) -> Requests:
+    device.engine.statuses[GET_OUTPUT] = MODEL_ERR
+    return await while_the_engine_works_on_a_get(device, dialect)
 
 
-async def status_of_a_set_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
+async def status_of_a_set_not_fetched(device: ScriptedDevice, dialect: str) -> Requests:
     """The classic dialect has no status to fetch: there the command is done."""
-    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE)]
+    return [Out(device.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(device.bus.out_endpoint, WHOLE)]
 
 
-async def answer_of_a_get_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
-    rig.engine.answers[GET_OUTPUT] = ANSWER
-    return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
+async def answer_of_a_get_not_fetched(device: ScriptedDevice, dialect: str) -> Requests:
+    device.engine.answers[GET_OUTPUT] = ANSWER
+    return [Out(device.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
 
 
-async def short_answer_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
-    rig.engine.answers[GET_OUTPUT] = b"short"
-    return [Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
+async def short_answer_not_fetched(device: ScriptedDevice, dialect: str) -> Requests:
+    device.engine.answers[GET_OUTPUT] = b"short"
+    return [Out(device.bus.out_endpoint, packet(dialect, GET_OUTPUT))]
 
 
-async def answer_partly_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
-    requests = await answer_of_a_get_not_fetched(rig, dialect)
+async def answer_partly_fetched(device: ScriptedDevice, dialect: str) -> Requests:
+    requests = await answer_of_a_get_not_fetched(device, dialect)
     if dialect == DESIGN:
-        requests.append(In(rig.bus.in_endpoint, 512))  # the status
-    return [*requests, In(rig.bus.in_endpoint, 1024)]
+        requests.append(In(device.bus.in_endpoint, 512))  # the status
+    return [*requests, In(device.bus.in_endpoint, 1024)]
 
 
-async def last_piece_partly_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
-    requests = await answer_of_a_get_not_fetched(rig, dialect)
+async def last_piece_partly_fetched(device: ScriptedDevice, dialect: str) -> Requests:
+    requests = await answer_of_a_get_not_fetched(device, dialect)
     if dialect == DESIGN:
-        requests.append(In(rig.bus.in_endpoint, 512))
-    return [*requests, In(rig.bus.in_endpoint, 66_048)]
+        requests.append(In(device.bus.in_endpoint, 512))
+    return [*requests, In(device.bus.in_endpoint, 66_048)]
 
 
-async def zero_length_packet_not_fetched(rig: ScriptedDevice, dialect: str) -> Requests:
-    rig.engine.answers[GET_OUTPUT] = ANSWER[:512]
+async def zero_length_packet_not_fetched(device: ScriptedDevice, dialect: str) -> Requests:
+    device.engine.answers[GET_OUTPUT] = ANSWER[:512]
     requests: Requests = [
-        Out(rig.bus.out_endpoint, packet(dialect, GET_OUTPUT)),
-        In(rig.bus.in_endpoint, 512),
+        Out(device.bus.out_endpoint, packet(dialect, GET_OUTPUT)),
+        In(device.bus.in_endpoint, 512),
     ]
-    return [*requests, In(rig.bus.in_endpoint, 512)] if dialect == DESIGN else requests
+    return [*requests, In(device.bus.in_endpoint, 512)] if dialect == DESIGN else requests
 
 
-async def failed(rig: ScriptedDevice, dialect: str) -> Requests:
+async def failed(device: ScriptedDevice, dialect: str) -> Requests:
     """The classic dialect is halted, the design's status is not fetched."""
-    rig.engine.statuses[SET_INPUT] = MODEL_ERR
-    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(rig.bus.out_endpoint, WHOLE)]
+    device.engine.statuses[SET_INPUT] = MODEL_ERR
+    return [Out(device.bus.out_endpoint, packet(dialect, SET_INPUT)), Out(device.bus.out_endpoint, WHOLE)]
 
 
-async def failed_and_one_halt_cleared(rig: ScriptedDevice, dialect: str) -> Requests:
-    requests = await failed(rig, dialect)
+async def failed_and_one_halt_cleared(device: ScriptedDevice, dialect: str) -> Requests:
+    requests = await failed(device, dialect)
     await wait_all_tasks_blocked()
-    await rig.host.clear_halt(OUT)
-    return [*requests, Out(rig.bus.out_endpoint, packet(dialect, START_INFER))]
+    await device.host.clear_halt(OUT)
+    return [*requests, Out(device.bus.out_endpoint, packet(dialect, START_INFER))]
 
 
-async def failed_and_the_other_halt_cleared(rig: ScriptedDevice, dialect: str) -> Requests:
-    requests = await failed(rig, dialect)
+async def failed_and_the_other_halt_cleared(device: ScriptedDevice, dialect: str) -> Requests:
+    requests = await failed(device, dialect)
     await wait_all_tasks_blocked()
-    await rig.host.clear_halt(IN)
+    await device.host.clear_halt(IN)
     return requests
 
 
-async def draining_for_an_engine_that_is_not_there(rig: ScriptedDevice, dialect: str) -> Requests:
-    return [Out(rig.bus.out_endpoint, packet(dialect, SET_INPUT, 9)), Out(rig.bus.out_endpoint, WHOLE[:1024])]
+async def draining_for_an_engine_that_is_not_there(device: ScriptedDevice, dialect: str) -> Requests:
+    return [
+        Out(device.bus.out_endpoint, packet(dialect, SET_INPUT, 9)),
+        Out(device.bus.out_endpoint, WHOLE[:1024]),
+    ]
 
 
-async def refused_for_an_engine_that_is_not_there(rig: ScriptedDevice, dialect: str) -> Requests:
-    return [Out(rig.bus.out_endpoint, packet(dialect, GET_ID, 9))]
+async def refused_for_an_engine_that_is_not_there(device: ScriptedDevice, dialect: str) -> Requests:
+    return [Out(device.bus.out_endpoint, packet(dialect, GET_ID, 9))]
 
 
 STAGES: list[Stage] = [
@@ -196,30 +202,30 @@ STAGES: list[Stage] = [
 ]
 
 
-async def set_configuration(rig: ScriptedDevice, _requests: Requests) -> None:
-    await rig.host.control(SetupPacket(0, 9, 1, 0, 0))
+async def set_configuration(device: ScriptedDevice, _requests: Requests) -> None:
+    await device.host.control(SetupPacket(0, 9, 1, 0, 0))
 
 
-async def bus_reset(rig: ScriptedDevice, _requests: Requests) -> None:
-    await rig.host.plug_in()
+async def bus_reset(device: ScriptedDevice, _requests: Requests) -> None:
+    await device.host.plug_in()
 
 
-async def bus_reset_twice(rig: ScriptedDevice, _requests: Requests) -> None:
-    await rig.host.plug_in()
-    await rig.host.plug_in()
+async def bus_reset_twice(device: ScriptedDevice, _requests: Requests) -> None:
+    await device.host.plug_in()
+    await device.host.plug_in()
 
 
-async def unplugged_and_plugged_in_later(rig: ScriptedDevice, _requests: Requests) -> None:
-    rig.bus.reset()
+async def unplugged_and_plugged_in_later(device: ScriptedDevice, _requests: Requests) -> None:
+    device.bus.reset()
     await wait_all_tasks_blocked()
-    await rig.host.plug_in()
+    await device.host.plug_in()
 
 
-async def given_up_then_reset(rig: ScriptedDevice, requests: Requests) -> None:
+async def given_up_then_reset(device: ScriptedDevice, requests: Requests) -> None:
     for each in requests:
-        rig.bus.unlink(each.request)
+        device.bus.unlink(each.request)
     await wait_all_tasks_blocked()
-    await rig.host.plug_in()
+    await device.host.plug_in()
 
 
 RECOVERIES = [
@@ -243,37 +249,37 @@ def whole_or_abandoned(recorded: Recorded) -> bool:
 async def test_next_command_is_answered_right(
     stage: Stage, recover: Callable[[ScriptedDevice, Requests], Awaitable[None]], dialect: str
 ) -> None:
-    async with usb_device() as rig:
-        requests = await stage(rig, dialect)
+    async with usb_device() as device:
+        requests = await stage(device, dialect)
         await wait_all_tasks_blocked()
-        await recover(rig, requests)
-        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (False, False)
+        await recover(device, requests)
+        assert (device.bus.out_endpoint.halted, device.bus.in_endpoint.halted) == (False, False)
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_release_later, rig)
-            assert await rig.get(DESIGN, GET_ID) == b""
-        rig.engine.statuses.clear()
-        commands = rig.engine.commands[:-1]
+            nursery.start_soon(_release_later, device)
+            assert await device.get(DESIGN, GET_ID) == b""
+        device.engine.statuses.clear()
+        commands = device.engine.commands[:-1]
         assert len(commands) <= 1
         assert all(map(whole_or_abandoned, commands))
-        await assert_still_right(rig)
+        await assert_still_right(device)
 
 
-async def _release_later(rig: ScriptedDevice) -> None:
+async def _release_later(device: ScriptedDevice) -> None:
     """Let the engine end its work only when the host's next command waits already."""
     await wait_all_tasks_blocked()
-    rig.engine.release()
+    device.engine.release()
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stage", STAGES)
 async def test_requests_in_flight_end_at_a_reset(stage: Stage, dialect: str) -> None:
-    async with usb_device() as rig:
-        requests = await stage(rig, dialect)
+    async with usb_device() as device:
+        requests = await stage(device, dialect)
         await wait_all_tasks_blocked()
         waiting = [each for each in requests if not each.ended]
-        rig.bus.reset()
+        device.bus.reset()
         assert [each.ended[0][0] for each in waiting] == [TransferStatus.SHUTDOWN] * len(waiting)
-        rig.engine.release()
+        device.engine.release()
         await wait_all_tasks_blocked()
         assert all(len(each.ended) == 1 for each in requests)
 
@@ -281,67 +287,67 @@ async def test_requests_in_flight_end_at_a_reset(stage: Stage, dialect: str) -> 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("stage", STAGES)
 async def test_device_can_be_switched_off(stage: Stage, dialect: str) -> None:
-    async with usb_device() as rig:
-        await stage(rig, dialect)
+    async with usb_device() as device:
+        await stage(device, dialect)
         await wait_all_tasks_blocked()
-        rig.node.stop()
+        device.node.stop()
 
 
 async def test_engine_does_not_hear_of_a_command_whose_data_never_begin() -> None:
-    async with usb_device() as rig:
-        await after_the_command_packet(rig, CLASSIC)
+    async with usb_device() as device:
+        await after_the_command_packet(device, CLASSIC)
         await wait_all_tasks_blocked()
-        await rig.host.plug_in()
+        await device.host.plug_in()
         await wait_all_tasks_blocked()
-        assert rig.engine.commands == []
+        assert device.engine.commands == []
 
 
 @pytest.mark.parametrize("stage", [in_the_middle_of_the_data, in_the_middle_of_a_packet])
 async def test_engine_is_told_that_an_array_is_given_up(stage: Stage) -> None:
-    async with usb_device() as rig:
-        requests = await stage(rig, CLASSIC)
+    async with usb_device() as device:
+        requests = await stage(device, CLASSIC)
         await wait_all_tasks_blocked()
         taken = requests[1].request.taken if len(requests) > 1 else 0  # type: ignore[union-attr]
-        await rig.host.plug_in()
+        await device.host.plug_in()
         await wait_all_tasks_blocked()
-        assert rig.engine.commands == [Recorded(SET_INPUT, 0, WHOLE[:taken], abandoned=True)]
+        assert device.engine.commands == [Recorded(SET_INPUT, 0, WHOLE[:taken], abandoned=True)]
 
 
 @pytest.mark.parametrize("command", [SET_INPUT, GET_OUTPUT])
 async def test_failure_after_a_reset_does_not_halt_the_new_configuration(command: int) -> None:
-    async with usb_device() as rig:
-        rig.engine.statuses[command] = BAD_CMD
-        rig.engine.answers[GET_ID] = b"id"
-        rig.engine.hold()
-        await rig.host.write(packet(CLASSIC, command))
+    async with usb_device() as device:
+        device.engine.statuses[command] = BAD_CMD
+        device.engine.answers[GET_ID] = b"id"
+        device.engine.hold()
+        await device.host.write(packet(CLASSIC, command))
         if command & 0x80:
-            await rig.host.write(b"data")
-        await rig.host.plug_in()
-        write, read = Out(rig.bus.out_endpoint, packet(CLASSIC, GET_ID)), In(rig.bus.in_endpoint, 512)
-        rig.engine.release()
+            await device.host.write(b"data")
+        await device.host.plug_in()
+        write, read = Out(device.bus.out_endpoint, packet(CLASSIC, GET_ID)), In(device.bus.in_endpoint, 512)
+        device.engine.release()
         await wait_all_tasks_blocked()
-        assert (rig.bus.out_endpoint.halted, rig.bus.in_endpoint.halted) == (False, False)
+        assert (device.bus.out_endpoint.halted, device.bus.in_endpoint.halted) == (False, False)
         assert (write.ended, read.ended) == ([(TransferStatus.OKAY, 3)], [(TransferStatus.OKAY, b"id")])
 
 
 async def test_set_interface_abandons_the_command_in_flight_too() -> None:
-    async with usb_device() as rig:
-        await in_the_middle_of_the_data(rig, CLASSIC)
+    async with usb_device() as device:
+        await in_the_middle_of_the_data(device, CLASSIC)
         await wait_all_tasks_blocked()
-        await rig.host.control(SetupPacket(1, 11, 0, 0, 0))
+        await device.host.control(SetupPacket(1, 11, 0, 0, 0))
         await wait_all_tasks_blocked()
-        await assert_still_right(rig)
-        assert rig.engine.commands[0] == Recorded(SET_INPUT, 0, WHOLE[: 3 * 512], abandoned=True)
+        await assert_still_right(device)
+        assert device.engine.commands[0] == Recorded(SET_INPUT, 0, WHOLE[: 3 * 512], abandoned=True)
 
 
 async def test_part_of_a_set_taken_back_may_be_followed_by_the_rest() -> None:
     """The packets that were taken count; the host goes on where it was."""
-    async with usb_device() as rig:
-        await rig.host.write(packet(CLASSIC, SET_INPUT))
-        given_up = Out(rig.bus.out_endpoint, pattern(700), length=1024)
+    async with usb_device() as device:
+        await device.host.write(packet(CLASSIC, SET_INPUT))
+        given_up = Out(device.bus.out_endpoint, pattern(700), length=1024)
         await wait_all_tasks_blocked()
-        assert rig.bus.unlink(given_up.request)
+        assert device.bus.unlink(given_up.request)
         assert given_up.request.taken == 512
-        await rig.host.write(pattern(700)[512:])
+        await device.host.write(pattern(700)[512:])
         await wait_all_tasks_blocked()
-        assert rig.engine.commands == [Recorded(SET_INPUT, 0, pattern(700))]
+        assert device.engine.commands == [Recorded(SET_INPUT, 0, pattern(700))]

@@ -248,11 +248,11 @@ async def test_tshark_reads_times_and_interfaces(tshark: str, path: Path) -> Non
 
 async def test_tshark_finds_no_fault_in_a_conversation_over_usbip(tshark: str, path: Path) -> None:
     with CaptureFile(path) as file:
-        async with served(sink) as rig:
-            exported = rig.exports[0]
+        async with served(sink) as device:
+            exported = device.exports[0]
             bus = exported.bus
             exported.bus = CapturedPort(bus, file.interface("1-1"))
-            host = await rig.attach()
+            host = await device.attach()
             data = bytes(300_000)
             assert await host.ask(submit_out(1, data)) == Answer(3, 1, 0, len(data))
             await host.send(submit_in(2, 512))

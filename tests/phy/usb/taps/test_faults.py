@@ -78,15 +78,15 @@ async def faulty(*faults: str, seed: int = 0) -> AsyncIterator[FaultyDevice]:
     async with trio.open_nursery() as nursery:
         bus = UsbBus(aisrv_descriptors())
         plan = FaultPlan([Fault.parse(text) for text in faults], seed)
-        rig = FaultyDevice(bus, FaultyPort(bus, plan, nursery))
+        device = FaultyDevice(bus, FaultyPort(bus, plan, nursery))
         nursery.start_soon(usb_ep0, bus)
-        await rig.host.plug_in()
+        await device.host.plug_in()
         bus.out_endpoint.acknowledge_reset()
         bus.in_endpoint.acknowledge_reset()
-        nursery.start_soon(rig.take)
-        nursery.start_soon(rig.give)
+        nursery.start_soon(device.take)
+        nursery.start_soon(device.give)
         await wait_all_tasks_blocked()
-        yield rig
+        yield device
         nursery.cancel_scope.cancel()
 
 
@@ -100,40 +100,40 @@ async def status_of(transfer: Awaitable[object]) -> TransferStatus:
 
 
 async def test_stall_halts_the_endpoint_until_it_is_cleared() -> None:
-    async with faulty("stall:out:2") as rig:
-        assert await rig.host.write(b"one") == 3
-        assert await status_of(rig.host.write(b"two")) is STALL
-        assert await status_of(rig.host.write(b"three")) is STALL
-        assert await rig.host.control(SetupPacket(0x82, 0, 0, 0x01, 2)) == b"\1\0"
-        await rig.host.clear_halt(0x01)
-        assert await rig.host.write(b"four") == 4
+    async with faulty("stall:out:2") as device:
+        assert await device.host.write(b"one") == 3
+        assert await status_of(device.host.write(b"two")) is STALL
+        assert await status_of(device.host.write(b"three")) is STALL
+        assert await device.host.control(SetupPacket(0x82, 0, 0, 0x01, 2)) == b"\1\0"
+        await device.host.clear_halt(0x01)
+        assert await device.host.write(b"four") == 4
         await wait_all_tasks_blocked()
-        assert rig.taken == [b"one", b"four"]
+        assert device.taken == [b"one", b"four"]
 
 
 async def test_stall_loses_no_answer_of_the_device() -> None:
-    async with faulty("stall:in:1") as rig:
-        rig.send.send_nowait(b"answer")
-        assert await status_of(rig.host.read(512)) is STALL
-        await rig.host.clear_halt(0x81)
-        assert await rig.host.read(512) == b"answer"
+    async with faulty("stall:in:1") as device:
+        device.send.send_nowait(b"answer")
+        assert await status_of(device.host.read(512)) is STALL
+        await device.host.clear_halt(0x81)
+        assert await device.host.read(512) == b"answer"
 
 
 async def test_stall_waits_for_the_transfers_before_it() -> None:
-    async with faulty("stall:in:2") as rig:
+    async with faulty("stall:in:2") as device:
         for name in ("first", "second", "third"):
-            rig.start_in(name)
+            device.start_in(name)
         await wait_all_tasks_blocked()
-        assert rig.ends == []
-        rig.send.send_nowait(b"answer")
+        assert device.ends == []
+        device.send.send_nowait(b"answer")
         await wait_all_tasks_blocked()
-        assert rig.ends == [("first", OKAY, b"answer"), ("second", STALL, b""), ("third", STALL, b"")]
+        assert device.ends == [("first", OKAY, b"answer"), ("second", STALL, b""), ("third", STALL, b"")]
 
 
 async def test_stall_of_a_control_transfer_ends_with_it() -> None:
-    async with faulty("stall:control:2") as rig:
-        assert await status_of(rig.host.control(GET_CONFIGURATION)) is STALL
-        assert await rig.host.control(GET_CONFIGURATION) == b"\1"
+    async with faulty("stall:control:2") as device:
+        assert await status_of(device.host.control(GET_CONFIGURATION)) is STALL
+        assert await device.host.control(GET_CONFIGURATION) == b"\1"
 
 
 # NAK and delay.
@@ -141,197 +141,197 @@ async def test_stall_of_a_control_transfer_ends_with_it() -> None:
 
 @simulated
 async def test_nak_keeps_data_from_the_device_for_its_time() -> None:
-    async with faulty("nak:out:1:1.5s") as rig:
+    async with faulty("nak:out:1:1.5s") as device:
         start = trio.current_time()
-        rig.start_out("one", b"one")
-        rig.start_out("two", b"two")
+        device.start_out("one", b"one")
+        device.start_out("two", b"two")
         await trio.sleep(1.499)
-        assert (rig.taken, rig.ends) == ([], [])
+        assert (device.taken, device.ends) == ([], [])
         await trio.sleep(0.002)
-        assert rig.taken == [b"one", b"two"]
-        assert rig.ends == [("one", OKAY, 3), ("two", OKAY, 3)]
+        assert device.taken == [b"one", b"two"]
+        assert device.ends == [("one", OKAY, 3), ("two", OKAY, 3)]
         assert trio.current_time() - start == pytest.approx(1.501)
 
 
 @simulated
 async def test_delay_keeps_the_end_from_the_host_for_its_time() -> None:
-    async with faulty("delay:out:1:2s") as rig:
-        rig.start_out("one", b"one")
+    async with faulty("delay:out:1:2s") as device:
+        device.start_out("one", b"one")
         await trio.sleep(1.999)
-        assert (rig.taken, rig.ends) == ([b"one"], [])
+        assert (device.taken, device.ends) == ([b"one"], [])
         await trio.sleep(0.002)
-        assert rig.ends == [("one", OKAY, 3)]
+        assert device.ends == [("one", OKAY, 3)]
 
 
 @simulated
 async def test_host_that_gives_up_a_nak_loses_nothing() -> None:
-    async with faulty("nak:in:1:5s") as rig:
-        rig.send.send_nowait(b"answer")
+    async with faulty("nak:in:1:5s") as device:
+        device.send.send_nowait(b"answer")
         with trio.move_on_after(1) as patience:
-            await rig.host.read(512)
+            await device.host.read(512)
         assert patience.cancelled_caught
-        assert await rig.host.read(512) == b"answer"
+        assert await device.host.read(512) == b"answer"
         assert trio.current_time() < 2
 
 
 @simulated
 async def test_host_that_gives_up_a_delay_loses_the_data() -> None:
-    async with faulty("delay:in:1:5s") as rig:
-        rig.send.send_nowait(b"lost")
-        rig.send.send_nowait(b"next")
+    async with faulty("delay:in:1:5s") as device:
+        device.send.send_nowait(b"lost")
+        device.send.send_nowait(b"next")
         with trio.move_on_after(1):
-            await rig.host.read(512)
-        assert await rig.host.read(512) == b"next"
+            await device.host.read(512)
+        assert await device.host.read(512) == b"next"
 
 
 @simulated
 async def test_other_endpoints_go_on_during_a_nak() -> None:
-    async with faulty("nak:in:1:5s") as rig:
-        rig.start_in("read")
-        assert await rig.host.write(b"meanwhile") == 9
-        assert await rig.host.control(GET_CONFIGURATION) == b"\1"
-        assert (rig.ends, trio.current_time()) == ([], 0)
+    async with faulty("nak:in:1:5s") as device:
+        device.start_in("read")
+        assert await device.host.write(b"meanwhile") == 9
+        assert await device.host.control(GET_CONFIGURATION) == b"\1"
+        assert (device.ends, trio.current_time()) == ([], 0)
 
 
 @simulated
 async def test_reset_ends_a_nak() -> None:
-    async with faulty("nak:out:1:5s") as rig:
-        rig.start_out("one", b"one")
-        rig.start_out("two", b"two")
+    async with faulty("nak:out:1:5s") as device:
+        device.start_out("one", b"one")
+        device.start_out("two", b"two")
         await trio.sleep(1)
-        rig.port.reset()
-        assert rig.ends == [("one", SHUTDOWN, 0), ("two", SHUTDOWN, 0)]
-        await rig.host.control(SetupPacket(0, 9, 1, 0, 0))
-        assert await rig.host.write(b"after") == 5
+        device.port.reset()
+        assert device.ends == [("one", SHUTDOWN, 0), ("two", SHUTDOWN, 0)]
+        await device.host.control(SetupPacket(0, 9, 1, 0, 0))
+        assert await device.host.write(b"after") == 5
         await trio.sleep(10)
-        assert rig.taken == [b"after"]
+        assert device.taken == [b"after"]
 
 
 # Drop and truncate.
 
 
 async def test_dropped_out_transfer_ends_well_and_never_reaches_the_device() -> None:
-    async with faulty("drop:out:1") as rig:
-        assert await rig.host.write(b"lost") == 4
-        assert await rig.host.write(b"kept") == 4
+    async with faulty("drop:out:1") as device:
+        assert await device.host.write(b"lost") == 4
+        assert await device.host.write(b"kept") == 4
         await wait_all_tasks_blocked()
-        assert rig.taken == [b"kept"]
+        assert device.taken == [b"kept"]
 
 
 async def test_dropped_out_transfer_ends_when_all_its_data_have_come() -> None:
-    async with faulty("drop:out:1") as rig:
-        request = rig.start_out("pieces", bytes(600), length=1000)
-        assert rig.ends == []
+    async with faulty("drop:out:1") as device:
+        request = device.start_out("pieces", bytes(600), length=1000)
+        assert device.ends == []
         request.feed(bytes(400))
-        rig.port.data_arrived(request)
-        assert rig.ends == [("pieces", OKAY, 1000)]
+        device.port.data_arrived(request)
+        assert device.ends == [("pieces", OKAY, 1000)]
 
 
 async def test_dropped_in_transfer_ends_well_without_the_data() -> None:
-    async with faulty("drop:in:1") as rig:
-        rig.send.send_nowait(b"lost")
-        rig.send.send_nowait(b"kept")
-        assert await rig.host.read(512) == b""
-        assert await rig.host.read(512) == b"kept"
+    async with faulty("drop:in:1") as device:
+        device.send.send_nowait(b"lost")
+        device.send.send_nowait(b"kept")
+        assert await device.host.read(512) == b""
+        assert await device.host.read(512) == b"kept"
 
 
 async def test_dropped_control_transfer_ends_well() -> None:
-    async with faulty("drop:control:2", "drop:control:3") as rig:
-        assert await rig.host.control(GET_CONFIGURATION) == b""
-        await rig.host.control(SetupPacket(0, 9, 0, 0, 0))
-        assert await rig.host.control(GET_CONFIGURATION) == b"\1"
+    async with faulty("drop:control:2", "drop:control:3") as device:
+        assert await device.host.control(GET_CONFIGURATION) == b""
+        await device.host.control(SetupPacket(0, 9, 0, 0, 0))
+        assert await device.host.control(GET_CONFIGURATION) == b"\1"
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3, 4, 511, 513, 1024, 5000])
 async def test_truncated_out_transfer_is_shorter_for_both(kept: int) -> None:
     data = bytes(range(256)) * 5 + b"!"
-    async with faulty(f"truncate:out:1:{kept}") as rig:
-        assert await rig.host.write(data) == min(kept, len(data))
-        await rig.host.write(b"next")
+    async with faulty(f"truncate:out:1:{kept}") as device:
+        assert await device.host.write(data) == min(kept, len(data))
+        await device.host.write(b"next")
         await wait_all_tasks_blocked()
         first = data[:kept]
-        assert rig.taken == ([first + b"next"] if kept == 1024 else [first, b"next"])
+        assert device.taken == ([first + b"next"] if kept == 1024 else [first, b"next"])
 
 
 @pytest.mark.parametrize("kept", [0, 1, 3, 4, 511, 512, 513])
 async def test_truncated_in_transfer_is_shorter_for_the_host(kept: int) -> None:
     data = bytes(range(250)) * 4
-    async with faulty(f"truncate:in:1:{kept}") as rig:
-        rig.send.send_nowait(data)
-        rig.send.send_nowait(b"next")
-        assert await rig.host.read(4096) == data[:kept]
-        assert await rig.host.read(4096) == b"next"
+    async with faulty(f"truncate:in:1:{kept}") as device:
+        device.send.send_nowait(data)
+        device.send.send_nowait(b"next")
+        assert await device.host.read(4096) == data[:kept]
+        assert await device.host.read(4096) == b"next"
 
 
 async def test_truncated_pieces_past_the_end_are_lost() -> None:
-    async with faulty("truncate:out:1:700") as rig:
-        request = rig.start_out("pieces", bytes(512), length=2000)
+    async with faulty("truncate:out:1:700") as device:
+        request = device.start_out("pieces", bytes(512), length=2000)
         for size in (88, 912, 488):
             if not request.done:
                 request.feed(b"\1" * size)
-                rig.port.data_arrived(request)
+                device.port.data_arrived(request)
                 await wait_all_tasks_blocked()
-        assert rig.ends == [("pieces", OKAY, 700)]
+        assert device.ends == [("pieces", OKAY, 700)]
         await wait_all_tasks_blocked()
-        assert rig.taken == [bytes(512) + b"\1" * 188]
+        assert device.taken == [bytes(512) + b"\1" * 188]
 
 
 async def test_truncated_control_answer() -> None:
-    async with faulty("truncate:control:2:5") as rig:
-        assert await rig.host.get_descriptor(1) == bytes.fromhex("1201000 2ff".replace(" ", ""))
+    async with faulty("truncate:control:2:5") as device:
+        assert await device.host.get_descriptor(1) == bytes.fromhex("1201000 2ff".replace(" ", ""))
 
 
 # Disconnect.
 
 
 async def test_disconnect_ends_all_transfers_and_those_that_follow() -> None:
-    async with faulty("disconnect:out:2") as rig:
-        rig.start_in("read")
-        rig.start_out("one", b"one")
-        rig.start_out("two", b"two")
-        assert rig.ends[0] == ("one", OKAY, 3)
-        assert sorted(rig.ends[1:]) == [("read", SHUTDOWN, b""), ("two", SHUTDOWN, 0)]
-        assert await status_of(rig.host.write(b"three")) is SHUTDOWN
-        assert await status_of(rig.host.control(GET_CONFIGURATION)) is SHUTDOWN
-        assert rig.bus.configuration == 0
+    async with faulty("disconnect:out:2") as device:
+        device.start_in("read")
+        device.start_out("one", b"one")
+        device.start_out("two", b"two")
+        assert device.ends[0] == ("one", OKAY, 3)
+        assert sorted(device.ends[1:]) == [("read", SHUTDOWN, b""), ("two", SHUTDOWN, 0)]
+        assert await status_of(device.host.write(b"three")) is SHUTDOWN
+        assert await status_of(device.host.control(GET_CONFIGURATION)) is SHUTDOWN
+        assert device.bus.configuration == 0
         await wait_all_tasks_blocked()
-        assert rig.taken == [b"one"]
+        assert device.taken == [b"one"]
 
 
 async def test_disconnected_device_comes_back_with_a_reset() -> None:
-    async with faulty("disconnect:out:1") as rig:
-        assert await status_of(rig.host.write(b"one")) is SHUTDOWN
-        await rig.port.wait_unplugged()
-        await rig.host.plug_in()
-        assert await rig.host.write(b"two") == 3
+    async with faulty("disconnect:out:1") as device:
+        assert await status_of(device.host.write(b"one")) is SHUTDOWN
+        await device.port.wait_unplugged()
+        await device.host.plug_in()
+        assert await device.host.write(b"two") == 3
         with trio.move_on_after(0.01) as patience:
-            await rig.port.wait_unplugged()
+            await device.port.wait_unplugged()
         assert patience.cancelled_caught
 
 
 async def test_disconnect_ends_the_usbip_connection_and_the_device_is_imported_again() -> None:
-    async with trio.open_nursery() as nursery, served(loopback) as rig:
-        (exported,) = rig.exports
+    async with trio.open_nursery() as nursery, served(loopback) as device:
+        (exported,) = device.exports
         bus = exported.bus
         exported.bus = FaultyPort(bus, FaultPlan([Fault.parse("disconnect:in:2")]), nursery)
-        host = await rig.attach()
+        host = await device.attach()
         await host.works()
         await host.send(submit_in(1, 512))
         left = await host.ended()
         assert left[:4] == bytes.fromhex("00000003")
         assert left[20:24] == (-108).to_bytes(4, "big", signed=True)
         assert exported.imported_by is None
-        again = await rig.attach()
+        again = await device.attach()
         await again.works()
         exported.bus = bus
 
 
 async def test_disconnect_leaves_other_devices_alone() -> None:
-    async with trio.open_nursery() as nursery, served(loopback, loopback) as rig:
-        first = rig.exports[0]
+    async with trio.open_nursery() as nursery, served(loopback, loopback) as device:
+        first = device.exports[0]
         bus = first.bus
         first.bus = FaultyPort(bus, FaultPlan([Fault.parse("disconnect:out:1")]), nursery)
-        one, two = await rig.attach("1-1"), await rig.attach("1-2")
+        one, two = await device.attach("1-1"), await device.attach("1-2")
         await one.send(submit_out(1, b"bye"))
         await one.ended()
         assert await two.ask(submit_out(1, b"still here", devid=0x10002)) == Answer(3, 1, 0, 10)
@@ -344,52 +344,52 @@ async def test_disconnect_leaves_other_devices_alone() -> None:
 
 async def test_every_fault_that_fires_is_logged(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "phy.usb.taps.faults"):
-        async with faulty("drop:out:2") as rig:
+        async with faulty("drop:out:2") as device:
             for _ in range(3):
-                await rig.host.write(b"data")
+                await device.host.write(b"data")
     assert caplog.messages == ["device: transfer 2 of endpoint 0x01: drop:out:2"]
 
 
 async def test_transfer_that_waits_behind_a_fault_can_be_taken_back() -> None:
-    async with faulty("nak:out:1:60s") as rig:
-        first, second = rig.start_out("one", b"one"), rig.start_out("two", b"two")
-        assert rig.port.unlink(second)
-        assert not rig.port.unlink(second)
-        assert rig.port.unlink(first)
-        assert await rig.host.write(b"three") == 5
+    async with faulty("nak:out:1:60s") as device:
+        first, second = device.start_out("one", b"one"), device.start_out("two", b"two")
+        assert device.port.unlink(second)
+        assert not device.port.unlink(second)
+        assert device.port.unlink(first)
+        assert await device.host.write(b"three") == 5
         await wait_all_tasks_blocked()
-        assert (rig.taken, rig.ends) == ([b"three"], [])
+        assert (device.taken, device.ends) == ([b"three"], [])
 
 
 async def test_transfer_taken_back_counts_what_the_device_took() -> None:
-    async with faulty("drop:out:p=0") as rig:
-        request = rig.start_out("pieces", bytes(700), length=2000)
-        assert rig.port.unlink(request)
+    async with faulty("drop:out:p=0") as device:
+        request = device.start_out("pieces", bytes(700), length=2000)
+        assert device.port.unlink(request)
         assert request.taken == 512
 
 
 async def test_very_many_that_wait_behind_a_fault_end_one_after_the_other() -> None:
-    async with faulty("nak:out:1:60s", "drop:out:p=1") as rig:
-        first = rig.start_out("first", b"x")
+    async with faulty("nak:out:1:60s", "drop:out:p=1") as device:
+        first = device.start_out("first", b"x")
         for number in range(5000):
-            rig.start_out(str(number), b"x")
-        assert rig.port.unlink(first)
-        assert [name for name, _, _ in rig.ends] == [str(number) for number in range(5000)]
+            device.start_out(str(number), b"x")
+        assert device.port.unlink(first)
+        assert [name for name, _, _ in device.ends] == [str(number) for number in range(5000)]
 
 
 async def test_missing_endpoint_is_refused() -> None:
-    async with faulty("drop:out:5") as rig:
-        assert not rig.port.submit_out(0x02, OutUrb(0, lambda *_: None))
-        assert not rig.port.submit_in(0x82, InUrb(0, lambda *_: None))
+    async with faulty("drop:out:5") as device:
+        assert not device.port.submit_out(0x02, OutUrb(0, lambda *_: None))
+        assert not device.port.submit_in(0x82, InUrb(0, lambda *_: None))
 
 
 async def test_random_faults_repeat_with_their_seed() -> None:
     async def run() -> list[bytes]:
-        async with faulty("drop:out:p=0.5", "truncate:out:p=0.3:1", seed=3) as rig:
+        async with faulty("drop:out:p=0.5", "truncate:out:p=0.3:1", seed=3) as device:
             for number in range(50):
-                await rig.host.write(b"%03d" % number)
+                await device.host.write(b"%03d" % number)
             await wait_all_tasks_blocked()
-            return rig.taken
+            return device.taken
 
     taken = await run()
     assert taken == await run()
@@ -399,8 +399,8 @@ async def test_random_faults_repeat_with_their_seed() -> None:
 
 async def test_control_request_is_answered_once() -> None:
     ends: list[TransferStatus] = []
-    async with faulty("disconnect:in:1") as rig:
-        rig.port.submit_control(ControlUrb(GET_CONFIGURATION, b"", lambda status, _: ends.append(status)))
-        rig.start_in("read")
+    async with faulty("disconnect:in:1") as device:
+        device.port.submit_control(ControlUrb(GET_CONFIGURATION, b"", lambda status, _: ends.append(status)))
+        device.start_in("read")
         await wait_all_tasks_blocked()
     assert ends == [SHUTDOWN]

@@ -75,7 +75,7 @@ class Script:
 
 
 @dataclass
-class CoreRig:
+class ScriptedCore:
     """A device with an aggregator, one runner and Protocol Test, and what it has sent."""
 
     model: ModelState = EMPTY

@@ -294,7 +294,6 @@ SET_HANDLERS: Final[dict[int, SetHandler]] = {
     Command.START_ACQUIRE_SET_I2C: SetHandler(acquisition.set_i2c),
     Command.SET_SENSOR_TENSOR: SetHandler(acquisition.set_sensor_tensor, acquisition.frame_limit),
 }
-
 """The SET commands of the AI server."""
 
 IOSERVER_SET_HANDLERS: Final[dict[int, SetHandler]] = {

@@ -44,6 +44,10 @@ module, `s` is a string, `union` a table of some kind, any other name a table; `
 from typing import Final
 
 Field = tuple[int, str, int | float | None]
+
+SCHEMA_VERSION: Final = 3
+FILE_IDENTIFIER: Final = b"TFL3"
+"""Bytes 4 to 7 of every file."""
 '''
 
 

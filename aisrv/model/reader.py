@@ -6,7 +6,7 @@ from aisrv.model.bias_scales import is_vector_of_channels
 from aisrv.model.errors import MAX_TENSOR_BYTES, MAX_TENSORS, ModelFileError, SchemaVersionError
 from aisrv.model.flatbuffer import File, Table
 from aisrv.model.options import read_options
-from aisrv.model.schema import OPERATORS
+from aisrv.model.schema import FILE_IDENTIFIER, OPERATORS, SCHEMA_VERSION
 from aisrv.model.values import (
     Metadata,
     Model,
@@ -17,10 +17,6 @@ from aisrv.model.values import (
     Tensor,
     TensorType,
 )
-
-SCHEMA_VERSION: Final = 3
-FILE_IDENTIFIER: Final = b"TFL3"
-"""Bytes 4 to 7 of every file."""
 
 _NO_TENSOR: Final = -1  # stands for an optional input that is left out
 

@@ -8,6 +8,10 @@ from typing import Final
 
 Field = tuple[int, str, int | float | None]
 
+SCHEMA_VERSION: Final = 3
+FILE_IDENTIFIER: Final = b"TFL3"
+"""Bytes 4 to 7 of every file."""
+
 TABLES: Final[dict[str, dict[str, Field]]] = {
     "Model": {
         "version": (2, "I", 0),

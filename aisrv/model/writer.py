@@ -25,12 +25,12 @@ import flatbuffers
 import numpy as np
 import numpy.typing as npt
 import tflite
-from tflite import BuiltinOperator, BuiltinOptions
+from tflite import BuiltinOptions
 
+from aisrv.model.options import TABLES as OPTIONS_READ
+from aisrv.model.schema import FILE_IDENTIFIER, OPERATORS, SCHEMA_VERSION
 from aisrv.model.values import Quantization, Tensor, TensorType
 
-SCHEMA_VERSION: Final = 3
-FILE_IDENTIFIER: Final = b"TFL3"
 BUFFER_ALIGNMENT: Final = 16
 ABSENT: Final = ""
 """Names an optional input that an operator is not given; the file holds index -1 for it."""
@@ -47,31 +47,38 @@ DTYPES: Final[Mapping[int, np.dtype[Any]]] = {
 """How the data of each type of tensor is laid out in the file."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorKind:
-    """How an operator is written: the schema's table of its options, and the operator's version for int8."""
-
-    options: str
-    version: int
-
-
-OPERATORS: Final[Mapping[int, OperatorKind]] = {
-    BuiltinOperator.ADD: OperatorKind("AddOptions", 2),
-    BuiltinOperator.AVERAGE_POOL_2D: OperatorKind("Pool2DOptions", 2),
-    BuiltinOperator.CONV_2D: OperatorKind("Conv2DOptions", 3),
-    BuiltinOperator.DEPTHWISE_CONV_2D: OperatorKind("DepthwiseConv2DOptions", 3),
-    BuiltinOperator.DEQUANTIZE: OperatorKind("DequantizeOptions", 2),
-    BuiltinOperator.FULLY_CONNECTED: OperatorKind("FullyConnectedOptions", 4),
-    BuiltinOperator.MAX_POOL_2D: OperatorKind("Pool2DOptions", 2),
-    BuiltinOperator.PAD: OperatorKind("PadOptions", 2),
-    BuiltinOperator.QUANTIZE: OperatorKind("QuantizeOptions", 2),
-    BuiltinOperator.RESHAPE: OperatorKind("ReshapeOptions", 1),
-    BuiltinOperator.SOFTMAX: OperatorKind("SoftmaxOptions", 2),
-    BuiltinOperator.SVDF: OperatorKind("SVDFOptions", 3),
+OPTION_TABLES: Final[Mapping[str, str]] = {
+    **OPTIONS_READ,
+    "DEQUANTIZE": "DequantizeOptions",
+    "EXPAND_DIMS": "ExpandDimsOptions",
+    "HARD_SWISH": "HardSwishOptions",
+    "MEAN": "ReducerOptions",
+    "PAD": "PadOptions",
+    "QUANTIZE": "QuantizeOptions",
+    "RESHAPE": "ReshapeOptions",
+    "SPLIT": "SplitOptions",
+    "SPLIT_V": "SplitVOptions",
+    "SQUEEZE": "SqueezeOptions",
+    "SVDF": "SVDFOptions",
+    "TRANSPOSE": "TransposeOptions",
 }
-"""The operators that can be given options: one line teaches the writer another."""
+"""The operators that can be given options, and the schema's table of them."""
 
-_PLAIN: Final = OperatorKind("", 1)
+_VERSIONS: Final[Mapping[str, int]] = {
+    "CALL_ONCE": 1,
+    "CONV_2D": 3,
+    "DEPTHWISE_CONV_2D": 3,
+    "EXPAND_DIMS": 1,
+    "FULLY_CONNECTED": 4,
+    "HARD_SWISH": 1,
+    "L2_POOL_2D": 1,
+    "RESHAPE": 1,
+    "SQUEEZE": 1,
+    "SVDF": 3,
+    "VAR_HANDLE": 1,
+}
+"""Versions of the operators with options for int8, where they are not 2; all others have version 1."""
+
 _LAST_INT8_CODE: Final = 127  # BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES
 
 
@@ -94,13 +101,14 @@ class NetworkOperator:
 
     `code` is a BuiltinOperator, or any int32 for a model that asks for what does not exist. `options` maps
     the schema's field names (`stride_w`, `fused_activation_function`, …) to numbers or sequences of int32;
-    what it leaves out has the schema's default. `custom_code` names the operator when `code` is CUSTOM.
+    what it leaves out has the schema's default; None leaves out the whole table. `custom_code` names the
+    operator when `code` is CUSTOM.
     """
 
     code: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
-    options: Mapping[str, int | float | Sequence[int]] = field(default_factory=dict)
+    options: Mapping[str, int | float | Sequence[int]] | None = field(default_factory=dict)
     custom_code: str = ""
 
 
@@ -218,12 +226,18 @@ def _tensor(builder: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
     return _table(builder, "Tensor", **fields)
 
 
+def _name(code: int) -> str:
+    """Return the schema's name of an operator; empty for a code that it does not have."""
+    return OPERATORS[code] if 0 <= code < len(OPERATORS) else ""
+
+
 def _operator_code(builder: flatbuffers.Builder, code: int, custom_code: str) -> int:
+    name = _name(code)
     fields = {
         # Readers from before schema 3a know only this byte; they take 127 as "a later operator".
         "deprecated_builtin_code": min(code, _LAST_INT8_CODE),
         "builtin_code": code,
-        "version": OPERATORS.get(code, _PLAIN).version,
+        "version": _VERSIONS.get(name, 2 if name in OPTION_TABLES else 1),
     }
     if custom_code:
         fields["custom_code"] = builder.CreateString(custom_code)
@@ -239,8 +253,8 @@ def _operator(
         "inputs": _tensor_indices(builder, operator.inputs, indices, where),
         "outputs": _tensor_indices(builder, operator.outputs, indices, where),
     }
-    table = OPERATORS.get(operator.code, _PLAIN).options
-    if table:
+    table = OPTION_TABLES.get(_name(operator.code))
+    if table is not None and operator.options is not None:
         values = {
             name: _numbers(builder, value, "<i4") if isinstance(value, Sequence) else value
             for name, value in operator.options.items()
@@ -248,7 +262,7 @@ def _operator(
         fields["builtin_options_type"] = getattr(BuiltinOptions, table)
         fields["builtin_options"] = _table(builder, table, **values)
     elif operator.options:
-        raise WriteError(f"{where}: OPERATORS has no table of options for this operator")
+        raise WriteError(f"{where}: no table of options is known for this operator")
     return _table(builder, "Operator", **fields)
 
 

@@ -317,7 +317,7 @@ def test_a_tensor_that_contradicts_itself(changes: dict[str, Any], message: str)
         ),
         (
             NetworkOperator(BuiltinOperator.CUSTOM, ("x",), ("x",), {"beta": 1.0}, "Mine"),
-            "operator 32 that makes x: OPERATORS has no table of options for this operator",
+            "operator 32 that makes x: no table of options is known for this operator",
         ),
     ],
 )
@@ -410,3 +410,9 @@ def test_generators_repeat_themselves() -> None:
     mmac_network.cache_clear()
     big_network.cache_clear()
     assert (mmac_network(), big_network(65536)) == first
+
+
+def test_an_operator_without_its_table_of_options() -> None:
+    add = NetworkOperator(BuiltinOperator.ADD, ("x", "x"), ("y",), None)
+    data = bytes(Network((int8("x", 1, 4), int8("y", 1, 4)), (add,), ("x",), ("y",)))
+    assert tflite.Model.GetRootAs(data).Subgraphs(0).Operators(0).BuiltinOptions() is None

@@ -8,7 +8,7 @@ from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.i2c import I2cNak
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.frame_size import frame_size
-from aisrv.sensors.image.image_path import to_tensor
+from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.registers import (
     BLACK,
     COLOR_BARS,
@@ -32,7 +32,7 @@ def picture(encoding: Encoding, data: bytes | None = None, width: int = 4, heigh
 def rgb(frame: RawFrame) -> list[tuple[int, ...]]:
     """The colors of the first row of pixels, through the image path at the frame's own size."""
     size = frame.width, frame.height
-    data = to_tensor(frame, FrameRegion(0, size[0], 0, size[1], *size))
+    data = ImagePath().to_tensor(frame, FrameRegion(0, size[0], 0, size[1], *size))
     row = [value ^ 0x80 for value in data[: 3 * frame.width]]
     return [tuple(row[i : i + 3]) for i in range(0, len(row), 3)]
 

@@ -308,7 +308,7 @@ def _constants(chance: Random) -> bytes:
         *constants,
         Tensor("result", chance.choice(((), (1, 16), (64, 64))), TensorType.INT8, _UNIT),
     )
-    operator = NetworkOperator(code, inputs, ("result",))
+    operator = NetworkOperator(code, inputs, ("result",), chance.choice((None, {})))
     return bytes(Network(tensors, (operator,), ("data",), ("result",)))
 
 
@@ -332,7 +332,7 @@ def _huge(chance: Random) -> bytes:
             return networks.adding_network(count, chance.choice((1, count)))
         case 4:
             many = ("input",) * chance.choice((1000, 20_000))
-            add = NetworkOperator(BuiltinOperator.CONCATENATION, many, ("input",))
+            add = NetworkOperator(BuiltinOperator.CONCATENATION, many, ("input",), chance.choice((None, {})))
             return bytes(Network((plain,), (add,), ("input",), ("input",)))
         case 5:
             side = chance.choice((300, 600, 30_000))

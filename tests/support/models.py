@@ -6,28 +6,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pytest
-from tflite import BuiltinOperator
 
-from aisrv.model import writer as tflite_writer
 from aisrv.model.values import Quantization, Tensor, TensorType
-from aisrv.model.writer import Network, NetworkOperator, OperatorKind, constant_tensor
-
-_KINDS: Final[Mapping[int, OperatorKind]] = {
-    BuiltinOperator.CONCATENATION: OperatorKind("ConcatenationOptions", 2),
-    BuiltinOperator.EXPAND_DIMS: OperatorKind("ExpandDimsOptions", 1),
-    BuiltinOperator.HARD_SWISH: OperatorKind("HardSwishOptions", 1),
-    BuiltinOperator.LEAKY_RELU: OperatorKind("LeakyReluOptions", 2),
-    BuiltinOperator.MEAN: OperatorKind("ReducerOptions", 2),
-    BuiltinOperator.MUL: OperatorKind("MulOptions", 2),
-    BuiltinOperator.RESIZE_NEAREST_NEIGHBOR: OperatorKind("ResizeNearestNeighborOptions", 2),
-    BuiltinOperator.SPLIT: OperatorKind("SplitOptions", 2),
-    BuiltinOperator.SPLIT_V: OperatorKind("SplitVOptions", 2),
-    BuiltinOperator.SQUEEZE: OperatorKind("SqueezeOptions", 1),
-    BuiltinOperator.STRIDED_SLICE: OperatorKind("StridedSliceOptions", 2),
-    BuiltinOperator.SUB: OperatorKind("SubOptions", 2),
-    BuiltinOperator.TRANSPOSE: OperatorKind("TransposeOptions", 2),
-}
-"""Operators whose options the product itself has no need to write."""
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 
 UNIT: Final = Quantization.per_tensor(1.0, 0)
 PROBABILITIES: Final = Quantization.per_tensor(1 / 256, -128)
@@ -59,15 +40,12 @@ def single(
     options: Mapping[str, int | float | Sequence[int]] | None = None,
 ) -> bytes:
     """A model of one operator; its inputs are those without data."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tflite_writer, "OPERATORS", {**tflite_writer.OPERATORS, **_KINDS})
-        operator = NetworkOperator(
-            code, tuple(each.name for each in inputs), tuple(each.name for each in outputs), options or {}
-        )
-        given = tuple(each.name for each in inputs if each.data is None)
-        tensors = {each.name: each for each in (*inputs, *outputs)}
-        names = tuple(each.name for each in outputs)
-        return bytes(Network(tuple(tensors.values()), (operator,), given, names))
+    operator = NetworkOperator(
+        code, tuple(each.name for each in inputs), tuple(each.name for each in outputs), options or {}
+    )
+    given = tuple(each.name for each in inputs if each.data is None)
+    tensors = {each.name: each for each in (*inputs, *outputs)}
+    return bytes(Network(tuple(tensors.values()), (operator,), given, operator.outputs))
 
 
 def tflm(model: bytes, *inputs: npt.NDArray[Any], outputs: int = 1) -> list[bytes]:

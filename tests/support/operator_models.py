@@ -1,8 +1,7 @@
 """Models of one operator, made of a kernel's parameters: for other interpreters to run."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, cast
-from unittest.mock import patch
+from typing import Any, Final
 
 import numpy as np
 from tflite import ActivationFunctionType, BuiltinOperator, TensorType
@@ -21,7 +20,7 @@ from aisrv.kernels.params import (
 )
 from aisrv.model import Padding
 from aisrv.model.values import Quantization, Tensor
-from aisrv.model.writer import ABSENT, OPERATORS, Network, NetworkOperator, OperatorKind, constant_tensor
+from aisrv.model.writer import ABSENT, Network, NetworkOperator, constant_tensor
 
 _FILE_ACTIVATIONS: Final = {
     FusedActivation.NONE: ActivationFunctionType.NONE,
@@ -29,7 +28,6 @@ _FILE_ACTIVATIONS: Final = {
     FusedActivation.RELU6: ActivationFunctionType.RELU6,
     FusedActivation.RELU_N1_TO_1: ActivationFunctionType.RELU_N1_TO_1,
 }
-_LENT: Final = {BuiltinOperator.MUL: OperatorKind("MulOptions", 2)}
 _FILE_PADDINGS: Final = {Padding.SAME: FilePadding.SAME, Padding.VALID: FilePadding.VALID}
 
 
@@ -46,12 +44,6 @@ def operator_model(code: int, params: Any) -> Network:
         BuiltinOperator.MUL: _elementwise_model,
     }
     return writers[code](code, params)
-
-
-def model_bytes(model: Network) -> bytes:
-    """The model's file; the writer is lent the operators that it has no options for."""
-    with patch.dict(cast("dict[int, OperatorKind]", OPERATORS), _LENT):
-        return bytes(model)
 
 
 def _quantization(quant: QuantParam) -> Quantization:

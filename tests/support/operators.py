@@ -25,7 +25,7 @@ from aisrv.kernels.params import (
     SoftmaxParams,
 )
 from aisrv.model import Padding
-from tests.support.operator_models import model_bytes, operator_model
+from tests.support.operator_models import operator_model
 
 METHODS: Final = {
     BuiltinOperator.CONV_2D: "conv2d",
@@ -67,7 +67,7 @@ class Case:
         from tflite_micro.python.tflite_micro import runtime
 
         model = operator_model(self.code, self.params)
-        interpreter = runtime.Interpreter.from_bytes(model_bytes(model), arena_size=ARENA_BYTES)
+        interpreter = runtime.Interpreter.from_bytes(bytes(model), arena_size=ARENA_BYTES)
         shapes = {tensor.name: tensor.shape for tensor in model.tensors}
         for index, name in enumerate(model.inputs):
             data = np.frombuffer(getattr(self.params, name), np.int8).reshape(shapes[name])

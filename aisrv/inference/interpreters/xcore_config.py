@@ -15,7 +15,7 @@ from typing import Final
 from aisrv.inference.errors import ModelError
 from aisrv.model import Model
 from aisrv.model.flatbuffer import I32, U16, U32, File, Table
-from aisrv.model.reader import FILE_IDENTIFIER
+from aisrv.model.schema import FILE_IDENTIFIER
 
 PREFIX: Final = "XC_"
 """How the names of XMOS's operators begin."""

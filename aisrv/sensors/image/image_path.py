@@ -110,16 +110,6 @@ def _as_int8(pixels: "Bytes") -> bytes:
     return (pixels ^ 0x80).tobytes()  # value - 128 in two's complement
 
 
-def to_tensor(frame: RawFrame, region: FrameRegion) -> bytes:
-    """Return one RGB tensor; with many frames, an `ImagePath` is faster as it keeps the filters."""
-    return ImagePath().to_tensor(frame, region)
-
-
-def to_gray(frame: RawFrame, region: FrameRegion) -> bytes:
-    """Return one gray tensor; see `to_tensor`."""
-    return ImagePath().to_gray(frame, region)
-
-
 def _make_resampler(width: int, height: int, encoding: Encoding, region: FrameRegion) -> "Resampler":
     from aisrv.sensors.image.demosaic import UNIT, bayer_channels
     from aisrv.sensors.image.resample import AxisSpan, Plane, Resampler, Term, each_sample

@@ -1,4 +1,4 @@
-"""Frames of a video file or of a camera of this computer, by OpenCV (extra `video`).
+"""Frames of a video file or of a camera of this computer, by OpenCV (extra `camera`).
 
 A video's frame is decoded when it is asked for, at once: some milliseconds, and after a jump those of the
 frames since the last key frame. A camera makes its reader wait for the next exposure, a thirtieth of a second

@@ -14,7 +14,7 @@ from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from aisrv.sensors.image.frame_size import FrameError, check_frame, frame_size
-from aisrv.sensors.image.image_path import ImagePath, RegionError, check_region, to_gray, to_tensor
+from aisrv.sensors.image.image_path import ImagePath, RegionError, check_region
 from aisrv.sensors.image.yuv import pack_yuv422
 
 Picture = npt.NDArray[np.uint8]
@@ -54,7 +54,7 @@ def pixels(tensor: bytes, region: FrameRegion, channels: int = 3) -> Picture:
 
 
 def resampled(frame: RawFrame, region: FrameRegion) -> Picture:
-    return pixels(to_tensor(frame, region), region)
+    return pixels(ImagePath().to_tensor(frame, region), region)
 
 
 def pillow_area(picture: Picture, width: int, height: int) -> Picture:
@@ -227,7 +227,9 @@ def test_region_is_that_part_of_the_picture_alone() -> None:
     picture = noise(WIDTH, HEIGHT)
     part = rgb_frame(np.ascontiguousarray(picture[57:209, 101:413]))
     region = FrameRegion(101, 413, 57, 209, 104, 38)
-    assert to_tensor(rgb_frame(picture), region) == to_tensor(part, whole(part, 104, 38))
+    assert ImagePath().to_tensor(rgb_frame(picture), region) == ImagePath().to_tensor(
+        part, whole(part, 104, 38)
+    )
 
 
 def test_gray_is_that_of_pillow_within_one() -> None:
@@ -235,7 +237,7 @@ def test_gray_is_that_of_pillow_within_one() -> None:
     frame = rgb_frame(picture)
     region = whole(frame, WIDTH, HEIGHT)
     theirs = np.asarray(Image.fromarray(picture).convert("L"))
-    assert errors(pixels(to_gray(frame, region), region, 1), theirs)[0] <= 1
+    assert errors(pixels(ImagePath().to_gray(frame, region), region, 1), theirs)[0] <= 1
 
 
 @pytest.mark.parametrize("make", [bayer_frame, yuv_frame])
@@ -245,7 +247,7 @@ def test_gray_of_raw_frames_is_that_of_pillow_within_the_tolerance(make: object)
     frame = make(picture)
     region = whole(frame, 96, 96)
     theirs = np.asarray(Image.fromarray(pillow_area(picture, 96, 96)).convert("L"))
-    largest, mean = errors(pixels(to_gray(frame, region), region, 1), theirs)
+    largest, mean = errors(pixels(ImagePath().to_gray(frame, region), region, 1), theirs)
     assert (largest <= 2, mean <= 0.5) == (True, True), (largest, mean)
 
 
@@ -289,7 +291,7 @@ def test_flat_color_stays_flat_at_odd_sizes(size: tuple[int, int], target: tuple
 
 def test_tensor_is_int8_with_128_subtracted_row_by_row() -> None:
     frame = RawFrame(2, 2, Encoding.RGB, bytes([0, 127, 128, 255, 1, 2, 3, 4, 5, 6, 7, 8]))
-    tensor = to_tensor(frame, whole(frame, 2, 2))
+    tensor = ImagePath().to_tensor(frame, whole(frame, 2, 2))
     assert list(memoryview(tensor).cast("b")) == [value - 128 for value in frame.data]
 
 
@@ -311,7 +313,7 @@ def test_one_in_a_whole_frame_decides_the_rounding(level: int, short: int, round
 def test_yuv_without_chroma_is_gray(luma: int) -> None:
     frame = RawFrame(2, 1, Encoding.YUV422, bytes([luma, 128, luma, 128]))
     assert resampled(frame, whole(frame, 2, 1)).tolist() == [[[luma] * 3] * 2]
-    assert to_gray(frame, whole(frame, 2, 1)) == bytes([luma ^ 0x80] * 2)
+    assert ImagePath().to_gray(frame, whole(frame, 2, 1)) == bytes([luma ^ 0x80] * 2)
 
 
 def test_yuv_out_of_gamut_is_clipped() -> None:
@@ -352,7 +354,7 @@ def test_largest_regions_pass() -> None:
 def test_conversion_checks_the_region() -> None:
     frame = RawFrame(2, 2, Encoding.RGB, bytes(12))
     with pytest.raises(RegionError, match="columns end at 3"):
-        to_tensor(frame, FrameRegion(0, 3, 0, 2, 1, 1))
+        ImagePath().to_tensor(frame, FrameRegion(0, 3, 0, 2, 1, 1))
 
 
 # Frames.
@@ -373,7 +375,7 @@ def test_conversion_checks_the_region() -> None:
 )
 def test_wrong_frame_is_refused(frame: RawFrame, message: str) -> None:
     with pytest.raises(FrameError, match=message):
-        to_tensor(frame, FrameRegion(0, 1, 0, 1, 1, 1))
+        ImagePath().to_tensor(frame, FrameRegion(0, 1, 0, 1, 1, 1))
 
 
 def test_samples_have_as_many_bytes_as_their_size_says() -> None:
@@ -390,7 +392,7 @@ def test_filters_are_kept_for_the_same_size_and_region_only() -> None:
         for make in (rgb_frame, bayer_frame, yuv_frame):
             frame = make(picture)
             for region in (whole(frame, 4, 4), FrameRegion(1, 8, 0, 8, 4, 4), whole(frame, 9, 4)):
-                assert path.to_tensor(frame, region) == to_tensor(frame, region)
+                assert path.to_tensor(frame, region) == ImagePath().to_tensor(frame, region)
 
 
 def test_rarely_used_filters_are_forgotten() -> None:

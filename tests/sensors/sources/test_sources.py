@@ -17,7 +17,7 @@ from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
 from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.frame_size import check_frame
-from aisrv.sensors.image.image_path import to_tensor
+from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.sources import images
 from aisrv.sensors.sources.arrays import ArraySource, CallbackSource
 from aisrv.sensors.sources.images import FolderSource, ImageSource
@@ -94,7 +94,7 @@ async def test_patterns_have_every_size_and_encoding(
 
 async def test_bayer_pattern_shows_the_first_bar_white_through_the_image_path() -> None:
     frame = await PatternSource(Pattern.BARS).frame()
-    assert to_tensor(frame, FrameRegion(0, 70, 0, 480, 1, 1)) == bytes([127, 127, 127])
+    assert ImagePath().to_tensor(frame, FrameRegion(0, 70, 0, 480, 1, 1)) == bytes([127, 127, 127])
 
 
 @pytest.mark.parametrize("size", [(0, 4), (4, 0), (1, 2), (65536, 2), (65535, 65535)])

@@ -1,14 +1,13 @@
 """The composition root: builds a device from a board, and runs it."""
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import ExitStack, asynccontextmanager, closing
-from typing import Final
+from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing
+from typing import TYPE_CHECKING, Final
 
 import trio
 
-from aisrv.board import Board, FlashSpec, plan_of
+from aisrv.board import Board, FlashSpec, GraphSpec, plan_of
 from aisrv.device.ends import Ends
-from aisrv.device.graph import DeviceGraph
 from aisrv.device.parts import DeviceParts
 from aisrv.device.user_task import load_user_tasks
 from aisrv.device.wiring import wire
@@ -24,6 +23,9 @@ from flash_server.client.cache import WindowError
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.client.xip import XipWindow, open_window
 from flash_server.image.headers import Part
+
+if TYPE_CHECKING:
+    from aisrv.device.graph import DeviceGraph
 
 
 class ModelRefused(Exception):
@@ -107,7 +109,7 @@ async def open_device(
     device: Device | None = None
     try:
         with ExitStack() as files:
-            graph = None if board.graph is None else files.enter_context(DeviceGraph.load(board.graph))
+            graph = None if board.graph is None else files.enter_context(_load_graph(board.graph))
             storages = [files.enter_context(closing(_storage(flash))) for flash in board.flashes]
             async with open_node(
                 tiles=board.tiles,
@@ -141,6 +143,12 @@ async def open_devices(
     async with trio.open_nursery() as nursery:
         yield tuple([await nursery.start(run, board) for board in boards])
         nursery.cancel_scope.cancel()
+
+
+def _load_graph(spec: GraphSpec) -> AbstractContextManager["DeviceGraph"]:
+    from aisrv.device.graph import DeviceGraph  # which devices without a graph start without
+
+    return DeviceGraph.load(spec)
 
 
 def _storage(flash: FlashSpec) -> Storage:

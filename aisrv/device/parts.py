@@ -3,12 +3,11 @@
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 import trio
 
 from aisrv.board import Board, SensorSpec
-from aisrv.device.graph import DeviceGraph
 from aisrv.device.user_task import UserTask
 from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.state import AIEngine
@@ -26,6 +25,9 @@ from phy.jacdac.bus import JacdacBus
 from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
 from phy.usb.bus import UsbBus
+
+if TYPE_CHECKING:
+    from aisrv.device.graph import DeviceGraph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +55,7 @@ class DeviceParts:
     """The debug log of each engine."""
     user_tasks: Sequence[UserTask]
     """The functions of the user's own tasks, as the board lists these."""
-    graph: DeviceGraph | None = None
+    graph: "DeviceGraph | None" = None
     """The graph that runs beside the other tasks; None where the board has none."""
     engines: list[AIEngine] = field(default_factory=list)
     """The engines by number, each from when its task is created."""
@@ -67,7 +69,7 @@ class DeviceParts:
         storages: Sequence[Storage],
         user_tasks: Sequence[UserTask] = (),
         source: FrameSource | None = None,
-        graph: DeviceGraph | None = None,
+        graph: "DeviceGraph | None" = None,
     ) -> Self:
         """Create the parts of a board, with a storage for each flash chip and the functions of user tasks.
 

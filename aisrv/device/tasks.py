@@ -3,9 +3,9 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from importlib.metadata import version
 from typing import Final
 
+from aisrv import __version__
 from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
@@ -114,7 +114,7 @@ def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
         clients.append(EngineClient(commands, changes, store))
     settings = JacdacSettings(
         device_id=spec.device_id or device_id_of(board.serial or "aisrv"),
-        identity=Identity(firmware_version=version("aisrv")),
+        identity=Identity(firmware_version=__version__),
         parallel=[tiles.count(tile) == 1 for tile in tiles],
         protocol_test=spec.protocol_test,
         resets_after_load=spec.resets_after_load,

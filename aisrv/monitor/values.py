@@ -2,11 +2,13 @@
 
 import enum
 from dataclasses import dataclass, field
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from aisrv.engine.gpio import Levels
-from aisrv.graph.status import GraphStatus
 from aisrv.protocol.commands import Status
+
+if TYPE_CHECKING:
+    from aisrv.graph.status import GraphStatus
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ class DeviceStatus:
     ports: tuple[PortStatus, ...]
     deadlock: str = ""
     """The tasks that only each other could wake, as a path; empty unless there are such."""
-    graph: GraphStatus | None = None
+    graph: "GraphStatus | None" = None
     """The graph that runs on it; None where there is none."""
 
 

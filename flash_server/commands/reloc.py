@@ -6,7 +6,6 @@ from typing import Final
 
 import click
 
-from aisrv.relocatable import report
 from aisrv.relocatable.container import Core, FloatAbi, Image, Variant
 from aisrv.relocatable.errors import ImageError
 from aisrv.settings.size_option import SIZE
@@ -40,6 +39,8 @@ def reloc() -> None:
 @pass_settings
 def info(settings: FlashSettings, image_file: Path, weights: Path | None) -> None:
     """Check an image and show its memory layout: what it takes in flash, and in RAM in place or copied."""
+    from aisrv.relocatable import report
+
     image = _open(image_file)
     size = weights.stat().st_size if weights is not None else 0
     settings.answer(
@@ -96,6 +97,7 @@ def build(settings: FlashSettings, model_file: Path, building: BuildSettings, ou
     With --split the weights go beside the image, into IMAGE with the suffix .weights; --c-array writes IMAGE
     with the suffix .c.
     """
+    from aisrv.relocatable import report
     from aisrv.relocatable.builder.build import build_image, c_array
 
     name = building.name or model_file.stem
@@ -126,6 +128,7 @@ def build(settings: FlashSettings, model_file: Path, building: BuildSettings, ou
 @pass_settings
 def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> None:
     """Compile the kernels without a network: the kernel backend `relocatable` runs such an image."""
+    from aisrv.relocatable import report
     from aisrv.relocatable.builder.build import build_kernels
 
     data = build_kernels(building.variant)

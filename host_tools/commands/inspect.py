@@ -2,16 +2,18 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from aisrv.protocol.usbip import PORT
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
-from flash_server.boot.boot_image import BootImageError, BootReport
 from host_tools.commands.settings import DEFAULT_DEVICE, HostSettings, pass_settings
 from host_tools.errors import DeviceNotFound, TensorError, TransferError
+
+if TYPE_CHECKING:
+    from flash_server.boot.boot_image import BootReport
 
 LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")
 """Where `list` looks when no device is named."""
@@ -100,7 +102,9 @@ def info(settings: HostSettings) -> None:
     settings.answer(data, show)
 
 
-def _boot_report(data: bytes) -> BootReport:
+def _boot_report(data: bytes) -> "BootReport":
+    from flash_server.boot.boot_image import BootImageError, BootReport
+
     try:
         return BootReport.from_bytes(data)
     except BootImageError as error:

@@ -4,7 +4,7 @@ A package registers a backend as an entry point of the group `aisrv.kernel_backe
 function that takes no arguments and returns the backend. Modules are imported when a backend is asked for.
 """
 
-from importlib.metadata import EntryPoint, entry_points
+import pkgutil
 from typing import Final
 
 from aisrv.kernels.backend import KernelBackend
@@ -39,11 +39,11 @@ def backend_names() -> tuple[str, ...]:
 
 def find_backend(name: str) -> KernelBackend:
     """Create the backend of that name; raise BackendError where there is none or it does not load."""
-    entry_point = EntryPoint(name, SHIPPED[name], GROUP) if name in SHIPPED else _registered().get(name)
-    if entry_point is None:
+    place = SHIPPED.get(name) or _registered().get(name)
+    if place is None:
         raise BackendError(f"there is no kernel backend {name!r}; there are: {', '.join(backend_names())}")
     try:
-        backend = entry_point.load()()
+        backend = pkgutil.resolve_name(place)()
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
         advice = f"; install it with the extra aisrv[{extra}]" if extra else ""
@@ -51,15 +51,22 @@ def find_backend(name: str) -> KernelBackend:
     # A backend of somebody else may fail to load in any way, and a wrong one must not end the program.
     except Exception as error:
         raise BackendError(
-            f"the kernel backend {name!r} ({entry_point.value}) does not load: "
-            f"{type(error).__name__}: {error}"
+            f"the kernel backend {name!r} ({place}) does not load: {type(error).__name__}: {error}"
         ) from error
     _check_complete(name, backend)
     return backend  # type: ignore[no-any-return]  # _check_complete has looked at it
 
 
-def _registered() -> dict[str, EntryPoint]:
-    return {each.name: each for each in entry_points(group=GROUP) if each.name not in SHIPPED}
+def _registered() -> dict[str, str]:
+    """Return where registered backends are, as `module:attribute`, by name."""
+    from importlib.metadata import entry_points  # which the shipped ones do not need
+
+    return {each.name: _place(each.value) for each in entry_points(group=GROUP) if each.name not in SHIPPED}
+
+
+def _place(value: str) -> str:
+    """Take spaces and extras off an entry point's value."""
+    return "".join(value.partition("[")[0].split())
 
 
 def _check_complete(name: str, backend: object) -> None:

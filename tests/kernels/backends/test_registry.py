@@ -103,7 +103,7 @@ def registered(monkeypatch: pytest.MonkeyPatch) -> None:
             "numpy": f"{here}:sevens",
         }.items()
     )
-    monkeypatch.setattr(registry, "entry_points", lambda group: found.select(group=group))
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: found.select(group=group))
 
 
 # The registry.

@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from aisrv.attach.http import what_came
-from aisrv.attach.tcp_server import TcpServer
+from aisrv.attach.stream_server import StreamServer
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.serprog import (
     ENDLESS_BUFFER,
@@ -52,7 +52,7 @@ class SerprogError(Exception):
     """A programmer that leaves within a command, or sends what none sends."""
 
 
-class SerprogServer(TcpServer):
+class SerprogServer(StreamServer):
     """Serves one chip to one programmer at a time."""
 
     PEER = "programmer"

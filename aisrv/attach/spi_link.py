@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from aisrv.attach.http import is_http, what_came
-from aisrv.attach.tcp_server import TcpServer
+from aisrv.attach.stream_server import StreamServer
 from aisrv.protocol import spi_link
 from aisrv.protocol.spi_link import (
     Done,
@@ -44,7 +44,7 @@ FASTEST_CLOCK_HZ: Final = 50_000_000
 _PIECE: Final = 64 * 1024
 
 
-class SpiLinkServer(TcpServer):
+class SpiLinkServer(StreamServer):
     """Serves any number of slaves by name, such as `0.0`: bus and chip select."""
 
     PEER = "SPI peer"

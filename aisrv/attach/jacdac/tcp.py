@@ -5,13 +5,13 @@ from typing import ClassVar, Final
 import trio
 
 from aisrv.attach.jacdac.framed_stream import join_stream
-from aisrv.attach.tcp_server import TcpServer
+from aisrv.attach.stream_server import StreamServer
 from phy.jacdac.bus import JacdacBus
 
 PORT: Final = 8082
 
 
-class JacdacTcpServer(TcpServer):
+class JacdacTcpServer(StreamServer):
     """Joins each peer to the bus."""
 
     PEER: ClassVar[str] = "Jacdac peer"

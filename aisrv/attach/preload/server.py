@@ -30,7 +30,7 @@ from aisrv.attach.preload.usbfs_ioctls import Call, configuration_of, ioctl
 from aisrv.attach.preload.usbfs_node import UsbfsFile, UsbfsNode
 from aisrv.attach.preload.wire import LIBRARY, PACKAGE, Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevNode
-from aisrv.attach.tcp_server import closing_connection
+from aisrv.attach.stream_server import closing_connection
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 

@@ -14,7 +14,7 @@ from typing import Final
 import trio
 
 from aisrv.attach.http import is_http, what_came
-from aisrv.attach.tcp_server import TcpServer
+from aisrv.attach.stream_server import StreamServer
 from aisrv.attach.usbip.connection import Connection
 from aisrv.protocol import usbip
 from aisrv.protocol.usbip import DeviceRecord, InterfaceRecord, Operation, OperationHeader, UsbipError
@@ -74,7 +74,7 @@ def export_all(buses: Sequence[HostPort]) -> list[Export]:
     ]
 
 
-class UsbipServer(TcpServer):
+class UsbipServer(StreamServer):
     """Serves any number of devices by bus id."""
 
     PEER = "USB/IP peer"

@@ -1,4 +1,4 @@
-"""How the attachments' servers listen, at a TCP port or a Unix socket, serve a peer, and log its end."""
+"""A server of byte streams: it listens at a TCP port or a Unix socket, serves each peer, and logs its end."""
 
 import ipaddress
 import logging
@@ -24,7 +24,7 @@ THIS_MACHINE: Final = "this machine"
 """What the log counts as one peer: all that come through a Unix socket."""
 
 
-class TcpServer(ABC):
+class StreamServer(ABC):
     """Serves any number of peers, each in a task of its own."""
 
     PEER: ClassVar[str]

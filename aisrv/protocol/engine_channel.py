@@ -21,10 +21,18 @@ from collections import deque
 from typing import Final
 
 from aisrv.protocol.commands import Status
-from aisrv.xcore.array import Array, abandon_array, receive_array, receive_array_piece, send_array
+from aisrv.xcore.array import (
+    Array,
+    abandon_array,
+    receive_array,
+    receive_array_piece,
+    receive_word,
+    send_array,
+    send_word_and_array,
+)
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_word, chan_out_word
-from aisrv.xcore.tokens import Control
+from aisrv.xcore.channel import chan_in_two_words, chan_out_two_words, chan_out_word
+from aisrv.xcore.tokens import WORD_BYTES, Control
 from aisrv.xcore.verb import Steps, Verb, verb
 
 MAX_ARRAY = 64 * 1024 * 1024
@@ -52,41 +60,33 @@ OUTPUT_CHANGED: Final = 6
 @verb
 def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes = b"") -> Steps[Status]:
     """Carry out a SET command with all of its data."""
-    yield from _send_command(c, command, tensor)
+    yield from chan_out_two_words(c, command, tensor)
     return (yield from end_set(c, data))
 
 
 @verb
 def get_command(c: ChanEnd, command: int, tensor: int = 0) -> Steps[tuple[Status, bytes]]:
     """Carry out a GET command; the data are empty where the status is not OKAY."""
-    status = yield from _ask(c, command, tensor)
+    status, data = yield from _ask(c, command, tensor, MAX_ARRAY)
     if status:
         return status, b""
-    return status, bytes((yield from receive_array(c, MAX_ARRAY)).data)
+    return status, bytes((yield from receive_array(c, MAX_ARRAY)).data) if data is None else data
 
 
 # The command.
 
 
-def _send_command(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
-    yield from chan_out_word(c, command)
-    yield from chan_out_word(c, tensor)
-
-
-@verb
-def receive_command(c: ChanEnd) -> Steps[tuple[int, int]]:
+def receive_command(c: ChanEnd) -> "Verb[tuple[int, int]]":
     """Engine: receive a command and the number of a tensor."""
-    command = yield from chan_in_word(c)
-    return command, (yield from chan_in_word(c))
+    return chan_in_two_words(c)
 
 
 # SET: the data, then the status.
 
 
-@verb
-def begin_set(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
+def begin_set(c: ChanEnd, command: int, tensor: int) -> "Verb[None]":
     """Client: begin a SET whose data come in pieces: `ChanEnd.outwords`, then `end_set` or `abandon_set`."""
-    return _send_command(c, command, tensor)
+    return chan_out_two_words(c, command, tensor)
 
 
 def receive_set(c: ChanEnd, limit: int) -> "Verb[Array]":
@@ -99,15 +99,15 @@ def end_set(c: ChanEnd, rest: bytes) -> Steps[Status]:
     """Client: send the last piece of the data, of any length, and await the status."""
     yield from send_array(c, rest)
     status = yield from c.inuint()
-    yield from c.chkct(Control.END)
+    while not c.take_control(Control.END):
+        yield
     return Status(status)
 
 
 @verb
 def answer_set(c: ChanEnd, status: Status) -> Steps[None]:
     """Engine: send the status."""
-    yield from c.outuint(status)
-    yield from c.outct(Control.END)
+    return c.packet(status.to_bytes(WORD_BYTES))
 
 
 def abandon_set(c: ChanEnd) -> "Verb[None]":
@@ -118,16 +118,15 @@ def abandon_set(c: ChanEnd) -> "Verb[None]":
 # GET: the status, then the data.
 
 
-def _ask(c: ChanEnd, command: int, tensor: int) -> Steps[Status]:
-    yield from _send_command(c, command, tensor)
-    return Status((yield from chan_in_word(c)))
+def _ask(c: ChanEnd, command: int, tensor: int, room: int) -> Steps[tuple[Status, bytes | None]]:
+    yield from chan_out_two_words(c, command, tensor)
+    status, data = yield from receive_word(c, room)
+    return Status(status), data
 
 
-@verb
-def answer_get(c: ChanEnd, data: bytes | memoryview) -> Steps[None]:
+def answer_get(c: ChanEnd, data: bytes | memoryview) -> "Verb[None]":
     """Engine: send OKAY and the data."""
-    yield from chan_out_word(c, Status.OKAY)
-    yield from send_array(c, data)
+    return send_word_and_array(c, Status.OKAY, data)
 
 
 def refuse_get(c: ChanEnd, status: Status) -> "Verb[None]":
@@ -141,9 +140,11 @@ def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[S
 
     Fetch the rest with `receive_piece`. Where the status is not OKAY there are none.
     """
-    status = yield from _ask(c, command, tensor)
+    status, whole = yield from _ask(c, command, tensor, size)
     if status:
         return status, b"", True
+    if whole is not None:
+        return status, whole, True
     data, last = yield from receive_array_piece(c, size)
     return status, data, last
 

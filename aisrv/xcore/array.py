@@ -8,6 +8,7 @@ receiver raises `ArrayAbandoned` and the channel is free for the next command.
 from dataclasses import dataclass
 
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
@@ -56,7 +57,11 @@ def receive_array(c: ChanEnd, limit: int) -> Steps[Array]:
     wire = bytearray()
     length = 0
     room = -(-limit // WORD_BYTES) * WORD_BYTES  # whole words, as the last one begins with its last byte
-    while not isinstance(run := (yield from c.in_until_control(1 << 20)), int):
+    while True:
+        while (run := c.take_until_control(1 << 20)) is None:
+            yield
+        if isinstance(run, int):
+            break
         length += len(run)
         if len(wire) < room:
             wire += run
@@ -87,6 +92,24 @@ def receive_array_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
             return words_to_wire(wire) + tail, True
         wire += run
     return words_to_wire(wire), False
+
+
+@verb
+def send_word_and_array(c: ChanEnd, word: int, data: bytes | bytearray | memoryview) -> Steps[None]:
+    """Send a word as a normal output, then an array; in one go where the other side waits for that."""
+    if not c.hand_over((word & 0xFFFFFFFF).to_bytes(WORD_BYTES), bytes(data)):
+        yield from chan_out_word(c, word)
+        yield from send_array(c, data)
+
+
+@verb
+def receive_word(c: ChanEnd, room: int) -> Steps[tuple[int, bytes | None]]:
+    """Receive a word as a normal input, and the array that follows it where that came along.
+
+    Only an array shorter than `room` bytes comes along: others, None here, are received after the word.
+    """
+    word = yield from chan_in_word(c, room)
+    return word, c.take_handed_array()
 
 
 def _tail(c: ChanEnd, token: int, length: int) -> Steps[bytes]:

@@ -86,15 +86,19 @@ class ChanEnd:
         "_error",
         "_freed",
         "_handed",
+        "_handed_array",
         "_listener",
         "_offered",
+        "_offered_next",
         "_parking",
         "_release",
         "_result",
+        "_room",
         "_route",
         "_source",
         "_steps",
         "_switch",
+        "_user",
         "_wanted",
         "name",
         "number",
@@ -116,6 +120,7 @@ class ChanEnd:
         self._release = release
         self._freed = False
         self._switch = runtime.switch
+        self._user: Core | None = None  # the core whose verb began last
         # Input.
         self._buffer = TokenBuffer()
         self._source: ChanEnd | None = None  # the end whose route is open to this one
@@ -132,10 +137,13 @@ class ChanEnd:
         self._parking: Parking[Any] = Parking(runtime)
         self._result: Any = None  # of a verb that was done without parking
         self._error: Exception | None = None
-        # The shortcut of a normal output.
+        # The shortcut of normal outputs.
         self._wanted = 0  # bytes that a normal input waits for, before its first token
+        self._room = 0  # an array shorter than this may come along
         self._handed = b""  # what it got in place of tokens
+        self._handed_array: bytes | None = None
         self._offered: bytes | None = None  # data of a normal output whose first END was sent
+        self._offered_next: bytes | None = None  # of the one that follows it
         self._switch.register(self)
 
     def __repr__(self) -> str:
@@ -219,11 +227,12 @@ class ChanEnd:
     @property
     def user(self) -> Core | None:
         """The core that uses the end, as far as is known; None for a program outside of the node."""
-        return self._parking.user
+        return self._user
 
     def assign(self, core: Core) -> None:
-        """Note which core is to use the end, for reports."""
-        self._parking.user = core
+        """Note which core is to use the end, for reports; no core of another tile can."""
+        if core.tile == self.tile:
+            self._user = core
 
     def wakers(self) -> list[Core | None]:
         """Return the cores of which any could wake the one that waits here; None is somebody outside."""
@@ -249,9 +258,13 @@ class ChanEnd:
 
     # Output verbs.
 
-    def outuint(self, word: int) -> "Verb[None]":
+    @types.coroutine
+    def outuint(self, word: int) -> Generator[Any, Any, None]:
         """Output a word: four data tokens, most significant byte first."""
-        return self._output_verb("outuint", (word & 0xFFFFFFFF).to_bytes(WORD_BYTES))
+        run = (word & 0xFFFFFFFF).to_bytes(WORD_BYTES)
+        if self._steps is None and current_core() is self._user and self._output_at_once(run):
+            return
+        yield from self._output(run) if self.stepping else self.perform("outuint", self._output(run))
 
     @verb
     def outuchar(self, byte: int) -> Steps[None]:
@@ -268,15 +281,26 @@ class ChanEnd:
         """Output a block of little-endian words from memory: `outuint` for each word, in one run."""
         return self._output(words_to_wire(block))
 
-    def outct(self, token: int) -> "Verb[None]":
+    @types.coroutine
+    def outct(self, token: int) -> Generator[Any, Any, None]:
         """Output a control token, 0 to 191; END and PAUSE close the route."""
-        return self._output_verb("outct", int(token))
+        run = int(token)
+        if self._steps is None and current_core() is self._user and self._output_at_once(run):
+            return
+        yield from self._output(run) if self.stepping else self.perform("outct", self._output(run))
 
     # Input verbs.
 
-    def inuint(self) -> "Verb[int]":
+    @types.coroutine
+    def inuint(self) -> Generator[Any, Any, int]:
         """Input a word; a control token among its four tokens traps at once."""
-        return self._input_verb("inuint", WORD_BYTES, int.from_bytes)
+        if self._steps is None and self._listener is None and current_core() is self._user:
+            if run := self._buffer.take_run(WORD_BYTES):
+                self._taken(run, WORD_BYTES)
+                return int.from_bytes(run)
+        elif self.stepping:
+            return int.from_bytes((yield from self._input(WORD_BYTES)))
+        return int.from_bytes((yield from self.perform("inuint", self._input(WORD_BYTES))))
 
     def inuchar(self) -> "Verb[int]":
         """Input one data token; a control token traps."""
@@ -335,29 +359,16 @@ class ChanEnd:
             yield
         return place
 
-    @types.coroutine
-    def _output_verb(self, verb: str, run: Run) -> Generator[Any, Any, None]:
-        if self.stepping:
-            yield from self._output(run)
-            return
-        core = current_core()
-        if core is not None and core.tile != self.tile:
-            check_tile(self.tile, f"{verb} on {self.name}")
-        runtime = self.runtime
-        runtime.verbs_at_once += 1
-        if runtime.verbs_at_once > MOST_AT_ONCE:
-            yield from runtime.let_others_run()
-        if not self._output_at_once(run):
-            yield from self.perform(verb, self._output(run))
+    # Where the core that used the end last goes on and has nothing to wait for, a verb is done at once.
 
     @types.coroutine
     def _input_verb(self, verb: str, count: int, convert: Callable[[bytes], T]) -> Generator[Any, Any, T]:
-        if self.stepping:
+        if self._steps is None and self._listener is None and current_core() is self._user:
+            if self._buffer.queued and (run := self.take_run(count)):
+                return convert(run)
+        elif self.stepping:
             return convert((yield from self._input(count)))
-        core = current_core()
-        if core is not None and core.tile != self.tile:
-            check_tile(self.tile, f"{verb} on {self.name}")
-        return convert(self._input_at_once(count) or (yield from self.perform(verb, self._input(count))))
+        return convert((yield from self.perform(verb, self._input(count))))
 
     # Select.
 
@@ -390,22 +401,20 @@ class ChanEnd:
         cancelled. The buffer is so small that no pair of cores goes far without waiting; the verbs of a core
         that never waits, as one that outputs to nobody, let others run after `MOST_AT_ONCE` of them.
         """
-        runtime = self.runtime
-        runtime.verbs_at_once += 1
-        if runtime.verbs_at_once > MOST_AT_ONCE:
-            yield from runtime.let_others_run()
+        if self.runtime.verbs_at_once >= MOST_AT_ONCE:
+            yield from self.runtime.let_others_run()
         core = current_core()
-        if core is not None and core.tile != self.tile:
+        if core is not self._user and core is not None and core.tile != self.tile:
             steps.close()
             check_tile(self.tile, f"{verb} on {self.name}")
         if self._steps is not None or self._listener is not None or self._freed:
             self._check_usable(verb)
+        self._user = core
         self._steps = steps
         self._switch.step(self)
-        result: T
         try:
             if self._steps is not None:
-                result = yield from self._parking.park(verb, self, self._withdraw)
+                result: T = yield from self._parking.park(verb, self, self._withdraw)
                 return result
             if self._error is not None:
                 error, self._error = self._error, None
@@ -413,6 +422,7 @@ class ChanEnd:
         except Trap as trap:
             trap.place = trap.place or f"{verb} on {self.name}"
             raise
+        self.runtime.verbs_at_once += 1
         result, self._result = self._result, None
         return result
 
@@ -441,7 +451,9 @@ class ChanEnd:
         steps, self._steps = self._steps, None
         if steps is not None:
             steps.close()
-        self._wanted, self._handed, self._offered = 0, b"", None
+        self._wanted = self._room = 0
+        self._handed, self._handed_array = b"", None
+        self._offered = self._offered_next = None
         target = self._route
         if target is not None:
             target._buffer.withdraw_past(BUFFER_TOKENS)
@@ -457,7 +469,7 @@ class ChanEnd:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)
         if self._steps is not None or (self._listener is not None and verb not in _OUTPUT_VERBS):
             place = f"{verb} on {self.name}"
-            rival = self._parking.user if self._listener is None else self._listener.user
+            rival = self._user if self._listener is None else self._listener.user
             using = "a select" if self._steps is None else (rival and rival.verb) or "a verb"
             by = "a task" if rival is None else str(rival)
             raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {using} on it", place)
@@ -564,11 +576,11 @@ class ChanEnd:
 
     def _input(self, count: int) -> Steps[bytes]:
         """Take `count` data tokens; a control token among them traps, of up to four tokens none is taken."""
-        if data := self.take_run(count):
+        buffer = self._buffer
+        if buffer.queued and (data := self.take_run(count)):
             return data
         if count < 0:
             check_size(count, "tokens to input")
-        buffer = self._buffer
         if 0 < count <= WORD_BYTES:
             while not (control := buffer.control_within(count)) and buffer.queued < count:
                 yield
@@ -618,24 +630,25 @@ class ChanEnd:
 
     def _output_at_once(self, run: Run) -> bool:
         """Output data over an open route with room for all of them, or an END: nothing to wait for."""
+        runtime = self.runtime
+        if runtime.verbs_at_once >= MOST_AT_ONCE:
+            return False
         if isinstance(run, int):
-            return run == _END and self._steps is None and self._output_packet_at_once(b"")
-        target = self._route
-        if target is None or self._steps is not None or not run:
-            return False
-        if target._buffer.queued + len(run) > BUFFER_TOKENS:
-            return False
-        self._deliver(target, run)
+            if run != _END or not self._output_packet_at_once(b""):
+                return False
+        else:
+            target = self._route
+            if target is None or not run or target._buffer.queued + len(run) > BUFFER_TOKENS:
+                return False
+            if runtime.tracer is not None:
+                runtime.tracer.output(self, run)
+            target._buffer.push(run)
+            if target._steps is not None:
+                self._switch.step(target)
+            if target._listener is not None:
+                target._listener.fire(target)
+        runtime.verbs_at_once += 1
         return True
-
-    def _input_at_once(self, count: int) -> bytes:
-        """Input the first run where it is just what is asked for: nothing to wait for, nothing to join."""
-        if self._steps is not None or self._listener is not None:
-            return b""
-        run = self._buffer.take_run(count)
-        if run:
-            self._taken(run, count)
-        return run
 
     def _output_packet_at_once(self, data: bytes) -> bool:
         """Output data and END over a route that opens and closes within the verb."""
@@ -656,27 +669,38 @@ class ChanEnd:
         target._tokens_arrived()
         return True
 
-    # A normal output and the input that matches it, with both ends at rest: their tokens cross in one known
-    # order. The side that comes second carries both verbs out.
+    # Normal outputs and the inputs that match them, with both ends at rest: their tokens cross in one known
+    # order. The side that comes second carries both verbs out. So it does with two in a row, and with an
+    # array that follows one, where the other side has said that it takes them.
 
-    def hand_over(self, data: bytes) -> bool:
-        """Hand all of a normal output to the other side, where that waits for just this."""
+    def hand_over(self, data: bytes, array: bytes | None = None) -> bool:
+        """Hand a normal output, and the array after it, to the other side, where that waits for just this."""
         target = self._twin()
         if target is None or target._wanted != len(data) or target._buffer.queued or not data:
             return False
-        target._wanted = 0
-        target._handed = data
+        if array is not None and len(array) >= target._room:
+            return False
+        target._wanted = target._room = 0
+        target._handed, target._handed_array = data, array
         self._switch.step(target)
         return True
 
-    def take_handed(self, count: int) -> Steps[bytes]:
-        """Wait for the first token of a normal input, or for all of it; no bytes where it was a token."""
+    def take_handed(self, count: int, room: int = 0) -> Steps[bytes]:
+        """Wait for the first token of a normal input, or for all of it; no bytes where it was a token.
+
+        An array may come along that is shorter than `room` bytes: `take_handed_array`.
+        """
         if not self._buffer.queued:
-            self._wanted = count
+            self._wanted, self._room = count, room
             yield
-            self._wanted = 0
+            self._wanted = self._room = 0
         data, self._handed = self._handed, b""
         return data
+
+    def take_handed_array(self) -> bytes | None:
+        """Take the array that came along with a normal input; None where it has yet to come, if any does."""
+        array, self._handed_array = self._handed_array, None
+        return array
 
     def offer(self, data: bytes) -> Steps[bool]:
         """Wait for the answer to the first END of a normal output; whether the other side took all of it."""
@@ -688,6 +712,13 @@ class ChanEnd:
         self._offered = None
         return False
 
+    def offer_two(self, first: bytes, second: bytes) -> Steps[int]:
+        """As `offer` for two normal outputs in a row; how many of them the other side took."""
+        self._offered_next = second
+        taken = yield from self.offer(first)
+        rest, self._offered_next = self._offered_next, None
+        return taken + (rest is None)
+
     def take_offer(self, count: int) -> bytes:
         """Take what the other side offers, after its first END; no bytes where tokens have to cross."""
         twin = self._twin()
@@ -697,6 +728,18 @@ class ChanEnd:
         twin._offered = None
         self._switch.step(twin)
         return data
+
+    def take_both_offered(self, count: int) -> bytes:
+        """As `take_offer` for two normal inputs of `count` bytes each, where both are offered."""
+        twin = self._twin()
+        if twin is None or twin._offered is None or twin._offered_next is None or twin._buffer.queued:
+            return b""
+        if len(twin._offered) != count or len(twin._offered_next) != count:
+            return b""
+        both = twin._offered + twin._offered_next
+        twin._offered = twin._offered_next = None
+        self._switch.step(twin)
+        return both
 
     def _twin(self) -> "ChanEnd | None":
         """The end that this one sends to and that sends to this one, where both are at rest; else None."""

@@ -37,8 +37,11 @@ def _out(c: ChanEnd, data: bytes) -> Steps[None]:
     if c.hand_over(data):
         return
     yield from c.packet(b"")
-    if (yield from c.offer(data)):
-        return
+    if not (yield from c.offer(data)):
+        yield from _out_after_first_end(c, data)
+
+
+def _out_after_first_end(c: ChanEnd, data: bytes) -> Steps[None]:
     while not c.take_control(_END):
         yield
     yield from c.packet(data)
@@ -46,22 +49,26 @@ def _out(c: ChanEnd, data: bytes) -> Steps[None]:
         yield
 
 
-def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
+def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T], room: int = 0) -> Steps[T]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
     if count < 0:
         check_size(count, "bytes to input")
-    if not c.ready and (data := (yield from c.take_handed(count))):
+    if not c.ready and (data := (yield from c.take_handed(count, room))):
         return convert(data)
     while not c.take_control(_END):
         yield
     if data := c.take_offer(count):
         return convert(data)
+    return convert((yield from _in_after_first_end(c, count)))
+
+
+def _in_after_first_end(c: ChanEnd, count: int) -> Steps[bytes]:
     yield from c.packet(b"")
     data = c.take_run(count) or (yield from c.inbytes(count))
     while not c.take_control(_END):
         yield
     yield from c.packet(b"")
-    return convert(data)
+    return data
 
 
 @verb
@@ -71,9 +78,37 @@ def chan_out_word(c: ChanEnd, word: int) -> Steps[None]:
 
 
 @verb
-def chan_in_word(c: ChanEnd) -> Steps[int]:
-    """Input one word: `c :> word`."""
-    return _in(c, WORD_BYTES, int.from_bytes)
+def chan_in_word(c: ChanEnd, room: int = 0) -> Steps[int]:
+    """Input one word: `c :> word`; `room`: see `ChanEnd.take_handed`."""
+    return _in(c, WORD_BYTES, int.from_bytes, room)
+
+
+@verb
+def chan_out_two_words(c: ChanEnd, first: int, second: int) -> Steps[None]:
+    """Output two words: `chan_out_word` twice, in one go where the other side inputs two."""
+    one, two = _word(first), _word(second)
+    if c.hand_over(one):
+        yield from _out(c, two)
+        return
+    yield from c.packet(b"")
+    taken = yield from c.offer_two(one, two)
+    if not taken:
+        yield from _out_after_first_end(c, one)
+    if taken < 2:
+        yield from _out(c, two)
+
+
+@verb
+def chan_in_two_words(c: ChanEnd) -> Steps[tuple[int, int]]:
+    """Input two words: `chan_in_word` twice."""
+    one = b"" if c.ready else (yield from c.take_handed(WORD_BYTES))
+    if not one:
+        while not c.take_control(_END):
+            yield
+        if both := c.take_both_offered(WORD_BYTES):
+            return int.from_bytes(both[:WORD_BYTES]), int.from_bytes(both[WORD_BYTES:])
+        one = c.take_offer(WORD_BYTES) or (yield from _in_after_first_end(c, WORD_BYTES))
+    return int.from_bytes(one), (yield from _in(c, WORD_BYTES, int.from_bytes))
 
 
 @verb

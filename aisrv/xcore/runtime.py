@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Any, Final, Literal, TypeVar, TypeVarTuple
 
 import trio
+from trio.lowlevel import current_task
 
 from aisrv.xcore.clock import Clock, Poll
 from aisrv.xcore.core import Core, Resource, current_core
@@ -252,7 +253,7 @@ class Parking(Waiter[T]):
 
         With `timed` something is sure to wake the core: it does not count as parked.
         """
-        task = trio.lowlevel.current_task()
+        task = current_task()
         self._runtime.verbs_at_once = 0
         self.user = core = current_core()
         if core is not None and not timed and core.task is task:

@@ -70,10 +70,11 @@ class TokenBuffer:
 
     def take_run(self, count: int) -> bytes:
         """Take the first run where it has just `count` data tokens; else no bytes."""
-        if self._runs and not self._offset:
-            head = self._runs[0]
+        runs = self._runs
+        if runs and not self._offset:
+            head = runs[0]
             if not isinstance(head, int) and len(head) == count:
-                self._runs.popleft()
+                runs.popleft()
                 self.queued -= count
                 return head
         return b""

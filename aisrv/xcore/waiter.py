@@ -4,7 +4,7 @@ import types
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-import trio
+from trio.lowlevel import Abort, Task, current_task, reschedule, wait_task_rescheduled
 
 if TYPE_CHECKING:
     from typing import AwaitableGenerator
@@ -33,7 +33,7 @@ class Waiter(Generic[T]):
     __slots__ = ("_withdraw", "task")
 
     def __init__(self) -> None:
-        self.task: trio.lowlevel.Task | None = None
+        self.task: Task | None = None
         """The task that sleeps; None once it was woken or cancelled."""
         self._withdraw: Callable[[], object] = withdraw_nothing
 
@@ -42,13 +42,13 @@ class Waiter(Generic[T]):
 
         Where the task is cancelled instead, `withdraw` is called at that moment and Cancelled is raised.
         """
-        return self._sleep(trio.lowlevel.current_task(), withdraw)
+        return self._sleep(current_task(), withdraw)
 
     @types.coroutine  # for verbs, which are generators: they `yield from` it, others await it
-    def _sleep(self, task: trio.lowlevel.Task, withdraw: Callable[[], object]) -> Generator[Any, Any, T]:
+    def _sleep(self, task: Task, withdraw: Callable[[], object]) -> Generator[Any, Any, T]:
         self.task = task
         self._withdraw = withdraw
-        yield from trio.lowlevel.wait_task_rescheduled(self._abort)  # noqa: ASYNC105 - as above
+        yield from wait_task_rescheduled(self._abort)  # noqa: ASYNC105 - as above
         result: T | _Failure = task.custom_sleep_data
         task.custom_sleep_data = None  # the task must not keep it alive until it sleeps again
         if isinstance(result, _Failure):
@@ -61,7 +61,7 @@ class Waiter(Generic[T]):
         if task is None:
             return False
         self._leave()
-        trio.lowlevel.reschedule(task)
+        reschedule(task)
         task.custom_sleep_data = value  # with the task, as another may sleep here before this one runs on
         return True
 
@@ -69,10 +69,10 @@ class Waiter(Generic[T]):
         """Let the task run on with an error that `wait` raises; False where none sleeps."""
         return self.wake(_Failure(error))  # type: ignore[arg-type]  # no value: `wait` raises it
 
-    def _abort(self, _: object) -> trio.lowlevel.Abort:
+    def _abort(self, _: object) -> Abort:
         self._leave()
         self._withdraw()
-        return trio.lowlevel.Abort.SUCCEEDED
+        return Abort.SUCCEEDED
 
     def _leave(self) -> None:
         """Forget the task, which runs on from now."""

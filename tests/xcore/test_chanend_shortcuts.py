@@ -4,8 +4,10 @@ The same random program runs twice: as it is, and with every shortcut refusing, 
 The two sides need not match: then both runs must trap and wait alike.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
@@ -13,9 +15,27 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aisrv.protocol.commands import Status
+from aisrv.protocol.engine_channel import (
+    answer_get,
+    answer_set,
+    begin_get,
+    get_command,
+    receive_command,
+    receive_set,
+    refuse_get,
+    set_command,
+)
 from aisrv.xcore.array import ArrayAbandoned, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.channel import chan_in_buf_byte, chan_in_word, chan_out_buf_byte, chan_out_word
+from aisrv.xcore.channel import (
+    chan_in_buf_byte,
+    chan_in_word,
+    chan_out_buf_byte,
+    chan_out_two_words,
+    chan_out_word,
+)
+from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.traps import Trap
 from aisrv.xcore.verb import Steps
 from tests.support.simulation import Bench, bench, settle, simulated
@@ -25,11 +45,36 @@ sends = st.one_of(
     st.tuples(st.just("word"), st.integers(0, 0xFFFFFFFF)),
     st.tuples(st.sampled_from(("buffer", "bytes", "array")), data),
     st.tuples(st.just("control"), st.sampled_from((1, 2, 3, 5))),
+    st.tuples(st.sampled_from(("get", "begin get", "set", "two words")), data),
+    st.tuples(st.just("refused get"), st.just(b"")),
 )
-steps = st.lists(
-    st.tuples(st.booleans(), sends, st.integers(0, 2), st.integers(0, 2), st.integers(0, 2)), max_size=8
-)
-Step = tuple[bool, tuple[str, Any], int, int, int]
+STEP_SECONDS = 10
+patience = st.one_of(st.none(), st.integers(0, 3))
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one side sends and the other receives, when each begins, and when each gives up."""
+
+    a_sends: bool
+    kind: str
+    what: Any
+    begins: tuple[int, int]
+    mismatch: int
+    gives_up: tuple[int | None, int | None]
+
+
+def programs(mismatch: st.SearchStrategy[int], gives_up: st.SearchStrategy[int | None]) -> Any:
+    waits = st.tuples(st.integers(0, 2), st.integers(0, 2))
+    step = st.builds(
+        lambda a_sends, send, *rest: Step(a_sends, *send, *rest),
+        st.booleans(),
+        sends,
+        waits,
+        mismatch,
+        st.tuples(gives_up, gives_up),
+    )
+    return st.lists(step, max_size=8)
 
 
 def _no_offer(_end: ChanEnd, _data: bytes) -> Steps[bool]:
@@ -37,7 +82,7 @@ def _no_offer(_end: ChanEnd, _data: bytes) -> Steps[bool]:
     yield
 
 
-def _nothing_handed(_end: ChanEnd, _count: int) -> Steps[bytes]:
+def _nothing_handed(_end: ChanEnd, _count: int, _room: int = 0) -> Steps[bytes]:
     return b""
     yield
 
@@ -46,17 +91,18 @@ def _nothing_handed(_end: ChanEnd, _count: int) -> Steps[bytes]:
 def no_shortcuts() -> Iterator[None]:
     with (
         patch.object(ChanEnd, "_output_at_once", lambda *_: False),
-        patch.object(ChanEnd, "_input_at_once", lambda *_: b""),
+        patch.object(TokenBuffer, "take_run", lambda *_: b""),
         patch.object(ChanEnd, "_output_packet_at_once", lambda *_: False),
         patch.object(ChanEnd, "hand_over", lambda *_: False),
         patch.object(ChanEnd, "take_offer", lambda *_: b""),
+        patch.object(ChanEnd, "take_both_offered", lambda *_: b""),
         patch.object(ChanEnd, "offer", _no_offer),
         patch.object(ChanEnd, "take_handed", _nothing_handed),
     ):
         yield
 
 
-async def _send(end: ChanEnd, kind: str, what: Any) -> None:
+async def _send(end: ChanEnd, kind: str, what: Any) -> object:
     match kind:
         case "word":
             await chan_out_word(end, what)
@@ -66,8 +112,17 @@ async def _send(end: ChanEnd, kind: str, what: Any) -> None:
             await end.outbytes(what)
         case "array":
             await send_array(end, what)
+        case "two words":
+            await chan_out_two_words(end, len(what), 7)
+        case "get" | "refused get":
+            return await get_command(end, 0x08, len(what))
+        case "begin get":
+            return await begin_get(end, 0x08, len(what), 8)
+        case "set":
+            return await set_command(end, 0x88, 0, what)
         case _:
             await end.outct(what)
+    return "sent"
 
 
 async def _receive(end: ChanEnd, kind: str, what: Any, mismatch: int) -> Any:
@@ -83,22 +138,53 @@ async def _receive(end: ChanEnd, kind: str, what: Any, mismatch: int) -> Any:
             return await end.inbytes(len(what))
         case "array":
             return await receive_array(end, 100)
+        case "two words" | "get" | "begin get" | "refused get" | "set":
+            return await _serve(end, kind, what, mismatch)
         case _:
             return what == 2 or await end.inct()
 
 
-async def _side(end: ChanEnd, is_a: bool, program: list[Step], seen: list[Any]) -> None:
-    for a_sends, (kind, what), wait_of_a, wait_of_b, mismatch in program:
-        await trio.sleep(wait_of_a if is_a else wait_of_b)
-        try:
-            if a_sends is is_a:
-                await _send(end, kind, what)
-                seen.append("sent")
-            else:
-                seen.append(await _receive(end, kind, what, mismatch))
-        except (Trap, ArrayAbandoned) as error:
-            seen.append(str(error))
-            return
+async def _serve(end: ChanEnd, kind: str, what: bytes, mismatch: int) -> Any:
+    """Be the engine; with a mismatch by words one at a time, or with bare inputs between them."""
+    if mismatch == 2:
+        return await end.inct()
+    if mismatch == 1:
+        request = (await chan_in_word(end), await chan_in_word(end))
+    else:
+        request = await receive_command(end)
+    match kind:
+        case "refused get":
+            await refuse_get(end, Status.ERROR_BAD_CMD)
+        case "get" | "begin get" if mismatch:
+            await chan_out_word(end, Status.OKAY)
+            await send_array(end, what)
+        case "get" | "begin get":
+            await answer_get(end, what)
+        case "set":
+            array = await receive_set(end, 8)
+            await answer_set(end, Status.OKAY)
+            return request, array
+    return request
+
+
+async def _side(end: ChanEnd, number: int, program: list[Step], seen: list[Any]) -> None:
+    for index, step in enumerate(program):
+        begin = index * STEP_SECONDS + step.begins[number]
+        await trio.sleep_until(max(trio.current_time(), begin))
+        patience = step.gives_up[number]
+        # Half a second apart from all else, so that nothing happens at the same time.
+        with trio.CancelScope() as scope:
+            scope.deadline = math.inf if patience is None else begin + patience + 0.5
+            try:
+                if step.a_sends is (number == 0):
+                    seen.append(await _send(end, step.kind, step.what))
+                else:
+                    seen.append(await _receive(end, step.kind, step.what, step.mismatch))
+            except (Trap, ArrayAbandoned, ValueError) as error:
+                seen.append(str(error))
+                return
+        if scope.cancelled_caught:
+            seen.append("gave up")
 
 
 def _run(program: list[Step]) -> list[Any]:
@@ -115,24 +201,32 @@ def _run(program: list[Step]) -> list[Any]:
 
 async def _observe(test: Bench, program: list[Step]) -> list[Any]:
     seen: tuple[list[Any], list[Any]] = ([], [])
-    for end, is_a in ((test.a, True), (test.b, False)):
-        test.start(_side, end, is_a, program, seen[not is_a])
-    await trio.sleep(100)
+    for end, number in ((test.a, 0), (test.b, 1)):
+        test.start(_side, end, number, program, seen[number])
+    await trio.sleep(20 * STEP_SECONDS)
     await settle()
     return [*seen, test.a.statistics(), test.b.statistics()]
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
-@given(program=steps)
-def test_shortcuts_leave_what_tokens_would_have_left(program: list[Step]) -> None:
-    with_them = _run([(*step[:4], 0) for step in program])
-    with no_shortcuts():
-        assert _run([(*step[:4], 0) for step in program]) == with_them
-
-
-@settings(derandomize=True, deadline=None, max_examples=300)
-@given(program=steps)
-def test_shortcuts_change_nothing_where_the_two_sides_do_not_match(program: list[Step]) -> None:
+def _assert_same_without_shortcuts(program: list[Step]) -> None:
     with_them = _run(program)
     with no_shortcuts():
         assert _run(program) == with_them
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(program=programs(st.just(0), st.none()))
+def test_shortcuts_leave_what_tokens_would_have_left(program: list[Step]) -> None:
+    _assert_same_without_shortcuts(program)
+
+
+@settings(derandomize=True, deadline=None, max_examples=300)
+@given(program=programs(st.integers(0, 2), st.none()))
+def test_shortcuts_change_nothing_where_the_two_sides_do_not_match(program: list[Step]) -> None:
+    _assert_same_without_shortcuts(program)
+
+
+@settings(derandomize=True, deadline=None, max_examples=500)
+@given(program=programs(st.integers(0, 2), patience))
+def test_shortcuts_change_nothing_where_a_side_gives_up(program: list[Step]) -> None:
+    _assert_same_without_shortcuts(program)

@@ -18,11 +18,11 @@ from aisrv import digits
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import INTERPRETERS
-from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.inference.process.worker_pool import open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memory_map import ModelMemory
 from benchmarks.rows import Row
 from tests.support import networks
 

@@ -1,15 +1,5 @@
 """The errors of the flash: a part, what holds its bytes, and how an image is laid out on it."""
 
-__all__ = [
-    "FlashError",
-    "LayoutError",
-    "NoImageError",
-    "PartError",
-    "ProgrammerError",
-    "ProtectedError",
-    "StorageError",
-]
-
 
 class FlashError(Exception):
     """The base of every error of the flash layer; the message says what was wrong, where, and what to do."""

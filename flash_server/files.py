@@ -2,11 +2,10 @@
 
 import mmap
 import os
-import secrets
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from stat import S_ISREG
 
+from aisrv.terminal.whole_file import write_whole
 from flash_server.errors import FlashError
 
 Progress = Callable[[int, int], None]
@@ -35,30 +34,19 @@ def map_file(path: Path) -> memoryview:
 def write_file(path: Path, chunks: Iterable[bytes], total: int, progress: Progress = ignore) -> None:
     """Write `total` bytes as one file, which takes the place of an old one when it is complete.
 
-    Until then they are in a file beside it, which is removed on any error. FlashError where that cannot be
-    written. What is not a regular file, like /dev/null or a pipe, is written as it is.
+    FlashError where that is not possible. What is not a regular file, like /dev/null or a pipe, is written as
+    it is.
     """
-    target = Path(os.path.realpath(path))
     try:
-        if target.exists() and not S_ISREG(target.stat().st_mode):
-            with target.open("wb") as file:
-                _write(file.write, chunks, total, progress)
-            return
-        beside = target.with_name(f".{target.name[:200]}.{secrets.token_hex(4)}.part")
-        try:
-            with beside.open("xb") as file:
-                _write(file.write, chunks, total, progress)
-            beside.replace(target)
-        except BaseException:
-            beside.unlink(missing_ok=True)
-            raise
+        write_whole(path, _counted(chunks, total, progress))
     except OSError as error:
         raise FlashError(f"{path} cannot be written: {error.strerror}") from error
 
 
-def _write(write: Callable[[bytes], int], chunks: Iterable[bytes], total: int, progress: Progress) -> None:
+def _counted(chunks: Iterable[bytes], total: int, progress: Progress) -> Iterator[bytes]:
+    """Report progress after each chunk."""
     done = 0
     for chunk in chunks:
-        write(chunk)
+        yield chunk
         done += len(chunk)
         progress(done, total)

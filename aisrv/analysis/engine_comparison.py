@@ -17,8 +17,8 @@ from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
-from aisrv.kernels.graph.tensors import DTYPES
 from aisrv.model import Model, Operator
+from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
 

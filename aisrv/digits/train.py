@@ -6,7 +6,6 @@ DIRECTORY the files are written into the package.
 """
 
 import struct
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy.typing as npt
 from aisrv import digits
 from aisrv.digits.quantize import quantize, with_features
 from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
+from aisrv.terminal.whole_file import write_whole
 
 TRAINING_IMAGES: Final = 1400
 SEED: Final = 0
@@ -93,15 +93,7 @@ def write_files(files: Mapping[str, bytes], directory: Path) -> None:
     """Write each file whole or not at all: a reader never sees half of one. OSError is the system's."""
     directory.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
-        with tempfile.NamedTemporaryFile(dir=directory, prefix=f".{name}.", delete=False) as file:
-            try:
-                file.write(content)
-                file.flush()
-                Path(file.name).chmod(0o644)
-                Path(file.name).replace(directory / name)
-            except BaseException:
-                Path(file.name).unlink(missing_ok=True)
-                raise
+        write_whole(directory / name, [content])
 
 
 @click.command()

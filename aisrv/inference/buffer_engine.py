@@ -9,11 +9,11 @@ from typing import Final, NoReturn
 
 from aisrv.inference.engine import InferenceEngine, LogSink, Runners
 from aisrv.inference.errors import ModelError
-from aisrv.inference.memory import ModelMemory
 from aisrv.inference.parameters import ParameterSource
 from aisrv.inference.process.inline import inline
 from aisrv.inference.timings import DeviceModel
 from aisrv.protocol.engine_kind import NO_MODEL, EngineKind
+from aisrv.protocol.memory_map import ModelMemory
 
 BUFFER_BYTES: Final = 1024
 

@@ -20,7 +20,7 @@ import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
-from aisrv.inference.memory import MemoryMap, ModelMemory, arena_need, check_tensor_counts, place_model
+from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
 from aisrv.inference.parameters import (
     ParameterLoad,
     ParameterSource,
@@ -32,6 +32,7 @@ from aisrv.inference.parameters import (
 from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
 from aisrv.model import Model, ModelFileError, Tensor
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 
 class Runner(Protocol):

@@ -11,23 +11,7 @@ from aisrv.inference.errors import ModelError
 from aisrv.model import LoadResult, Model, ModelFileError
 from aisrv.model.arena_plan import plan_arena, round_up
 from aisrv.model.arena_tail import estimate_tail
-from aisrv.protocol.memory_map import MemoryMap, MemoryRegion, ModelMemory
-
-__all__ = [
-    "MAX_INPUTS",
-    "MAX_OUTPUTS",
-    "MODEL_ALIGNMENT",
-    "ArenaNeed",
-    "MemoryMap",
-    "MemoryRegion",
-    "MemoryShortage",
-    "ModelMemory",
-    "arena_need",
-    "check_tensor_counts",
-    "model_shortage",
-    "place_model",
-    "reserved_bytes",
-]
+from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 MODEL_ALIGNMENT: Final = 4
 """Bytes to which a model in the arena is rounded up.

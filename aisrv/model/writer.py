@@ -27,6 +27,7 @@ import numpy.typing as npt
 import tflite
 from tflite import BuiltinOptions
 
+from aisrv.model.dtypes import DTYPES
 from aisrv.model.options import TABLES as OPTIONS_READ
 from aisrv.model.schema import FILE_IDENTIFIER, OPERATORS, SCHEMA_VERSION
 from aisrv.model.values import Quantization, Tensor, TensorType
@@ -34,18 +35,6 @@ from aisrv.model.values import Quantization, Tensor, TensorType
 BUFFER_ALIGNMENT: Final = 16
 ABSENT: Final = ""
 """Names an optional input that an operator is not given; the file holds index -1 for it."""
-
-DTYPES: Final[Mapping[int, np.dtype[Any]]] = {
-    TensorType.BOOL: np.dtype("?"),
-    TensorType.INT8: np.dtype("i1"),
-    TensorType.UINT8: np.dtype("u1"),
-    TensorType.INT16: np.dtype("<i2"),
-    TensorType.INT32: np.dtype("<i4"),
-    TensorType.INT64: np.dtype("<i8"),
-    TensorType.FLOAT32: np.dtype("<f4"),
-}
-"""How the data of each type of tensor is laid out in the file."""
-
 
 OPTION_TABLES: Final[Mapping[str, str]] = {
     **OPTIONS_READ,

@@ -8,9 +8,8 @@ LRU in place of pseudo-LRU is ours.
 from dataclasses import dataclass
 from typing import Final
 
+from aisrv.xcore.tokens import WORD_BYTES
 from flash_server.errors import FlashError
-
-WORD_BYTES: Final = 4
 
 
 class WindowError(FlashError):

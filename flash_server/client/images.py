@@ -5,7 +5,6 @@ from typing import Final
 from aisrv.relocatable.errors import ImageError
 from aisrv.relocatable.stored import StoredHeader
 from flash_server.client.flash_channel import FlashChannel
-from flash_server.client.xip import XipWindow
 from flash_server.image.headers import Part
 from flash_server.protocol import FlashFailure, FlashReadError
 
@@ -26,35 +25,17 @@ async def read_image(flash: FlashChannel, limit: int) -> bytes:
     if sizes[part] < StoredHeader.SIZE:
         raise FlashReadError(FlashFailure.CORRUPT, f"{part.label} of {sizes[part]} bytes hold no image")
     header = StoredHeader.from_bytes(await flash.read(part, 0, StoredHeader.SIZE))
-    _check_length(part, header, sizes[part])
+    if StoredHeader.SIZE + header.length > sizes[part]:
+        raise FlashReadError(
+            FlashFailure.CORRUPT,
+            f"{part.label}: an image of {header.length} bytes in a segment of {sizes[part]}",
+        )
     if header.length > limit:
         raise FlashReadError(
             FlashFailure.REFUSED,
             f"the relocatable image in flash has {header.length} bytes, there is room for {limit}",
         )
     image = await flash.read(part, StoredHeader.SIZE, header.length)
-    return _checked(part, header, image)
-
-
-async def read_through(window: XipWindow) -> bytes:
-    """Read an image through a window, whose counters tell hits and misses of the cache; FlashReadError."""
-    if window.size < StoredHeader.SIZE:
-        raise FlashReadError(
-            FlashFailure.CORRUPT, f"{window.part.label} of {window.size} bytes hold no image"
-        )
-    header = StoredHeader.from_bytes(await window.read(0, StoredHeader.SIZE))
-    _check_length(window.part, header, window.size)
-    return _checked(window.part, header, await window.read(StoredHeader.SIZE, header.length))
-
-
-def _check_length(part: Part, header: StoredHeader, size: int) -> None:
-    if StoredHeader.SIZE + header.length > size:
-        raise FlashReadError(
-            FlashFailure.CORRUPT, f"{part.label}: an image of {header.length} bytes in a segment of {size}"
-        )
-
-
-def _checked(part: Part, header: StoredHeader, image: bytes) -> bytes:
     try:
         header.check(image)
     except ImageError as error:

@@ -6,7 +6,8 @@ is filled by a task, one whole line at a time, as there.
 
 from typing import Final
 
-from flash_server.client.cache import WORD_BYTES, XCORE_AI_CACHE, CacheCounters, CacheGeometry, WindowError
+from aisrv.xcore.tokens import WORD_BYTES
+from flash_server.client.cache import XCORE_AI_CACHE, CacheCounters, CacheGeometry, WindowError
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.image.headers import Part
 

@@ -1,9 +1,9 @@
 """Files to tensor bytes and back: raw bytes, `.npy` arrays and images, checked against the tensor."""
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aisrv.terminal.whole_file import write_whole
 from host_tools.errors import TensorError
 from host_tools.tensors import images
 from host_tools.tensors.tensor_spec import TensorSpec
@@ -105,15 +105,7 @@ def write_tensor(path: Path, data: bytes, spec: TensorSpec | None = None) -> Non
 
 def write_file(path: Path, content: bytes) -> None:
     """Write a file so that it is there whole or not at all; TensorError where that is not possible."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if path.exists() and not path.is_file():  # such as /dev/stdout, which cannot be replaced
-            path.write_bytes(content)
-            return
-        try:
-            temporary.write_bytes(content)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+        write_whole(path, [content])
     except OSError as error:
         raise TensorError(f"{path}: cannot be written: {error.strerror}") from error

@@ -15,10 +15,10 @@ from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_comman
 from aisrv.protocol.memory_map import MemoryMap
 from aisrv.protocol.tensor_descriptions import TensorDescriptions
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.tokens import WORD_BYTES
 from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
 
 TICKS_PER_MICROSECOND: Final = 100
-WORD_BYTES: Final = 4
 
 ModelListener = Callable[[ModelState, str], None]
 """Takes a model that another client has set, and what was said of it where there is none."""

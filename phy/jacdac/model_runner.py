@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import ClassVar, Final
 
+from aisrv.model.schema import SCHEMA_VERSION
 from aisrv.protocol.jacdac.frame import FrameError
 from aisrv.protocol.jacdac.packing import Value
 from aisrv.protocol.jacdac.service_spec import ServiceSpec
@@ -22,7 +23,6 @@ from phy.jacdac.timers import MILLISECOND
 from phy.jacdac.upload import Upload
 
 TFLITE: Final = 0x334C4654
-SCHEMA_VERSION: Final = 3
 MOST_PREDICTIONS: Final = 8
 MOST_DIMENSIONS: Final = 116
 """Of a shape that a packet carries."""

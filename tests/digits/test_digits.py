@@ -189,16 +189,3 @@ def test_without_scikit_learn_the_training_says_what_to_install(
     assert outcome.output == (
         "Error: the images come with scikit-learn, which is not installed; run: pip install 'aisrv[train]'\n"
     )
-
-
-def test_a_file_that_cannot_be_replaced_leaves_nothing_behind(tmp_path: Path) -> None:
-    (tmp_path / "model" / "inside").mkdir(parents=True)
-    with pytest.raises(IsADirectoryError):
-        train.write_files({"model": b"new"}, tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
-
-
-def test_writing_replaces_a_whole_file(tmp_path: Path) -> None:
-    (tmp_path / "model").write_bytes(b"a longer old file")
-    train.write_files({"model": b"new"}, tmp_path)
-    assert (tmp_path / "model").read_bytes() == b"new"

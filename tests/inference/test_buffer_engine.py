@@ -8,9 +8,9 @@ from aisrv.inference.buffer_engine import BUFFER_BYTES, BufferEngine, create_eng
 from aisrv.inference.engine import InferenceEngine, Runner
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import INTERPRETERS
-from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.protocol.engine_kind import DEFAULT_KIND, ENGINE_KINDS, NO_MODEL, EngineKind, EngineKindError
+from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
 
 

@@ -12,12 +12,13 @@ from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import TensorLayout
-from aisrv.inference.memory import MemoryRegion, MemoryShortage, ModelMemory, arena_need
+from aisrv.inference.memory import MemoryShortage, arena_need
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.timings import DeviceModel
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
+from aisrv.protocol.memory_map import MemoryRegion, ModelMemory
 from tests.support import networks, puppet
 
 KIB = 1024

@@ -7,9 +7,9 @@ import pytest
 
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
-from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
+from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
 
 ONE = networks.floats(1, 2, 3, 4)

@@ -8,11 +8,12 @@ import pytest
 from tflite import TensorType
 
 from aisrv.inference.engine import InferenceEngine
-from aisrv.inference.memory import ModelMemory, arena_need
+from aisrv.inference.memory import arena_need
 from aisrv.model.bias_scales import with_sound_dimensions
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network
+from aisrv.protocol.memory_map import ModelMemory
 from tests.support import tflite_micro_models
 from tests.support.engines import inline_as, needs
 from tests.support.models import tflm

@@ -8,10 +8,7 @@ import pytest
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.inference.memory import (
     ArenaNeed,
-    MemoryMap,
-    MemoryRegion,
     MemoryShortage,
-    ModelMemory,
     arena_need,
     check_tensor_counts,
     model_shortage,
@@ -20,6 +17,7 @@ from aisrv.inference.memory import (
 from aisrv.model import Metadata
 from aisrv.model.arena_plan import OFFLINE_PLAN
 from aisrv.model.errors import LoadResult
+from aisrv.protocol.memory_map import MemoryMap, MemoryRegion, ModelMemory
 from tests.support.arena_models import TFLM, chain, reference_model
 
 

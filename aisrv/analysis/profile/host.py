@@ -38,8 +38,8 @@ def measure_host(data: bytes, runs: int, *, name: str = "model") -> HostTime:
 
 async def _run(data: bytes, runs: int) -> list[float]:
     from aisrv.inference.engine import InferenceEngine
-    from aisrv.inference.memory import ModelMemory
     from aisrv.inference.process.isolation import isolated
+    from aisrv.protocol.memory_map import ModelMemory
 
     # As much memory as any model may want: what fits on the device is another question.
     engine = InferenceEngine(isolated, arena_bytes=2**30, external_bytes=len(data))

@@ -7,7 +7,7 @@ from aisrv.analysis.profile.errors import ProfileError
 from aisrv.analysis.profile.host import HostTime
 from aisrv.board import DEFAULT_ARENA, DEFAULT_EXTERNAL
 from aisrv.inference.errors import ModelError
-from aisrv.inference.memory import ModelMemory, arena_need, check_tensor_counts, place_model
+from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import (
     FLASH_LOADS,
     MAX_THREADS,
@@ -20,6 +20,7 @@ from aisrv.inference.timings import (
 )
 from aisrv.model import Model, ModelFileError
 from aisrv.protocol.commands import TICKS_PER_SECOND
+from aisrv.protocol.memory_map import ModelMemory
 from aisrv.relocatable.model import read_loadable
 
 CLOCKS_MHZ: Final = (600, 700, 800)

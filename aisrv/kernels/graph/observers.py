@@ -22,8 +22,9 @@ import numpy as np
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.graph import Graph, GraphOperator
-from aisrv.kernels.graph.tensors import DTYPES, GraphTensor
+from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator
+from aisrv.model.dtypes import DTYPES
 
 
 class Observer:

@@ -9,17 +9,7 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.params import Buffer, QuantParam
 from aisrv.model import Model, Tensor, TensorType
 from aisrv.model.arena_plan import ArenaPlan
-
-DTYPES: Final = {
-    TensorType.BOOL: np.dtype("?"),
-    TensorType.INT8: np.dtype("i1"),
-    TensorType.UINT8: np.dtype("u1"),
-    TensorType.INT16: np.dtype("<i2"),
-    TensorType.INT32: np.dtype("<i4"),
-    TensorType.INT64: np.dtype("<i8"),
-    TensorType.FLOAT32: np.dtype("<f4"),
-}
-"""Element types of tensors that a graph can hold."""
+from aisrv.model.dtypes import DTYPES
 
 BASE_ALIGNMENT: Final = 64
 """Bytes to which memory is aligned: a cache line, and more than kernels ask for."""

@@ -27,9 +27,10 @@ from aisrv.analysis.profile import (
 from aisrv.analysis.profile.export import CSV_COLUMNS, to_csv, to_json
 from aisrv.analysis.profile.html_report import MAX_BARS, to_html
 from aisrv.analysis.profile.model_profile import printable
-from aisrv.inference.memory import ModelMemory, arena_need
+from aisrv.inference.memory import arena_need
 from aisrv.inference.timings import DeviceModel, Kernels
 from aisrv.model.reader import read_model
+from aisrv.protocol.memory_map import ModelMemory
 from aisrv.settings.size import Size
 from tests.support import networks
 

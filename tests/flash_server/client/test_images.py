@@ -3,9 +3,7 @@
 import pytest
 
 from aisrv.relocatable.stored import stored
-from flash_server.client.images import read_image, read_through
-from flash_server.client.xip import open_window
-from flash_server.image.headers import Part
+from flash_server.client.images import read_image
 from flash_server.protocol import FlashFailure, FlashReadError
 from tests.support.flash_node import VERSION, Parts, flash_node, image
 from tests.support.relocatable import digits_image
@@ -23,14 +21,6 @@ def data(parts: Parts) -> bytes:
 async def test_from_either_segment(parts: Parts) -> None:
     async with flash_node(data(parts)) as node:
         assert await read_image(node.engines[0], LIMIT) == IMAGE
-
-
-async def test_through_the_window_lines_are_counted() -> None:
-    async with flash_node(data(Parts(None, None, None, STORED))) as node:
-        window = await open_window(node.engines[0], Part.XIP)
-        assert await read_through(window) == IMAGE
-        lines = -(-len(STORED) // 32)
-        assert (window.counters.misses, window.counters.hits) == (lines, 1)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,6 @@
 """The packager: files to images and back, verify and diff, the TOML file, blobs of `.params` files."""
 
-import os
 import re
-import stat
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -119,50 +117,6 @@ def test_progress_counts_to_the_end(engines: list[EngineFiles], tmp_path: Path) 
 
 
 # Files.
-
-
-def test_file_replaces_the_old_one_when_it_is_complete(tmp_path: Path) -> None:
-    target = tmp_path / "f"
-    target.write_bytes(b"old")
-
-    def pieces() -> Any:
-        yield b"new"
-        assert target.read_bytes() == b"old"
-        yield b"er"
-
-    write_file(target, pieces(), 5)
-    assert target.read_bytes() == b"newer"
-    assert list(tmp_path.iterdir()) == [target]
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
-def test_interrupted_file_leaves_nothing(error: type[BaseException], tmp_path: Path) -> None:
-    def pieces() -> Any:
-        yield b"new"
-        raise error
-
-    with pytest.raises(error):
-        write_file(tmp_path / "f", pieces(), 5)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_new_file_has_the_usual_mode(tmp_path: Path) -> None:
-    write_file(tmp_path / "f", [b"x"], 1)
-    mask = os.umask(0)
-    os.umask(mask)
-    assert stat.S_IMODE((tmp_path / "f").stat().st_mode) == 0o666 & ~mask
-
-
-def test_link_stays_a_link(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to("f")
-    write_file(tmp_path / "link", [b"x"], 1)
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "f").read_bytes() == b"x"
-
-
-def test_device_is_written_and_not_replaced() -> None:
-    write_file(Path("/dev/null"), [b"x"], 1)
-    assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 
 def test_unwritable_file_is_named(tmp_path: Path) -> None:

@@ -1,7 +1,6 @@
 """Files to tensor bytes: quantization as the interpreter does it, arrays, images, raw bytes."""
 
 import io
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -430,39 +429,6 @@ def test_npy_output_of_the_wrong_size(tmp_path: Path) -> None:
     with pytest.raises(TensorError, match="2 bytes, not 3"):
         write_tensor(tmp_path / "out.npy", b"\x01\xff\x00", TensorSpec((1, 2)))
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "out.bin"
-    path.write_bytes(b"old")
-
-    def full_disk(self: Path, content: bytes) -> int:
-        with self.open("wb") as file:
-            file.write(content[:1])
-        raise OSError(28, "No space left on device")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", full_disk)
-        with pytest.raises(TensorError, match=r"out\.bin: cannot be written: No space left"):
-            write_file(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert list(tmp_path.iterdir()) == [path]
-    write_file(path, b"new")
-    assert path.read_bytes() == b"new"
-
-
-def test_a_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
-    before = os.umask(0o022)
-    try:
-        write_file(tmp_path / "out.bin", b"")
-    finally:
-        os.umask(before)
-    assert (tmp_path / "out.bin").stat().st_mode & 0o777 == 0o644
-
-
-def test_a_special_file_is_not_replaced(tmp_path: Path) -> None:
-    write_file(Path("/dev/null"), b"new")
-    assert Path("/dev/null").is_char_device()
 
 
 def test_a_directory_that_is_not_there(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import create_interpreter
 from aisrv.inference.interpreters.relocatable import RelocatableInterpreter
-from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, isolated
 from aisrv.inference.timings import Basis, DeviceModel
@@ -20,6 +19,7 @@ from aisrv.model.errors import LoadResult
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memory_map import ModelMemory
 from aisrv.relocatable.container import Image, offset
 from aisrv.relocatable.model import read_loadable
 from aisrv.relocatable.network import Network

@@ -20,7 +20,7 @@ from aisrv.inference.interpreter import MissingPackageError
 from aisrv.inference.interpreters import tflm
 from aisrv.inference.interpreters.tflm import TflmInterpreter
 from aisrv.inference.interpreters.tflm_shortage import Shortage, find_shortage
-from aisrv.inference.memory import ModelMemory, arena_need
+from aisrv.inference.memory import arena_need
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.model.errors import LoadResult
@@ -28,6 +28,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
 from tests.support.engines import run_once as run
 from tests.support.programs import run_process

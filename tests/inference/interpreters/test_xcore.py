@@ -20,13 +20,14 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.inference.interpreter import MissingPackageError
 from aisrv.inference.interpreters import xcore
-from aisrv.inference.memory import ModelMemory, arena_need
+from aisrv.inference.memory import arena_need
 from aisrv.inference.parameters import ParameterSource, ParameterTraffic
 from aisrv.inference.process.isolation import isolated
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memory_map import ModelMemory
 from tests.support import mlperf_tiny, networks, xcore_tools
 from tests.support.xcore_tools import Converted
 

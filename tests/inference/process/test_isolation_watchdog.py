@@ -9,9 +9,9 @@ import trio
 
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InvokeError
-from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.isolation import Limits, isolated
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memory_map import ModelMemory
 from tests.support.endless import LIMIT, endless_network
 
 SECONDS = 0.3

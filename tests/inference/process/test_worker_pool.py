@@ -11,10 +11,10 @@ import trio
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.memory import ModelMemory
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks, puppet
 
 ARENA = 1 << 16

@@ -55,8 +55,6 @@ U64 = Annotated[int, Wire("Q")]
 I8 = Annotated[int, Wire("b")]
 I32 = Annotated[int, Wire("i")]
 I64 = Annotated[int, Wire("q")]
-ULong = Annotated[int, Wire("L")]
-"""The C type `unsigned long`, for packets in the machine's own layout (order "@")."""
 Pointer = Annotated[int, Wire("P")]
 """An address, for packets in the machine's own layout (order "@")."""
 Pad1 = Annotated[None, Wire("x")]

@@ -12,12 +12,12 @@ from typing import Self, TypeVar
 import trio
 
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.attach.usbip.server import UsbipServer, export
+from aisrv.attach.stream_server import LOOPBACK
+from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
 
 T = TypeVar("T")
-BUSID = "1-1"
 
 
 class BackgroundDevice:
@@ -43,13 +43,13 @@ class BackgroundDevice:
     @property
     def usbip_address(self) -> str:
         """Where its USB/IP server listens, as `HOST:PORT`."""
-        return f"127.0.0.1:{self._port}"
+        return f"{LOOPBACK}:{self._port}"
 
     @property
     def jacdac_address(self) -> str:
         """Where its Jacdac bus is served over TCP, as `HOST:PORT`; the board must have one."""
         assert self.device.jacdac is not None, "the board has no Jacdac device"  # noqa: S101
-        return f"127.0.0.1:{self._jacdac_port}"
+        return f"{LOOPBACK}:{self._jacdac_port}"
 
     def call(self, function: Callable[[Device], Awaitable[T]]) -> T:
         """Run an async function of the device on its thread and return what it returns."""
@@ -82,13 +82,13 @@ class BackgroundDevice:
 
     async def _run(self) -> None:
         async with open_device(self._board) as device, trio.open_nursery() as nursery:
-            usbip = UsbipServer([export(device.usb, BUSID)])
-            _, self._port = await nursery.start(usbip.serve, "127.0.0.1", 0)
+            usbip = UsbipServer(export_all([device.usb]))
+            _, self._port = await nursery.start(usbip.serve, LOOPBACK, 0)
             if device.jacdac is not None:
                 from aisrv.attach.jacdac.tcp import JacdacTcpServer
 
                 server = JacdacTcpServer(device.jacdac)
-                _, self._jacdac_port = await nursery.start(server.serve, "127.0.0.1", 0)
+                _, self._jacdac_port = await nursery.start(server.serve, LOOPBACK, 0)
             self._device, self._token, self._stop = device, trio.lowlevel.current_trio_token(), trio.Event()
             self._ready.set()
             await self._stop.wait()

@@ -20,6 +20,9 @@ KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 
 BACKLOG: Final = 64
 
+LOOPBACK: Final = "127.0.0.1"
+"""The address that programs on this machine alone can reach."""
+
 THIS_MACHINE: Final = "this machine"
 """What the log counts as one peer: all that come through a Unix socket."""
 
@@ -35,7 +38,7 @@ class StreamServer(ABC):
 
     async def serve(
         self,
-        host: str = "127.0.0.1",
+        host: str = LOOPBACK,
         port: int = 0,
         *,
         task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,

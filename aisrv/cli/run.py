@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import trio
 
+from aisrv.attach.stream_server import LOOPBACK
 from aisrv.board import Board, BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
@@ -19,7 +20,7 @@ from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import LOOPBACK, DeviceSet, Listening, first_error, serve_devices
+from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
 from aisrv.protocol import usbip
 from aisrv.sensors.image.frame import SourceError

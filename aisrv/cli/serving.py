@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import trio
 
 from aisrv.attach.spi_link import SpiLinkServer
+from aisrv.attach.stream_server import LOOPBACK
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.jacdac import JacdacListening, serve_jacdac
@@ -32,9 +33,6 @@ from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 logger = logging.getLogger(__name__)
-
-LOOPBACK: Final = "127.0.0.1"
-"""The address that programs on this machine alone can reach."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,6 @@ logger = logging.getLogger(__name__)
 LARGEST_WRITE: Final = 65536
 """Bytes of one atomic write: a block."""
 
-ERASED: Final = 0xFF
-
 _REGISTER_BYTES: Final = 2
 """Status register and configuration register 1."""
 

@@ -26,3 +26,9 @@ def test_module_loads_without_heavy_libraries(module: str) -> None:
     script = f"import sys, {module}; print(sorted(set({HEAVY}) & set(sys.modules)))"
     done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "[]\n"
+
+
+def test_devices_without_a_graph_load_without_numpy_and_the_graphs() -> None:
+    unwanted = {"numpy", "aisrv.graph", "aisrv.device.graph", "importlib.metadata"}
+    script = f"import sys, aisrv.cli.run; print(sorted({unwanted} & set(sys.modules)))"
+    assert run_process([sys.executable, "-c", script], check=True).stdout == "[]\n"

@@ -1,14 +1,12 @@
 """A Jacdac bus over TCP, as jacdac-ts and `devs devtools` speak it: port 8082."""
 
-from typing import ClassVar, Final
+from typing import ClassVar
 
 import trio
 
 from aisrv.attach.jacdac.framed_stream import join_stream
 from aisrv.attach.stream_server import StreamServer
 from phy.jacdac.bus import JacdacBus
-
-PORT: Final = 8082
 
 
 class JacdacTcpServer(StreamServer):

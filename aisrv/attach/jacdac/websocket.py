@@ -21,11 +21,11 @@ from trio_websocket import (
 )
 
 from aisrv.attach.jacdac.framed_stream import first_of
+from aisrv.attach.stream_server import LOOPBACK
 from phy.jacdac.bus import BusPeer, JacdacBus
 
 logger = logging.getLogger(__name__)
 
-PORT: Final = 8081
 ORIGINS: Final = ("https://microsoft.github.io",)
 """Besides pages of this machine: where Jacdac's dashboard is."""
 LARGEST_MESSAGE: Final = 65536
@@ -43,7 +43,7 @@ class JacdacWebSocketServer:
 
     async def serve(
         self,
-        host: str = "127.0.0.1",
+        host: str = LOOPBACK,
         port: int = 0,
         *,
         task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,

@@ -9,7 +9,7 @@ to reach the virtual device", section USB/IP server.
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 import trio
 
@@ -27,6 +27,22 @@ GREETING_SECONDS: Final = 10.0
 
 BUS_DEVICES: Final = 127
 """Devices that one bus can address (Universal Serial Bus Specification 2.0, section 9.4.6)."""
+
+
+class BusPlace(NamedTuple):
+    """Where a device is plugged in; as text its bus id, such as `1-1`, by which USB/IP hosts know it."""
+
+    bus: int
+    port: int
+
+    @classmethod
+    def of(cls, number: int) -> Self:
+        """Return the place of a device by its number from 0: 1-1, 1-2 and so on, past `BUS_DEVICES` 2-1."""
+        before, port = divmod(number, BUS_DEVICES)
+        return cls(before + 1, port + 1)
+
+    def __str__(self) -> str:
+        return f"{self.bus}-{self.port}"
 
 
 @dataclass(slots=True)
@@ -66,12 +82,9 @@ def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> E
 
 
 def export_all(buses: Sequence[HostPort]) -> list[Export]:
-    """Describe devices for export as 1-1, 1-2 and so on; those past `BUS_DEVICES` go on as 2-1, 2-2."""
-    places = [divmod(number, BUS_DEVICES) for number in range(len(buses))]
-    return [
-        export(bus, f"{before + 1}-{port + 1}", port + 1, before + 1)
-        for bus, (before, port) in zip(buses, places, strict=True)
-    ]
+    """Describe devices for export, each at its `BusPlace`."""
+    places = map(BusPlace.of, range(len(buses)))
+    return [export(bus, str(place), place.port, place.bus) for bus, place in zip(buses, places, strict=True)]
 
 
 class UsbipServer(StreamServer):

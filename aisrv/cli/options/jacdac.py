@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import trio
 
+from aisrv.attach.stream_server import LOOPBACK
 from aisrv.board import DEFAULT_JACDAC, Board, BoardError, plan_of
 from aisrv.terminal.option_group import option, option_group
 
 if TYPE_CHECKING:
     from phy.jacdac.bus import JacdacBus
 
-LOOPBACK: Final = "127.0.0.1"
 TCP_PORT: Final = 8082
 WEBSOCKET_PORT: Final = 8081
 """The ports that Jacdac's clients look at."""

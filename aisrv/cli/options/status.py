@@ -10,7 +10,7 @@ from typing import Final
 
 import click
 
-from aisrv.attach.usbip.server import BUS_DEVICES
+from aisrv.attach.usbip.server import BusPlace
 from aisrv.board import UsbProtocol
 from aisrv.cli.options.spi import spidev_name
 from aisrv.device.device import Device
@@ -74,9 +74,9 @@ class MonitoredPorts:
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
     monitors: Sequence[DeviceMonitor] = ()
-    json: bool = False
-    """Whether they print lines of JSON in place of drawing."""
     """One for each device; none unless the status is wanted."""
+    json: bool = False
+    """Whether lines of JSON are printed in place of a drawing."""
 
 
 @contextmanager
@@ -106,8 +106,7 @@ def _count(devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str,
     counted_spi = {name: CountedSpiPort(port) for name, port in spi.items()}
     monitors = []
     for number, (device, port) in enumerate(zip(devices, counted_usb, strict=True)):
-        bus, place = divmod(number, BUS_DEVICES)
-        busid, spidev = f"{bus + 1}-{place + 1}", spidev_name(number)
+        busid, spidev = str(BusPlace.of(number)), spidev_name(number)
         attachments: dict[str, CountedUsbPort | CountedSpiPort] = {f"usb {busid}": port}
         if spidev in counted_spi:
             attachments[f"spi {spidev}"] = counted_spi[spidev]

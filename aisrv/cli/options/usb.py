@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 import trio
 
-from aisrv.attach.usbip.server import BUS_DEVICES
+from aisrv.attach.usbip.server import BusPlace
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.usb.bus import HostPort
@@ -74,7 +74,7 @@ async def wrap_usb_ports(buses: Sequence[HostPort], options: UsbOptions) -> Asyn
             if options.faults:
                 for number, port in enumerate(ports):
                     plan = FaultPlan(options.faults, options.fault_seed)
-                    ports[number] = FaultyPort(port, plan, nursery, _busid(number))
+                    ports[number] = FaultyPort(port, plan, nursery, str(BusPlace.of(number)))
             if options.pcap is not None:
                 capture = files.enter_context(CaptureFile(options.pcap))
                 ports = [_captured(port, capture, number) for number, port in enumerate(ports)]
@@ -83,14 +83,8 @@ async def wrap_usb_ports(buses: Sequence[HostPort], options: UsbOptions) -> Asyn
 
 
 def _captured(port: HostPort, capture: CaptureFile, number: int) -> HostPort:
-    bus, device = divmod(number, BUS_DEVICES)
+    place = BusPlace.of(number)
     strings, serial = port.descriptors.strings, port.descriptors.device.serial_string
     description = f"serial number {strings[serial - 1]}" if serial else ""
-    sink = capture.interface(_busid(number), description, bus=bus + 1, device=device + 1)
+    sink = capture.interface(str(place), description, bus=place.bus, device=place.port)
     return CapturedPort(port, sink)
-
-
-def _busid(number: int) -> str:
-    """Return the name that USB/IP hosts know a device by."""
-    bus, device = divmod(number, BUS_DEVICES)
-    return f"{bus + 1}-{device + 1}"

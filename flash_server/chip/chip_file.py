@@ -2,15 +2,13 @@
 
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import Final, Self
 
 from flash_server.chip.part import MX25R6435F, PARTS, FlashPart
+from flash_server.chip.sector_change import SectorChange, by_sector
 from flash_server.chip.storage import FileStorage, ReadOnlyFileStorage, Storage
 from flash_server.errors import StorageError
 from flash_server.files import Progress, ignore
-
-if TYPE_CHECKING:
-    from flash_server.chip.chip import FlashChip
 
 _READ: Final = 65536
 
@@ -69,30 +67,15 @@ class ChipFile:
         from flash_server.chip.chip import FlashChip
 
         chip = FlashChip(self.part, self._storage)
-        sector = self.part.sector_size
         done = 0
-        while done < len(data):
-            start = (address + done) // sector * sector
-            before = address + done - start
-            piece = data[done : done + sector - before]
-            await _write_sector(chip, start, before, piece)
-            done += len(piece)
+        for piece in by_sector(address, data, self.part.sector_size):
+            old = await chip.read(piece.start, self.part.sector_size)
+            change = SectorChange.of(old, piece, self.part.page_size)
+            if change.erases:
+                await chip.write_enable()
+                await chip.erase_sector(piece.start)
+            for offset, page in change.programs:
+                await chip.write_enable()
+                await chip.program_page(piece.start + offset, page)
+            done += len(piece.data)
             progress(done, len(data))
-
-
-async def _write_sector(chip: "FlashChip", start: int, before: int, piece: bytes) -> None:
-    """Change a part of one sector; it is erased only where a bit must become 1 again."""
-    old = await chip.read(start, chip.part.sector_size)
-    new = old[:before] + piece + old[before + len(piece) :]
-    if new == old:
-        return
-    wanted, there = int.from_bytes(new, "big"), int.from_bytes(old, "big")
-    if wanted & ~there:
-        await chip.write_enable()
-        await chip.erase_sector(start)
-        old = b"\xff" * len(old)
-    for offset in range(0, len(new), chip.part.page_size):
-        page = new[offset : offset + chip.part.page_size]
-        if page != old[offset : offset + chip.part.page_size]:
-            await chip.write_enable()
-            await chip.program_page(start + offset, page)

@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from flash_server.chip.part import Erase, FlashPart, part_identified
+from flash_server.chip.sector_change import SectorChange, by_sector
 from flash_server.chip.serprog import (
     COMMAND_MAP_SIZE,
     LARGEST_LENGTH,
@@ -119,15 +120,13 @@ class Programmer:
         part = self._part
         part.check_range(address, len(data))
         self._check_unprotected()
-        sector = part.erases[0]
-        first = address // sector.size * sector.size
-        end = -(-(address + len(data)) // sector.size) * sector.size
-        for start in range(first, end, sector.size):
-            low, high = max(start, address), min(start + sector.size, address + len(data))
-            old = self.read(start, sector.size)
-            new = old[: low - start] + data[low - address : high - address] + old[high - start :]
-            self._write_sector(sector, start, old, new)
-            progress(high - address, len(data))
+        step = min(part.page_size, self._largest_send - _HEADER_SIZE)
+        done = 0
+        for piece in by_sector(address, data, part.sector_size):
+            old = self.read(piece.start, part.sector_size)
+            self._change_sector(piece.start, SectorChange.of(old, piece, step))
+            done += len(piece.data)
+            progress(done, len(data))
         self.verify(address, data)
 
     def erase(self, address: int, size: int, progress: Progress = ignore) -> None:
@@ -153,18 +152,10 @@ class Programmer:
                 f"not 0x{data[place]:02X}: it is worn or protected, or something else writes to it"
             )
 
-    def _write_sector(self, sector: Erase, start: int, old: bytes, new: bytes) -> None:
-        if old == new:
-            return
-        if int.from_bytes(new, "big") & ~int.from_bytes(old, "big"):  # a program only clears bits
-            self._erase(sector, start)
-            old = b"\xff" * sector.size
-        step = min(self._part.page_size, self._largest_send - _HEADER_SIZE)
-        programs = [
-            _addressed(_PROGRAM, start + offset) + new[offset : offset + step]
-            for offset in range(0, sector.size, step)
-            if new[offset : offset + step] != old[offset : offset + step]
-        ]
+    def _change_sector(self, start: int, change: SectorChange) -> None:
+        if change.erases:
+            self._erase(self._part.erases[0], start)
+        programs = [_addressed(_PROGRAM, start + offset) + page for offset, page in change.programs]
         # A chip that takes no time needs no round trip for each page. A busy one ignores what comes
         # meanwhile; to program a page twice does no harm.
         if self._instant and self._change_all(programs):

@@ -498,7 +498,7 @@ def test_hostile_texts_are_refused_at_once(text: str) -> None:
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.integers(0, 60), st.sampled_from(["x = 1", "[a]", "=", "", "tile = -1", "[["]))))
-def test_a_spoilt_file_is_a_board_or_an_error_with_its_name(changes: list[tuple[int, str]]) -> None:
+def test_a_corrupt_file_is_a_board_or_an_error_with_its_name(changes: list[tuple[int, str]]) -> None:
     lines = EVERYTHING.split("\n")
     for place, line in changes:
         lines[place % len(lines)] = line

@@ -269,7 +269,7 @@ def test_files(tmp_path: Path) -> None:
 @given(
     st.integers(0, len(BOARD) - 1), st.integers(0, 60), st.sampled_from(["", "<", ">", '"', "0", "-1", "é"])
 )
-def test_a_spoilt_file_is_a_board_or_an_error_with_its_name(place: int, length: int, put: str) -> None:
+def test_a_corrupt_file_is_a_board_or_an_error_with_its_name(place: int, length: int, put: str) -> None:
     try:
         parse_xn((BOARD[:place] + put + BOARD[place + length :]).encode(), "corrupt.xn")
     except BoardError as error:

@@ -315,9 +315,6 @@ async def test_start_infer_with_data_is_refused() -> None:
         assert await put(device, Command.START_INFER, bytes(5)) == Status.ERROR_BAD_CMD
 
 
-# GPIO.
-
-
 async def test_without_a_sensor_the_mode_is_single() -> None:
     async with engine() as device:
         assert await get(device, Command.GET_ACQUIRE_MODE) == bytes(4)
@@ -331,6 +328,9 @@ async def test_the_profiler_summary_is_answered_and_logged() -> None:
         summary = (await get(device, Command.GET_PROFILE)).decode()
         assert summary.startswith("Operators\n")
         assert (await log_of(device)).endswith(summary)
+
+
+# GPIO.
 
 
 async def test_gpio_settings_read_back() -> None:

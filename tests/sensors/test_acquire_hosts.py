@@ -190,7 +190,7 @@ async def test_failing_sensor_shows_in_the_status_when_busy_clears() -> None:
 
 
 @simulated
-async def test_news_that_nobody_takes_is_one_token_of_each_kind_and_holds_nobody_up() -> None:
+async def test_notifications_that_nobody_takes_are_one_token_of_each_kind_and_hold_nobody_up() -> None:
     async with open_node() as node:
         channel = node.channel(*node.tiles)
         watcher = Watcher(channel.b)

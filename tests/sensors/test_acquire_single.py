@@ -335,12 +335,6 @@ async def test_board_without_a_sensor_has_no_frame_to_get() -> None:
 
 
 @simulated
-async def test_mode_of_a_board_without_a_sensor_is_single() -> None:
-    async with camera(PICTURE, sensor=False) as device:
-        assert await device.host.word(Command.GET_ACQUIRE_MODE) == 0
-
-
-@simulated
 async def test_frame_of_a_board_without_a_sensor_has_no_bytes() -> None:
     async with camera(sensor=False) as device:
         assert await device.host.word(Command.GET_SENSOR_TENSOR_LENGTH) == 0

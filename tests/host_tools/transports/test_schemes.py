@@ -223,7 +223,7 @@ def test_a_read_that_stops_between_packets_is_a_timeout(
         transport.read(1024, 1.0)
 
 
-def test_a_timeout_of_none_waits_for_ever(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_timeout_of_none_waits_without_limit(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     transport = opened(backend)
     seen: list[int] = []
 

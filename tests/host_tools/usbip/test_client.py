@@ -807,7 +807,7 @@ def test_close_lets_the_server_finish_first() -> None:
         assert noticed == [True]
 
 
-def test_close_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_close_waits_for_a_limited_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(usbip_pipeline, "CLOSE_GRACE", SOON)
     done = threading.Event()
 

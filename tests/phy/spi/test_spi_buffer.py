@@ -334,7 +334,7 @@ async def test_server_image_that_is_given_up_is_told_so() -> None:
 # Notifications of the engine's model.
 
 
-async def test_news_is_acknowledged_and_brings_the_spec_and_no_results() -> None:
+async def test_notification_is_acknowledged_and_brings_the_spec_and_no_results() -> None:
     async with spi_device() as device:
         await device.write(spi.START_INFER)
         device.engine.answers[spi.GET_SPEC] = spi.OTHER_SPEC
@@ -347,7 +347,7 @@ async def test_news_is_acknowledged_and_brings_the_spec_and_no_results() -> None
         assert await device.status() == 0
 
 
-async def test_news_in_the_middle_of_a_set_waits_for_its_end() -> None:
+async def test_notification_in_the_middle_of_a_set_waits_for_its_end() -> None:
     async with spi_device() as device:
         await device.write(spi.SET_INPUT, pattern(512))
         device.engine.answers[spi.GET_SPEC] = spi.OTHER_SPEC
@@ -364,7 +364,7 @@ async def test_news_in_the_middle_of_a_set_waits_for_its_end() -> None:
     ("command", "output", "timings"),
     [(spi.START_INFER, spi.OUTPUT, spi.TIMINGS), (spi.ACQUIRE_SINGLE, b"frame", b"")],
 )
-async def test_news_before_results_leaves_them(command: int, output: bytes, timings: bytes) -> None:
+async def test_notification_before_results_leaves_them(command: int, output: bytes, timings: bytes) -> None:
     """The model changes while the command waits for the engine: the results are those of the new model."""
     async with spi_device(ScriptedEngine(answers={spi.GET_SENSOR: b"frame"})) as device:
         device.engine.hold()

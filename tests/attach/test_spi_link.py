@@ -16,7 +16,7 @@ from aisrv.attach.spi_link import Connection, SpiLinkServer
 from aisrv.protocol.spi_link import MAX_BODY, MAX_MESSAGE, FrameKind, SpiLinkError
 from phy.spi.bus import SpiBus, SpiPort, SpiTransfer, Timing
 from tests.support import spi_link_slaves
-from tests.support.spi_link_slaves import EchoSlave
+from tests.support.spi_link_slaves import InvertingSlave
 
 HELLO = bytes.fromhex("01000000 0000000a 4149535256535049 0001")
 SLAVES = bytes.fromhex("02000000 00000007 0001 01 03302e30")
@@ -102,7 +102,7 @@ async def assert_serving(address: tuple[str, int]) -> None:
 
 
 async def test_transfers_reach_the_slave_as_they_were_stated() -> None:
-    slave = EchoSlave()
+    slave = InvertingSlave()
     async with serving({"0.0": slave}) as address:
         peer = await Peer.opened(address)
         frame = message((b"\1", 0), (b"\2\3", 1), clock=9)
@@ -118,7 +118,7 @@ async def test_transfers_reach_the_slave_as_they_were_stated() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 511, 512, 513, 1024, 70_000, MAX_MESSAGE])
 async def test_message_of_any_size(size: int) -> None:
-    slave = EchoSlave()
+    slave = InvertingSlave()
     data = bytes(range(251)) * (size // 251 + 1)
     async with serving({"0.0": slave}) as address:
         peer = await Peer.opened(address)
@@ -128,13 +128,13 @@ async def test_message_of_any_size(size: int) -> None:
 
 
 async def test_message_of_no_transfers() -> None:
-    async with serving({"0.0": EchoSlave()}) as address:
+    async with serving({"0.0": InvertingSlave()}) as address:
         peer = await Peer.opened(address)
         assert await peer.ask(message(), 12) == done(b"")
 
 
 async def test_frames_in_any_pieces_and_many_at_once() -> None:
-    async with serving({"0.0": EchoSlave()}) as address:
+    async with serving({"0.0": InvertingSlave()}) as address:
         peer = await Peer.connect(address)
         for byte in HELLO + OPEN + message((b"\1\2", 1)):
             await peer.stream.send_all(bytes([byte]))
@@ -143,7 +143,7 @@ async def test_frames_in_any_pieces_and_many_at_once() -> None:
 
 
 async def test_unknown_slave_and_then_a_known_one(caplog: pytest.LogCaptureFixture) -> None:
-    async with serving({"0.0": EchoSlave()}) as address:
+    async with serving({"0.0": InvertingSlave()}) as address:
         peer = await Peer.connect(address)
         await peer.ask(HELLO, len(SLAVES))
         unknown = bytes.fromhex("03000000 00000003 302e31")
@@ -154,7 +154,7 @@ async def test_unknown_slave_and_then_a_known_one(caplog: pytest.LogCaptureFixtu
 
 
 async def test_programs_share_a_slave_and_have_others() -> None:
-    first, second = EchoSlave(), EchoSlave()
+    first, second = InvertingSlave(), InvertingSlave()
     async with serving({"0.0": first, "0.1": second}) as address:
         peers = [await Peer.connect(address) for _ in range(3)]
         for peer, name in zip(peers, (b"0.0", b"0.0", b"0.1"), strict=True):
@@ -190,7 +190,7 @@ async def test_real_bus_sees_chip_select_go_high_when_the_program_leaves() -> No
 
 
 async def test_program_that_goes_away_lets_chip_select_go_high() -> None:
-    slave = EchoSlave()
+    slave = InvertingSlave()
     async with serving({"0.0": slave}) as address:
         peer = await Peer.opened(address)
         await peer.ask(message((b"\1", 0)), 13)
@@ -201,7 +201,7 @@ async def test_program_that_goes_away_lets_chip_select_go_high() -> None:
 
 
 async def test_program_that_breaks_off_lets_chip_select_go_high() -> None:
-    slave = EchoSlave()
+    slave = InvertingSlave()
     async with serving({"0.0": slave}) as address:
         peer = await Peer.opened(address)
         await peer.ask(message((b"\1", 0)), 13)
@@ -213,7 +213,7 @@ async def test_program_that_breaks_off_lets_chip_select_go_high() -> None:
 
 
 async def test_program_that_left_chip_select_high_releases_nothing() -> None:
-    slave = EchoSlave()
+    slave = InvertingSlave()
     async with serving({"0.0": slave}) as address:
         idle, other = await Peer.opened(address), await Peer.opened(address)
         await idle.ask(message((b"\1", 0)), 13)
@@ -228,7 +228,7 @@ async def test_program_that_left_chip_select_high_releases_nothing() -> None:
 
 
 async def test_end_of_the_server_lets_chip_select_go_high() -> None:
-    slave = EchoSlave()
+    slave = InvertingSlave()
     async with serving({"0.0": slave}) as address:
         peer = await Peer.opened(address)
         await peer.ask(message((b"\1", 0)), 13)
@@ -236,7 +236,7 @@ async def test_end_of_the_server_lets_chip_select_go_high() -> None:
 
 
 def test_end_of_the_server_does_not_wait_for_a_slave_that_is_gone() -> None:
-    class Dead(EchoSlave):
+    class Dead(InvertingSlave):
         async def release(self) -> None:
             await trio.sleep_forever()
 
@@ -277,7 +277,7 @@ HOSTILE = {
 async def test_peer_that_breaks_the_protocol_is_cut_off(
     data: bytes, line: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    slave = EchoSlave()
+    slave = InvertingSlave()
     async with serving({"0.0": slave}) as address:
         peer = await Peer.connect(address)
         await peer.stream.send_all(data)
@@ -292,7 +292,7 @@ async def test_peer_that_breaks_the_protocol_is_cut_off(
 @pytest.mark.parametrize("cut", range(1, len(GREETED + message((b"\1", 1)))))
 async def test_stream_that_ends_anywhere(cut: int, caplog: pytest.LogCaptureFixture) -> None:
     whole = GREETED + message((b"\1", 1))
-    async with serving({"0.0": EchoSlave()}) as address:
+    async with serving({"0.0": InvertingSlave()}) as address:
         peer = await Peer.connect(address)
         await peer.stream.send_all(whole[:cut])
         await peer.stream.send_eof()
@@ -306,7 +306,7 @@ async def test_peer_that_opens_nothing_is_cut_off(
     before: bytes, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(spi_link_server, "FRAME_SECONDS", 0.05)
-    async with serving({"0.0": EchoSlave()}) as address:
+    async with serving({"0.0": InvertingSlave()}) as address:
         peer = await Peer.connect(address)
         await peer.stream.send_all(before)
         await peer.ended()
@@ -317,7 +317,7 @@ async def test_half_a_message_and_then_silence(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(spi_link_server, "FRAME_SECONDS", 0.05)
-    slave = EchoSlave()
+    slave = InvertingSlave()
     async with serving({"0.0": slave}) as address:
         peer = await Peer.opened(address)
         await trio.sleep(0.1)  # between messages a program may take its time

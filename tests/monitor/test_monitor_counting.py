@@ -22,6 +22,7 @@ from phy.usb.bus import UsbBus
 from phy.usb.taps.fault_plan import Fault, FaultPlan
 from phy.usb.taps.faults import FaultyPort
 from phy.usb.urb import OutUrb, TransferStatus
+from tests.support.spi_echo import inverted, inverting_bus
 from tests.support.usb_firmware import Firmware, configured, idle, loopback, sink
 from tests.support.usb_host import SIZES, pattern
 
@@ -215,21 +216,8 @@ async def test_inference_over_ioserver_counts_its_commands() -> None:
 @asynccontextmanager
 async def counted_slave() -> AsyncIterator[CountedSpiPort]:
     """A slave that answers every bit inverted, behind a counting port."""
-    bus = SpiBus()
-
-    async def slave() -> None:
-        while True:
-            message = await bus.next_message()
-            bus.answer(message, [inverted(each.mosi) for each in message.transfers])
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(slave)
+    async with inverting_bus() as bus:
         yield CountedSpiPort(bus)
-        nursery.cancel_scope.cancel()
-
-
-def inverted(mosi: bytes) -> bytes:
-    return bytes(byte ^ 0xFF for byte in mosi)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -8,20 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tests.support.paths import ROOT
+from tests.support.programs import missing
 
 NODE_FOLDER = ROOT / "tests" / "phy" / "jacdac" / "node"
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "aisrv" / "jacdac-clients"
 INSTALL_SECONDS = 300
-
-
-def missing(reason: str) -> None:
-    """Skip the test, or fail it where CI runs."""
-    if os.environ.get("CI"):
-        pytest.fail(reason)
-    pytest.skip(reason)
 
 
 def node_programs() -> tuple[str, str]:

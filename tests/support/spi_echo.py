@@ -1,9 +1,34 @@
-"""An SPI slave that answers each byte with its complement, exclusive-or its place in the transaction.
+"""SPI slaves on a bus: one answers each byte inverted, one exclusive-or its place in the transaction, too.
 
-What a program reads tells it thereby where chip select was high.
+What a program reads of the latter tells it where chip select was high.
 """
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
 from phy.spi.bus import SpiBus, SpiTransfer
+
+
+def inverted(mosi: bytes) -> bytes:
+    return bytes(byte ^ 0xFF for byte in mosi)
+
+
+@asynccontextmanager
+async def inverting_bus() -> AsyncIterator[SpiBus]:
+    """A bus whose slave answers every bit inverted."""
+    bus = SpiBus()
+
+    async def slave() -> None:
+        while True:
+            message = await bus.next_message()
+            bus.answer(message, [inverted(each.mosi) for each in message.transfers])
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(slave)
+        yield bus
+        nursery.cancel_scope.cancel()
 
 
 def echo(mosi: bytes, start: int = 0) -> bytes:

@@ -1,4 +1,4 @@
-"""An SPI link server, for hosts in this loop and for hosts that block; and a slave that echoes."""
+"""An SPI link server, for hosts in this loop and for hosts that block; and a slave that inverts."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -17,7 +17,7 @@ Slaves = Callable[[], AbstractAsyncContextManager[Mapping[str, SpiPort]]]
 
 
 @dataclass
-class EchoSlave:
+class InvertingSlave:
     """Answers each byte with its complement; keeps what was clocked, and whether chip select is low."""
 
     messages: list[list[SpiTransfer]] = field(default_factory=list)

@@ -130,6 +130,20 @@ class Peer:
             pass
 
 
+def list_device(peer: Peer) -> None:
+    """List one device, with an interface."""
+    peer.read(8)
+    peer.send(OperationHeader(Operation.REP_DEVLIST), b"\0\0\0\1", RECORD, b"\xff\xff\xff\0")
+    peer.wait_for_end()
+
+
+def refuse_import(peer: Peer) -> None:
+    """Refuse to give a device: another client has it."""
+    peer.read(40)
+    peer.send(OperationHeader(Operation.REP_IMPORT, 2))
+    peer.wait_for_end()
+
+
 @contextmanager
 def scripted(*scripts: Script) -> Iterator[str]:
     """A server whose first connection is served by the first script, and so on; give the address.

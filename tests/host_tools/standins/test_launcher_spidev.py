@@ -12,7 +12,7 @@ import spidev
 from host_tools.standins.launcher import INJECTION, environment
 from tests.support.paths import ROOT
 from tests.support.programs import new_python, run_python
-from tests.support.spi_link_slaves import EchoSlave, served
+from tests.support.spi_link_slaves import InvertingSlave, served
 
 USE = "import spidev\nwith spidev.SpiDev(0, 0) as spi: print(spi.xfer2([1, 2]), spi.max_speed_hz)"
 
@@ -32,7 +32,7 @@ def spidev_python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
-    with served({"0.0": EchoSlave()}) as address:
+    with served({"0.0": InvertingSlave()}) as address:
         yield address
 
 

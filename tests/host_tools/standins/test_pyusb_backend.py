@@ -17,7 +17,16 @@ from aisrv.protocol.usbip import DeviceRecord, Operation, OperationHeader, Submi
 from host_tools.standins.libusb_errors import usb_error
 from host_tools.standins.pyusb_backend import UsbipBackend, get_backend
 from host_tools.usbip import pipeline as usbip_pipeline
-from tests.support.usbip_peers import DEADLINE, RECORD, Peer, Script, echo_device, plugged, scripted
+from tests.support.usbip_peers import (
+    DEADLINE,
+    RECORD,
+    Peer,
+    echo_device,
+    list_device,
+    plugged,
+    refuse_import,
+    scripted,
+)
 
 IN, OUT = 0x81, 0x01
 GET_CONFIGURATION, SET_CONFIGURATION, SET_INTERFACE, CLEAR_FEATURE = 8, 9, 11, 1
@@ -273,25 +282,8 @@ def test_isochronous_transfers_are_not_there(device: usb.core.Device) -> None:
 # One import for all handles
 
 
-def busy_script(then: Script) -> list[Script]:
-    """Scripts of a server that lists a device and refuses it."""
-
-    def listing(peer: Peer) -> None:
-        peer.read(8)
-        peer.send(OperationHeader(Operation.REP_DEVLIST), b"\0\0\0\1", RECORD, b"\xff\xff\xff\0")
-        peer.wait_for_end()
-
-    return [listing, then]
-
-
 def test_device_that_another_client_has() -> None:
-    def refusal(peer: Peer) -> None:
-        peer.read(40)
-        peer.send(OperationHeader(Operation.REP_IMPORT, 2))
-        peer.wait_for_end()
-
-    listing, refuse = busy_script(refusal)
-    with scripted(listing, refuse, refuse) as address:
+    with scripted(list_device, refuse_import, refuse_import) as address:
         found = usb.core.find(idVendor=0x20B1, idProduct=0xA15E, backend=UsbipBackend(address))
         assert (found.iProduct, found.iManufacturer) == (0, 0)
         with pytest.raises(usb.core.USBError) as caught:
@@ -551,12 +543,7 @@ def test_device_with_broken_descriptors_does_not_hide_the_others() -> None:
         peer.reply(peer.submit()[0], b"\x12\x02" + bytes(16))
         peer.wait_for_end()
 
-    def refused(peer: Peer) -> None:
-        peer.read(40)
-        peer.send(OperationHeader(Operation.REP_IMPORT, 2))
-        peer.wait_for_end()
-
-    with scripted(listing, broken, refused) as address:
+    with scripted(listing, broken, refuse_import) as address:
         assert usb.core.find(idProduct=0x1234, backend=UsbipBackend(address)).address == 3
 
 
@@ -570,7 +557,6 @@ def test_device_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
         peer.accept_import()
         done.wait(DEADLINE)
 
-    listing, never = busy_script(silent)
-    with scripted(listing, never) as address:
+    with scripted(list_device, silent) as address:
         assert usb.core.find(backend=UsbipBackend(address)).iProduct == 0
         done.set()

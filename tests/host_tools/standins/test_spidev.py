@@ -19,7 +19,7 @@ import spidev
 from host_tools.standins import spidev as spidev_standin
 from host_tools.standins.spidev import SpiDev
 from phy.spi.bus import Timing
-from tests.support.spi_link_slaves import EchoSlave, served
+from tests.support.spi_link_slaves import InvertingSlave, served
 
 FLAGS = ("lsbfirst", "cshigh", "threewire", "loop", "no_cs")
 SETTINGS = ("mode", "bits_per_word", "max_speed_hz", "read0", *FLAGS)
@@ -31,15 +31,15 @@ class Number(IntEnum):
 
 
 @pytest.fixture
-def echo(monkeypatch: pytest.MonkeyPatch) -> Iterator[EchoSlave]:
-    slave = EchoSlave()
-    with served({"0.0": slave, "1.12": EchoSlave()}) as address:
+def echo(monkeypatch: pytest.MonkeyPatch) -> Iterator[InvertingSlave]:
+    slave = InvertingSlave()
+    with served({"0.0": slave, "1.12": InvertingSlave()}) as address:
         monkeypatch.setenv("AISRV_SPI", address)
         yield slave
 
 
 @pytest.fixture
-def spi(echo: EchoSlave) -> Iterator[SpiDev]:
+def spi(echo: InvertingSlave) -> Iterator[SpiDev]:
     with SpiDev(0, 0) as opened:
         yield opened
 
@@ -227,13 +227,13 @@ def test_closed_again_it_has_none(spi: SpiDev) -> None:
         spi.xfer([1])
 
 
-def test_end_of_the_with_block_closes(echo: EchoSlave) -> None:
+def test_end_of_the_with_block_closes(echo: InvertingSlave) -> None:
     with SpiDev(0, 0) as spi:
         spi.writebytes([1])
     assert spi.fileno() == -1
 
 
-def test_open_by_path_and_by_link(echo: EchoSlave, tmp_path: Path) -> None:
+def test_open_by_path_and_by_link(echo: InvertingSlave, tmp_path: Path) -> None:
     link = tmp_path / "display"
     link.symlink_to("/dev/spidev0.0")
     for path in ("/dev/spidev0.0", b"/dev/spidev0.0", link):
@@ -243,7 +243,7 @@ def test_open_by_path_and_by_link(echo: EchoSlave, tmp_path: Path) -> None:
     assert echo.mosi == [b"\5"] * 3
 
 
-def test_open_again_takes_the_other_slave(spi: SpiDev, echo: EchoSlave) -> None:
+def test_open_again_takes_the_other_slave(spi: SpiDev, echo: InvertingSlave) -> None:
     spi.open(1, 12)
     assert spi.xfer2([1]) == [254]
     assert echo.messages == []
@@ -283,7 +283,7 @@ def test_result_of_xfer3_is_a_tuple(spi: SpiDev, data: Any) -> None:
     assert list(data) == [0, 1]
 
 
-def test_length_of_a_list_counts_in_16_bits(spi: SpiDev, echo: EchoSlave) -> None:
+def test_length_of_a_list_counts_in_16_bits(spi: SpiDev, echo: InvertingSlave) -> None:
     data = [7] * 65538
     assert spi.xfer2(data) is data
     assert data == [248, 248] + [7] * 65536
@@ -291,7 +291,7 @@ def test_length_of_a_list_counts_in_16_bits(spi: SpiDev, echo: EchoSlave) -> Non
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 511, 512, 513, 1024, 4096])
-def test_transfer_is_one_transaction(spi: SpiDev, echo: EchoSlave, size: int) -> None:
+def test_transfer_is_one_transaction(spi: SpiDev, echo: InvertingSlave, size: int) -> None:
     data = [number % 256 for number in range(size)]
     assert spi.xfer2(data[:]) == [255 - byte for byte in data]
     (transfer,) = echo.transfers
@@ -302,7 +302,7 @@ def test_transfer_is_one_transaction(spi: SpiDev, echo: EchoSlave, size: int) ->
     ("size", "blocks"), [(4096, [4096]), (4097, [4096, 1]), (10_000, [4096, 4096, 1808])]
 )
 def test_xfer3_and_writebytes2_go_by_blocks(
-    spi: SpiDev, echo: EchoSlave, size: int, blocks: list[int]
+    spi: SpiDev, echo: InvertingSlave, size: int, blocks: list[int]
 ) -> None:
     data = bytes(number % 251 for number in range(size))
     assert spi.xfer3(data) == tuple(255 - byte for byte in data)
@@ -315,7 +315,7 @@ def test_xfer3_and_writebytes2_go_by_blocks(
 
 @pytest.mark.parametrize(("bufsiz", "blocks"), [(8, [8, 2]), (65536, [10]), (10, [10])])
 def test_driver_with_another_buffer(
-    echo: EchoSlave, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bufsiz: int, blocks: list[int]
+    echo: InvertingSlave, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bufsiz: int, blocks: list[int]
 ) -> None:
     (tmp_path / "bufsiz").write_text(f"{bufsiz}\n")
     monkeypatch.setattr(spidev_standin, "BUFSIZ_FILE", str(tmp_path / "bufsiz"))
@@ -328,7 +328,7 @@ def test_driver_with_another_buffer(
             assert caught.value.errno == errno.EMSGSIZE
 
 
-def test_read_clocks_zeros(spi: SpiDev, echo: EchoSlave) -> None:
+def test_read_clocks_zeros(spi: SpiDev, echo: InvertingSlave) -> None:
     assert spi.readbytes(3) == [255, 255, 255]
     assert [len(spi.readbytes(size)) for size in (0, -1, 1, 4096, 5000)] == [1, 1, 1, 4096, 4096]
     assert echo.mosi[0] == bytes(3)
@@ -339,18 +339,18 @@ def test_read_clocks_zeros(spi: SpiDev, echo: EchoSlave) -> None:
     [[1, 0, 2, 0], b"\1\0\2\0", np.array([1, 2], np.int16), memoryview(b"\1\0\2\0"), array("H", [1, 2])],
     ids=kind,
 )
-def test_writebytes2_takes_buffers_as_their_bytes(spi: SpiDev, echo: EchoSlave, data: Any) -> None:
+def test_writebytes2_takes_buffers_as_their_bytes(spi: SpiDev, echo: InvertingSlave, data: Any) -> None:
     spi.writebytes2(data)
     assert echo.mosi == [b"\1\0\2\0"]
 
 
-def test_bad_element_stops_before_its_block(spi: SpiDev, echo: EchoSlave) -> None:
+def test_bad_element_stops_before_its_block(spi: SpiDev, echo: InvertingSlave) -> None:
     with pytest.raises(TypeError, match="Non-Int/Long value"):
         spi.xfer3([1] * 4096 + ["a"])  # type: ignore[list-item]
     assert echo.mosi == [bytes([1]) * 4096]
 
 
-def test_clock_and_delay_of_a_transfer(spi: SpiDev, echo: EchoSlave) -> None:
+def test_clock_and_delay_of_a_transfer(spi: SpiDev, echo: InvertingSlave) -> None:
     spi.xfer2([1])
     spi.max_speed_hz = 1_000_000
     spi.xfer2([1])
@@ -361,7 +361,7 @@ def test_clock_and_delay_of_a_transfer(spi: SpiDev, echo: EchoSlave) -> None:
     assert echo.transfers[2].timing == Timing(cs_hold=3000)
 
 
-def test_word_sizes_other_than_8_are_refused(spi: SpiDev, echo: EchoSlave) -> None:
+def test_word_sizes_other_than_8_are_refused(spi: SpiDev, echo: InvertingSlave) -> None:
     spi.bits_per_word = 8
     for call in (lambda: setattr(spi, "bits_per_word", 16), lambda: spi.xfer([1], 0, 0, 16)):
         with pytest.raises(OSError, match="Invalid argument") as caught:
@@ -380,7 +380,7 @@ def test_modes_that_the_controller_lacks_are_refused(spi: SpiDev, name: str) -> 
 
 
 def test_slave_answers_zeros_in_another_mode(
-    spi: SpiDev, echo: EchoSlave, caplog: pytest.LogCaptureFixture
+    spi: SpiDev, echo: InvertingSlave, caplog: pytest.LogCaptureFixture
 ) -> None:
     spi.mode = 3
     assert spi.mode == 3
@@ -397,7 +397,7 @@ def test_clock_of_0_is_refused(spi: SpiDev) -> None:
     assert spi.max_speed_hz == 50_000_000
 
 
-def test_read0_changes_nothing_without_cshigh(spi: SpiDev, echo: EchoSlave) -> None:
+def test_read0_changes_nothing_without_cshigh(spi: SpiDev, echo: InvertingSlave) -> None:
     spi.read0 = True
     assert spi.xfer([1]) == [254]
     assert echo.mosi == [b"\1"]
@@ -415,7 +415,7 @@ def test_no_server_is_no_such_device(address: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_server_that_ends_and_another_that_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    with served({"0.0": EchoSlave()}) as address:
+    with served({"0.0": InvertingSlave()}) as address:
         monkeypatch.setenv("AISRV_SPI", address)
         spi = SpiDev(0, 0)
     with pytest.raises(OSError, match="connection") as caught:
@@ -424,13 +424,13 @@ def test_server_that_ends_and_another_that_comes(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(OSError, match="no SPI link server") as caught:
         spi.xfer([1])
     assert caught.value.errno == errno.ENODEV
-    with served({"0.0": EchoSlave()}) as address:
+    with served({"0.0": InvertingSlave()}) as address:
         monkeypatch.setenv("AISRV_SPI", address)
         assert spi.xfer([1]) == [254]
     spi.close()
 
 
-def test_threads_share_an_object(spi: SpiDev, echo: EchoSlave) -> None:
+def test_threads_share_an_object(spi: SpiDev, echo: InvertingSlave) -> None:
     wrong: list[object] = []
 
     def clock(number: int) -> None:

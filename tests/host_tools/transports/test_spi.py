@@ -23,7 +23,7 @@ from host_tools.transports import spi as spi_transport
 from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.spi import LinkTransport, SpidevTransport, SpiTransport
 from host_tools.transports.transport import DeviceInfo
-from tests.support.spi_link_slaves import EchoSlave, served
+from tests.support.spi_link_slaves import InvertingSlave, served
 from tests.support.usbip_peers import Peer, scripted
 
 SLAVES = bytes.fromhex("02000000 00000007 0001 01 03302e30")
@@ -31,13 +31,13 @@ OPENED = bytes.fromhex("04000000 00000008 00000000 02faf080")
 
 
 @pytest.fixture
-def echo() -> EchoSlave:
-    return EchoSlave()
+def echo() -> InvertingSlave:
+    return InvertingSlave()
 
 
 @pytest.fixture
-def address(echo: EchoSlave) -> Iterator[str]:
-    with served({"0.0": echo, "1.1": EchoSlave()}) as address:
+def address(echo: InvertingSlave) -> Iterator[str]:
+    with served({"0.0": echo, "1.1": InvertingSlave()}) as address:
         yield address
 
 
@@ -51,7 +51,7 @@ def open_spi(device: str) -> SpiTransport:
 
 
 @pytest.mark.parametrize("size", [1, 3, 4, 511, 512, 513, 1024, 5000, MAX_MESSAGE])
-def test_transaction_over_the_link(address: str, echo: EchoSlave, size: int) -> None:
+def test_transaction_over_the_link(address: str, echo: InvertingSlave, size: int) -> None:
     data = bytes(range(251)) * (size // 251 + 1)
     transport = open_spi(f"spi:0.0@{address}")
     assert transport.transact(data[:size], 10) == bytes(255 - byte for byte in data[:size])
@@ -60,14 +60,16 @@ def test_transaction_over_the_link(address: str, echo: EchoSlave, size: int) -> 
     transport.close()
 
 
-def test_transaction_past_the_largest_message_keeps_chip_select_low(address: str, echo: EchoSlave) -> None:
+def test_transaction_past_the_largest_message_keeps_chip_select_low(
+    address: str, echo: InvertingSlave
+) -> None:
     transport = open_spi(f"spi:0.0@{address}")
     assert transport.transact(bytes(MAX_MESSAGE + 1), None) == b"\xff" * (MAX_MESSAGE + 1)
     assert [(len(each.mosi), each.deselect) for each in echo.transfers] == [(MAX_MESSAGE, False), (1, True)]
     transport.close()
 
 
-def test_address_without_numbers_is_the_first_slave(address: str, echo: EchoSlave) -> None:
+def test_address_without_numbers_is_the_first_slave(address: str, echo: InvertingSlave) -> None:
     transport = open_spi(f"spi:@{address}")
     transport.transact(b"\1", 1)
     transport.close()
@@ -116,7 +118,7 @@ def test_server_that_speaks_something_else(answer: bytes) -> None:
 
 
 def test_server_that_goes_away() -> None:
-    with served({"0.0": EchoSlave()}) as address:
+    with served({"0.0": InvertingSlave()}) as address:
         transport = LinkTransport(address, "0.0")
     with pytest.raises(DeviceGone, match="connection"):
         transport.transact(b"\1", 1)
@@ -188,7 +190,7 @@ def spidev(address: str, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.usefixtures("spidev")
 @pytest.mark.parametrize("size", [1, 3, 4, 511, 512, 513, 1024, 4096])
-def test_transaction_through_spidev(echo: EchoSlave, size: int) -> None:
+def test_transaction_through_spidev(echo: InvertingSlave, size: int) -> None:
     data = bytes(range(251)) * (size // 251 + 1)
     transport = open_spi("spi:0.0")
     assert transport.transact(data[:size], 10) == bytes(255 - byte for byte in data[:size])
@@ -198,7 +200,7 @@ def test_transaction_through_spidev(echo: EchoSlave, size: int) -> None:
 
 
 @pytest.mark.usefixtures("spidev")
-def test_transaction_past_the_buffer_of_the_driver(echo: EchoSlave) -> None:
+def test_transaction_past_the_buffer_of_the_driver(echo: InvertingSlave) -> None:
     transport = open_spi("spi")
     with pytest.raises(TransferError, match=r"of 4097 bytes, spidev takes 4096 at once.*bufsiz"):
         transport.transact(bytes(4097), 10)
@@ -207,7 +209,7 @@ def test_transaction_past_the_buffer_of_the_driver(echo: EchoSlave) -> None:
 
 
 def test_larger_buffer_of_the_driver_is_used(
-    spidev: object, echo: EchoSlave, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+    spidev: object, echo: InvertingSlave, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "bufsiz").write_text("65536\n")
     monkeypatch.setattr(spi_transport, "BUFSIZ_FILE", tmp_path / "bufsiz")

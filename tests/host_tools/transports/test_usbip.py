@@ -2,13 +2,23 @@
 
 import pytest
 
-from aisrv.protocol.usbip import Operation, OperationHeader, UnlinkReply, UrbStatus
+from aisrv.protocol.usbip import UnlinkReply, UrbStatus
 from host_tools.errors import DeviceBusy, DeviceGone, TransferError, TransferStall, TransferTimeout
 from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usbip import UsbipTransport
 from host_tools.usbip.client import Connection
-from tests.support.usbip_peers import DEADLINE, RECORD, Peer, Script, echo_device, plugged, scripted
+from tests.support.usbip_peers import (
+    DEADLINE,
+    RECORD,
+    Peer,
+    Script,
+    echo_device,
+    list_device,
+    plugged,
+    refuse_import,
+    scripted,
+)
 
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1024]
 SOON = 0.05
@@ -198,23 +208,9 @@ def test_device_that_cannot_be_configured_is_given_back() -> None:
         opened(address)
 
 
-def listing(peer: Peer) -> None:
-    """List one device."""
-    peer.read(8)
-    peer.send(OperationHeader(Operation.REP_DEVLIST), b"\0\0\0\1", RECORD, b"\xff\xff\xff\0")
-    peer.wait_for_end()
-
-
-def refusal(peer: Peer) -> None:
-    """Another client has the device."""
-    peer.read(40)
-    peer.send(OperationHeader(Operation.REP_IMPORT, 2))
-    peer.wait_for_end()
-
-
 def test_device_that_another_program_has() -> None:
     with (
-        scripted(listing, refusal) as address,
+        scripted(list_device, refuse_import) as address,
         pytest.raises(DeviceBusy, match="opening the device: another program has the device"),
     ):
         open_transport(f"usbip:{address}")
@@ -254,7 +250,7 @@ def test_devices_are_listed_with_their_names(serial: str | None) -> None:
 
 
 def test_device_in_use_is_listed_with_the_reason() -> None:
-    with scripted(listing, refusal) as address:
+    with scripted(list_device, refuse_import) as address:
         assert list_devices(f"usbip:{address}") == [
             DeviceInfo(
                 f"usbip:{address}/1-1", "xAISRV", "XMOS", note="opening it: another program has the device"
@@ -269,7 +265,7 @@ def test_device_with_a_short_descriptor_is_listed_with_the_reason(size: int) -> 
         peer.reply(peer.submit()[0], bytes(size))
         peer.wait_for_end()
 
-    with scripted(listing, short) as address:
+    with scripted(list_device, short) as address:
         (info,) = list_devices(f"usbip:{address}")
     sent = bytes(min(size, 9)).hex(" ") or "nothing"
     assert info.note == f"asking for its names: expected 18 bytes of descriptor type 1, got {sent}"
@@ -294,7 +290,7 @@ def test_serial_number_as_the_device_sends_it(descriptor: bytes, text: str) -> N
         peer.reply(peer.submit()[0], descriptor)
         peer.wait_for_end()
 
-    with scripted(listing, script) as address:
+    with scripted(list_device, script) as address:
         assert list_devices(f"usbip:{address}") == [
             DeviceInfo(f"usbip:{address}/1-1", "xAISRV", "XMOS", text)
         ]

@@ -21,6 +21,7 @@ from phy.spi.signals.vcd import VcdFile, VcdPort
 from phy.spi.slave import spi_slave
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
+from tests.support.spi_echo import inverted, inverting_bus
 
 PICTURE = ROOT / "docs/guides/images/spi-transaction.svg"
 PICTURE_TITLE = "GET_ID at 10 MHz: the command, two dummy bytes, 0x12345678"
@@ -55,25 +56,12 @@ def sigrok(path: Path) -> Callable[[], Decoded]:
     return decode
 
 
-def inverted(mosi: bytes) -> bytes:
-    return bytes(byte ^ 0xFF for byte in mosi)
-
-
 @asynccontextmanager
 async def recorded(path: Path, **options: int) -> AsyncIterator[VcdPort]:
     """A slave that answers every bit inverted, behind a recorder."""
-    bus = SpiBus()
-
-    async def slave() -> None:
-        while True:
-            message = await bus.next_message()
-            bus.answer(message, [inverted(each.mosi) for each in message.transfers])
-
     with VcdFile(path, **options) as file:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(slave)
+        async with inverting_bus() as bus:
             yield VcdPort(bus, file)
-            nursery.cancel_scope.cancel()
 
 
 def content(path: Path) -> str:

@@ -5,7 +5,7 @@ The status bits of a failed command follow "XCORE AI server: numbers and wire be
 
 from typing import Final
 
-from aisrv.protocol.commands import STATUS_ERRORS, Command, Status
+from aisrv.protocol.commands import STATUS_ERRORS, Status, command_name
 
 
 class HostError(Exception):
@@ -79,7 +79,7 @@ class CommandError(HostError):
         super().__init__(self._describe())
 
     def _describe(self) -> str:
-        where = f"{_name(self.command)} failed on engine {self.engine}, tensor {self.tensor}"
+        where = f"{command_name(self.command)} failed on engine {self.engine}, tensor {self.tensor}"
         bits = f" ({self.status.name or hex(self.status)})" if self.status else ""
         last = self.log.strip().rpartition("\n")[2].strip()
         return f"{where}{bits}: {self.advice}" + (f"; its log ends with: {last}" if last else "")
@@ -129,10 +129,3 @@ def command_error(command: int, engine: int, tensor: int, status: int, log: str 
     bits = Status(status)
     kind = next((error for bit, error in COMMAND_ERRORS.items() if bits & bit), CommandError)
     return kind(command, engine, tensor, bits & STATUS_ERRORS or bits, log)
-
-
-def _name(command: int) -> str:
-    try:
-        return Command(command).name
-    except ValueError:
-        return f"command {command:#04x}"

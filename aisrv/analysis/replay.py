@@ -5,19 +5,28 @@ a host that waits for each can do them. Control transfers of the host's system, 
 are left out; SET_CONFIGURATION and CLEAR_FEATURE(ENDPOINT_HALT) are played.
 """
 
+import errno
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.protocol.commands import PACKET_SIZE, Command, CommandPacket, Dialect, ProtocolError, is_set
+from aisrv.protocol.commands import (
+    PACKET_SIZE,
+    Command,
+    CommandPacket,
+    Dialect,
+    ProtocolError,
+    command_name,
+    is_set,
+)
 from aisrv.protocol.usb_descriptors import DIRECTION_IN, Recipient, SetupPacket, StandardRequest
+from aisrv.protocol.usbip import UrbStatus
 from host_tools.errors import HostError, TransferStall, TransferTimeout
 from host_tools.transports.transport import Transport
 from phy.usb.taps.capture_reader import CapturedEvent, CaptureError
 from phy.usb.taps.usbmon import EventType, TransferType, UsbmonEvent
 
-STALL: Final = -32
-_TAKEN_BACK: Final = frozenset((-2, -104, -108))
+_TAKEN_BACK: Final = frozenset((-errno.ENOENT, UrbStatus.UNLINKED, UrbStatus.SHUTDOWN))
 """Statuses of transfers that the host took back, or that ended with the device's connection."""
 
 MASKED: Final = frozenset((Command.GET_TIMINGS, Command.GET_DEBUG_LOG))
@@ -150,9 +159,8 @@ class _Commands:
     def __str__(self) -> str:
         if self.current is None:
             return "before the first command"
-        code = self.current.command
-        name = Command(code).name if code in Command.__members__.values() else f"command {code:#04x}"
-        return f"{name} of engine {self.current.engine}, tensor {self.current.tensor}"
+        packet = self.current
+        return f"{command_name(packet.command)} of engine {packet.engine}, tensor {packet.tensor}"
 
 
 def replay(
@@ -243,7 +251,7 @@ def _compare(transfer: Transfer, commands: _Commands, expected: str, got: str) -
 def _expected_status(transfer: Transfer) -> str:
     if not transfer.status:
         return f"{transfer.length} bytes" if transfer.endpoint & DIRECTION_IN else "ok"
-    return "a stall" if transfer.status == STALL else f"status {transfer.status}"
+    return "a stall" if transfer.status == UrbStatus.STALL else f"status {transfer.status}"
 
 
 def _status_of(error: HostError) -> str:

@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 from aisrv.engine.acquisition import take_frame
 from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHandler, infer
-from aisrv.engine.state import AIEngine, CommandFailed, command_name
+from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.errors import InferenceError
-from aisrv.protocol.commands import AcquireMode, Command, Status, is_set
+from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, is_set
 from aisrv.protocol.engine_channel import answer_get, answer_set, receive_command, receive_set, refuse_get
 from aisrv.xcore.array import ArrayAbandoned
 from aisrv.xcore.chanend import ChanEnd

@@ -6,7 +6,7 @@ from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.gpio import Gpio
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
-from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Command, Spec, Status
+from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Spec, Status, command_name
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, Watcher
 from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
 from aisrv.xcore.chanend import ChanEnd
@@ -26,11 +26,6 @@ class CommandFailed(Exception):
         """Wrap an inference error as a command failure."""
         is_model = isinstance(error, ModelError)
         return cls(Status.ERROR_MODEL_ERR if is_model else Status.ERROR_INFER_ERR, str(error))
-
-
-def command_name(command: int) -> str:
-    """Name a command code, known or not, for the debug log."""
-    return Command(command).name if command in list(Command) else f"command 0x{command:02x}"
 
 
 class FlashParameters:

@@ -7,8 +7,9 @@ what a sensor or a link delivers. Source: "Inference engines", table of engines,
 from functools import partial
 from typing import Final, NoReturn
 
-from aisrv.inference.engine import InferenceEngine, LogSink, Runners
+from aisrv.inference.engine import InferenceEngine, Runners
 from aisrv.inference.errors import ModelError
+from aisrv.inference.interpreter import LogSink
 from aisrv.inference.parameters import ParameterSource
 from aisrv.inference.process.inline import inline
 from aisrv.inference.timings import DeviceModel

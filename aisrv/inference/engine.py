@@ -19,7 +19,7 @@ from typing import Final, Protocol
 import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import TensorLayout
+from aisrv.inference.interpreter import LogSink, TensorLayout
 from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
 from aisrv.inference.parameters import (
     ParameterLoad,
@@ -60,9 +60,6 @@ class Runner(Protocol):
     async def close(self) -> None:
         """Forget the model."""
 
-
-LogSink = Callable[[str], None]
-"""Takes text for a debug log: one line or several."""
 
 RunnerFactory = Callable[[LogSink], Runner]
 """Creates a runner without a model; the argument takes the text that the interpreter prints."""

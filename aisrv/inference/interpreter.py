@@ -4,7 +4,7 @@ The module is imported by every worker process: it must stay light.
 """
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
 from importlib import import_module
 from itertools import accumulate
@@ -18,6 +18,10 @@ ALIGNMENT: Final = 64
 
 _IMAGE_MAGIC: Final = b"NBIN"
 _COUNTS: Final = struct.Struct("<2I")
+
+
+LogSink = Callable[[str], None]
+"""Takes text for a debug log: one line or several."""
 
 
 class TensorLayout(NamedTuple):

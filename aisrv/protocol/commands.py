@@ -96,6 +96,14 @@ def is_set(command: int) -> bool:
     return bool(command & 0x80)
 
 
+def command_name(command: int) -> str:
+    """Name a command code, known or not, for messages."""
+    try:
+        return Command(command).name
+    except ValueError:
+        return f"command 0x{command:02x}"
+
+
 class Status(enum.IntFlag):
     """Status word of a command; no bit set is OKAY."""
 

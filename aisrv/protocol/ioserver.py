@@ -7,13 +7,10 @@ a device speaks one protocol or the other. USB identity, endpoints and packet si
 
 import enum
 from dataclasses import dataclass
-from typing import Final
 
 from aisrv.packet import U8
 from aisrv.protocol.commands import AisrvPacket
-
-WORD_BYTES: Final = 4
-"""Tensors cross the bus as whole words: an output is padded, an input may be."""
+from aisrv.xcore.tokens import WORD_BYTES
 
 
 class IoserverCommand(enum.IntEnum):
@@ -44,5 +41,5 @@ class IoserverPacket(AisrvPacket, name="an ioserver command packet"):
 
 
 def padded_length(length: int) -> int:
-    """Bytes that a tensor of `length` bytes takes on the bus: whole words."""
+    """Bytes that a tensor of `length` bytes takes on the bus: whole words; outputs are padded, inputs may be."""
     return -(-length // WORD_BYTES) * WORD_BYTES

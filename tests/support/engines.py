@@ -9,8 +9,9 @@ from typing import Any, Final
 import pytest
 
 from aisrv.inference.engine import Runner, Runners
+from aisrv.inference.interpreter import LogSink
 from aisrv.inference.process.inline import InlineInterpreter
-from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, LogSink
+from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.protocol.engine_kind import EngineKind
 
 

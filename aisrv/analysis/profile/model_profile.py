@@ -16,7 +16,7 @@ from aisrv.inference.timings import (
     OperatorClass,
     OperatorTime,
     operator_classes,
-    parameter_bytes,
+    used_constant_bytes,
 )
 from aisrv.model import Model, ModelFileError
 from aisrv.protocol.commands import TICKS_PER_SECOND
@@ -131,7 +131,7 @@ def profile_model(
         times=times,
         classes=operator_classes(times),
         memory=memory,
-        parameters=parameter_bytes(model),
+        parameters=used_constant_bytes(model),
         flash_loads=_load_ticks(times),
         predictions=_predictions(model, configuration.device),
     )
@@ -156,7 +156,7 @@ def _load_ticks(times: tuple[OperatorTime, ...]) -> int:
 def _predictions(model: Model, device: DeviceModel) -> tuple[Prediction, ...]:
     """Predict all clocks and threads. A model that loads its parameters itself is counted as it is."""
     has_loads = any(operator.name in FLASH_LOADS for operator in model.operators)
-    extra = 0 if has_loads else round(device.flash_ticks(parameter_bytes(model)))
+    extra = 0 if has_loads else round(device.flash_ticks(used_constant_bytes(model)))
     predictions = []
     for clock in CLOCKS_MHZ:
         for threads in range(1, MAX_THREADS + 1):

@@ -4,13 +4,12 @@ A clock that jumps over idle time would jump over a worker's answer: a worker pr
 Nothing protects this process here: a model that crashes an interpreter crashes the device with it.
 """
 
-from collections.abc import Callable
-
 import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
     Interpreter,
+    LogSink,
     TensorLayout,
     check_kind_of_model,
     check_runs_models,
@@ -97,6 +96,6 @@ class InlineInterpreter:
         self._inputs, self._outputs = [], []
 
 
-def inline(_log: Callable[[str], None], *, kind: EngineKind = DEFAULT_KIND) -> InlineInterpreter:
+def inline(_log: LogSink, *, kind: EngineKind = DEFAULT_KIND) -> InlineInterpreter:
     """Create a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
     return InlineInterpreter(kind)

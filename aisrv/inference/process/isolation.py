@@ -8,7 +8,6 @@ import fcntl
 import mmap
 import os
 import signal
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +15,7 @@ from typing import Final
 import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import TensorLayout, check_runs_models
+from aisrv.inference.interpreter import LogSink, TensorLayout, check_runs_models
 from aisrv.inference.interpreters.tflm_shortage import load_error
 from aisrv.inference.process.sandbox_layers import prepared_sandbox
 from aisrv.inference.process.worker import DONE, FAILED, INVOKE, LOAD, MAP, LoadRequest
@@ -34,9 +33,6 @@ from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 
 ALARM_SECONDS: Final = 1.0
 """Time that a run past its limit has to end by the process's own alarm, before its parent ends it."""
-
-LogSink = Callable[[str], None]
-"""Takes text for a debug log: one line or several."""
 
 
 @dataclass(frozen=True, slots=True)

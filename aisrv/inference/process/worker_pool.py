@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from aisrv.inference.interpreter import check_runs_models
-from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, LogSink
+from aisrv.inference.interpreter import LogSink, check_runs_models
+from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.inference.process.worker_process import WorkerKind, WorkerProcess
 from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 

@@ -8,7 +8,7 @@ are assumed to have been made at 600 MHz. An operator without a published figure
 
 from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis
 from aisrv.inference.timings.device_model import MAX_THREADS, DeviceModel, Kernels, OperatorTime, to_words
-from aisrv.inference.timings.flash import FLASH_LOADS, parameter_bytes
+from aisrv.inference.timings.flash import FLASH_LOADS, used_constant_bytes
 from aisrv.inference.timings.summary import OperatorClass, operator_classes, profiler_summary
 
 __all__ = [
@@ -21,7 +21,7 @@ __all__ = [
     "OperatorClass",
     "OperatorTime",
     "operator_classes",
-    "parameter_bytes",
     "profiler_summary",
     "to_words",
+    "used_constant_bytes",
 ]

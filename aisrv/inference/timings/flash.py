@@ -2,13 +2,14 @@
 
 from typing import Final
 
+from aisrv.inference.parameters import LOADS
 from aisrv.model import Model
 
-FLASH_LOADS: Final = frozenset({"XC_ld_weights", "XC_ld_flash", "XC_load_from_flash"})
+FLASH_LOADS: Final = LOADS | {"XC_load_from_flash"}
 """Operators that copy parameters from flash."""
 
 
-def parameter_bytes(model: Model) -> int:
+def used_constant_bytes(model: Model) -> int:
     """Bytes of parameters that an inference needs: the constants that operators of the model use."""
     used = {index for operator in model.operators for index in operator.inputs if index >= 0}
     return sum(model.tensors[index].nbytes for index in used if model.tensors[index].is_constant)

@@ -11,9 +11,9 @@ from aisrv.inference.timings import (
     Kernels,
     OperatorTime,
     operator_classes,
-    parameter_bytes,
     profiler_summary,
     to_words,
+    used_constant_bytes,
 )
 from aisrv.inference.timings.cost import largest_share
 from aisrv.model import Model, Operator, Options, Padding, Tensor, TensorType
@@ -484,7 +484,7 @@ def test_parameters_are_the_constants_in_use() -> None:
     # Weights and bias; the shape of a reshape counts too, what no operator uses does not.
     unused = Tensor("unused", (1000,), TensorType.INT8, data=bytes(1000), index=9)
     model = model_of("CONV_2D", (1, 1, 1, 4), (8, 1, 1, 4), (8,), output=(1, 1, 1, 8), constants=2)
-    assert parameter_bytes(replace(model, tensors=(*model.tensors, unused))) == 32 + 8
+    assert used_constant_bytes(replace(model, tensors=(*model.tensors, unused))) == 32 + 8
 
 
 # On the wire and on paper.

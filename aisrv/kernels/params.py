@@ -138,8 +138,8 @@ class SoftmaxParams:
 
 
 @dataclass(frozen=True, slots=True)
-class ElementwiseAddParams:
-    """ADD of two inputs of one length."""
+class ElementwiseParams:
+    """What ADD and MUL have in common."""
 
     input1: Buffer
     input1_quant: QuantParam
@@ -151,13 +151,10 @@ class ElementwiseAddParams:
 
 
 @dataclass(frozen=True, slots=True)
-class MulParams:
-    """MUL; an input whose length divides the other's repeats, as one value a channel does."""
+class ElementwiseAddParams(ElementwiseParams):
+    """ADD of two inputs of one length."""
 
-    input1: Buffer
-    input1_quant: QuantParam
-    input2: Buffer
-    input2_quant: QuantParam
-    output: Buffer
-    output_quant: QuantParam
-    activation: FusedActivation
+
+@dataclass(frozen=True, slots=True)
+class MulParams(ElementwiseParams):
+    """MUL; an input whose length divides the other's repeats, as one value a channel does."""

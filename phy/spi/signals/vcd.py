@@ -1,24 +1,20 @@
 """Recordings of an SPI bus: a port that wraps a slave and draws what is clocked, as VCD.
 
-A Value Change Dump (IEEE 1364, section 18) has the levels of CS, CLK, MOSI and MISO in nanoseconds; GTKWave
-and sigrok read it. A message begins at the time of Trio's clock, or where the previous one ends if that is
-later. From there the clock rate in force says how time goes on, docs/guides/observing.md says how exactly.
+It has the levels of CS, CLK, MOSI and MISO. A message begins at the time of Trio's clock, or where the
+previous one ends if that is later. From there the clock rate in force says how time goes on;
+docs/guides/observing.md says how exactly.
 """
 
-import logging
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
-from typing import Final, Self
+from typing import Final
 
 import trio
-from vcd import VCDWriter
 
 from phy.spi.bus import SpiPort, SpiTransfer, Timing
 from phy.spi.signals.timing import RULES, SECOND
 from phy.spi.spi_relay_port import SpiRelayPort
-
-logger = logging.getLogger(__name__)
+from phy.vcd_recording import VcdRecording
 
 DEFAULT_HZ: Final = 10_000_000
 """Clock rate that is drawn where the master states none."""
@@ -31,24 +27,17 @@ SIGNALS: Final = {"CS": 1, "CLK": 0, "MOSI": 0, "MISO": 0}
 """The lines and their levels while the bus is idle; chip select is low while it is active."""
 
 
-class VcdFile:
-    """A VCD file of one SPI bus, which knows where the bus and the time are.
-
-    Raises OSError where the file cannot be made. One that cannot be written later, as on a full disk, ends
-    the recording with an error in the log, and nothing else.
-    """
+class VcdFile(VcdRecording):
+    """A recording of one SPI bus, which knows where the bus and the time are."""
 
     def __init__(self, path: Path, *, default_hz: int = DEFAULT_HZ) -> None:
         if not 0 < default_hz <= HIGHEST_HZ:
             raise ValueError(f"a clock of {default_hz} Hz cannot be drawn, 1 to {HIGHEST_HZ} can")
-        self._path = path
+        super().__init__(path)
         self._default_hz = default_hz
-        self._file = path.open("w", encoding="ascii")
-        self._writer = VCDWriter(self._file, timescale="1 ns", version="aisrv", date="", check_values=False)
         self._cs, self._clk, self._mosi, self._miso = (
             self._writer.register_var("spi", name, "wire", 1, init=level) for name, level in SIGNALS.items()
         )
-        self._recording = True
         self._now = 0  # where the drawing ends
         self._high = 0  # since when chip select is high, or was last
         self._low = 0  # the same for low
@@ -102,29 +91,9 @@ class VcdFile:
         self._high = self._now
         self.selected = False
 
-    def flush(self) -> None:
-        """Bring all that was drawn into the file."""
-        if self._recording:
-            try:
-                self._writer.flush()
-            except OSError as error:
-                self._fail(error)
-
     def close(self) -> None:
         """Close the file; what comes later is not recorded."""
-        if self._recording:
-            try:
-                self._writer.close(self._now + RULES.cs_idle)  # readers see the last level last for a while
-                self._file.close()
-            except OSError as error:
-                self._fail(error)
-            self._recording = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        self._end(self._now + RULES.cs_idle)  # readers see the last level last for a while
 
     def _draw(self, when: int, *, cs: int) -> None:
         if self._recording:
@@ -132,12 +101,6 @@ class VcdFile:
                 self._writer.change(self._cs, when, cs)
             except OSError as error:
                 self._fail(error)
-
-    def _fail(self, error: OSError) -> None:
-        self._recording = False
-        logger.error("%s: %s; the recording ends here", self._path, error.strerror)
-        with suppress(OSError):  # of the rest in its buffer
-            self._file.close()
 
 
 def _stated(nanoseconds: int | None, least: int) -> int:

@@ -19,8 +19,6 @@ DIGITS: Final = IMAGES / "digits-cortex-m4.nbin"
 DIGITS_M33: Final = IMAGES / "digits-cortex-m33.nbin"
 DIGITS_FPU: Final = IMAGES / "digits-cortex-m7-fpu.nbin"
 
-CONTEXT_WORDS: Final = 8
-
 
 def needs_compiler() -> None:
     """Skip a test that compiles where there is no compiler."""

@@ -4,6 +4,7 @@ import enum
 from typing import TYPE_CHECKING, Final
 
 from aisrv.sensors.image.frame import Encoding
+from aisrv.sensors.registers import COLOR_BARS
 from aisrv.sensors.sources.numbered import NumberedSource
 
 if TYPE_CHECKING:
@@ -15,17 +16,6 @@ if TYPE_CHECKING:
 
 WIDTH: Final = 640
 HEIGHT: Final = 480
-BARS: Final = (
-    (255, 255, 255),
-    (255, 255, 0),
-    (0, 255, 255),
-    (0, 255, 0),
-    (255, 0, 255),
-    (255, 0, 0),
-    (0, 0, 255),
-    (0, 0, 0),
-)
-"""White, yellow, cyan, green, magenta, red, blue, black."""
 SQUARES: Final = 8
 """Squares of the checker on the shorter side; the moving square is a quarter of that side."""
 STEP: Final = 4
@@ -78,8 +68,8 @@ class PatternSource(NumberedSource):
 def _bars(width: int, height: int, number: int, seed: int) -> "Bytes":  # noqa: ARG001 - one row of a table
     import numpy as np
 
-    colors = np.array(BARS, np.uint8)
-    return np.broadcast_to(colors[np.arange(width) * len(BARS) // width], (height, width, 3))
+    colors = np.array(COLOR_BARS, np.uint8)
+    return np.broadcast_to(colors[np.arange(width) * len(COLOR_BARS) // width], (height, width, 3))
 
 
 def _gradient(width: int, height: int, number: int, seed: int) -> "Bytes":  # noqa: ARG001 - one row of a table

@@ -23,7 +23,6 @@ from flash_server.chip.part import MX25R3235F
 from flash_server.chip.partitions import Partition, divide
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.errors import FlashError, PartError, StorageError
-from flash_server.image.headers import Part
 from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
 from tests.support.flash_node import (
     KIB,
@@ -376,11 +375,6 @@ ENGINES = [
     Parts(None, b"q" * 5, None, b"z"),
     Parts(b"m2", None, b"o" * 4097, None),
 ]
-SEGMENTS = (
-    (READ_PARAMETERS, Part.PARAMETERS),
-    (READ_OPERATORS, Part.OPERATORS),
-    (READ_XIP, Part.XIP),
-)
 ROUGHLY = st.one_of(st.integers(0, 20), st.sampled_from([4096, 4097, 4799, 4800, 4801, 0xFFFFFFFF]))
 STEPS = st.builds(
     Step,

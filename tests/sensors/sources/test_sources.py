@@ -18,10 +18,11 @@ from aisrv.sensors.image.demosaic import mosaic
 from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
 from aisrv.sensors.image.frame_size import check_frame
 from aisrv.sensors.image.image_path import ImagePath
+from aisrv.sensors.registers import COLOR_BARS
 from aisrv.sensors.sources import images
 from aisrv.sensors.sources.arrays import ArraySource, CallbackSource
 from aisrv.sensors.sources.images import FolderSource, ImageSource
-from aisrv.sensors.sources.patterns import BARS, Pattern, PatternSource
+from aisrv.sensors.sources.patterns import Pattern, PatternSource
 from aisrv.sensors.sources.raw_recording import RawRecording
 from aisrv.sensors.sources.video import VideoSource, WebcamSource, open_webcam
 
@@ -54,7 +55,7 @@ def save(path: Path, pixels: Picture) -> Path:
 
 async def test_bars_are_eight_of_equal_width() -> None:
     got = await picture(PatternSource(Pattern.BARS, 16, 2, RGB))
-    assert got[1].tolist() == [list(color) for color in BARS for _ in range(2)]
+    assert got[1].tolist() == [list(color) for color in COLOR_BARS for _ in range(2)]
 
 
 async def test_gradient_rises_to_the_right_and_down() -> None:

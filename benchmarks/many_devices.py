@@ -23,6 +23,7 @@ import trio.testing
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import open_devices
+from aisrv.xcore.runtime import WATCH_SECONDS
 from benchmarks.rows import Row
 from host_tools.usbip.discovery import import_device, list_devices
 
@@ -62,12 +63,14 @@ async def _serve(pipe: Pipe) -> None:
         await trio.testing.wait_all_tasks_blocked()
         started = time.perf_counter() - start
         alone = _resident()
+        await trio.sleep(2 * WATCH_SECONDS)  # each device looks for a deadlock once after its start
         alone_cpu = await _idle_cpu()
         pipe.send(port)
         await trio.lowlevel.wait_readable(pipe.fileno())
         pipe.recv()
         await trio.testing.wait_all_tasks_blocked()
         attached = _resident()
+        await trio.sleep(2 * WATCH_SECONDS)
         attached_cpu = await _idle_cpu()
         nursery.cancel_scope.cancel()
         start = time.perf_counter()

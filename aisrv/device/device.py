@@ -1,12 +1,13 @@
 """The composition root: builds a device from a board, and runs it."""
 
+import functools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing
 from typing import TYPE_CHECKING, Final
 
 import trio
 
-from aisrv.board import Board, FlashSpec, GraphSpec, plan_of
+from aisrv.board import Board, FlashSpec, GraphSpec, Plan, plan_of
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
 from aisrv.device.user_task import load_user_tasks
@@ -103,8 +104,7 @@ async def open_device(
     silicon.
     """
     board = board or Board()
-    plan = plan_of(board)
-    plan.check()
+    plan = _checked_plan(board)
     user_tasks = load_user_tasks(board, plan)
     device: Device | None = None
     try:
@@ -127,6 +127,14 @@ async def open_device(
         with trio.CancelScope(shield=True):
             for engine in device.engines if device else ():
                 await engine.inference.unload_model()
+
+
+@functools.lru_cache(64)
+def _checked_plan(board: Board) -> Plan:
+    """Return the plan of a board: a test bench has many devices of one board."""
+    plan = plan_of(board)
+    plan.check()
+    return plan
 
 
 @asynccontextmanager

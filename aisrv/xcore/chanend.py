@@ -100,7 +100,6 @@ class ChanEnd:
         "_switch",
         "_user",
         "_wanted",
-        "name",
         "number",
         "resource_id",
         "runtime",
@@ -115,8 +114,6 @@ class ChanEnd:
         """The tile's number."""
         self.number: Final = number
         self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
-        self.name: Final = f"chanend 0x{self.resource_id:08x}"
-        """Name with resource id, as traps and reports give it."""
         self._release = release
         self._freed = False
         self._switch = runtime.switch
@@ -148,6 +145,11 @@ class ChanEnd:
 
     def __repr__(self) -> str:
         return f"<{self.name}, {self._buffer.queued} tokens queued>"
+
+    @property
+    def name(self) -> str:
+        """Name with resource id, as traps and reports give it."""
+        return f"chanend 0x{self.resource_id:08x}"
 
     def setd(self, destination: "ChanEnd | int") -> None:
         """Set the end that outputs go to, by object or resource id; refused while a route is open.

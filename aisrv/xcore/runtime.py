@@ -61,8 +61,9 @@ class Runtime:
         self.poll: Final = Poll()
         """Polling loops on virtual time outside of any core."""
         self._halted: list[Core] = []
+        self._watches = False
         self._watch_below = 0  # as few cores running, a core that parks is looked at
-        self._core_parks: Waiter[None] = Waiter()
+        self._reported: set[Core] = set()
 
     @cached_property
     def random(self) -> random.Random:
@@ -149,7 +150,9 @@ class Runtime:
         if self.tracer is not None:
             self.tracer.parked(core, verb, resource)
         if self.runnable <= self._watch_below:
-            self._core_parks.wake(None)
+            if self._watches:
+                self._watch_below = 0
+                self._nursery.start_soon(self._look, name="deadlock watch")
             self._check_deadlock()
 
     def core_woken(self, core: Core) -> None:
@@ -173,19 +176,16 @@ class Runtime:
 
         Cores are looked at `WATCH_SECONDS` after one has parked, and not at all while none does.
         """
-        self._nursery.start_soon(self._watch, name="deadlock watch")
+        self._watches = True
+        self._watch_below = ALL_CORES
 
-    async def _watch(self) -> None:
-        reported: set[Core] = set()
-        while True:
-            self._watch_below = ALL_CORES
-            await self._core_parks.wait()
-            self._watch_below = 0
-            await trio.sleep(WATCH_SECONDS)
-            deadlock = self.find_deadlock()
-            if deadlock is not None and not reported.issuperset(deadlock.cores):
-                reported.update(deadlock.cores)
-                logger.error("%s%s", self._prefix, str(deadlock))  # as it is now
+    async def _look(self) -> None:
+        await trio.sleep(WATCH_SECONDS)
+        self._watch_below = ALL_CORES
+        deadlock = self.find_deadlock()
+        if deadlock is not None and not self._reported.issuperset(deadlock.cores):
+            self._reported.update(deadlock.cores)
+            logger.error("%s%s", self._prefix, str(deadlock))  # as it is now
 
     @property
     def _deadlocked(self) -> bool:

@@ -25,32 +25,34 @@ Ts = TypeVarTuple("Ts")
 class _Pool:
     """Numbers of one kind of resource, lowest first."""
 
-    __slots__ = ("_count", "_kind", "_tile", "_used")
+    __slots__ = ("_count", "_kind", "_tile", "_used", "give_back")
 
     def __init__(self, tile: int, kind: str, count: int) -> None:
         self._tile = tile
         self._kind = kind
         self._count = count
-        self._used: set[int] = set()
+        self._used = 0  # bit by bit, as a thousand devices have ten thousand of these
+        self.give_back: Final = self._give_back
+        """Take a number back."""
 
     def take(self) -> int:
-        for number in range(self._count):
-            if number not in self._used:
-                self._used.add(number)
-                return number
-        raise Trap(
-            TrapKind.ILLEGAL_RESOURCE, f"tile {self._tile} has {self._count} {self._kind}, all are in use"
-        )
+        number = (~self._used & self._used + 1).bit_length() - 1  # of the lowest bit that is 0
+        if number >= self._count:
+            raise Trap(
+                TrapKind.ILLEGAL_RESOURCE, f"tile {self._tile} has {self._count} {self._kind}, all are in use"
+            )
+        self._used |= 1 << number
+        return number
 
-    def give_back(self, number: int) -> None:
-        self._used.discard(number)
+    def _give_back(self, number: int) -> None:
+        self._used &= ~(1 << number)
 
     @property
     def free(self) -> int:
-        return self._count - len(self._used)
+        return self._count - len(self)
 
     def __len__(self) -> int:
-        return len(self._used)
+        return self._used.bit_count()
 
 
 class Tile:

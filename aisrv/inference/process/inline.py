@@ -10,18 +10,18 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
     Interpreter,
     LogSink,
-    TensorLayout,
     check_kind_of_model,
     check_runs_models,
     create_interpreter,
     describe,
     run_once,
 )
+from aisrv.inference.process.tensor_memory import TensorMemory
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
 
 
-class InlineInterpreter:
+class InlineInterpreter(TensorMemory):
     """One model in this process; the calls are those of `IsolatedInterpreter`, each with one checkpoint.
 
     The checkpoint comes first: a call that is cancelled has done nothing.
@@ -30,26 +30,11 @@ class InlineInterpreter:
     def __init__(self, kind: EngineKind = DEFAULT_KIND) -> None:
         """Create one without a model; EngineKindError for a kind without an interpreter."""
         check_runs_models(kind)
+        super().__init__()
         self._kind = kind
         self._interpreter: Interpreter | None = None
         self._model = b""
         self._arena_bytes = 0
-        self._layout = TensorLayout((), ())
-        self._inputs: list[memoryview] = []
-        self._outputs: list[memoryview] = []
-
-    @property
-    def layout(self) -> TensorLayout:
-        """Sizes of the tensors; empty before `load` and after `close`."""
-        return self._layout
-
-    def input(self, number: int) -> memoryview:
-        """Return the memory of an input: `invoke` starts from it, and leaves there what the run does."""
-        return self._inputs[number][:]
-
-    def output(self, number: int) -> memoryview:
-        """Return the memory of an output: zeros until the first `invoke`, then the result of the last."""
-        return self._outputs[number][:]
 
     async def load(self, model: bytes, arena_bytes: int) -> None:
         """Load a model; ModelError with the reason, and nothing is left."""
@@ -58,11 +43,11 @@ class InlineInterpreter:
         try:
             interpreter = create_interpreter(self._kind)
             check_kind_of_model(self._kind, model)
-            self._layout = interpreter.load(model, arena_bytes)
+            layout = interpreter.load(model, arena_bytes)
         except Exception as error:
             result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
             raise ModelError(f"loading the model: {describe(error)}", result) from error
-        self._inputs, self._outputs = self._layout.views(memoryview(bytearray(self._layout.nbytes)))
+        self._place(layout, memoryview(bytearray(layout.nbytes)))
         self._interpreter = interpreter
         self._model = model
         self._arena_bytes = arena_bytes
@@ -92,8 +77,7 @@ class InlineInterpreter:
     def _release(self) -> None:
         self._interpreter = None
         self._model = b""
-        self._layout = TensorLayout((), ())
-        self._inputs, self._outputs = [], []
+        self._forget()
 
 
 def inline(_log: LogSink, *, kind: EngineKind = DEFAULT_KIND) -> InlineInterpreter:

@@ -18,6 +18,7 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import LogSink, TensorLayout, check_runs_models
 from aisrv.inference.interpreters.tflm_shortage import load_error
 from aisrv.inference.process.sandbox_layers import prepared_sandbox
+from aisrv.inference.process.tensor_memory import TensorMemory
 from aisrv.inference.process.worker import DONE, FAILED, INVOKE, LOAD, MAP, LoadRequest
 from aisrv.inference.process.worker_process import (
     Ending,
@@ -46,7 +47,7 @@ class Limits:
     """Above 0; infinity is no limit."""
 
 
-class IsolatedInterpreter:
+class IsolatedInterpreter(TensorMemory):
     """One model in a worker process. One call at a time.
 
     A worker that dies or exceeds a limit, and one whose `load` or `invoke` is cancelled, is gone, killed
@@ -67,33 +68,18 @@ class IsolatedInterpreter:
         Raises EngineKindError for a kind without an interpreter.
         """
         check_runs_models(kind)
+        super().__init__()
         self._limits = limits or Limits()
         self._kind = WorkerKind(kind, self._limits.memory_bytes)
         self._workers = workers
         self._log = log
         self._files: _SharedFiles | None = None
         self._worker: WorkerProcess | None = None
-        self._layout = TensorLayout((), ())
-        self._inputs: list[memoryview] = []
-        self._outputs: list[memoryview] = []
-
-    @property
-    def layout(self) -> TensorLayout:
-        """Sizes of the tensors; empty before `load` and after `close`."""
-        return self._layout
 
     @property
     def pid(self) -> int | None:
         """Process id of the worker, None while there is none."""
         return None if self._worker is None else self._worker.pid
-
-    def input(self, number: int) -> memoryview:
-        """Return the memory of an input: `invoke` starts from it, and leaves there what the run does."""
-        return self._inputs[number][:]
-
-    def output(self, number: int) -> memoryview:
-        """Return the memory of an output: zeros until the first `invoke`, then the result of the last."""
-        return self._outputs[number][:]
 
     async def load(self, model: bytes, arena_bytes: int) -> None:
         """Load a model into a worker; ModelError with the reason, and nothing is left."""
@@ -112,8 +98,7 @@ class IsolatedInterpreter:
         except BaseException:
             await self._release()
             raise
-        self._layout = layout
-        self._inputs, self._outputs = layout.views(memory)
+        self._place(layout, memory)
 
     async def invoke(self) -> None:
         """Run the model once on the inputs as they are; InvokeError with the reason."""
@@ -241,8 +226,7 @@ class IsolatedInterpreter:
         if self._files is not None:
             self._files.close()
         self._files = None
-        self._layout = TensorLayout((), ())
-        self._inputs, self._outputs = [], []
+        self._forget()
 
 
 def isolated(

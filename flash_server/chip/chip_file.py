@@ -1,7 +1,6 @@
 """A chip in a file, read and written from outside a device, as a programmer would."""
 
 from pathlib import Path
-from types import TracebackType
 from typing import Final, Self
 
 from flash_server.chip.part import MX25R6435F, PARTS, FlashPart
@@ -35,9 +34,7 @@ class ChipFile:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._storage.close()
 
     def identify(self) -> FlashPart:

@@ -10,7 +10,6 @@ import socket
 import time
 from collections.abc import Sequence
 from functools import cached_property
-from types import TracebackType
 from typing import Final, Self
 
 from flash_server.chip.part import Erase, FlashPart, part_identified
@@ -72,9 +71,7 @@ class Programmer:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

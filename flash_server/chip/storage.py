@@ -17,9 +17,9 @@ import zlib
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from types import TracebackType
 from typing import IO, Final, Protocol, Self, cast
 
+from aisrv.terminal.whole_file import write_whole
 from flash_server.errors import StorageError
 
 logger = logging.getLogger(__name__)
@@ -140,9 +140,7 @@ class FileStorage(_OpenFile):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -180,10 +178,8 @@ class FileStorage(_OpenFile):
     def write_registers(self, registers: bytes) -> None:
         """Keep register bits in a file beside this one, which is replaced whole."""
         path = _registers_of(self.path)
-        new = path.with_name(f".{path.name}.new")
         try:
-            new.write_bytes(registers)
-            new.replace(path)
+            write_whole(path, [registers])
         except OSError as error:
             raise StorageError(f"{path}: cannot be written: {error.strerror}") from error
 

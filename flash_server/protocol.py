@@ -92,6 +92,9 @@ class FlashReadError(FlashError):
         self.code = FlashFailure(code) if code in FAILURE_TEXTS else code
 
 
+_NAMES: Final = {int(command): command.name for command in FlashCommand}
+
+
 @dataclass(frozen=True, slots=True)
 class FlashRequest:
     """A command word, its argument words, and its data."""
@@ -105,7 +108,6 @@ class FlashRequest:
         return struct.pack(f">{1 + len(self.arguments)}I", self.command, *self.arguments) + self.data
 
     def __str__(self) -> str:
-        known = self.command in list(FlashCommand)
-        name = FlashCommand(self.command).name if known else f"command 0x{self.command:x}"
+        name = _NAMES.get(self.command) or f"command 0x{self.command:x}"
         words = "".join(f" {argument}" for argument in self.arguments)
         return f"{name}{words}" + (f" and {len(self.data)} bytes" if self.data else "")

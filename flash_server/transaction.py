@@ -28,22 +28,26 @@ from flash_server.protocol import PIECE_BYTES, FlashFailure, FlashReadError, Fla
 
 def send_request(c: ChanEnd, request: FlashRequest) -> Steps[None]:
     """Client: open the transaction and send the request."""
-    yield from c.outct(Control.END)
+    yield from c.packet(b"")
     yield from c.chkct(Control.END)
-    yield from c.outbytes(bytes(request))
-    yield from c.outct(Control.END)
+    yield from c.packet(bytes(request))
 
 
 @verb
 def receive_request(c: ChanEnd, limit: int) -> Steps[bytes | None]:
     """Server: take a request's data tokens, `limit` at most; None where it was given up or never opened."""
-    if not (yield from _goes_on(c, (yield from c.in_until_control(PIECE_BYTES)))):
+    run = yield from c.in_until_control(PIECE_BYTES)
+    if run != Control.END:
+        yield from _acknowledge_end(c, run)
         return None
-    yield from c.outct(Control.END)
+    yield from c.packet(b"")
     data = bytearray()
     while not isinstance(run := (yield from c.in_until_control(PIECE_BYTES)), int):
         data += run[: limit - len(data)]
-    return bytes(data) if (yield from _goes_on(c, run)) else None
+    if run != Control.END:
+        yield from _acknowledge_end(c, run)
+        return None
+    return bytes(data)
 
 
 # The answer. The server sends its bytes with `ChanEnd.outbytes`; where `c.ready`, the client gave up.
@@ -98,8 +102,10 @@ def _receive_failure(c: ChanEnd, request: FlashRequest, run: bytes | int) -> Ste
 @verb
 def end_answer(c: ChanEnd) -> Steps[None]:
     """Server: end the answer, or the failure, and await the end of the transaction."""
-    yield from c.outct(Control.END)
-    yield from _goes_on(c, (yield from c.in_until_control(PIECE_BYTES)))
+    yield from c.packet(b"")
+    run = yield from c.in_until_control(PIECE_BYTES)
+    if run != Control.END:
+        yield from _acknowledge_end(c, run)
 
 
 def end_request(c: ChanEnd, request: FlashRequest) -> Steps[None]:
@@ -107,7 +113,7 @@ def end_request(c: ChanEnd, request: FlashRequest) -> Steps[None]:
     run = yield from c.in_until_control(1)
     if run != Control.END:
         yield from _receive_failure(c, request, run)
-    yield from c.outct(Control.END)
+    yield from c.packet(b"")
 
 
 # Giving up.
@@ -122,15 +128,12 @@ def give_up(c: ChanEnd) -> Steps[None]:
     yield from c.outct(Control.END)
 
 
-def _goes_on(c: ChanEnd, run: bytes | int) -> Steps[bool]:
-    """Server: whether the client sent the END that was due; else acknowledge that it gave up."""
-    if run == Control.END:
-        return True
+def _acknowledge_end(c: ChanEnd, run: bytes | int) -> Steps[None]:
+    """Server: the client gave up where its END was due: drop all up to that and acknowledge it."""
     while run != Control.END:
         run = yield from c.in_until_control(PIECE_BYTES)
     yield from c.outct(Control.ACK)
     yield from c.outct(Control.END)
-    return False
 
 
 @verb

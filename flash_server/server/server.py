@@ -64,12 +64,12 @@ async def _serve(service: FlashService, client: _Client) -> None:
     wire = await receive_request(c, _KEPT_BYTES)
     if wire is None:
         return
-    text = f"request of {len(wire)} bytes"
+    request: FlashRequest | None = None
     try:
         handler, request = _parse(client, wire)
-        text = str(request)
         await _send(service, c, await handler.run(service, client.number, request))
     except (RequestFailed, FlashError) as error:
+        text = f"request of {len(wire)} bytes" if request is None else request
         service.log(f"flash, {client.name}: {text}: {error}")
         await send_failure(c, failure_of(error))
     await end_answer(c)

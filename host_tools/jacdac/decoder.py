@@ -1,7 +1,6 @@
 """Frames of a Jacdac bus in words: what each packet is, by the tables of the services."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from aisrv.protocol.jacdac.frame import (
     ACK_INDEX,
@@ -11,6 +10,7 @@ from aisrv.protocol.jacdac.frame import (
     ServicePacket,
 )
 from aisrv.protocol.jacdac.packing import Packing, PackingError
+from aisrv.protocol.jacdac.pipes import CLOSE, COUNTER_MASK, METADATA, PORT_SHIFT
 from aisrv.protocol.jacdac.service_spec import (
     CODE_MASK,
     EVENT,
@@ -22,11 +22,6 @@ from aisrv.protocol.jacdac.service_spec import (
     ServiceSpec,
 )
 from aisrv.protocol.jacdac.service_tables import CONTROL, SPECS_BY_CLASS
-
-PORT_SHIFT: Final = 7
-CLOSE: Final = 0x20
-METADATA: Final = 0x40
-COUNTER_MASK: Final = 0x1F
 
 
 class BusDecoder:

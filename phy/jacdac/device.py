@@ -19,12 +19,12 @@ from aisrv.protocol.jacdac.frame import (
     ack_frame,
     report_frame,
 )
+from aisrv.protocol.jacdac.pipes import InPipes, OutPipe, PipeArgument
 from aisrv.protocol.jacdac.service_spec import EVENT, NOT_IMPLEMENTED
+from aisrv.protocol.jacdac.timers import MILLISECOND, Timers
 from phy.jacdac.control import ControlService, Identity
 from phy.jacdac.neighbors import Announce, Neighbors
-from phy.jacdac.pipes import InPipes, OutPipe, PipeArgument
 from phy.jacdac.service import Service
-from phy.jacdac.timers import MILLISECOND, Timers
 
 EVENT_COUNTER_MASK: Final = 0x7F
 EVENT_REPEATS: Final = (20 * MILLISECOND, 100 * MILLISECOND)

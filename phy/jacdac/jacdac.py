@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from aisrv.protocol.jacdac.timers import SECOND
 from phy.jacdac.bus import BusPeer
 from phy.jacdac.control import Identity
 from phy.jacdac.device import JacdacDevice
@@ -19,7 +20,6 @@ from phy.jacdac.flash_store import SettingsStore
 from phy.jacdac.model_runner import ModelRunner
 from phy.jacdac.protocol_test import ProtocolTestService
 from phy.jacdac.sensor_aggregator import SensorAggregator
-from phy.jacdac.timers import SECOND
 
 if TYPE_CHECKING:
     from phy.jacdac.service import Service

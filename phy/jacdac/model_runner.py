@@ -10,16 +10,16 @@ from typing import ClassVar, Final
 from aisrv.model.schema import SCHEMA_VERSION
 from aisrv.protocol.jacdac.frame import FrameError
 from aisrv.protocol.jacdac.packing import Value
+from aisrv.protocol.jacdac.pipes import LAST_PORT, PipeArgument
 from aisrv.protocol.jacdac.service_spec import ServiceSpec
 from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER
+from aisrv.protocol.jacdac.timers import MILLISECOND
 from aisrv.protocol.tensor_descriptions import TensorDescription
 from phy.jacdac.auto_invoke import SampleWindow
 from phy.jacdac.engine_jobs import BootJob, LoadJob, LoadResult, ModelState, RunJob, RunResult, Submit
 from phy.jacdac.numbers import FLOAT_BYTES, is_convertible, to_floats, to_tensor
-from phy.jacdac.pipes import LAST_PORT, PipeArgument
 from phy.jacdac.prediction import Prediction
 from phy.jacdac.service import INITIALIZING, READY, Host, Service, constants, fit_text
-from phy.jacdac.timers import MILLISECOND
 from phy.jacdac.upload import Upload
 
 TFLITE: Final = 0x334C4654

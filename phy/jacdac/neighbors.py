@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from aisrv.protocol.jacdac.packing import Packing
-from phy.jacdac.timers import SECOND, Timer, Timers
+from aisrv.protocol.jacdac.timers import SECOND, Timer, Timers
 
 GONE_AFTER: Final = 2 * SECOND
 """Without an announce, of which there is one every 500 ms."""

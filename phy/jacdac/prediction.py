@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from phy.jacdac.pipes import InPipe, OutPipe, PipeArgument
+from aisrv.protocol.jacdac.pipes import InPipe, OutPipe, PipeArgument
+from aisrv.protocol.jacdac.timers import SECOND
 from phy.jacdac.service import Host
-from phy.jacdac.timers import SECOND
 
 IDLE: Final = 60 * SECOND
 """After which a predict ends whose owner has never announced itself."""

@@ -4,9 +4,9 @@ from typing import ClassVar, Final
 
 from aisrv.protocol.jacdac.frame import FrameError
 from aisrv.protocol.jacdac.packing import PackingError, Value
+from aisrv.protocol.jacdac.pipes import LAST_PORT, PipeArgument
 from aisrv.protocol.jacdac.service_spec import Access, ServiceSpec
 from aisrv.protocol.jacdac.service_tables import PROTOCOL_TEST
-from phy.jacdac.pipes import LAST_PORT, PipeArgument
 from phy.jacdac.service import Host, Service
 
 _DEFAULTS: Final[dict[str, Value]] = {

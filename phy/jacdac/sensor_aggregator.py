@@ -21,9 +21,9 @@ from aisrv.protocol.jacdac.frame import (
 from aisrv.protocol.jacdac.packing import Value
 from aisrv.protocol.jacdac.service_spec import GET, SET, ServiceSpec
 from aisrv.protocol.jacdac.service_tables import SENSOR_AGGREGATOR
+from aisrv.protocol.jacdac.timers import MILLISECOND
 from phy.jacdac.numbers import FLOAT_BYTES
 from phy.jacdac.service import Host, Service
-from phy.jacdac.timers import MILLISECOND
 
 logger = logging.getLogger(__name__)
 

@@ -5,6 +5,7 @@ from typing import ClassVar, Final, Protocol
 
 from aisrv.protocol.jacdac.frame import ServicePacket
 from aisrv.protocol.jacdac.packing import PackingError, Value
+from aisrv.protocol.jacdac.pipes import InPipes, OutPipe, PipeArgument
 from aisrv.protocol.jacdac.service_spec import (
     CODE_MASK,
     GET,
@@ -16,8 +17,7 @@ from aisrv.protocol.jacdac.service_spec import (
     Register,
     ServiceSpec,
 )
-from phy.jacdac.pipes import InPipes, OutPipe, PipeArgument
-from phy.jacdac.timers import Timers
+from aisrv.protocol.jacdac.timers import Timers
 
 READY: Final = (0, 0)
 """Value of `status_code`."""

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from phy.jacdac.pipes import InPipe
+from aisrv.protocol.jacdac.pipes import InPipe
+from aisrv.protocol.jacdac.timers import SECOND
 from phy.jacdac.service import Host
-from phy.jacdac.timers import SECOND
 
 SILENCE: Final = 5 * SECOND
 """After which an upload is given up: a command names no sender, so that nobody's absence can be noticed."""

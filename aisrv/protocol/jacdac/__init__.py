@@ -1,1 +1,1 @@
-"""What crosses a Jacdac bus, as values: frames, formats of values, and the tables of services."""
+"""What crosses a Jacdac bus, as values, and its pipes and deadlines as state machines. No I/O."""

@@ -6,8 +6,8 @@ import struct
 import pytest
 
 from aisrv.protocol.jacdac.frame import ACK_INDEX
+from aisrv.protocol.jacdac.pipes import OutPipe, PipeArgument
 from phy.jacdac.engine_jobs import LoadJob
-from phy.jacdac.pipes import OutPipe, PipeArgument
 from tests.support.jacdac_core import DEVICE, ScriptedCore
 
 LOSS = 0.15

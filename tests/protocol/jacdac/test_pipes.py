@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.protocol.jacdac.frame import Frame, ack_frame
-from phy.jacdac.pipes import InPipe, InPipes, OutPipe, PipeArgument
-from phy.jacdac.timers import Timers
+from aisrv.protocol.jacdac.pipes import InPipe, InPipes, OutPipe, PipeArgument
+from aisrv.protocol.jacdac.timers import Timers
 
 OWNER = 0xABCDEF
 

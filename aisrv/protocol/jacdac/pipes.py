@@ -12,7 +12,7 @@ from typing import Final
 
 from aisrv.packet import U16, U64
 from aisrv.protocol.jacdac.frame import PIPE_INDEX, Frame, FrameFlags, JacdacPacket, ServicePacket
-from phy.jacdac.timers import MILLISECOND, Timer, Timers
+from aisrv.protocol.jacdac.timers import MILLISECOND, Timer, Timers
 
 METADATA: Final = 0x40
 CLOSE: Final = 0x20

@@ -8,11 +8,11 @@ of their own.
 """
 
 import struct
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from aisrv.model.arena_space import ArenaSpace
 from aisrv.model.errors import ModelFileError
 from aisrv.model.values import Model
 
@@ -90,25 +90,13 @@ def plan_arena(model: Model, scratch: Sequence[Scratch] = ()) -> ArenaPlan:
     online = [request for request in reversed(requests) if request.offline == _PLANNED_ONLINE]
     online.sort(key=lambda request: -request.size)
 
-    placed: list[Allocation] = []  # by rising offset
-    offsets: list[int] = []
+    space = ArenaSpace([(request.first, request.last) for request in requests])
+    placed = []
     for tensor, size, first, last, fixed in [*offline, *online]:
-        offset = _first_gap(placed, size, first, last) if fixed == _PLANNED_ONLINE else fixed
-        position = bisect_right(offsets, offset)
-        offsets.insert(position, offset)
-        placed.insert(position, Allocation(tensor, size, first, last, offset))
+        offset = space.place(size, first, last, None if fixed == _PLANNED_ONLINE else fixed)
+        placed.append(Allocation(tensor, size, first, last, offset))
     head = max((allocation.offset + allocation.size for allocation in placed), default=0)
     return ArenaPlan(tuple(sorted(placed, key=lambda allocation: allocation.tensor)), head)
-
-
-def _first_gap(placed: list[Allocation], size: int, first: int, last: int) -> int:
-    offset = 0
-    for other in placed:
-        if other.first <= last and first <= other.last:
-            if other.offset - offset >= size:
-                break
-            offset = max(offset, other.offset + other.size)
-    return offset
 
 
 def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[BufferRequest]:

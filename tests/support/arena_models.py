@@ -29,3 +29,20 @@ def chain(*sizes: int, outputs: tuple[int, ...] | None = None) -> Model:
     operators = tuple(Operator(k, "LOGISTIC", (k,), (k + 1,)) for k in range(len(sizes) - 1))
     last = (len(sizes) - 1,)
     return Model(3, "", tensors, operators, (0,), last if outputs is None else outputs)
+
+
+def lives(tensors: list[tuple[int, int, int]], operators: int) -> Model:
+    """Tensors of a size, each written by an operator and read by another, by these numbers."""
+    written: list[list[int]] = [[] for _ in range(operators)]
+    read: list[list[int]] = [[] for _ in range(operators)]
+    for index, (_, writer, reader) in enumerate(tensors):
+        written[writer].append(index)
+        read[reader].append(index)
+    return Model(
+        3,
+        "",
+        tuple(Tensor(f"t{n}", (size,), TensorType.INT8, index=n) for n, (size, _, _) in enumerate(tensors)),
+        tuple(Operator(k, "CUSTOM", tuple(read[k]), tuple(written[k])) for k in range(operators)),
+        (),
+        (),
+    )

@@ -23,7 +23,7 @@ import numpy as np
 from aisrv import digits
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.relocatable.builder.build import build_image
+from aisrv.relocatable.builder.build import build_image, static_sizes
 from aisrv.relocatable.container import Image
 from aisrv.relocatable.memory import FLASH_BASE
 from aisrv.relocatable.network import Network
@@ -56,6 +56,9 @@ def _model(name: str, model: bytes) -> Iterator[Row]:
     yield Row(f"{name}: network and kernels in RAM, in place", sizes.xip, "bytes")
     yield Row(f"{name}: network and kernels in RAM, copied", sizes.copy, "bytes")
     yield Row(f"{name}: file", sizes.file, "bytes")
+    static = static_sizes(model)
+    yield Row(f"{name}: network and kernels in flash, static", static.flash, "bytes")
+    yield Row(f"{name}: network and kernels in RAM, static", static.ram, "bytes")
     network = Network.of(image)
     instructions = sum(node.instructions for node in network.nodes)
     yield Row(f"{name}: instructions", instructions, "")
@@ -72,6 +75,10 @@ def _model(name: str, model: bytes) -> Iterator[Row]:
     yield Row(
         f"{name}: a call that does nothing", 1e6 * _median(lambda: runtime.get_error(handle), 200), "us"
     )
+    worker = Runtime(seconds=None)
+    worker.write_flash(FLASH_BASE, data)
+    other = _instance(worker)
+    yield Row(f"{name}: the same without a limit", 1e6 * _median(lambda: worker.get_error(other), 200), "us")
     inputs = [
         np.random.default_rng(1).integers(-128, 128, tensor.bytes, np.int8).tobytes()
         for tensor in network.inputs

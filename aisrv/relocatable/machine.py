@@ -5,7 +5,6 @@ of a copied image are executable; so code that runs astray meets nothing that it
 with the extra `relocatable` and is imported when the first machine is made.
 """
 
-import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -53,8 +52,12 @@ def can_execute(core: Core) -> bool:
 class Machine:
     """One core with its memory map."""
 
-    def __init__(self, core: Core, *, has_fpu: bool, seconds: float) -> None:
-        """Create one without flash and RAM; each call may take `seconds`. MachineError without `unicorn`."""
+    def __init__(self, core: Core, *, has_fpu: bool, seconds: float | None) -> None:
+        """Create one without flash and RAM. MachineError without `unicorn`.
+
+        Each call may take `seconds`; None is for who bounds them from outside. A limit costs 45 µs a call, in
+        which unicorn starts a thread.
+        """
         unicorn = _unicorn()
         self._error: type[Exception] = unicorn.UcError
         arm = unicorn.arm_const
@@ -66,8 +69,8 @@ class Machine:
         if has_fpu:
             self._uc.reg_write(arm.UC_ARM_REG_C1_C0_2, _FULL_ACCESS)
             self._uc.reg_write(arm.UC_ARM_REG_FPEXC, _FPU_ON)
-        self._microseconds = max(1, int(seconds * 1e6))
-        self._seconds = seconds
+        self._microseconds = 0 if seconds is None else max(1, int(seconds * 1e6))
+        self._seconds = seconds or 0.0
         self._pages: dict[int, int] = {}
         self._observer: Observer | None = None
         self._failure: BaseException | None = None
@@ -168,12 +171,18 @@ class Machine:
         ExecutionFault for an access or a branch to where nothing is, and for a call that takes too long.
         """
         arm, uc = self._arm, self._uc
-        registers = (arm.UC_ARM_REG_R0, arm.UC_ARM_REG_R1, arm.UC_ARM_REG_R2, arm.UC_ARM_REG_R3)
-        for register, value in itertools.zip_longest(registers, arguments, fillvalue=0):
-            uc.reg_write(register, value & 0xFFFFFFFF)
-        uc.reg_write(arm.UC_ARM_REG_R9, r9)
-        uc.reg_write(arm.UC_ARM_REG_SP, STACK_TOP - 8)
-        uc.reg_write(arm.UC_ARM_REG_LR, TRAP_PAGE | 1)
+        values = [value & 0xFFFFFFFF for value in arguments] + [0] * (4 - len(arguments))
+        uc.reg_write_batch(
+            [
+                (arm.UC_ARM_REG_R0, values[0]),
+                (arm.UC_ARM_REG_R1, values[1]),
+                (arm.UC_ARM_REG_R2, values[2]),
+                (arm.UC_ARM_REG_R3, values[3]),
+                (arm.UC_ARM_REG_R9, r9),
+                (arm.UC_ARM_REG_SP, STACK_TOP - 8),
+                (arm.UC_ARM_REG_LR, TRAP_PAGE | 1),
+            ]
+        )
         self._failure = None
         try:
             uc.emu_start(entry | 1, TRAP_PAGE, timeout=self._microseconds)

@@ -132,9 +132,9 @@ class Runtime:
         fpu_enabled: bool = True,
         flash_bytes: int = 2 * MIB,
         ram_bytes: int = MIB,
-        seconds: float = DEFAULT_SECONDS,
+        seconds: float | None = DEFAULT_SECONDS,
     ) -> None:
-        """Create a board without images; each call of an image's code may take `seconds`."""
+        """Create a board without images; each call of an image's code may take `seconds`, see `Machine`."""
         self.core: Final = core
         self.fpu_enabled: Final = fpu_enabled
         self.flash: Final = Memory(FLASH_BASE, flash_bytes)

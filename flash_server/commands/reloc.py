@@ -6,17 +6,30 @@ from typing import Final
 
 import click
 
-from aisrv.relocatable.container import Core, FloatAbi, Image, Variant
+from aisrv.relocatable.container import Core, FloatAbi, Image, Variant, is_image
 from aisrv.relocatable.errors import ImageError
+from aisrv.relocatable.stored import restored
 from aisrv.settings.size_option import SIZE
 from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
+from flash_server.client.images import IMAGE_PARTS
 from flash_server.commands.options import FlashSettings, pass_settings
+from flash_server.errors import LayoutError
 from flash_server.files import map_file, write_file
+from flash_server.image.image_file import Image as FlashImage
 
 CPUS: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
+
+
+engine_number: Final = click.option(
+    "--engine",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Whose image of a flash image. [default: 0]",
+)
 
 
 @click.group(
@@ -36,12 +49,16 @@ def reloc() -> None:
 )
 @click.argument("image_file", metavar="IMAGE", type=FILE)
 @click.option("--weights", type=FILE, metavar="FILE", help="The weights of an image that has none.")
+@engine_number
 @pass_settings
-def info(settings: FlashSettings, image_file: Path, weights: Path | None) -> None:
-    """Check an image and show its memory layout: what it takes in flash, and in RAM in place or copied."""
+def info(settings: FlashSettings, image_file: Path, weights: Path | None, engine: int) -> None:
+    """Check an image and show its memory layout: what it takes in flash, and in RAM in place or copied.
+
+    IMAGE may be a flash image that holds one.
+    """
     from aisrv.relocatable import report
 
-    image = _open(image_file)
+    image = _open(image_file, engine)
     size = weights.stat().st_size if weights is not None else 0
     settings.answer(
         report.as_values(image), lambda: click.echo(report.memory_layout(image, weights_file_bytes=size))
@@ -140,7 +157,9 @@ def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> N
 @reloc.command(
     short_help="Count what a run in place fetches.",
     epilog=examples(
-        "aisrv-flash reloc fetches digits.nbin", "aisrv-flash reloc fetches kws.nbin --cache 16K"
+        "aisrv-flash reloc fetches digits.nbin",
+        "aisrv-flash reloc fetches kws.nbin --cache 16K",
+        "aisrv-flash reloc fetches flash.bin --engine 1",
     ),
 )
 @click.argument("image_file", metavar="IMAGE", type=FILE)
@@ -151,15 +170,17 @@ def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> N
 @click.option(
     "--line", type=int, default=XCORE_AI_CACHE.line_bytes, metavar="BYTES", help="Its lines. [default: 32]"
 )
+@engine_number
 @pass_settings
-def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, line: int) -> None:
+def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, line: int, engine: int) -> None:
     """Run an image once in place, on inputs of zeros, and count how the cache before the flash fares.
 
-    Each run of instructions and each load from flash touches its lines.
+    Each run of instructions and each load from flash touches its lines. IMAGE may be a flash image that holds
+    one.
     """
     from flash_server.client.fetches import count_fetches
 
-    counters = count_fetches(_open(image_file), CacheGeometry(cache, ways, line))
+    counters = count_fetches(_open(image_file, engine), CacheGeometry(cache, ways, line))
     touched = counters.hits + counters.misses
     text = (
         f"{image_file}: {counters.hits:,} hits, {counters.misses:,} misses "
@@ -168,8 +189,24 @@ def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, li
     settings.answer(asdict(counters), lambda: click.echo(text))
 
 
-def _open(path: Path) -> Image:
+def _open(path: Path, engine: int) -> Image:
+    """Open an image in a file of its own, or the one that a flash image holds for an engine."""
+    data = map_file(path)
     try:
-        return Image.from_bytes(bytes(map_file(path)))
+        return Image.from_bytes(bytes(data if is_image(data) else _stored_image(path, engine)))
     except ImageError as error:
         raise ImageError(f"{path}: {error}") from error
+
+
+def _stored_image(path: Path, engine: int) -> bytes | memoryview:
+    try:
+        flash = FlashImage.open(path)
+    except LayoutError:
+        raise ImageError("neither an image, which begins with NBIN, nor a flash image") from None
+    if engine >= len(flash.map.parts):
+        last = len(flash.map.parts) - 1
+        raise ImageError(f"the flash image ends with engine {last}: there is no engine {engine}")
+    part = next((part for part in IMAGE_PARTS if flash.stored(engine, part)), None)
+    if part is None:
+        raise ImageError(f"there is no relocatable image for engine {engine}")
+    return restored(b"".join(flash.normal(engine, part)))

@@ -18,9 +18,6 @@ from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime
 DEFAULT_CORE: Final = Core.CORTEX_M4
 CORES: Final = {core.label: core for core in Core}
 
-_SECONDS: Final = 3600.0
-"""A run's limit where the worker has no shorter one."""
-
 
 class RelocatableInterpreter:
     """One image on one core. Whatever the image, errors are ModelError and InvokeError."""
@@ -77,7 +74,7 @@ class RelocatableInterpreter:
             self._core,
             flash_bytes=len(image.data),
             ram_bytes=needed + activations + 2 * PAGE,
-            seconds=_SECONDS,
+            seconds=None,  # the worker has a limit for each run
         )
         runtime.write_flash(FLASH_BASE, image.data)
         info = runtime.rt_get_info(FLASH_BASE)

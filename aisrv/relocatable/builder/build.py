@@ -4,12 +4,12 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.relocatable.builder.compiler import compile_image
+from aisrv.relocatable.builder.compiler import compile_image, compile_static
 from aisrv.relocatable.builder.counting import with_counts
-from aisrv.relocatable.builder.packing import pack_image
+from aisrv.relocatable.builder.packing import pack_image, section_sizes
 from aisrv.relocatable.builder.recording import RecordedNetwork, record
 from aisrv.relocatable.builder.source import network_source
-from aisrv.relocatable.container import Core, FloatAbi, Variant
+from aisrv.relocatable.container import Core, Variant
 from aisrv.relocatable.parameters import KERNELS
 
 DEFAULT_VARIANT: Final = Variant(Core.CORTEX_M4)
@@ -31,11 +31,31 @@ def build_image(
     `name` becomes a C identifier. With `split` the weights are apart.
     """
     network = record(model)
-    kernels = sorted({node.step.kernel for node in network.nodes}, key=KERNELS.index)
-    elf = compile_image(network_source(c_name(name), network, variant, kernels), variant)
+    elf = compile_image(network_source(c_name(name), network, variant, _kernels(network)), variant)
     image = pack_image(elf, b"" if split else network.weights)
     counted = with_counts(image, network.weights)
     return BuiltImage(counted, network.weights if split else None)
+
+
+@dataclass(frozen=True, slots=True)
+class StaticSizes:
+    """What network and kernels take as part of a firmware, at a fixed place, without weights."""
+
+    flash: int
+    ram: int
+
+
+def static_sizes(model: bytes, variant: Variant = DEFAULT_VARIANT) -> StaticSizes:
+    """Compile a `.tflite` file for a fixed place, to be compared with its image; else as `build_image`."""
+    network = record(model)
+    elf = compile_static(network_source("network", network, variant, _kernels(network)), variant)
+    sizes = section_sizes(elf)
+    constant = sizes[".text"] + sizes[".rodata"]
+    return StaticSizes(constant + sizes[".data"], sizes[".data"] + sizes[".bss"])
+
+
+def _kernels(network: RecordedNetwork) -> list[str]:
+    return sorted({node.step.kernel for node in network.nodes}, key=KERNELS.index)
 
 
 def build_kernels(variant: Variant = DEFAULT_VARIANT) -> bytes:
@@ -60,6 +80,3 @@ def c_array(image: bytes, name: str) -> str:
         f"/* A relocatable model image of {len(image)} bytes. */\n"
         f"__attribute__((aligned(4))) const uint8_t {c_name(name)}_image[{len(image)}] = {{\n{body}\n}};\n"
     )
-
-
-__all__ = ["DEFAULT_VARIANT", "BuiltImage", "FloatAbi", "build_image", "build_kernels", "c_array", "c_name"]

@@ -41,6 +41,9 @@ _FLAGS: Final = (
     "-fno-common",
     "-fno-tree-loop-distribute-patterns",
     "-ffunction-sections",
+)
+
+_RELOCATABLE: Final = (
     "-fpic",
     "-msingle-pic-base",
     "-mpic-register=r9",
@@ -54,6 +57,15 @@ def compile_image(source: str, variant: Variant, keep: Sequence[str] = ()) -> by
 
     `keep` are symbols that nothing refers to and that stay. BuildError with the compiler's words.
     """
+    return _compile(source, variant, (*_FLAGS, *_RELOCATABLE), (*_KEPT, *keep))
+
+
+def compile_static(source: str, variant: Variant) -> bytes:
+    """Compile the same for a fixed place, as part of a firmware: what relocatable code is compared with."""
+    return _compile(source, variant, _FLAGS, _KEPT)
+
+
+def _compile(source: str, variant: Variant, flags: Sequence[str], keep: Sequence[str]) -> bytes:
     with (
         as_file(files("aisrv.relocatable") / "c") as folder,
         tempfile.TemporaryDirectory(prefix="aisrv-reloc-") as scratch,
@@ -63,7 +75,7 @@ def compile_image(source: str, variant: Variant, keep: Sequence[str] = ()) -> by
         run_compiler(
             (
                 *target_flags(variant),
-                *_FLAGS,
+                *flags,
                 f"-I{folder}",
                 *(str(folder / name) for name in SOURCES),
                 str(generated),
@@ -71,7 +83,7 @@ def compile_image(source: str, variant: Variant, keep: Sequence[str] = ()) -> by
                 "-T",
                 str(folder / LINKER_SCRIPT),
                 "-Wl,--emit-relocs,--gc-sections,--no-warn-rwx-segments,-e0,--build-id=none",
-                *(f"-Wl,-u,{symbol}" for symbol in (*_KEPT, *keep)),
+                *(f"-Wl,-u,{symbol}" for symbol in keep),
                 "-lgcc",
                 "-o",
                 str(output),

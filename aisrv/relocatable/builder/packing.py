@@ -6,6 +6,7 @@ Every address that the code gets of .data must be relocatable: R_ARM_ABS32 in .d
 
 import io
 import struct
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
@@ -46,6 +47,13 @@ def pack_image(elf: bytes, weights: bytes) -> bytes:
     image = bytes(body) + rel + weights
     _ = Image.from_bytes(image)
     return image
+
+
+def section_sizes(elf: bytes) -> Counter[str]:
+    """Return the bytes of each section of a linked file; 0 for one that it lacks."""
+    from elftools.elf.elffile import ELFFile
+
+    return Counter({section.name: section.data_size for section in ELFFile(io.BytesIO(elf)).iter_sections()})
 
 
 _REL_START: Final = 36

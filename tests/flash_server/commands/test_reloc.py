@@ -48,7 +48,7 @@ def test_info_in_json() -> None:
 def test_info_of_something_else() -> None:
     Path("image").write_bytes(b"TFL3" * 30)
     assert failed(1, "reloc", "info", "image") == (
-        "aisrv-flash: image: an image begins with NBIN, this with 54 46 4c 33\n"
+        "aisrv-flash: image: neither an image, which begins with NBIN, nor a flash image\n"
     )
 
 
@@ -89,6 +89,30 @@ def test_build_of_something_else() -> None:
 def test_kernels() -> None:
     needs_compiler()
     assert 'model="kernels"' in done("reloc", "kernels", "-o", "image")
+
+
+@pytest.mark.parametrize("part", ["operators", "xip"])
+def test_fetches_of_an_image_in_a_flash_image(part: str) -> None:
+    own = done("--json", "reloc", "fetches", DIGITS)
+    done("pack", "--engine", "model=model.tflite", "--engine", f"{part}={DIGITS}", "--output", "flash.bin")
+    assert done("--json", "reloc", "fetches", "flash.bin", "--engine", "1") == own
+
+
+def test_info_of_an_image_in_a_flash_image() -> None:
+    done("pack", "--engine", f"operators={DIGITS}", "--output", "flash.bin")
+    assert done("reloc", "info", "flash.bin") == done("reloc", "info", DIGITS)
+
+
+@pytest.mark.parametrize(
+    ("engine", "reason"),
+    [
+        (0, "there is no relocatable image for engine 0"),
+        (2, "the flash image ends with engine 0: there is no engine 2"),
+    ],
+)
+def test_flash_image_without_the_engines_image(engine: int, reason: str) -> None:
+    done("pack", "--engine", "model=model.tflite", "--output", "flash.bin")
+    assert reason in failed(1, "reloc", "info", "flash.bin", "--engine", engine)
 
 
 def test_fetches() -> None:

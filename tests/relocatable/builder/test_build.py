@@ -10,7 +10,7 @@ import pytest
 from aisrv import digits
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.relocatable.builder.build import build_image, build_kernels, c_array, c_name
+from aisrv.relocatable.builder.build import build_image, build_kernels, c_array, c_name, static_sizes
 from aisrv.relocatable.builder.compiler import COMPILER, compile_image
 from aisrv.relocatable.builder.packing import pack_image
 from aisrv.relocatable.builder.recording import record
@@ -231,3 +231,11 @@ def test_an_address_that_cannot_be_relocated(source: str, reason: str) -> None:
 def test_no_elf_file() -> None:
     with pytest.raises(BuildError, match="cannot be read"):
         pack_image(b"no ELF", b"")
+
+
+def test_static_code_is_smaller() -> None:
+    needs_compiler()
+    model = digits.model_bytes()
+    sizes = Image.from_bytes(build_image(model).image).sizes
+    static = static_sizes(model)
+    assert (static.flash < sizes.ro, static.ram < sizes.xip) == (True, True)

@@ -60,8 +60,8 @@ def plan_json(model: "Model", plan: "ArenaPlan") -> str:
 def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json: bool) -> None:
     """Draw where the tensors of MODEL lie in the arena: operators to the right, offsets upwards.
 
-    It is TensorFlow Lite Micro's own plan, without the scratch memory that a few of its kernels ask for. The
-    lower bound is what is alive in the fullest step.
+    It is TensorFlow Lite Micro's own plan, with the scratch memory that its kernels ask for. The lower bound
+    is what is alive in the fullest step.
 
     \b
     Examples:

@@ -1,7 +1,7 @@
 """Memory of the device: what a model needs of the arena, and where model and tensors go.
 
-The head of the arena holds the tensors' data (`arena_plan`), the tail the interpreter's structures
-(`arena_tail`), which are an estimate.
+The head of the arena holds the tensors' data (`arena_plan`) and scratch memory (`arena_scratch`), the tail
+the interpreter's structures (`arena_tail`), which are an estimate.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,7 @@ from typing import Final
 from aisrv.inference.errors import ModelError
 from aisrv.model import LoadResult, Model, ModelFileError
 from aisrv.model.arena_plan import plan_arena, round_up
+from aisrv.model.arena_scratch import tflm_scratch
 from aisrv.model.arena_tail import estimate_tail
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
@@ -44,7 +45,7 @@ def arena_need(model: Model) -> ArenaNeed:
     if model.memory is not None:
         return ArenaNeed(*model.memory)
     try:
-        head = plan_arena(model).head
+        head = plan_arena(model, tflm_scratch(model)).head
     except ModelFileError as error:
         raise ModelError.of(error) from error
     return ArenaNeed(head, estimate_tail(model))

@@ -38,16 +38,22 @@ ABSENT: Final = ""
 
 OPTION_TABLES: Final[Mapping[str, str]] = {
     **OPTIONS_READ,
+    "ADD_N": "AddNOptions",
     "DEQUANTIZE": "DequantizeOptions",
     "EXPAND_DIMS": "ExpandDimsOptions",
     "HARD_SWISH": "HardSwishOptions",
     "MEAN": "ReducerOptions",
+    "MIRROR_PAD": "MirrorPadOptions",
     "PAD": "PadOptions",
     "QUANTIZE": "QuantizeOptions",
+    "REDUCE_ALL": "ReducerOptions",
+    "REDUCE_MAX": "ReducerOptions",
+    "REDUCE_MIN": "ReducerOptions",
     "RESHAPE": "ReshapeOptions",
     "SPLIT": "SplitOptions",
     "SPLIT_V": "SplitVOptions",
     "SQUEEZE": "SqueezeOptions",
+    "SUM": "ReducerOptions",
     "SVDF": "SVDFOptions",
     "TRANSPOSE": "TransposeOptions",
 }
@@ -99,6 +105,8 @@ class NetworkOperator:
     outputs: tuple[str, ...]
     options: Mapping[str, int | float | Sequence[int]] | None = field(default_factory=dict)
     custom_code: str = ""
+    custom_options: bytes = b""
+    """Options of a custom operator, in the form that its kernel reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +260,8 @@ def _operator(
         fields["builtin_options"] = _table(builder, table, **values)
     elif operator.options:
         raise WriteError(f"{where}: no table of options is known for this operator")
+    if operator.custom_options:
+        fields["custom_options"] = _aligned_bytes(builder, operator.custom_options)
     return _table(builder, "Operator", **fields)
 
 

@@ -17,10 +17,11 @@ from tflite import BuiltinOperator, TensorType
 from aisrv import digits
 from aisrv.inference.memory import arena_need
 from aisrv.model.arena_plan import plan_arena
+from aisrv.model.arena_scratch import tflm_scratch
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
-from tests.support import mlperf_tiny, networks, wake_words
+from tests.support import mlperf_tiny, networks, scratch_networks, tflite_micro_models, wake_words
 from tests.support.programs import run_process
 
 pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
@@ -79,6 +80,11 @@ def additions(seed: int) -> bytes:
     )
 
 
+def head_on_a_host(file: bytes) -> int:
+    model = read_model(file)
+    return plan_arena(model, tflm_scratch(model, pointer=8)).head
+
+
 def streaming_models() -> dict[str, bytes]:
     return {path.stem: path.read_bytes() for path in wake_words.files()} or pytest.skip(wake_words.REASON)
 
@@ -95,11 +101,39 @@ def graphs_of_any_order() -> dict[str, bytes]:
     return {str(seed): additions(seed) for seed in range(150)}
 
 
-@pytest.mark.parametrize("models", [small_networks, reference_models, streaming_models, graphs_of_any_order])
+def models_of_tflm() -> dict[str, bytes]:
+    return {name: tflite_micro_models.model_bytes(name) for name in tflite_micro_models.NAMES}
+
+
+def operators_with_scratch() -> dict[str, bytes]:
+    return {
+        f"{operator} {seed}": scratch_networks.network(operator, seed)
+        for operator in scratch_networks.NETWORKS
+        for seed in range(12)
+    }
+
+
+@pytest.mark.parametrize(
+    "models",
+    [
+        small_networks,
+        reference_models,
+        streaming_models,
+        models_of_tflm,
+        graphs_of_any_order,
+        operators_with_scratch,
+    ],
+)
 def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
     files = models()
-    ours = {name: plan_arena(read_model(file)).head for name, file in files.items()}
+    ours = {name: head_on_a_host(file) for name, file in files.items()}
     assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
+
+
+def test_scratch_matters_for_every_operator_that_is_said_to_have_it() -> None:
+    for operator in scratch_networks.NETWORKS:
+        models = [read_model(scratch_networks.network(operator, seed)) for seed in range(12)]
+        assert any(plan_arena(model).head < plan_arena(model, tflm_scratch(model)).head for model in models)
 
 
 def test_tail_is_below_that_with_wide_pointers_and_above_half(tmp_path: Path) -> None:

@@ -12,6 +12,13 @@ import pytest
 
 from tests.support.paths import ROOT
 
+NAMES: Final = (
+    "hello_world_int8",
+    "keyword_scrambled_8bit",
+    "micro_speech_quantized",
+    "person_detect",
+    "trained_lstm_int8",
+)
 VARIABLE: Final = "AISRV_TFLITE_MICRO"
 
 

@@ -1,7 +1,8 @@
 """The engine of our own kernels as an interpreter, on one of their backends.
 
-The arena is TFLM's to the byte: like on a device, a run overwrites its inputs where the plan reuses their
-memory ("Inference engines", section Bindings).
+The head of the arena is TFLM's to the byte where the backend asks for no scratch memory of its own, as ours
+do: like on a device, a run overwrites its inputs where the plan reuses their memory ("Inference engines",
+section Bindings).
 """
 
 from importlib import import_module

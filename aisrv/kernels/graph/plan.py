@@ -1,10 +1,12 @@
 """Where the tensors and scratch buffers of a graph lie in the arena.
 
-`plan_graph` is TFLM's greedy plan with the scratch of a backend; `plan_apart` gives every buffer a place of
-its own, so that all tensors can be read after a run. Source: "The INT8 kernel engine", section Arena plan.
+`plan_graph` is TFLM's greedy plan with the scratch of a backend, and that of TFLM's own kernels for operators
+whose scratch no backend names; `plan_apart` gives every buffer a place of its own, so that all tensors can be
+read after a run. Source: "The INT8 kernel engine", section Arena plan.
 """
 
 from collections.abc import Iterable
+from typing import Final
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.errors import GraphError
@@ -17,6 +19,10 @@ from aisrv.model.arena_plan import (
     arena_requests,
     plan_arena,
 )
+from aisrv.model.arena_scratch import operator_scratch
+
+_OF_THE_BACKEND: Final = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "SOFTMAX"})
+"""Operators whose scratch the backend names."""
 
 
 def plan_graph(model: Model, backend: KernelBackend) -> ArenaPlan:
@@ -42,29 +48,32 @@ def plan_apart(model: Model, backend: KernelBackend) -> ArenaPlan:
 
 
 def scratch_buffers(model: Model, backend: KernelBackend) -> list[Scratch]:
-    """The scratch that the backend's operators want, none of size 0; GraphError for bad shapes."""
+    """The scratch that operators want, none of size 0; GraphError for bad shapes."""
     return [
         Scratch(operator.index, size)
         for operator in model.operators
-        if (size := _scratch_size(model, operator, backend))
+        for size in _scratch_sizes(model, operator, backend)
+        if size
     ]
 
 
+def _scratch_sizes(model: Model, operator: Operator, backend: KernelBackend) -> list[int]:
+    if operator.is_custom or operator.name not in _OF_THE_BACKEND:
+        return operator_scratch(model, operator)
+    return [_scratch_size(model, operator, backend)]
+
+
 def _scratch_size(model: Model, operator: Operator, backend: KernelBackend) -> int:
-    if operator.is_custom:
-        return 0
     match operator.name:
         case "CONV_2D":
             return backend.conv2d_scratch_size(*_convolution_shapes(model, operator))
         case "DEPTHWISE_CONV_2D":
             return backend.depthwise_conv2d_scratch_size(*_convolution_shapes(model, operator))
-        case "SOFTMAX":
+        case _:
             shapes = _shapes(model, (*operator.inputs[:1], *operator.outputs[:1]))
             if not shapes or not shapes[0]:
                 raise GraphError(f"operator {operator.index} (SOFTMAX) has no rows")
             return backend.softmax_scratch_size(shapes[0][-1])
-        case _:
-            return 0
 
 
 def _convolution_shapes(model: Model, operator: Operator) -> tuple[Shape4, Shape4, Shape4]:

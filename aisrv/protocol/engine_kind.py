@@ -10,6 +10,7 @@ worker process:
     relocatable                   relocatable code, on a Cortex-M4 and in place
     relocatable:CORE              on another core, such as cortex-m7
     relocatable:CORE:copy         and copied to RAM; CORE may be empty
+    relocatable:CORE:counted      in place, and what each run fetches from flash goes to the debug log
     module:class                  a class of the user's own
 """
 
@@ -25,6 +26,10 @@ NO_MODEL: Final = "none"
 """The kind that runs no model."""
 ENGINE_KINDS: Final = ("tflite", "litert", "tflm", "xcore", KERNELS, RELOCATABLE, NO_MODEL)
 """Kinds by name; others are "module:class"."""
+
+
+INSTALL_MODES: Final = ("xip", "copy", "counted")
+"""How `relocatable` installs an image: in place, copied, or in place with each fetch from flash counted."""
 
 
 class EngineKindError(ValueError):
@@ -44,7 +49,7 @@ class EngineKind:
     core: str | None = None
     """Core of `relocatable` by name; None is the default one."""
     mode: str | None = None
-    """How `relocatable` installs an image: "xip", in place, which is the default, or "copy"."""
+    """How `relocatable` installs an image, one of INSTALL_MODES; None is "xip"."""
 
     def __post_init__(self) -> None:
         """Check the fields."""
@@ -56,8 +61,10 @@ class EngineKind:
                 raise EngineKindError(
                     f'no kind {self.name!r}, there are {", ".join(ENGINE_KINDS)} and "module:class"'
                 )
-        if self.mode not in (None, "xip", "copy"):
-            raise EngineKindError(f"an image runs in place, xip, or from a copy, copy; not {self.mode!r}")
+        if self.mode is not None and self.mode not in INSTALL_MODES:
+            raise EngineKindError(
+                f"an image is installed as one of {', '.join(INSTALL_MODES)}; not as {self.mode!r}"
+            )
         if self.name != RELOCATABLE and (self.core or self.mode):
             raise EngineKindError(f"{self.name!r} has no core and no mode: only {RELOCATABLE} does")
         if self.core is not None and (not self.core or ":" in self.core):

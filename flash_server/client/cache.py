@@ -82,3 +82,10 @@ class CacheCounters:
     """Bytes that the task was given."""
     bytes_filled: int = 0
     """Bytes that came from the flash server."""
+
+    def __str__(self) -> str:
+        touched = max(self.hits + self.misses, 1)
+        return (
+            f"{self.hits:,} hits, {self.misses:,} misses ({100 * self.misses / touched:.1f} %), "
+            f"{self.bytes_filled:,} bytes from flash"
+        )

@@ -1,9 +1,12 @@
 """What a relocatable image that runs in place fetches through the cache before the flash."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from aisrv.relocatable.container import Image
 from aisrv.relocatable.errors import ErrorCode, ErrorType, RuntimeFailure
 from aisrv.relocatable.memory import FLASH_BASE, PAGE
-from aisrv.relocatable.runtime import LoadMode, Runtime
+from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
 from flash_server.client.cache import XCORE_AI_CACHE, CacheCounters, CacheGeometry, LineCache
 
 
@@ -28,12 +31,23 @@ def count_fetches(image: Image, geometry: CacheGeometry = XCORE_AI_CACHE) -> Cac
             ErrorType.INIT_FAILED,
             ErrorCode.NETWORK_WEIGHTS,
         )
+    with fetch_counters(runtime, handle, geometry) as counters:
+        runtime.invoke(handle)
+    return counters
+
+
+@contextmanager
+def fetch_counters(
+    runtime: Runtime, handle: Handle, geometry: CacheGeometry = XCORE_AI_CACHE
+) -> Iterator[CacheCounters]:
+    """Count within the block what an instance fetches, through a cache that is empty at first."""
     cache = LineCache(geometry)
 
     def touched(address: int, size: int) -> None:
         cache.touch(address - FLASH_BASE, size)
 
     end = runtime.machine(handle).trace(runtime.flash, touched)
-    runtime.invoke(handle)
-    end()
-    return cache.counters
+    try:
+        yield cache.counters
+    finally:
+        end()

@@ -181,11 +181,7 @@ def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, li
     from flash_server.client.fetches import count_fetches
 
     counters = count_fetches(_open(image_file, engine), CacheGeometry(cache, ways, line))
-    touched = counters.hits + counters.misses
-    text = (
-        f"{image_file}: {counters.hits:,} hits, {counters.misses:,} misses "
-        f"({100 * counters.misses / max(touched, 1):.1f} %), {counters.bytes_filled:,} bytes from flash"
-    )
+    text = f"{image_file}: {counters}"
     settings.answer(asdict(counters), lambda: click.echo(text))
 
 

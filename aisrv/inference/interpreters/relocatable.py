@@ -14,6 +14,7 @@ from aisrv.relocatable.container import Core, Image, is_image
 from aisrv.relocatable.errors import MachineError, RelocatableError
 from aisrv.relocatable.memory import FLASH_BASE, PAGE
 from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime
+from flash_server.client.fetches import fetch_counters
 
 DEFAULT_CORE: Final = Core.CORTEX_M4
 CORES: Final = {core.label: core for core in Core}
@@ -35,6 +36,7 @@ class RelocatableInterpreter:
             raise MissingPackageError("unicorn", "relocatable") from None
         self._core = CORES[name]
         self._mode = LoadMode.COPY if mode == "copy" else LoadMode.XIP
+        self._counts = mode == "counted"
         self._runtime: Runtime | None = None
         self._handle: Handle = 0
         self._report = NetworkReport("", (), (), (), 0)
@@ -92,11 +94,17 @@ class RelocatableInterpreter:
         """Run the image once; InvokeError where its code goes astray, after which it runs no more."""
         runtime = self._loaded()
         try:
-            done = runtime.invoke(self._handle)
+            done = self._invoke_counted(runtime) if self._counts else runtime.invoke(self._handle)
         except RelocatableError as error:
             raise InvokeError(str(error)) from error
         if not done:
             raise InvokeError(f"the image's run failed: {runtime.get_error(self._handle)}")
+
+    def _invoke_counted(self, runtime: Runtime) -> int:
+        with fetch_counters(runtime, self._handle) as counters:
+            done = runtime.invoke(self._handle)
+        print(f"execute in place: {counters}", flush=True)  # what a worker prints goes to the debug log
+        return done
 
     def get_input(self, number: int, into: memoryview) -> None:
         """Copy out what the run left of one input."""

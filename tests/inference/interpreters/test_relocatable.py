@@ -23,6 +23,7 @@ from aisrv.protocol.memory_map import ModelMemory
 from aisrv.relocatable.container import Image, offset
 from aisrv.relocatable.model import read_loadable
 from aisrv.relocatable.network import Network
+from flash_server.client.fetches import count_fetches
 from tests.support import networks
 from tests.support.relocatable import DIGITS_FPU, DIGITS_M33, digits_image, read
 
@@ -65,6 +66,18 @@ async def test_in_a_worker() -> None:
     runner.input(0)[:] = PICTURE
     await runner.invoke()
     assert [bytes(runner.output(0))] == EXPECTED
+    await runner.close()
+
+
+async def test_fetches_of_each_run_are_counted_in_the_log() -> None:
+    printed: list[str] = []
+    runner = IsolatedInterpreter(printed.append, EngineKind.parse("relocatable::counted"))
+    await runner.load(digits_image(), ARENA)
+    for _ in range(2):
+        runner.input(0)[:] = bytes(len(PICTURE))  # a run may overwrite it
+        await runner.invoke()
+    expected = f"execute in place: {count_fetches(Image.from_bytes(digits_image()))}\n"
+    assert printed == [expected, expected]
     await runner.close()
 
 

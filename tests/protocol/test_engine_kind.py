@@ -98,8 +98,8 @@ def test_a_kind_of_relocatable_code(text: str, kind: EngineKind) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("relocatable:cortex-m4:fast", "runs in place, xip, or from a copy, copy; not 'fast'"),
-        ("relocatable:cortex-m4:copy:", "not 'copy:'"),
+        ("relocatable:cortex-m4:fast", "one of xip, copy, counted; not as 'fast'"),
+        ("relocatable:cortex-m4:copy:", "not as 'copy:'"),
     ],
 )
 def test_a_mode_that_there_is_not(text: str, reason: str) -> None:

@@ -136,9 +136,12 @@ async def serve_preload(
     failure: PreloadError | None = None
     try:
         nodes = []
+        if ports:
+            tree.add_root_hub(len(ports))
         for number, port in enumerate(ports, FIRST_DEVICE):
             fifos.append(tree.add(number, port.descriptors))
-            nodes.append(UsbfsNode(port, number, fifos[-1].set_ready))
+            on_claim = partial(tree.set_claimed, number, port.descriptors.configuration.value)
+            nodes.append(UsbfsNode(port, number, fifos[-1].set_ready, on_claim))
             await _plug_in(nodes[-1])
         spidevs = [SpidevNode(port, f"spidev{bus}.0") for bus, port in enumerate(spi)]
         if spidevs:

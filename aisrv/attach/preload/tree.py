@@ -7,18 +7,19 @@ for the calls on a node at the node's path below `ioctl`.
 import fcntl
 import os
 import shutil
+import socket
 import tempfile
 from pathlib import Path
 from typing import Final
 
-from aisrv.attach.preload.usbfs import SPEED_HIGH
+from aisrv.attach.preload.sysfs import ROOT_HUB, USB_MAJOR, BusPlace, SysfsFolder, device_folder
 from aisrv.protocol.usb_descriptors import Descriptors
 
 BUS: Final = 1
-_MAJOR: Final = 189
-"""Of usbfs nodes."""
+_ROOT_HUB_PLACE: Final = BusPlace(BUS, 1, 0)
+_CONTROLLER: Final = "aisrv"
+"""The host controller, and its driver."""
 
-_SPEEDS: Final = {SPEED_HIGH: "480"}
 _FIFO_SIZE: Final = 4096
 _REAL: Final = ("devices/system", "fs", "kernel", "module")
 """What programs look up below /sys that has nothing to do with devices."""
@@ -93,22 +94,66 @@ class PreloadTree:
         (self.directory / "dev" / ".node" / node.replace("/", "_")).symlink_to(f"{major}:{minor}")
         return path
 
-    def add(self, device_number: int, descriptors: Descriptors) -> ReadyFifo:
-        """Plug a device in as `1-N`, N one less than its number, which is 2 or more; returns its node."""
-        node = usb_node(device_number)
-        minor = (BUS - 1) * 128 + device_number - 1
-        path = self.add_node(node, _MAJOR, minor)
+    def add_root_hub(self, ports: int) -> None:
+        """Add the root hub, which has so many ports.
 
-        name = f"{BUS}-{device_number - 1}"
-        home = self.directory / "sys" / "devices" / "aisrv" / f"usb{BUS}" / name
-        home.mkdir(parents=True)
-        for attribute, value in _attributes(device_number, minor, node, descriptors).items():
-            (home / attribute).write_text(value + "\n")
-        content = bytes(descriptors.device) + bytes(descriptors.configuration)
-        (home / "descriptors").write_bytes(content)
-        (home / "subsystem").symlink_to("../../../../bus/usb")
-        (self.directory / "sys/bus/usb/devices" / name).symlink_to(f"../../../devices/aisrv/usb{BUS}/{name}")
+        Its node is there, so that no program opens the machine's own in its place, but cannot be opened.
+        """
+        node = self.add_node(_ROOT_HUB_PLACE.node, USB_MAJOR, _ROOT_HUB_PLACE.minor)
+        with socket.socket(socket.AF_UNIX) as unopenable:
+            unopenable.bind(os.fspath(node))
+        self._controller.mkdir(parents=True, exist_ok=True)
+        self._bind(self._controller, _CONTROLLER, "platform")
+        self._add_device(self._controller, _ROOT_HUB_PLACE, ROOT_HUB, ports)
+
+    def add(self, device_number: int, descriptors: Descriptors) -> ReadyFifo:
+        """Plug a device into the root hub's port N, one less than its number, as `1-N`; returns its node."""
+        place = _place(device_number)
+        path = self.add_node(place.node, USB_MAJOR, place.minor)
+        self._add_device(self._controller / _ROOT_HUB_PLACE.name, place, descriptors)
         return ReadyFifo(path)
+
+    def set_claimed(self, device_number: int, configuration: int, interface: int, claimed: bool) -> None:
+        """Show the driver `usbfs` at an interface while a program has claimed it."""
+        place = _place(device_number)
+        home = (
+            self._controller / _ROOT_HUB_PLACE.name / place.name / place.interface(interface, configuration)
+        )
+        if claimed:
+            self._bind(home, "usbfs")
+        else:
+            (home / "driver").unlink()
+
+    @property
+    def _controller(self) -> Path:
+        """The folder of the host controller."""
+        return self.directory / "sys/devices" / _CONTROLLER
+
+    def _add_device(self, parent: Path, place: BusPlace, descriptors: Descriptors, ports: int = 0) -> None:
+        """Write a device's folder, and link it and its interfaces among the devices of the bus."""
+        device = device_folder(place, descriptors, ports)
+        home = self._write(parent, device)
+        (home / "descriptors").write_bytes(bytes(descriptors.device) + bytes(descriptors.configuration))
+        for folder in (home, *(home / each.name for each in device.folders if ":" in each.name)):
+            _link(folder / "subsystem", self.directory / "sys/bus/usb")
+            _link(self.directory / "sys/bus/usb/devices" / folder.name, folder)
+
+    def _write(self, parent: Path, folder: SysfsFolder) -> Path:
+        home = parent / folder.name
+        home.mkdir(parents=True)
+        for name, value in folder.attributes.items():
+            (home / name).write_text(value + "\n")
+        if folder.driver:
+            self._bind(home, folder.driver)
+        for each in folder.folders:
+            self._write(home, each)
+        return home
+
+    def _bind(self, home: Path, driver: str, bus: str = "usb") -> None:
+        """Show the driver that a device is bound to."""
+        known = self.directory / "sys/bus" / bus / "drivers" / driver
+        known.mkdir(parents=True, exist_ok=True)
+        _link(home / "driver", known)
 
     def remove(self) -> None:
         """Remove the directory with all that is in it."""
@@ -117,49 +162,14 @@ class PreloadTree:
 
 def usb_node(device_number: int) -> str:
     """Path of a device's node below `/dev`."""
-    return f"bus/usb/{BUS:03}/{device_number:03}"
+    return _place(device_number).node
 
 
-def _attributes(device_number: int, minor: int, node: str, descriptors: Descriptors) -> dict[str, str]:
-    device, configuration = descriptors.device, descriptors.configuration
-    attributes = {
-        "busnum": f"{BUS}",
-        "devnum": f"{device_number}",
-        "devpath": f"{device_number - 1}",
-        "dev": f"{_MAJOR}:{minor}",
-        "speed": _SPEEDS[SPEED_HIGH],
-        "version": f"{device.usb_version >> 8:2x}.{device.usb_version & 0xFF:02x}",
-        "bConfigurationValue": f"{configuration.value}",
-        "bNumConfigurations": f"{device.configuration_count}",
-        "bNumInterfaces": f"{len(configuration.interfaces):2}",
-        "bmAttributes": f"{configuration.attributes:02x}",
-        "bMaxPower": f"{configuration.max_power * 2}mA",
-        "bMaxPacketSize0": f"{device.max_packet_size}",
-        "idVendor": f"{device.vendor:04x}",
-        "idProduct": f"{device.product:04x}",
-        "bcdDevice": f"{device.bcd_device:04x}",
-        "bDeviceClass": f"{device.device_class:02x}",
-        "bDeviceSubClass": f"{device.device_subclass:02x}",
-        "bDeviceProtocol": f"{device.device_protocol:02x}",
-        "maxchild": "0",
-        "uevent": "\n".join(
-            (
-                f"MAJOR={_MAJOR}",
-                f"MINOR={minor}",
-                f"DEVNAME={node}",
-                "DEVTYPE=usb_device",
-                "DRIVER=usb",
-                f"PRODUCT={device.vendor:x}/{device.product:x}/{device.bcd_device:x}",
-                f"TYPE={device.device_class}/{device.device_subclass}/{device.device_protocol}",
-                f"BUSNUM={BUS:03}",
-                f"DEVNUM={device_number:03}",
-            )
-        ),
-    }
-    strings = {
-        "manufacturer": device.manufacturer_string,
-        "product": device.product_string,
-        "serial": device.serial_string,
-    }
-    named = {name: descriptors.strings[index - 1] for name, index in strings.items() if index}
-    return attributes | named
+def _place(device_number: int) -> BusPlace:
+    """Where a device is: that with number 2 is in the root hub's first port."""
+    return BusPlace(BUS, device_number, device_number - 1)
+
+
+def _link(path: Path, target: Path) -> None:
+    """Link to a folder of the tree by a relative path, as `/sys` does."""
+    path.symlink_to(os.path.relpath(target, path.parent))

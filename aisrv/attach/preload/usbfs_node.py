@@ -48,12 +48,20 @@ class Reaped:
 
 
 class UsbfsNode:
-    """One device of a bus; `on_reapable(flag)` says when a request can be reaped, and when none is left.
+    """One device of a bus.
 
-    All who have the node open share that flag, as they share the FIFO that stands for it.
+    `on_reapable(flag)` says when a request can be reaped, and when none is left: all who have the node open
+    share that flag, as they share the FIFO that stands for it. `on_claim(interface, flag)` says when an
+    interface is claimed, and when it is free again.
     """
 
-    def __init__(self, port: HostPort, device_number: int, on_reapable: Callable[[bool], None]) -> None:
+    def __init__(
+        self,
+        port: HostPort,
+        device_number: int,
+        on_reapable: Callable[[bool], None],
+        on_claim: Callable[[int, bool], None],
+    ) -> None:
         self.port: Final = port
         self.device_number: Final = device_number
         self.memory = 0
@@ -64,6 +72,7 @@ class UsbfsNode:
         self._claims: dict[int, UsbfsFile] = {}
         self._reapable = 0
         self._on_reapable = on_reapable
+        self._on_claim = on_claim
         configuration = port.descriptors.configuration
         self._interfaces: Final = {
             endpoint.address: each.number for each in configuration.interfaces for endpoint in each.endpoints
@@ -119,7 +128,11 @@ class UsbfsNode:
         """Claim an interface, again or anew; EBUSY where another has it, EINVAL where there is none."""
         if interface not in self._numbers:
             raise UsbfsError(errno.EINVAL)
-        if self._claims.setdefault(interface, file) is not file:
+        owner = self._claims.get(interface)
+        if owner is None:
+            self._claims[interface] = file
+            self._on_claim(interface, True)
+        elif owner is not file:
             raise UsbfsError(errno.EBUSY)
 
     def release(self, interface: int, file: "UsbfsFile") -> None:
@@ -127,10 +140,12 @@ class UsbfsNode:
         if self._claims.get(interface) is not file:
             raise UsbfsError(errno.EINVAL)
         del self._claims[interface]
+        self._on_claim(interface, False)
 
     def release_all(self, file: "UsbfsFile") -> None:
         """Release all claims of a file."""
-        self._claims = {number: owner for number, owner in self._claims.items() if owner is not file}
+        for interface in [number for number, owner in self._claims.items() if owner is file]:
+            self.release(interface, file)
 
     def count_reapable(self, change: int) -> None:
         """Note that requests can be reaped, or were."""

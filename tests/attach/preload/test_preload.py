@@ -377,7 +377,8 @@ async def test_two_devices_are_told_apart_by_their_serial_numbers() -> None:
             preload = await nursery.start(serve_preload, buses)
         except PreloadMissingError as error:
             missing(str(error))
-        code = "import usb.core; print(sorted(d.serial_number for d in usb.core.find(find_all=True)))"
+        found = "usb.core.find(find_all=True, product='xAISRV')"
+        code = f"import usb.core; print(sorted(d.serial_number for d in {found}))"
         done = await trio.run_process(
             [sys.executable, "-c", code], env=preload.environment(), capture_stdout=True
         )

@@ -5,11 +5,13 @@ design document, section Flash; "XCORE AI server: numbers and wire behavior", se
 """
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+import trio
 
 from flash_server.chip.part import FlashPart
 from flash_server.errors import LayoutError, PartError
-from flash_server.image.detect import detect
+from flash_server.image.detect import detect_in_steps
 from flash_server.image.generations import ImageFormat
 from flash_server.image.headers import (
     LENGTH_BYTES,
@@ -17,10 +19,13 @@ from flash_server.image.headers import (
     Part,
     Segment,
     Segments,
-    judge_segments,
+    judge_segments_in_steps,
     model_segment,
-    parse_headers,
+    parse_headers_in_steps,
 )
+from flash_server.image.steps import Steps
+
+T = TypeVar("T")
 
 
 class FlashMemory(Protocol):
@@ -137,14 +142,26 @@ class DataImage:
 
 
 async def read_image(data: Partition) -> DataImage:
-    """Detect and parse the image of a data partition.
+    """Detect and parse the image of a data partition, in steps between which other tasks run.
 
     Raises NoImageError where there is none, LayoutError where it begins like none that is known.
     """
     prefix = await data.read(0, min(PREFIX_BYTES, data.size))
     detected = await _detect(data, prefix)
-    headers = parse_headers(prefix, detected)
-    return DataImage(detected, judge_segments(headers, detected.generation, data.size))
+    headers = await _take_turns(parse_headers_in_steps(prefix, detected))
+    segments = await _take_turns(judge_segments_in_steps(headers, detected.generation, data.size))
+    return DataImage(detected, segments)
+
+
+async def _take_turns(steps: Steps[T]) -> T:
+    """Carry work out, and let other tasks run after each step."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: T = done.value
+            return result
+        await trio.lowlevel.checkpoint()
 
 
 async def _detect(data: Partition, prefix: bytes) -> ImageFormat:
@@ -154,14 +171,14 @@ async def _detect(data: Partition, prefix: bytes) -> ImageFormat:
     def read(offset: int, size: int) -> bytes:
         return stored.setdefault((offset, size), prefix[offset : offset + size])
 
-    first = detect(prefix, data.size, read)
+    first = await _take_turns(detect_in_steps(prefix, data.size, read))
     missing = [(offset, size) for (offset, size), found in stored.items() if len(found) < size]
     if not missing:
         return first
     for offset, size in missing:
         if data.holds(offset, size):
             stored[offset, size] = await data.read(offset, size)
-    return detect(prefix, data.size, read)
+    return await _take_turns(detect_in_steps(prefix, data.size, read))
 
 
 async def model_bytes(data: Partition, image: DataImage, engine: int) -> Segment | None:

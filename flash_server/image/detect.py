@@ -22,15 +22,17 @@ from typing import Final
 from flash_server.errors import LayoutError, NoImageError
 from flash_server.image.generations import CALIBRATION, VERSION, Generation, ImageFormat
 from flash_server.image.headers import (
+    ENGINES_A_STEP,
     LENGTH_BYTES,
     Header,
     Part,
     header_size,
-    judge_segments,
+    judge_segments_in_steps,
     model_segment,
-    parse_headers,
+    parse_headers_in_steps,
 )
 from flash_server.image.nibbles import order_name
+from flash_server.image.steps import Steps, finish
 
 LARGEST: Final = 1 << 28
 """Bytes of a data partition whose size is not known: QSPI NOR parts end at 256 MiB."""
@@ -45,6 +47,13 @@ Read = Callable[[int, int], bytes]
 def detect(
     prefix: bytes, size: int = LARGEST, read: Read | None = None, swapped: bool | None = None
 ) -> ImageFormat:
+    """`detect_in_steps`, in one go."""
+    return finish(detect_in_steps(prefix, size, read, swapped))
+
+
+def detect_in_steps(
+    prefix: bytes, size: int = LARGEST, read: Read | None = None, swapped: bool | None = None
+) -> Steps[ImageFormat]:
     """Recognize the image in a data partition of `size` bytes by its first stored bytes.
 
     `prefix` need not be more than `PREFIX_BYTES`. `read` looks up models' lengths behind it, which can settle
@@ -74,17 +83,17 @@ def detect(
             )
         if start.startswith(VERSION):
             return ImageFormat(Generation.VERSION_1_2, order)
-    return _detect_design(prefix, size, read or _reader(prefix), orders)
+    return (yield from _detect_design(prefix, size, read or _reader(prefix), orders))
 
 
-def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...]) -> ImageFormat:
+def _detect_design(prefix: bytes, size: int, read: Read, orders: tuple[bool, ...]) -> Steps[ImageFormat]:
     passed: list[tuple[tuple[int, ...], ImageFormat]] = []
     refused = []
     for swapped in orders:
         detected = ImageFormat(Generation.DESIGN, swapped)
         try:
-            headers = parse_headers(prefix, detected)
-            rank = _judge(headers, detected, size, read).rank
+            headers = yield from parse_headers_in_steps(prefix, detected)
+            rank = (yield from _judge(headers, detected, size, read)).rank
         except LayoutError as error:
             refused.append(f"{order_name(swapped=swapped)}: {error}")
         else:
@@ -109,11 +118,17 @@ class _Verdict:
         return (-self.bad, self.confirmed, self.tight, self.normal)
 
 
-def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Read) -> _Verdict:
+def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Read) -> Steps[_Verdict]:
     """Judge how plausible headers are; LayoutError, the first found, where they are not."""
     good = confirmed = 0
+    first = 1 << 32
     errors = []
-    for engine, judged in enumerate(judge_segments(headers, detected.generation, size)):
+    segments = yield from judge_segments_in_steps(headers, detected.generation, size)
+    for engine, judged in enumerate(segments):
+        if engine and not engine % ENGINES_A_STEP:
+            yield
+        offsets = [offset for part in Part if (offset := headers[engine][part])]
+        first = min([first, *offsets])
         if isinstance(judged, LayoutError):
             errors.append(judged)
             continue
@@ -126,10 +141,9 @@ def _judge(headers: Sequence[Header], detected: ImageFormat, size: int, read: Re
                     errors.append(error)
                     continue
                 confirmed += 1
-        good += any(headers[engine][part] for part in Part)
+        good += bool(offsets)
     if errors and len(errors) > good:
         raise errors[0]
-    first = min(header[part] for header in headers for part in Part if header[part])
     tight = first == header_size(detected.generation, len(headers))
     return _Verdict(len(errors), confirmed, tight, not detected.swapped)
 

@@ -24,11 +24,15 @@ from typing import Final
 from aisrv.packet import U32, Packet
 from flash_server.errors import LayoutError
 from flash_server.image.generations import Generation, ImageFormat
+from flash_server.image.steps import Steps, finish
 
 LENGTH_BYTES: Final = 4
 """The u32 in front of a model's bytes."""
 
 MAX_ENGINES: Final = 256
+
+ENGINES_A_STEP: Final = 16
+"""Headers that are looked at before other tasks have their turn."""
 
 
 class Part(IntEnum):
@@ -113,6 +117,13 @@ def check_engines(engines: int) -> None:
 
 
 def parse_headers(prefix: bytes, detected: ImageFormat, engines: int | None = None) -> tuple[Header, ...]:
+    """`parse_headers_in_steps`, in one go."""
+    return finish(parse_headers_in_steps(prefix, detected, engines))
+
+
+def parse_headers_in_steps(
+    prefix: bytes, detected: ImageFormat, engines: int | None = None
+) -> Steps[tuple[Header, ...]]:
     """The headers in the first stored bytes of a partition, which need not be more than `PREFIX_BYTES`.
 
     Without `engines` their number follows from the offsets. The offsets themselves are not judged here: one
@@ -137,6 +148,8 @@ def parse_headers(prefix: bytes, detected: ImageFormat, engines: int | None = No
         if address + HEADER_BYTES > bound or bytes(header) == b"\xff" * HEADER_BYTES:
             break
         found.append(header)
+        if not len(found) % ENGINES_A_STEP:
+            yield
         bound = min([bound, *(header[part] for part in Part if header[part])])
     else:
         end = header_size(detected.generation, len(found))
@@ -175,16 +188,25 @@ def segment_limits(headers: Sequence[Header], engine: int, generation: Generatio
     inside the headers, at or past the end of the partition (an empty part may begin at the end), or where two
     engines' models begin at one address.
     """
-    return _limits(headers, engine, generation, size, _bounds(headers))
+    return _limits(headers, engine, generation, size, finish(_bounds(headers)))
 
 
 def judge_segments(
     headers: Sequence[Header], generation: Generation, size: int
 ) -> tuple[Segments | LayoutError, ...]:
+    """`judge_segments_in_steps`, in one go."""
+    return finish(judge_segments_in_steps(headers, generation, size))
+
+
+def judge_segments_in_steps(
+    headers: Sequence[Header], generation: Generation, size: int
+) -> Steps[tuple[Segments | LayoutError, ...]]:
     """`segment_limits` of every engine, or the error that it raises; in time linear in the headers."""
-    bounds = _bounds(headers)
+    bounds = yield from _bounds(headers)
     judged: list[Segments | LayoutError] = []
     for engine in range(len(headers)):
+        if engine and not engine % ENGINES_A_STEP:
+            yield
         try:
             judged.append(_limits(headers, engine, generation, size, bounds))
         except LayoutError as error:
@@ -194,7 +216,7 @@ def judge_segments(
 
 def all_segment_limits(headers: Sequence[Header], generation: Generation, size: int) -> tuple[Segments, ...]:
     """`segment_limits` of every engine."""
-    bounds = _bounds(headers)
+    bounds = finish(_bounds(headers))
     return tuple(_limits(headers, engine, generation, size, bounds) for engine in range(len(headers)))
 
 
@@ -217,9 +239,11 @@ class _Bounds:
     owners: dict[int, tuple[int, Part]]
 
 
-def _bounds(headers: Sequence[Header]) -> _Bounds:
+def _bounds(headers: Sequence[Header]) -> Steps[_Bounds]:
     owners: dict[int, tuple[int, Part]] = {}
     for engine, header in enumerate(headers):
+        if engine and not engine % ENGINES_A_STEP:
+            yield
         for part in Part:
             offset = header[part]
             if offset and not (offset in owners and owners[offset][1] is Part.MODEL):

@@ -9,11 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+import trio
+
 from flash_server.boot.boot_image import NO_BOOT_IMAGE, BootImageError, BootReport
 from flash_server.boot.upgrade import Upgrade, boot_report
 from flash_server.chip.partitions import DataImage, Partition, Partitions, model_bytes, read_image
 from flash_server.errors import FlashError, LayoutError, NoImageError
-from flash_server.image.headers import Part
+from flash_server.image.headers import ENGINES_A_STEP, Part
 from flash_server.protocol import FAILURE_TEXTS, PIECE_BYTES, FlashCommand, FlashFailure, FlashRequest
 
 logger = logging.getLogger(__name__)
@@ -83,9 +85,11 @@ class FlashService:
         except FlashError as error:
             self.forget_image(RequestFailed(FlashFailure.CHIP_FAILED, str(error)))
         else:
-            for found in self._image.engines:
+            for number, found in enumerate(self._image.engines, 1):
                 if isinstance(found, LayoutError):
                     self.log(f"flash: {found}")
+                if not number % ENGINES_A_STEP:
+                    await trio.lowlevel.checkpoint()
             return
         self.log(f"flash: {self._fault}")
 

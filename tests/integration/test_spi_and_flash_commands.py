@@ -1,12 +1,16 @@
 """SPI and flash in real processes: `aisrv run`, `exec`, `aisrv-host` over SPI, `aisrv-flash` on a device."""
 
 import json
+import socket
+import struct
 import sys
 from pathlib import Path
 
 import pytest
 
 from aisrv import digits
+from aisrv.board.specs import FlashSpec
+from flash_server.chip.serprog import pack_spi_operation
 from host_tools.client import AiServer
 from tests.support import networks
 from tests.support.programs import AISRV, FLASH, HOST, refusal, run_process, running
@@ -105,6 +109,62 @@ def test_image_written_to_a_running_device_is_loaded_without_a_reset(
             server.load_model_from_flash("arena")
             got = [server.run(image) for image, _ in IMAGES]
     assert got == [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]
+
+
+ACK = b"\x06"
+
+
+def operate(stream: socket.socket, out: bytes, read: int = 0) -> bytes:
+    """One operation of a programmer, serprog's O_SPIOP; returns what the chip answers."""
+    stream.sendall(pack_spi_operation(out, read))
+    answer = b""
+    while len(answer) < 1 + read:
+        answer += stream.recv(1 + read - len(answer))
+    assert answer[:1] == ACK
+    return answer[1:]
+
+
+def connect(serprog: str) -> socket.socket:
+    host, port = serprog.rsplit(":", 1)
+    return socket.create_connection((host, int(port)), 30)
+
+
+def test_image_of_a_programmer_whose_connection_is_reset_is_loaded(tmp_path: Path, flash_image: Path) -> None:
+    write_enable, sector_erase, page_program = b"\x06", b"\x20", b"\x02"
+    data = flash_image.read_bytes()
+    boot_bytes = FlashSpec().boot_bytes
+    with running("--flash", str(tmp_path / "chip.bin"), "--flash-port", "0") as (_, ready):
+        found = addresses(ready)
+        with connect(found["serprog"]) as programmer:
+            for at in range(0, len(data), 256):
+                address = (boot_bytes + at).to_bytes(3)
+                if not at % 4096:
+                    operate(programmer, write_enable)
+                    operate(programmer, sector_erase + address)
+                operate(programmer, write_enable)
+                operate(programmer, page_program + address + data[at : at + 256])
+            programmer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        with connect(found["serprog"]) as programmer:  # has its turn when the chip was read again
+            operate(programmer, write_enable)
+        with AiServer.open(f"usbip:{found['usbip']}") as server:
+            server.load_model_from_flash("arena")
+            assert server.run(IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)[0]
+
+
+def test_protection_bits_survive_a_restart_of_the_device(tmp_path: Path) -> None:
+    write_enable, write_status, read_status = b"\x06", b"\x01", b"\x05"
+    protected, all_blocks = 0x04, 0x3C
+    found = []
+    for _ in range(2):
+        with (
+            running("--flash", str(tmp_path / "chip"), "--flash-port", "0") as (_, ready),
+            connect(addresses(ready)["serprog"]) as programmer,
+        ):
+            found.append(operate(programmer, read_status, 1)[0] & all_blocks)
+            operate(programmer, write_enable)
+            operate(programmer, write_status + bytes((protected,)))
+            operate(programmer, read_status, 1)
+    assert found == [0, protected]
 
 
 def test_device_boots_the_model_that_a_chip_file_holds(tmp_path: Path, flash_image: Path) -> None:

@@ -42,6 +42,8 @@ class Device:
         self.node: Final = parts.node
         self.engines: Final = tuple(parts.engines)
         self.usb: Final = parts.usb
+        self.ignored: Final = parts.ignored
+        """Counts the packets over USB that were no command."""
         self.spi: Final = parts.spi
         """The master's side of the SPI port; None where the board has none."""
         self.graph: Final = parts.graph

@@ -25,6 +25,7 @@ from phy.jacdac.bus import JacdacBus
 from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
 from phy.usb.bus import UsbBus
+from phy.usb.data_task import IgnoredPackets
 
 if TYPE_CHECKING:
     from aisrv.device.graph import DeviceGraph
@@ -41,6 +42,8 @@ class DeviceParts:
     hardware: Spec
     """The spec words that no model changes."""
     usb: UsbBus
+    ignored: IgnoredPackets
+    """Counts the packets over USB that are no command."""
     spi: SpiBus | None
     spi_memory: SharedMemory
     """What the two SPI tasks share."""
@@ -91,6 +94,7 @@ class DeviceParts:
                 external_kib=board.external_kib,
             ),
             usb=UsbBus(aisrv_descriptors(board.serial)),
+            ignored=IgnoredPackets("usb"),
             spi=None if board.spi is None else SpiBus(),
             jacdac=None if board.jacdac is None else JacdacBus(),
             spi_memory=SharedMemory(log=None if board.spi is None else logs[board.spi.engine]),

@@ -55,7 +55,8 @@ def _usb_ep0(parts: DeviceParts, _task: Task, _ends: Ends) -> Run:
 
 def _usb_data(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
     usb = parts.usb
-    return DATA_TASKS[parts.board.protocol](usb.out_endpoint, usb.in_endpoint, ends.all("engines"), "usb").run
+    task = DATA_TASKS[parts.board.protocol]
+    return task(usb.out_endpoint, usb.in_endpoint, ends.all("engines"), "usb", parts.ignored).run
 
 
 def _spi_slave(parts: DeviceParts, _task: Task, ends: Ends) -> Run:

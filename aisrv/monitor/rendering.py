@@ -47,6 +47,8 @@ class DeviceView:
         yield _cores(self.status, ascii_only)
         yield _engines(self.status.engines, ascii_only)
         yield _ports(self, ascii_only)
+        if ignored := self.status.ignored_packets:
+            yield Text(f"{ignored:,} packets over USB were no command and ignored", style="yellow")
         if self.status.graph is not None:
             yield from draw_graph(self.status.graph, ascii_only)
 

@@ -47,6 +47,7 @@ class DeviceMonitor:
             tuple(PortStatus(name, port.traffic) for name, port in self._ports.items()),
             "" if deadlock is None else deadlock.path,
             None if device.graph is None else device.graph.status(),
+            device.ignored.count,
         )
 
 

@@ -112,6 +112,8 @@ class DeviceStatus:
     """The tasks that only each other could wake, as a path; empty unless there are such."""
     graph: "GraphStatus | None" = None
     """The graph that runs on it; None where there is none."""
+    ignored_packets: int = 0
+    """Packets over USB that were no command, since the device started."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,16 +47,24 @@ class IgnoredPackets:
 
 
 class DataTask(ABC):
-    """The two bulk endpoints, and the channel ends to the engines by number."""
+    """The two bulk endpoints, and the channel ends to the engines by number.
+
+    `ignored` counts the packets that are no command; without it the task counts for itself.
+    """
 
     def __init__(
-        self, out_endpoint: OutEndpoint, in_endpoint: InEndpoint, engines: Sequence[ChanEnd], name: str
+        self,
+        out_endpoint: OutEndpoint,
+        in_endpoint: InEndpoint,
+        engines: Sequence[ChanEnd],
+        name: str,
+        ignored: IgnoredPackets | None = None,
     ) -> None:
         self._out = out_endpoint
         self._in = in_endpoint
         self._engines = engines
         self._name = name
-        self.ignored: Final = IgnoredPackets(name)
+        self.ignored: Final = IgnoredPackets(name) if ignored is None else ignored
         """The packets that were no command."""
 
     async def run(self) -> None:

@@ -38,7 +38,7 @@ class UsbIoserver(DataTask):
             return
         handler = _HANDLERS.get(packet.command)
         if handler is None:
-            logger.warning("%s: unknown ioserver command %d ignored", self._name, packet.command)
+            self.ignored.add(f"unknown ioserver command {packet.command}")
             return
         try:
             await handler(self, packet)

@@ -1,6 +1,7 @@
 """The view of a snapshot, cell by cell, on terminals of several kinds."""
 
 import io
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
@@ -71,6 +72,14 @@ def test_whole_view_of_a_device() -> None:
         "port       to device  from device   commands  all commands",
         "usb 1-1     1.2 MB/s  999 bytes/s    1,234/s            70",
         "spi 0.0    0 bytes/s    0 bytes/s        0/s             0",
+    ]
+
+
+def test_ignored_packets_are_told_where_there_are_any() -> None:
+    status = replace(STATUS, ignored_packets=1234)
+    assert drawn(DeviceView(status, VIEW.rates)) == [
+        *drawn(VIEW),
+        "1,234 packets over USB were no command and ignored",
     ]
 
 

@@ -10,12 +10,13 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
-from aisrv.board import Board, EngineSpec
+from aisrv.board import Board, EngineSpec, UsbProtocol
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
+from aisrv.monitor.json_lines import status_line
 from aisrv.monitor.parked_tasks import core_status
-from aisrv.monitor.snapshot import top_scores
+from aisrv.monitor.snapshot import DeviceMonitor, top_scores
 from aisrv.monitor.values import (
     CoreState,
     CoreStatus,
@@ -193,6 +194,23 @@ async def test_two_devices_have_their_own_names_and_counts() -> None:
             first, second = (monitor.snapshot() for monitor in watched.monitors)
     assert [port.total.commands for port in first.ports] == [0, 0]
     assert second.ports == (PortStatus("usb 1-2", Traffic(3, 0, 1)),)
+
+
+@pytest.mark.parametrize(("protocol", "length"), [(UsbProtocol.AISRV, 2), (UsbProtocol.IOSERVER, 4)])
+async def test_ignored_packets_are_counted_for_each_device(protocol: UsbProtocol, length: int) -> None:
+    board = Board(protocol=protocol)
+    async with open_device(board, runner=inline) as one, open_device(board, runner=inline) as other:
+        host = InProcessHost(one.usb)
+        await host.plug_in()
+        for _ in range(3):
+            await host.write(bytes(length))
+        await wait_all_tasks_blocked()
+        counts = [DeviceMonitor("a", each, {}).snapshot().ignored_packets for each in (one, other)]
+    assert counts == [3, 0]
+
+
+def test_ignored_packets_are_in_the_json() -> None:
+    assert '"ignored_packets": 7' in status_line(DeviceStatus("a", 1.0, (), (), (), ignored_packets=7))
 
 
 def test_snapshots_that_differ_in_time_alone_are_equal() -> None:

@@ -338,7 +338,7 @@ async def test_unknown_command_is_ignored_and_logged(command: int, caplog: pytes
     async with ioserver_device() as device:
         await send(device, command)
         await assert_still_right(device)
-    assert f"unknown ioserver command {command} ignored" in caplog.text
+    assert f"usb: packet ignored: unknown ioserver command {command}" in caplog.messages
 
 
 # Resets.

@@ -55,6 +55,13 @@ class InProcessTransport:
 
         return one_after_another(self, writes, length, timeout)
 
+    def halted(self) -> frozenset[int]:
+        """Return the endpoints that are halted."""
+        from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
+
+        with _as_host_errors():
+            return frozenset(each for each in (ENDPOINT_OUT, ENDPOINT_IN) if self._bus.is_halted(each))
+
     def clear_halts(self) -> None:
         """Clear the halt of both endpoints."""
         from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT

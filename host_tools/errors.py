@@ -37,7 +37,10 @@ class TransferError(HostError):
 
 
 class TransferStall(TransferError):
-    """A transfer ended with a stall: its endpoint is halted. The client turns this into a `CommandError`."""
+    """A transfer ended with a stall: its endpoint is halted.
+
+    The client raises a `CommandError` where the device halted both endpoints, as for a command that failed.
+    """
 
     writes_done = 0
     """In a `Transport.exchange`, how many of its writes the device had taken before."""

@@ -115,6 +115,10 @@ class BackgroundBus:
         """Clear the halt of one endpoint."""
         self._within(None, lambda: self._host.clear_halt(endpoint))
 
+    def is_halted(self, endpoint: int) -> bool:
+        """Return whether an endpoint is halted."""
+        return self._within(None, lambda: self._host.is_halted(endpoint))
+
     def reset(self) -> None:
         """Reset the bus and configure the device."""
         self._within(None, self._host.plug_in)

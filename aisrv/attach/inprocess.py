@@ -15,6 +15,7 @@ from aisrv.protocol.usb_descriptors import (
     Recipient,
     SetupPacket,
     StandardRequest,
+    halt_bit,
 )
 from aisrv.xcore.waiter import Waiter
 from phy.usb.bus import ControlUrb, HostPort
@@ -102,6 +103,11 @@ class InProcessHost:
         await self.control(
             SetupPacket(Recipient.ENDPOINT, StandardRequest.CLEAR_FEATURE, ENDPOINT_HALT, endpoint, 0)
         )
+
+    async def is_halted(self, endpoint: int) -> bool:
+        """Return whether an endpoint is halted."""
+        setup = SetupPacket(DIRECTION_IN | Recipient.ENDPOINT, StandardRequest.GET_STATUS, 0, endpoint, 2)
+        return halt_bit(await self.control(setup))
 
     async def get_descriptor(self, kind: int, index: int = 0, length: int = 255) -> bytes:
         """Fetch a descriptor."""

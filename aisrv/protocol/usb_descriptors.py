@@ -74,6 +74,12 @@ class Recipient(enum.IntEnum):
 ENDPOINT_HALT: Final = 0
 """Feature selector, table 9-6."""
 
+
+def halt_bit(status: bytes) -> bool:
+    """Return whether the answer of GET_STATUS to an endpoint, figure 9-6, says that it is halted."""
+    return bool(status[:1] and status[0] & 1)
+
+
 DIRECTION_IN: Final = 0x80
 """Bit 7 of bmRequestType and of an endpoint's address: from device to host."""
 

@@ -4,7 +4,8 @@ Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 
 - A command packet goes out. A SET's data follows and ends with a packet shorter than 512 bytes, which is
   empty where the data is a multiple of 512 bytes. A GET's data comes in and ends the same way.
-- Classic: a failure halts both endpoints. A GET's failure shows when its data is read. A SET's failure shows
+- Classic: a failure halts both endpoints; a stall of one alone is no failure of a command.
+  A GET's failure shows when its data is read. A SET's failure shows
   only at the next transfer, so a SET is followed by GET_ID, which waits for the engine and changes nothing.
 - Design: a status word comes after a SET's data and before a GET's.
 """
@@ -19,6 +20,7 @@ from aisrv.protocol.commands import (
     CommandPacket,
     Dialect,
     Status,
+    command_name,
     is_set,
 )
 from host_tools.errors import (
@@ -201,13 +203,22 @@ class Exchange:
 
     # Failures
 
-    def _explain(self, command: Command, tensor: int, status: int | None = None) -> CommandError:
+    def _explain(
+        self, command: Command, tensor: int, status: int | None = None
+    ) -> CommandError | TransferStall:
         """Return the error for a command that failed with a status word, or where that is None with halts.
 
+        A failed command halts both endpoints. Where one alone is halted, the device is still in the middle of
+        the command, which it is made to abandon: that is a `TransferStall`.
         Reading the status clears its error bits: status() does not return again what was raised.
         """
         if status is None:
+            halted = self.transport.halted()
             self.transport.clear_halts()
+            if len(halted) == 1:
+                self.transport.reset()
+                self._in_step = True
+                return TransferStall(f"{command_name(command)} at endpoint {next(iter(halted)):#04x}")
         answer = self._ask(Command.GET_STATUS)
         if answer is None:  # an engine that exists always answers
             error: CommandError = NoEngineError(command, self.engine, tensor, Status.ERROR_BAD_CMD)

@@ -38,6 +38,9 @@ class Transport(Protocol):
         done.
         """
 
+    def halted(self) -> frozenset[int]:
+        """Return the addresses of the endpoints that are halted; none where the device does not say."""
+
     def clear_halts(self) -> None:
         """Clear the halt of both endpoints, which is what the device waits for after a failure."""
 

@@ -25,7 +25,9 @@ from aisrv.protocol.usb_descriptors import (
     DIRECTION_IN,
     LANGID_ENGLISH_US,
     DescriptorType,
+    Recipient,
     StandardRequest,
+    halt_bit,
     string_text,
 )
 from host_tools.errors import (
@@ -125,6 +127,27 @@ class UsbTransport:
     def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
         """See `Transport.exchange`: libusb's backend has one request in flight at a time."""
         return one_after_another(self, writes, length, timeout)
+
+    def halted(self) -> frozenset[int]:
+        """See `Transport.halted`."""
+        try:
+            with _translated("asking for the halts"):
+                return frozenset(each for each in (ENDPOINT_OUT, ENDPOINT_IN) if self._is_halted(each))
+        except TransferStall:  # it does not know the request
+            return frozenset()
+
+    def _is_halted(self, endpoint: int) -> bool:
+        status = array("B", bytes(2))
+        length = self._backend.ctrl_transfer(
+            self._handle,
+            DIRECTION_IN | Recipient.ENDPOINT,
+            StandardRequest.GET_STATUS,
+            0,
+            endpoint,
+            status,
+            _CONTROL_TIMEOUT_MS,
+        )
+        return halt_bit(status[:length].tobytes())
 
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""

@@ -30,9 +30,17 @@ from host_tools.server_address import UNIX, check_address
 from host_tools.transports.transport import Buffer, DeviceInfo
 from host_tools.usbip import client as usbip_client
 from host_tools.usbip.client import Connection
-from host_tools.usbip.standard_requests import clear_halt, read_device, read_string, set_configuration
+from host_tools.usbip.standard_requests import (
+    clear_halt,
+    is_halted,
+    read_device,
+    read_string,
+    set_configuration,
+)
 
 CONFIGURATION: Final = 1
+
+_ENDPOINTS: Final = (ENDPOINT_OUT, ENDPOINT_IN)
 
 _BUSID: Final = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
 
@@ -86,6 +94,14 @@ class UsbipTransport:
                 failure.writes_done = error.requests_done
             raise failure from error
         return bytes(answer[:count]) if length else b""
+
+    def halted(self) -> frozenset[int]:
+        """See `Transport.halted`."""
+        try:
+            with _host_errors("asking for the halts"):
+                return frozenset(each for each in _ENDPOINTS if is_halted(self._connection, each))
+        except TransferStall:  # it does not know the request
+            return frozenset()
 
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""

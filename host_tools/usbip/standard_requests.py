@@ -17,6 +17,7 @@ from aisrv.protocol.usb_descriptors import (
     Recipient,
     SetupPacket,
     StandardRequest,
+    halt_bit,
     string_text,
 )
 
@@ -75,6 +76,12 @@ def set_interface(connection: Connection, interface: int, setting: int) -> None:
 def clear_halt(connection: Connection, endpoint: int) -> None:
     """Clear the halt of an endpoint, given by its address."""
     _send(connection, Recipient.ENDPOINT, StandardRequest.CLEAR_FEATURE, ENDPOINT_HALT, endpoint)
+
+
+def is_halted(connection: Connection, endpoint: int) -> bool:
+    """Return whether an endpoint, given by its address, is halted."""
+    setup = SetupPacket(DIRECTION_IN | Recipient.ENDPOINT, StandardRequest.GET_STATUS, 0, endpoint, 2)
+    return halt_bit(connection.control_in(bytes(setup), 2, CONTROL_TIMEOUT))
 
 
 def _send(

@@ -4,6 +4,7 @@ Waits have no time-out, or one far beyond the test's: a stall that is not report
 """
 
 import errno
+import time
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +14,14 @@ import trio
 import usb.core
 from usb.backend import libusb1
 
+from aisrv import digits
 from aisrv.attach.background import BackgroundBus, BackgroundDevice
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.monitor.command_stream import aisrv_framing
 from aisrv.monitor.counting_usb import CountedUsbPort
+from aisrv.protocol.commands import Dialect
 from aisrv.protocol.usbip import UrbStatus
 from aisrv.pytest_plugin import InProcessTransport
 from host_tools.client import AiServer
@@ -34,6 +37,7 @@ from phy.usb.taps.capture import CapturedPort, CaptureFile
 from phy.usb.taps.fault_plan import FaultPlan
 from phy.usb.taps.faults import FaultyPort
 from phy.usb.urb import TransferStatus
+from tests.support.programs import HOST, run_process, running
 
 GET_OUTPUT = b"\x05\0\0"
 """Fails without a model, for which the device halts both endpoints."""
@@ -143,3 +147,42 @@ def test_transfers_go_on_once_the_halts_are_cleared(transport: Transport) -> Non
 def test_user_reads_the_reason_of_the_stall(transport: Transport) -> None:
     with pytest.raises(NoModelError, match="GET_OUTPUT_TENSOR failed on engine 0, tensor 0"):
         AiServer(transport, timeout=HOUR).read_output()
+
+
+@pytest.mark.parametrize("fault", ["stall:in:1", "stall:out:1"])
+@pytest.mark.parametrize("dialect", list(Dialect))
+def test_injected_stall_is_reported_as_one_at_once(fault: str, dialect: Dialect) -> None:
+    with running("--fault", fault) as (_, address):
+        started = time.monotonic()
+        with AiServer.open(address, dialect=dialect, timeout=HOUR) as server:
+            with pytest.raises(TransferStall, match=f"GET_ID at endpoint 0x[08]1: {PHRASE}$"):
+                server.id  # noqa: B018
+            assert server.id == 0x12345678
+        assert time.monotonic() - started < SOON
+
+
+def test_injected_stall_within_the_data_of_a_set_leaves_no_half_of_a_command() -> None:
+    with running("--fault", "stall:out:2") as (_, address), AiServer.open(address, timeout=HOUR) as server:
+        with pytest.raises(TransferStall, match=f"SET_MODEL_ARENA at endpoint 0x01: {PHRASE}$"):
+            server.load_model(digits.model_bytes())
+        server.load_model(digits.model_bytes())
+        assert server.spec().input_bytes == 64
+
+
+def test_host_tool_reports_an_injected_stall_at_once() -> None:
+    with running("--fault", "stall:in:1") as (_, address):
+        started = time.monotonic()
+        done = run_process([*HOST, "--device", address, "info"])
+        assert time.monotonic() - started < SOON
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == f"aisrv-host: GET_ID at endpoint 0x81: {PHRASE}\n"
+
+
+def test_halts_of_endpoints(transport: Transport) -> None:
+    assert transport.halted() == frozenset()
+    transport.write(GET_OUTPUT, None)
+    with pytest.raises(TransferStall):
+        transport.read(512, None)
+    assert transport.halted() == {0x01, 0x81}
+    transport.clear_halts()
+    assert transport.halted() == frozenset()

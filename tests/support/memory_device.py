@@ -272,6 +272,9 @@ class Backend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no types
         data: Any,
         timeout: int,
     ) -> int:
+        if (request_type, request, value) == (0x82, 0, 0):
+            data[0] = index in self.device.halted
+            return 2
         assert (request_type, request, value >> 8, index) == (0x80, 6, 3, 0x0409)
         text = self.strings[value & 0xFF].encode("utf-16-le")
         descriptor = bytes([len(text) + 2, 3]) + text

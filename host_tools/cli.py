@@ -11,15 +11,17 @@
 | 130 | interrupted by Ctrl-C |
 """
 
+from dataclasses import replace
 from typing import Final
 
 import click
 
 from aisrv.protocol.commands import ProtocolError
-from aisrv.terminal.command_group import CommandGroup, examples
+from aisrv.terminal.command_group import examples
 from aisrv.terminal.option_group import option_group
 from host_tools.commands.bench import bench
 from host_tools.commands.gpio import gpio
+from host_tools.commands.host_group import HostGroup, json_wanted
 from host_tools.commands.inspect import info, list_command, log, profile, timings
 from host_tools.commands.jacdac import jacdac
 from host_tools.commands.network import infer, load, upgrade
@@ -56,7 +58,7 @@ EXIT_CODES: Final[dict[type[Exception], int]] = {
 """The exit code of each error; the first kind that fits counts."""
 
 
-class HostGroup(CommandGroup):
+class ExitCodes(HostGroup):
     """The command, with its exit codes."""
 
     exit_codes = EXIT_CODES
@@ -64,7 +66,7 @@ class HostGroup(CommandGroup):
 
 @click.group(
     NAME,
-    cls=HostGroup,
+    cls=ExitCodes,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "aisrv-host list",
@@ -83,7 +85,7 @@ class HostGroup(CommandGroup):
 @click.pass_context
 def main(context: click.Context, settings: HostSettings) -> None:
     """Talk to an XCORE AI server: load networks, run them, read their outputs and timings."""
-    context.obj = settings
+    context.obj = replace(settings, as_json=json_wanted(context))
 
 
 for _command in (

@@ -19,10 +19,19 @@ class CommandGroup(click.Group):
         try:
             return super().invoke(ctx)
         except tuple(self.exit_codes) as error:
-            click.echo(f"{self.name}: {' '.join(str(error).split())}", err=True)
-            ctx.exit(next(code for kind, code in self.exit_codes.items() if isinstance(error, kind)))
+            code = next(code for kind, code in self.exit_codes.items() if isinstance(error, kind))
+            self.show_error(ctx, error, code)
+            ctx.exit(code)
         except KeyboardInterrupt:
+            self.show_interrupt(ctx)
             ctx.exit(INTERRUPTED)
+
+    def show_error(self, _context: click.Context, error: Exception, _code: int) -> None:
+        """Print an error in one line on standard error."""
+        click.echo(f"{self.name}: {' '.join(str(error).split())}", err=True)
+
+    def show_interrupt(self, _context: click.Context) -> None:
+        """Say nothing after Ctrl-C: whoever pressed it knows."""
 
 
 def examples(*lines: str) -> str:

@@ -24,9 +24,17 @@ if TYPE_CHECKING:
 @click.command(epilog=examples("aisrv-host load person.tflite", "aisrv-host load --ext large.tflite"))
 @click.argument("model", type=FILE)
 @click.option("--ext", is_flag=True, help="Put the model in external memory, not in the tensor arena.")
+@click.option("--force", is_flag=True, help="Send the file as it is, a model or not.")
 @pass_settings
-def load(settings: HostSettings, model: Path, ext: bool) -> None:
-    """Load the .tflite file MODEL into the engine."""
+def load(settings: HostSettings, model: Path, ext: bool, force: bool) -> None:
+    """Load the .tflite file MODEL into the engine.
+
+    The file is checked first: one that is no model leaves the loaded model where it is.
+    """
+    from host_tools.tensors.files import read_model_file
+
+    if not force:
+        read_model_file(model)
     data = model.read_bytes()
     with settings.connect() as server:
         seconds = _load(server, data, ext=ext)

@@ -48,7 +48,9 @@ class HostSettings:
         show_default=True,
         help="Seconds for each transfer, and so for one inference.",
     )
-    as_json: bool = option("--json", default=False, is_flag=True, help="Answer in JSON.")
+    as_json: bool = option(
+        "--json", default=False, is_flag=True, help="Answer in JSON; also after the subcommand."
+    )
 
     def connect(self) -> "AiServer":
         """Open the device; a context manager gives it back."""

@@ -2,7 +2,8 @@
 
     with AiServer.open("usbip:localhost:3240") as server:
         server.load_model("person_detection.tflite")
-        scores = server.run(image)
+        outputs = server.run("photo.png", dequantize=True)
+        print(outputs[0], outputs.best(3), server.timings())
 
 The same program talks to hardware (`usb`) and to a virtual device that is started for it (`virtual`).
 """
@@ -11,7 +12,7 @@ import struct
 from enum import IntEnum
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar, overload
 
 from aisrv.protocol.commands import (
     AcquireMode,
@@ -24,14 +25,29 @@ from aisrv.protocol.commands import (
     RegisterWrite,
     Spec,
     Status,
+    command_name,
+    is_set,
 )
 from aisrv.protocol.memory_map import MemoryMap
-from host_tools.errors import CommandError, TransferError, UnsupportedCommand
+from host_tools.errors import (
+    BadCommandError,
+    CommandError,
+    NoModelError,
+    TensorError,
+    TransferError,
+    UnsupportedCommand,
+)
 from host_tools.exchange.usb import Exchange, Progress, log_text
+from host_tools.tensors.timings import Timings
 from host_tools.transports.schemes import open_transport
 from host_tools.transports.transport import Buffer, Transport
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from host_tools.model_summary import ModelSummary
+    from host_tools.tensors.inputs import InputValue
+    from host_tools.tensors.outputs import Outputs
     from host_tools.transports.spi import SpiTransport
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -48,15 +64,17 @@ _SET_MODEL_FLASH: Final[dict[Memory, Command]] = {
     "ext": Command.SET_MODEL_EXT_FLASH,
 }
 
+_NEW_MODEL: Final = frozenset((*_SET_MODEL.values(), *_SET_MODEL_FLASH.values()))
+
 
 class Wire(Protocol):
     """How commands travel: `Exchange` over USB, `SpiExchange` over SPI."""
 
-    def get(self, command: Command, tensor: int = 0) -> bytes:
+    def get(self, command: int, tensor: int = 0) -> bytes:
         """Send a GET; return its data."""
 
     def set(
-        self, command: Command, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
+        self, command: int, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
     ) -> None:
         """Send a SET, and wait until the engine has done it."""
 
@@ -87,11 +105,15 @@ class AiServer:
         """
         self._transport = transport
         self._exchange = _wire(transport, engine, dialect, timeout)
+        self._name = type(transport).__name__
+        self._engine = engine
+        self._file: bytes | None = None
+        self._model: ModelSummary | None = None
 
     @classmethod
     def open(
         cls,
-        device: str,
+        device: str = "usb",
         *,
         engine: int = 0,
         dialect: Dialect = Dialect.CLASSIC,
@@ -100,10 +122,12 @@ class AiServer:
         """Open a device by its address, such as `usb`, `usbip:localhost:3240`, `spi:0.0` or `virtual`."""
         transport = open_transport(device)
         try:
-            return cls(transport, engine=engine, dialect=dialect, timeout=timeout)
+            server = cls(transport, engine=engine, dialect=dialect, timeout=timeout)
         except BaseException:
             transport.close()
             raise
+        server._name = device
+        return server
 
     def close(self) -> None:
         """Release the device. Closing again does nothing."""
@@ -114,6 +138,13 @@ class AiServer:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def __repr__(self) -> str:
+        """Say where the server is and what is known of its model; the device is not asked."""
+        model = "" if self._model is None else f": {self._model}"
+        if self._file is not None and not model:
+            model = f": a model of {len(self._file)} bytes"
+        return f"<AiServer {self._name}, engine {self._engine}{model}>"
 
     # The device
 
@@ -173,13 +204,63 @@ class AiServer:
     def load_model(
         self, model: Buffer | str | PathLike[str], memory: Memory = "arena", progress: Progress | None = None
     ) -> None:
-        """Load a `.tflite` model, as bytes or from a file, into the arena or into external memory."""
+        """Load a `.tflite` model, as bytes or from a file, into the arena or into external memory.
+
+        The file is remembered: shapes, quantization, operators and classes are read from it when needed.
+        """
         data = Path(model).read_bytes() if isinstance(model, str | PathLike) else model
+        self._forget_model()
         self._exchange.set(_SET_MODEL[memory], data, progress=progress)
+        self._file = bytes(data)
 
     def load_model_from_flash(self, memory: Memory = "arena") -> None:
         """Load the model that the flash holds for this engine."""
+        self._forget_model()
         self._exchange.set(_SET_MODEL_FLASH[memory])
+
+    def use_model(self, model: Buffer | str | PathLike[str]) -> None:
+        """Take a `.tflite` file for the model that the engine has already, as from flash; nothing is sent.
+
+        Raises TensorError where it is no model.
+        """
+        from host_tools.model_summary import ModelSummary
+
+        data = Path(model).read_bytes() if isinstance(model, str | PathLike) else bytes(model)
+        self._model = ModelSummary.of_file(data)
+        self._file = data
+
+    def model(self) -> "ModelSummary":
+        """Return what is known of the model: from the file that was loaded, else from a virtual device.
+
+        The device is asked once, over USB. TensorError where neither says; `NoModelError` without a model.
+        """
+        if self._model is None:
+            from host_tools.model_summary import ModelSummary
+
+            self._model = (
+                ModelSummary.of_file(self._file) if self._file is not None else self._ask_for_model()
+            )
+        return self._model
+
+    def _ask_for_model(self) -> "ModelSummary":
+        from aisrv.protocol.tensor_descriptions import TensorDescriptions
+        from host_tools.model_summary import ModelSummary
+
+        try:
+            descriptions = TensorDescriptions.from_bytes(self._exchange.get(Command.GET_TENSORS))
+        except (BadCommandError, UnsupportedCommand) as error:
+            raise TensorError(
+                "the device does not say what its model's tensors are: load the model, or name its file "
+                "with use_model"
+            ) from error
+        except ProtocolError as error:
+            raise TransferError(f"GET_TENSORS: {error}") from error
+        if not (descriptions.inputs or descriptions.outputs):
+            raise NoModelError(Command.GET_TENSORS, self._engine, status=Status.ERROR_NO_MODEL)
+        return ModelSummary.of_device(descriptions)
+
+    def _forget_model(self) -> None:
+        self._file = self._model = None
 
     # Tensors and inference
 
@@ -207,16 +288,68 @@ class AiServer:
         """Run the model on its input tensors; returns when it is done."""
         self._exchange.set(Command.START_INFER)
 
-    def run(self, data: Buffer) -> bytes:
-        """Write input 0, infer, read output 0; quicker than the three calls in the classic framing."""
-        return self._exchange.run(data)
+    @overload
+    def run(self, data: Buffer, /) -> bytes: ...  # type: ignore[overload-overlap]
+    @overload
+    def run(
+        self, data: "InputValue", /, *more: "InputValue", dequantize: bool = ..., value_range: str = ...
+    ) -> "Outputs": ...
+    def run(
+        self, data: "InputValue", /, *more: "InputValue", dequantize: bool = False, value_range: str = "auto"
+    ) -> "bytes | Outputs":
+        """Write the inputs, infer, and return the outputs: bytes for bytes, otherwise arrays.
 
-    def timings(self) -> tuple[int, ...]:
-        """Return the time of each operator in the last inference, in execution order, in ticks of 10 ns."""
+        An input is an array, a PIL image or the path of an image, a `.npy` file or raw bytes; real numbers
+        are quantized, and pictures resized and scaled by `value_range`, one of `images.RANGE_NAMES`.
+        Outputs have the tensors' types, or are real numbers with `dequantize`; `Outputs` has labels and best
+        scores. TensorError where an input does not fit; nothing is sent then.
+
+        One input of bytes gives output 0 as it is: the model need not be known, and in the classic framing it
+        is quicker than the three calls.
+        """
+        if isinstance(data, bytes | bytearray | memoryview) and not (more or dequantize):
+            return self._exchange.run(data)
+        return self._run_arrays((data, *more), dequantize, value_range)
+
+    def _run_arrays(self, values: "Sequence[InputValue]", dequantize: bool, value_range: str) -> "Outputs":
+        from host_tools.tensors.inputs import input_tensor
+        from host_tools.tensors.outputs import Outputs
+
+        model = self.model()
+        if len(values) != len(model.inputs):
+            raise TensorError(f"{len(values)} inputs given, the model has {len(model.inputs)}")
+        pairs = zip(values, model.inputs, strict=True)
+        tensors = [input_tensor(value, spec, value_range) for value, spec in pairs]
+        if len(tensors) == len(model.outputs) == 1:
+            outputs = [self._exchange.run(tensors[0])]
+        else:
+            for number, tensor in enumerate(tensors):
+                self.write_input(tensor, number)
+            self.infer()
+            outputs = [self.read_output(number) for number in range(len(model.outputs))]
+        decoded = [
+            spec.values(each) if dequantize else spec.elements(each).copy()
+            for spec, each in zip(model.outputs, outputs, strict=True)
+        ]
+        return Outputs(decoded, model.labels)
+
+    def timings(self) -> Timings:
+        """Return the time of each operator in the last inference, in execution order, in ticks of 10 ns.
+
+        They have the operators' names where the model was loaded by this object.
+        """
         data = self._exchange.get(Command.GET_TIMINGS)
         if len(data) % 4:
             raise TransferError(f"GET_TIMINGS: {len(data)} bytes are no whole number of words")
-        return struct.unpack(f"<{len(data) // 4}I", data)
+        return Timings(struct.unpack(f"<{len(data) // 4}I", data), self._operator_names())
+
+    def _operator_names(self) -> tuple[str, ...]:
+        if self._file is None:
+            return ()
+        try:
+            return self.model().operators
+        except TensorError:  # the device took a file that cannot be read here
+            return ()
 
     def profile(self) -> str:
         """Return the profiler summary of the last inference, which goes to the debug log, too.
@@ -285,6 +418,33 @@ class AiServer:
         self._exchange.set(Command.SET_SENSOR_TENSOR, data)
 
     # Commands on the wire
+
+    def command(self, code: int, tensor: int = 0, data: Buffer = b"") -> bytes:
+        """Send a command by its code, known or not, and return its data; no bytes for a SET.
+
+        Bit 7 of the code tells a SET, which takes `data`. ValueError for data of a GET, or a code above 0xFF.
+        """
+        if not 0 <= code <= 0xFF:
+            raise ValueError(f"a command is a byte, not {code}")
+        if is_set(code):
+            if code in _NEW_MODEL:
+                self._forget_model()
+            self._exchange.set(code, data, tensor)
+            return b""
+        if memoryview(data).nbytes:
+            raise ValueError(f"{command_name(code)} is a GET, which takes no data")
+        return self._exchange.get(code, tensor)
+
+    def reset(self) -> None:
+        """Make the device abandon the command in progress, as after a time-out; its model stays.
+
+        Over SPI the command is ended by the next one: UnsupportedCommand.
+        """
+        from host_tools.transports.spi import SpiTransport
+
+        if isinstance(self._transport, SpiTransport):
+            raise UnsupportedCommand("SPI has no reset: the next command ends one that was cut short")
+        self._transport.reset()
 
     def _get_word(self, command: Command, tensor: int = 0) -> int:
         data = self._exchange.get(command, tensor)

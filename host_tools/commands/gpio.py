@@ -34,6 +34,7 @@ def enable(settings: HostSettings) -> None:
     """Let inferences drive the outputs."""
     with settings.connect() as server:
         server.enable_gpio(True)
+    settings.answer({"enabled": True}, lambda: None)
 
 
 @gpio.command(epilog=examples("aisrv-host gpio disable"))
@@ -42,6 +43,7 @@ def disable(settings: HostSettings) -> None:
     """Leave the outputs as they are."""
     with settings.connect() as server:
         server.enable_gpio(False)
+    settings.answer({"enabled": False}, lambda: None)
 
 
 # A negative threshold is no option.
@@ -55,6 +57,7 @@ def threshold(settings: HostSettings, index: int, value: int) -> None:
     """Set the threshold of output INDEX to VALUE: it goes high above that."""
     with settings.connect() as server:
         server.set_gpio_threshold(index, value)
+    settings.answer({"index": index, "threshold": value}, lambda: None)
 
 
 @gpio.command(epilog=examples("aisrv-host gpio mode max"))
@@ -64,6 +67,7 @@ def mode(settings: HostSettings, mode: str) -> None:
     """Let every element above its threshold raise its output (none), or only the largest one (max)."""
     with settings.connect() as server:
         server.set_gpio_mode(GpioMode[mode.upper()])
+    settings.answer({"mode": mode}, lambda: None)
 
 
 def _show(settings: HostSettings) -> None:

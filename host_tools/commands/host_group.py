@@ -89,7 +89,8 @@ def _answer_error(error: Exception, code: int) -> None:
             "log": error.log.splitlines(),
         }
     message = error.format_message() if isinstance(error, click.ClickException) else str(error)
-    _print_error(type(error).__name__, " ".join(message.split()), code, details)
+    kind = click.UsageError if isinstance(error, click.UsageError) else type(error)
+    _print_error(kind.__name__, " ".join(message.split()), code, details)
 
 
 def _print_error(kind: str, message: str, code: int, details: Mapping[str, object]) -> None:

@@ -145,6 +145,7 @@ def timings(settings: HostSettings, model_file: Path | None) -> None:
     """
     from host_tools.commands import report
     from host_tools.tensors.files import read_model_file
+    from host_tools.tensors.timings import microseconds
 
     names = [operator.name for operator in read_model_file(model_file).operators] if model_file else []
     with settings.connect() as server:
@@ -156,7 +157,7 @@ def timings(settings: HostSettings, model_file: Path | None) -> None:
         )
     data = {
         "total_ticks": sum(ticks),
-        "total_us": report.microseconds(sum(ticks)),
+        "total_us": microseconds(sum(ticks)),
         "operators": [
             {"index": index, "name": names[index] if names else None, "ticks": count}
             for index, count in enumerate(ticks)

@@ -3,17 +3,19 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import click
 
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
-from host_tools.errors import TensorError
+from host_tools.errors import CommandError, TensorError
 from host_tools.tensors.images import AUTO, RANGE_NAMES
 
 if TYPE_CHECKING:
     from aisrv.model import Model, Tensor
+    from host_tools.client import AiServer
+    from host_tools.model_summary import ModelSummary
     from host_tools.tensors.tensor_spec import TensorSpec
 
 _Command = TypeVar("_Command", bound=Callable[..., object])
@@ -80,6 +82,21 @@ def output_spec(model_file: Path | None, number: int) -> "TensorSpec | None":
     if not model_file:
         return None
     return _numbered(read_model_file(model_file).output_tensors, number, "output", model_file)
+
+
+def device_model(server: "AiServer") -> "ModelSummary | None":
+    """Return what a virtual device itself says of its model; None where it does not say, or has none."""
+    try:
+        return server.model()
+    except (TensorError, CommandError):
+        return None
+
+
+def device_spec(server: "AiServer", kind: Literal["inputs", "outputs"], number: int) -> "TensorSpec | None":
+    """Return what a virtual device itself says of a tensor; None where it does not say."""
+    model = device_model(server)
+    specs = () if model is None else getattr(model, kind)
+    return specs[number] if number < len(specs) else None
 
 
 def _numbered(tensors: "Sequence[Tensor]", number: int, kind: str, model_file: Path) -> "TensorSpec":

@@ -11,11 +11,20 @@ from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
-from host_tools.commands.model_file import InputOptions, input_options, input_specs, model_option, output_spec
+from host_tools.commands.model_file import (
+    InputOptions,
+    device_model,
+    input_options,
+    input_specs,
+    model_option,
+    output_spec,
+)
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 from host_tools.errors import TensorError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aisrv.model import Model
     from host_tools.client import AiServer
     from host_tools.tensors.tensor_spec import TensorSpec
@@ -81,7 +90,11 @@ class OutputOptions:
     top: int = option(
         "--top", type=click.IntRange(min=0), default=5, show_default=True, help="How many scores to show."
     )
-    labels: Path | None = option("--labels", type=FILE, help="A text file with one class name a line.")
+    labels: Path | None = option(
+        "--labels",
+        type=FILE,
+        help="A text file with one class name a line. [default: those in the model's file]",
+    )
 
 
 @click.command(
@@ -106,17 +119,18 @@ def infer(
 ) -> None:
     """Run the network on INPUTS, one file for each input tensor, and show the largest outputs.
 
-    A file is an image, a .npy array or raw bytes, by its name. Values are real numbers if --model gives the
-    quantization, else the tensor's bytes as int8.
+    A file is an image, a .npy array or raw bytes, by its name. Shapes and quantization are those of --model,
+    else what a virtual device says; values are real numbers then, else the tensor's bytes as int8.
     """
     from host_tools.commands import report
     from host_tools.tensors.files import write_tensor
+    from host_tools.tensors.outputs import best_scores
 
-    names = _read_labels(result.labels)
     model, specs = input_specs(model_file, reading.shape)
     if model and len(inputs) > len(specs):
         raise TensorError(f"{len(inputs)} inputs given, {model_file} has {len(specs)}")
     spec = output_spec(model_file, result.tensor)
+    names = _labels(result.labels, model_file)
 
     def content(number: int, path: Path, length: int | None = None) -> bytes:
         return reading.read(path, specs[number] if number < len(specs) else None, length)
@@ -126,14 +140,21 @@ def infer(
     with settings.connect() as server:
         if model_file and model:
             _ensure_loaded(server, model, model_file)
+        elif (known := device_model(server)) is not None:
+            specs = specs or list(known.inputs)
+            spec = known.outputs[result.tensor] if result.tensor < len(known.outputs) else None
         for number, path in enumerate(inputs):
-            tensor = ready[number] if ready else content(number, path, server.input_length(number))
+            tensor = (
+                ready[number]
+                if ready
+                else content(number, path, None if number < len(specs) else server.input_length(number))
+            )
             server.write_input(tensor, number)
         server.infer()
         data = server.read_output(result.tensor)
     if result.output:
         write_tensor(result.output, data, spec)
-    scores = report.best_scores(_values(data, spec), result.top, names)
+    scores = best_scores(_values(data, spec), result.top, names)
     answer = {
         "tensor": result.tensor,
         "bytes": len(data),
@@ -171,9 +192,12 @@ def _values(data: bytes, spec: "TensorSpec | None") -> list[Any]:
     return memoryview(data).cast("b").tolist()
 
 
-def _read_labels(path: Path | None) -> list[str]:
+def _labels(path: Path | None, model_file: Path | None) -> "Sequence[str]":
+    """Return the classes' names: of the file of labels, else those in the model's file."""
     if not path:
-        return []
+        from aisrv.model.labels import labels_of
+
+        return labels_of(model_file.read_bytes()) if model_file else ()
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

@@ -5,32 +5,18 @@ Everything is for people and goes through rich, which is imported at first use. 
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from aisrv.protocol.commands import TICKS_PER_SECOND
+from host_tools.tensors.timings import microseconds
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
+    from host_tools.tensors.outputs import Score
+
 BAR_WIDTH: Final = 32
 _PLAIN_WIDTH: Final = 120
-
-
-@dataclass(frozen=True, slots=True)
-class Score:
-    """One element of an output tensor: its index, its label if there is one, and its value."""
-
-    index: int
-    label: str
-    value: float
-
-
-def best_scores(values: Sequence[float], count: int, labels: Sequence[str] = ()) -> list[Score]:
-    """Return the largest values in falling order; of equal ones the first comes first."""
-    order = sorted(range(len(values)), key=lambda index: -values[index])[:count]
-    return [Score(index, labels[index] if index < len(labels) else "", values[index]) for index in order]
 
 
 def show_pairs(pairs: Mapping[str, object]) -> None:
@@ -50,7 +36,7 @@ def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> Non
     _console().print(table)
 
 
-def show_scores(scores: Sequence[Score]) -> None:
+def show_scores(scores: "Sequence[Score]") -> None:
     """Print the best elements of an output, each with a bar."""
     table = _table()
     for heading, right in (("index", True), ("label", False), ("value", True), ("", False)):
@@ -86,11 +72,6 @@ def show_timings(ticks: Sequence[int], names: Sequence[str] = ()) -> None:
             str(index), *name, str(count), f"{microseconds(count):.2f}", share, _bar(count, longest)
         )
     _console().print(table)
-
-
-def microseconds(ticks: int) -> float:
-    """Convert ticks of the reference clock to microseconds."""
-    return ticks * 1e6 / TICKS_PER_SECOND
 
 
 def _console() -> "Console":

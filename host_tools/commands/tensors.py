@@ -7,7 +7,14 @@ import click
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.progress import progress_bar
-from host_tools.commands.model_file import InputOptions, input_options, input_spec, model_option, output_spec
+from host_tools.commands.model_file import (
+    InputOptions,
+    device_spec,
+    input_options,
+    input_spec,
+    model_option,
+    output_spec,
+)
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 
 
@@ -33,6 +40,8 @@ def read(
     spec = input_spec(model_file, None, tensor) if from_input else output_spec(model_file, tensor)
     with settings.connect() as server:
         data = server.read_input(tensor) if from_input else server.read_output(tensor)
+        if spec is None and output is not None:
+            spec = device_spec(server, "inputs" if from_input else "outputs", tensor)
     values = spec.values(data) if spec else None
     if output:
         write_tensor(output, data, spec)
@@ -72,6 +81,7 @@ def write(
     """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
     spec = input_spec(model_file, reading.shape, tensor)
     with settings.connect() as server:
+        spec = spec or device_spec(server, "inputs", tensor)
         length = None if spec else server.input_length(tensor)
         data = reading.read(file, spec, length)
         with progress_bar("Writing", len(data)) as progress:

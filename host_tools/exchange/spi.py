@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from aisrv.protocol.commands import STATUS_ERRORS, Command, ProtocolError, Spec, Status
+from aisrv.protocol.commands import STATUS_ERRORS, Command, ProtocolError, Spec, Status, command_name
 from host_tools.errors import (
     CommandError,
     NoModelError,
@@ -43,7 +43,7 @@ LONGEST_SLEEP: Final = 0.005
 
 _PROGRESS: Final = 32 * BLOCK
 
-_FIXED: Final[dict[Command, int]] = {
+_FIXED: Final[dict[int, int]] = {
     Command.GET_STATUS: 4,
     Command.GET_ID: 4,
     Command.GET_SPEC: 24,
@@ -52,13 +52,13 @@ _FIXED: Final[dict[Command, int]] = {
 }
 """Reads whose length never changes."""
 
-_OF_THE_MODEL: Final[dict[Command, Callable[[Spec], int]]] = {
+_OF_THE_MODEL: Final[dict[int, Callable[[Spec], int]]] = {
     Command.GET_OUTPUT_TENSOR: lambda spec: spec.output_bytes,
     Command.GET_TIMINGS: lambda spec: 4 * spec.timing_count,
 }
 """Reads whose length follows from the spec words."""
 
-_IN_THE_SPEC: Final[dict[Command, Callable[[Spec], int]]] = {
+_IN_THE_SPEC: Final[dict[int, Callable[[Spec], int]]] = {
     Command.GET_INPUT_TENSOR_LENGTH: lambda spec: spec.input_bytes,
     Command.GET_OUTPUT_TENSOR_LENGTH: lambda spec: spec.output_bytes,
 }
@@ -101,10 +101,10 @@ class SpiExchange:
         self.timeout = timeout
         self._clock = clock
         self._sleep = sleep
-        self._unfinished: Command | None = None
+        self._unfinished: int | None = None
         transport.transact(bytes([Command.HELLO]), timeout)
 
-    def get(self, command: Command, tensor: int = 0) -> bytes:
+    def get(self, command: int, tensor: int = 0) -> bytes:
         """Send a GET; return its data."""
         _check(command, tensor, _READS)
         if command == Command.GET_STATUS:
@@ -113,7 +113,7 @@ class SpiExchange:
         return self._get(command)
 
     def set(
-        self, command: Command, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
+        self, command: int, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
     ) -> None:
         """Send a SET, and wait until the engine has done it."""
         _check(command, tensor, _WRITES)
@@ -130,7 +130,7 @@ class SpiExchange:
 
     # Commands, once the device is not busy
 
-    def _get(self, command: Command) -> bytes:
+    def _get(self, command: int) -> bytes:
         if command in _FIXED:
             return self._read(command, _FIXED[command])
         spec = self._spec()
@@ -140,7 +140,7 @@ class SpiExchange:
             return _IN_THE_SPEC[command](spec).to_bytes(4, "little")
         return self._read(command, _OF_THE_MODEL[command](spec))
 
-    def _set(self, command: Command, data: memoryview, progress: Progress | None = None) -> None:
+    def _set(self, command: int, data: memoryview, progress: Progress | None = None) -> None:
         if command in _BLOCKWISE:
             errors = self._write_blocks(command, data, progress)
         else:
@@ -149,7 +149,7 @@ class SpiExchange:
         if errors:
             raise self._explain(command, errors)
 
-    def _write_blocks(self, command: Command, data: memoryview, progress: Progress | None) -> Status:
+    def _write_blocks(self, command: int, data: memoryview, progress: Progress | None) -> Status:
         """Write all blocks, the last of them short; returns the errors that came meanwhile."""
         errors = Status.OKAY
         for start in range(0, len(data) + 1, BLOCK):
@@ -164,7 +164,7 @@ class SpiExchange:
                 progress(done, len(data))
         return errors
 
-    def _explain(self, command: Command, errors: Status) -> CommandError:
+    def _explain(self, command: int, errors: Status) -> CommandError:
         log = log_text(self._read(Command.GET_DEBUG_LOG, DEBUG_LOG_SIZE))
         return command_error(command, 0, 0, errors, log)
 
@@ -178,7 +178,7 @@ class SpiExchange:
             self._unfinished = None
             self._await_idle()
 
-    def _await_idle(self, command: Command | None = None) -> Status:
+    def _await_idle(self, command: int | None = None) -> Status:
         """Read the status until BUSY is clear; returns the error bits of all readings."""
         errors = Status.OKAY
         started = self._clock()
@@ -189,7 +189,11 @@ class SpiExchange:
                 return errors
             waited = self._clock() - started
             if self.timeout is not None and waited >= self.timeout:
-                what = f"{command.name} not done" if command else "no end of what the device is BUSY with"
+                what = (
+                    f"{command_name(command)} not done"
+                    if command
+                    else "no end of what the device is BUSY with"
+                )
                 raise TransferTimeout(f"SPI: {what} within {self.timeout:g} s")
             pause = min(max(waited / 8, SHORTEST_SLEEP), LONGEST_SLEEP)
             self._sleep(pause if self.timeout is None else min(pause, self.timeout - waited))
@@ -208,7 +212,7 @@ class SpiExchange:
         except ProtocolError as error:
             raise TransferError(f"GET_SPEC: {error}") from error
 
-    def _read(self, command: Command, length: int) -> bytes:
+    def _read(self, command: int, length: int) -> bytes:
         head = 1 + DUMMY_BYTES
         return self._transact(bytes([command]) + bytes(DUMMY_BYTES + length))[head:]
 
@@ -219,8 +223,10 @@ class SpiExchange:
         return miso
 
 
-def _check(command: Command, tensor: int, known: frozenset[Command]) -> None:
+def _check(command: int, tensor: int, known: frozenset[int]) -> None:
     if command not in known:
-        raise UnsupportedCommand(f"{command.name} cannot be sent over SPI, only over USB")
+        raise UnsupportedCommand(f"{command_name(command)} cannot be sent over SPI, only over USB")
     if tensor:
-        raise UnsupportedCommand(f"{command.name}: tensor {tensor} cannot be named over SPI, only tensor 0")
+        raise UnsupportedCommand(
+            f"{command_name(command)}: tensor {tensor} cannot be named over SPI, only tensor 0"
+        )

@@ -49,7 +49,7 @@ _LARGEST_READ: Final = 1 << 20
 class _Step(NamedTuple):
     """A command on its way: its numbers, and the writes it takes."""
 
-    command: Command
+    command: int
     tensor: int
     writes: list[Buffer]
 
@@ -67,19 +67,19 @@ class Exchange:
         self.engine = engine
         self.dialect = dialect
         self.timeout = timeout
-        self._unconfirmed: tuple[Command, int] | None = None
+        self._unconfirmed: tuple[int, int] | None = None
         self._in_step = True
 
-    def get(self, command: Command, tensor: int = 0) -> bytes:
+    def get(self, command: int, tensor: int = 0) -> bytes:
         """Send a GET; return its data."""
         return self._get_after([], command, tensor)
 
     def set(
-        self, command: Command, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
+        self, command: int, data: Buffer = b"", tensor: int = 0, progress: Progress | None = None
     ) -> None:
         """Send a SET, and wait until the engine has done it."""
         if not is_set(command):
-            raise UnsupportedCommand(f"{command.name} cannot be sent over USB, only over SPI")
+            raise UnsupportedCommand(f"{command_name(command)} cannot be sent over USB, only over SPI")
         content = memoryview(data).cast("B")
         step = self._set_step(command, content, tensor)
         if len(content) > _SMALL:
@@ -102,7 +102,7 @@ class Exchange:
         ]
         return self._get_after(steps, Command.GET_OUTPUT_TENSOR)
 
-    def _get_after(self, sets: list[_Step], command: Command, tensor: int = 0) -> bytes:
+    def _get_after(self, sets: list[_Step], command: int, tensor: int = 0) -> bytes:
         """Send SETs whose failures show at the transfers that follow, then a GET; return the GET's data."""
         step = _Step(command, tensor, [self._packet(command, tensor)])
         if self.dialect is Dialect.DESIGN:
@@ -136,7 +136,7 @@ class Exchange:
         self._in_step = True
         return answer
 
-    def _blame(self, steps: list[_Step], writes_done: int) -> tuple[Command, int]:
+    def _blame(self, steps: list[_Step], writes_done: int) -> tuple[int, int]:
         before = self._unconfirmed
         for step in steps:
             if writes_done == 0:
@@ -170,7 +170,7 @@ class Exchange:
     def _status_length(self) -> int:
         return PACKET_SIZE if self.dialect is Dialect.DESIGN else 0
 
-    def _set_step(self, command: Command, data: memoryview, tensor: int = 0) -> _Step:
+    def _set_step(self, command: int, data: memoryview, tensor: int = 0) -> _Step:
         """Create a SET: command packet, data, and an empty packet where no short one ends the data."""
         writes: list[Buffer] = [self._packet(command, tensor)]
         if data:
@@ -179,7 +179,7 @@ class Exchange:
             writes.append(b"")
         return _Step(command, tensor, writes)
 
-    def _packet(self, command: Command, tensor: int) -> bytes:
+    def _packet(self, command: int, tensor: int) -> bytes:
         return bytes(CommandPacket(command, self.engine, tensor, self.dialect))
 
     def _receive_all(self) -> bytes:
@@ -195,7 +195,7 @@ class Exchange:
         if len(word) != 4:
             self._in_step = False
             raise TransferError(
-                f"{step.command.name}: expected a status word of 4 bytes, got {len(word)} bytes"
+                f"{command_name(step.command)}: expected a status word of 4 bytes, got {len(word)} bytes"
             )
         status = int.from_bytes(word, "little")
         if status:
@@ -203,9 +203,7 @@ class Exchange:
 
     # Failures
 
-    def _explain(
-        self, command: Command, tensor: int, status: int | None = None
-    ) -> CommandError | TransferStall:
+    def _explain(self, command: int, tensor: int, status: int | None = None) -> CommandError | TransferStall:
         """Return the error for a command that failed with a status word, or where that is None with halts.
 
         A failed command halts both endpoints. Where one alone is halted, the device is still in the middle of
@@ -230,7 +228,7 @@ class Exchange:
         self._in_step = True
         return error
 
-    def _ask(self, command: Command) -> bytes | None:
+    def _ask(self, command: int) -> bytes | None:
         """Send a GET in the course of a failure; None where that fails, too."""
         try:
             self.transport.write(self._packet(command, 0), self.timeout)

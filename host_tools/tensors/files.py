@@ -65,6 +65,16 @@ def _array(path: Path, spec: TensorSpec | None, length: int | None) -> bytes:
             array: Array = np.lib.format.read_array(file, allow_pickle=False)  # type: ignore[no-untyped-call]
     except (ValueError, EOFError, MemoryError) as error:
         raise TensorError(f"not a .npy file of numbers ({error})") from error
+    return array_tensor(array, spec, length)
+
+
+def array_tensor(array: "Array", spec: TensorSpec | None, length: int | None = None) -> bytes:
+    """Return an array as the bytes of a tensor, quantized where it is real; TensorError if it does not fit.
+
+    Without `spec`, an array of integers is taken as it is.
+    """
+    import numpy as np
+
     if array.dtype.kind not in "iufb":
         raise TensorError(f"the array holds {array.dtype.name}, not numbers")
     if spec is None:

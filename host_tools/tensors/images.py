@@ -16,6 +16,7 @@ from host_tools.tensors.tensor_spec import TensorSpec
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
+    from PIL.Image import Image as PillowImage
 
     from host_tools.tensors.tensor_spec import Array
 
@@ -41,11 +42,32 @@ _CHANNEL_MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def read_image(path: Path, spec: TensorSpec, value_range: str = AUTO, invert: bool = False) -> bytes:
+    """Return the bytes of the tensor `spec` for an image file; as `image_tensor`."""
+    _image_shape(spec)
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise TensorError("reading images needs Pillow: pip install aisrv[images]") from error
+    try:
+        with Image.open(path) as image:
+            return image_tensor(image, spec, value_range, invert)
+    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+        raise TensorError(f"not an image that can be read ({error})") from error
+
+
+def image_tensor(
+    image: "PillowImage", spec: TensorSpec, value_range: str = AUTO, invert: bool = False
+) -> bytes:
     """Return the bytes of the tensor `spec` for an image; `invert` swaps black and white; or TensorError."""
     import numpy as np
+    from PIL import Image, ImageOps
 
     height, width, channels = _image_shape(spec)
-    pixels = _read_pixels(path, height, width, _CHANNEL_MODES[channels])
+    if image.mode.startswith(("I", "F")):
+        raise TensorError(f"the image has pixels of mode {image.mode}; save it with 8 bits a channel")
+    upright = ImageOps.exif_transpose(image).convert(_CHANNEL_MODES[channels])
+    resized = upright.resize((width, height), Image.Resampling.BILINEAR)
+    pixels = np.asarray(resized, dtype=np.uint8)
     elements = pixels_to_elements(~pixels if invert else pixels, spec, value_range)
     return elements.astype(np.dtype(spec.dtype).newbyteorder("<")).tobytes()
 
@@ -62,23 +84,6 @@ def _image_shape(spec: TensorSpec) -> tuple[int, int, int]:
     if len(shape) != 3 or shape[2] not in _CHANNEL_MODES or min(shape) < 1:
         raise TensorError(f"the tensor is {spec}, which is no image of 1, 3 or 4 channels")
     return shape[0], shape[1], shape[2]
-
-
-def _read_pixels(path: Path, height: int, width: int, mode: str) -> "Pixels":
-    import numpy as np
-
-    try:
-        from PIL import Image, ImageOps
-    except ImportError as error:
-        raise TensorError("reading images needs Pillow: pip install aisrv[images]") from error
-    try:
-        with Image.open(path) as image:
-            if image.mode.startswith(("I", "F")):
-                raise TensorError(f"the image has pixels of mode {image.mode}; save it with 8 bits a channel")
-            upright = ImageOps.exif_transpose(image).convert(mode)
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
-        raise TensorError(f"not an image that can be read ({error})") from error
-    return np.asarray(upright.resize((width, height), Image.Resampling.BILINEAR), dtype=np.uint8)
 
 
 def pixels_to_elements(pixels: "Pixels", spec: TensorSpec, value_range: str = AUTO) -> "Array":

@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,9 @@ from PIL import Image
 import aisrv
 from aisrv.protocol.commands import Dialect
 from host_tools.cli import main
-from host_tools.commands.report import Score, best_scores, show_scores, show_timings
+from host_tools.commands.report import show_scores, show_timings
 from host_tools.errors import DeviceAccessDenied, DeviceBusy
+from host_tools.tensors.outputs import Score, best_scores
 from host_tools.transports import schemes as transports
 from host_tools.transports.schemes import Scheme
 from host_tools.transports.transport import DeviceInfo
@@ -28,6 +30,14 @@ from tests.support.programs import run_process
 MODEL = b"\0\0\0\0TFL3" + bytes(24)
 OPERATORS = ["CONV_2D", "MAX_POOL_2D", "CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]
 """The operators of the digits network."""
+INTERRUPTED = """{
+  "error": {
+    "kind": "Interrupted",
+    "message": "interrupted",
+    "exit_code": 130
+  }
+}
+"""
 PROGRAM = [sys.executable, "-c", "from host_tools.cli import main; main()"]
 
 
@@ -199,6 +209,26 @@ def test_infer_writes_the_output(backend: Backend, raw: Path, digits_file: Path,
     assert np.load(tmp_path / "out.npy").tolist() == [list(range(-1, -11, -1))]
 
 
+def test_load_checks_the_file_before_it_replaces_the_model(
+    backend: Backend, device: Device, tmp_path: Path
+) -> None:
+    device.engine.perform(0x86, 0, MODEL)
+    bad = tmp_path / "bad.tflite"
+    bad.write_bytes(MODEL[:8] + b"another")
+    backend.calls.clear()
+    assert f"{bad}: " in failed(2, "load", bad)
+    assert (device.engine.model, backend.calls) == (MODEL, [])
+    done("load", bad, "--force")
+    assert device.engine.model == bad.read_bytes()
+
+
+def test_infer_shows_labels_of_the_model_s_file(backend: Backend, raw: Path, digits_file: Path) -> None:
+    with zipfile.ZipFile(digits_file, "a") as archive:
+        archive.writestr("labels.txt", "zero\none\n")
+    answer = json.loads(done("infer", raw, "--model", digits_file, "--top", 2, "--json"))
+    assert [one["label"] for one in answer["top"]] == ["zero", "one"]
+
+
 def test_infer_without_inputs_takes_what_was_written(backend: Backend, device: Device, raw: Path) -> None:
     device.engine.perform(0x86, 0, MODEL)
     done("write", 0, raw)
@@ -361,6 +391,66 @@ def test_bench_as_a_table(backend: Backend) -> None:
     assert "status round trip" in done("bench", "--seconds", 0)
 
 
+# JSON, before and after the subcommand
+
+
+@pytest.mark.parametrize("words", [("--json", "log"), ("log", "--json"), ("--json", "log", "--json")])
+def test_json_before_and_after_the_subcommand(backend: Backend, words: tuple[str, ...]) -> None:
+    assert json.loads(done(*words)) == {"log": []}
+
+
+def test_json_of_subcommands_of_subcommands(backend: Backend) -> None:
+    assert json.loads(done("gpio", "enable", "--json")) == {"enabled": True}
+    assert json.loads(done("gpio", "--json"))["enabled"] is True
+    assert json.loads(done("gpio", "threshold", 2, -5, "--json")) == {"index": 2, "threshold": -5}
+    assert json.loads(done("--json", "gpio", "mode", "max")) == {"mode": "max"}
+    assert json.loads(done("gpio", "disable", "--json")) == {"enabled": False}
+
+
+@pytest.mark.parametrize("words", [("--json", "infer"), ("infer", "--json")])
+def test_errors_of_the_device_in_json(backend: Backend, device: Device, words: tuple[str, ...]) -> None:
+    result = call(*words)
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert json.loads(result.stdout) == {
+        "error": {
+            "kind": "NoModelError",
+            "message": result.stderr.removeprefix("aisrv-host: ").strip(),
+            "exit_code": 1,
+            "command": 0x84,
+            "engine": 0,
+            "tensor": 0,
+            "status": ["ERROR_NO_MODEL"],
+            "log": device.engine.log.decode().splitlines(),
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "words"),
+    [
+        (3, "DeviceNotFound", ("--json", "--device", "usbip:127.0.0.1:1", "info")),
+        (2, "BadAddressError", ("--device", "nonsense:1", "info", "--json")),
+        (2, "UsageError", ("--json", "load", "/nonexistent")),
+        (2, "UsageError", ("load", "/nonexistent", "--json")),
+        (2, "UsageError", ("--engine", "256", "info", "--json")),
+        (2, "UsageError", ("nonsense", "--json")),
+        (2, "UsageError", ("read", "--json")),
+        (2, "UsageError", ("--json", "info", "--nonsense")),
+    ],
+)
+def test_errors_in_json(code: int, kind: str, words: tuple[str, ...]) -> None:
+    result = call(*words)
+    error = json.loads(result.stdout)["error"]
+    assert (result.exit_code, error["kind"], error["exit_code"]) == (code, kind, code)
+    assert error["message"] in " ".join(result.stderr.split())
+
+
+def test_json_behind_two_dashes_is_an_argument(backend: Backend) -> None:
+    result = call("infer", "--", "--json")
+    assert (result.exit_code, result.stdout) == (2, "")
+
+
 # Options
 
 
@@ -495,12 +585,13 @@ def test_help_imports_nothing_heavy() -> None:
     assert result.stderr == "[]\n"
 
 
-def test_ctrl_c_ends_with_130() -> None:
+@pytest.mark.parametrize("json_option", [None, "--json"])
+def test_ctrl_c_ends_with_130(json_option: str | None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"usbip:127.0.0.1:{server.getsockname()[1]}"
         server.settimeout(10)
         with subprocess.Popen(
-            [*PROGRAM, "--device", address, "info"],
+            [*PROGRAM, "--device", address, "info", *filter(None, [json_option])],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -510,4 +601,5 @@ def test_ctrl_c_ends_with_130() -> None:
             process.send_signal(signal.SIGINT)
             out, error = process.communicate(timeout=10)
             peer.close()
-    assert (process.returncode, out, error) == (130, "", "")
+    assert (process.returncode, error) == (130, "")
+    assert out == ("" if json_option is None else INTERRUPTED)

@@ -1,0 +1,63 @@
+"""What a host knows of the model on an engine: its tensors, operators and classes."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from host_tools.errors import TensorError
+from host_tools.tensors.tensor_spec import TensorSpec
+
+if TYPE_CHECKING:
+    from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSummary:
+    """A model's tensors by number, and the names of its operators and classes where they are known."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    operators: tuple[str, ...] = ()
+    """In execution order; none where the device alone was asked."""
+    labels: tuple[str, ...] = ()
+    """Names of the classes, from class 0; none where the file has none."""
+
+    @classmethod
+    def of_file(cls, data: bytes | memoryview) -> Self:
+        """Read a `.tflite` file; TensorError where it is none, or has a tensor of a type not known here."""
+        from aisrv.model import ModelFileError
+        from aisrv.model.labels import labels_of
+        from aisrv.model.reader import read_model
+
+        try:
+            model = read_model(bytes(data))
+        except ModelFileError as error:
+            raise TensorError(f"the model: {error}") from error
+        return cls(
+            tuple(map(TensorSpec.of, model.input_tensors)),
+            tuple(map(TensorSpec.of, model.output_tensors)),
+            tuple(operator.name for operator in model.operators),
+            labels_of(data),
+        )
+
+    @classmethod
+    def of_device(cls, descriptions: "TensorDescriptions") -> Self:
+        """Take what a device says of its model."""
+        return cls(tuple(map(_spec, descriptions.inputs)), tuple(map(_spec, descriptions.outputs)))
+
+    def __str__(self) -> str:
+        inputs, outputs = (", ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
+        return f"{inputs or 'nothing'} -> {outputs or 'nothing'}"
+
+
+def _spec(description: "TensorDescription") -> TensorSpec:
+    from aisrv.model import TensorType
+    from host_tools.tensors.tensor_spec import DTYPES
+
+    try:
+        name = TensorType(description.type).name
+    except ValueError:
+        name = f"number {description.type}"
+    if name.lower() not in DTYPES:
+        raise TensorError(f"the model has a tensor of type {name}; read and write its bytes")
+    scale = description.scale if description.scale and name != "FLOAT32" else None
+    return TensorSpec(description.shape, name.lower(), scale, description.zero_point if scale else 0)

@@ -301,7 +301,7 @@ def test_the_tool_loads_infers_and_shows_timings(address: str, digits_file: Path
 def test_the_tool_tells_a_refused_model_by_its_exit_code(address: str, tmp_path: Path) -> None:
     bad = tmp_path / "bad.tflite"
     bad.write_bytes(bytes(100))
-    done = host(address, "load", str(bad))
+    done = host(address, "load", "--force", str(bad))
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
 

@@ -216,6 +216,8 @@ class GraphSpec:
     """The top manifest that its text is compiled for; None: the one that is shipped."""
     folder: Path = field(default=Path(), compare=False)
     """Relative paths in `ios` are below it."""
+    paced: bool = True
+    """Whether samples come at the rate of their format; else as fast as the graph takes them."""
 
 
 @dataclass(frozen=True, slots=True)

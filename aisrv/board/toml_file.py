@@ -188,6 +188,7 @@ class _Graph(Table, frozen=True, rename={"path": "file"}):
     engines: tuple[Integer, ...] | None = None
     ios: dict[str, str] | None = None
     platform: Path | None = None
+    paced: bool | None = None
 
 
 class _File(Table, frozen=True):

@@ -1,4 +1,4 @@
-"""`aisrv graph`: compile, check, list, decompile and draw graphs of stream-processing nodes."""
+"""`aisrv graph`: compile, check, list, decompile, draw and run graphs of stream-processing nodes."""
 
 import json
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from aisrv.cli.graph_run import run_graph
 from aisrv.terminal.file_types import FILE, NEW_FILE
 
 if TYPE_CHECKING:
@@ -16,10 +17,9 @@ if TYPE_CHECKING:
 
 _PLATFORM = click.option(
     "--platform",
-    required=True,
     type=FILE,
     metavar="FILE",
-    help="Top manifest of the platform: its memory banks, IOs and nodes.",
+    help="Top manifest of the platform: its memory banks, IOs and nodes. [default: the one that is shipped]",
 )
 _COMPAT = click.option("--compat", is_flag=True, help="Give the public compiler's words to the bit.")
 _FIRST = click.option(
@@ -34,12 +34,16 @@ def graph() -> None:
 
     \b
     Examples:
-      aisrv graph check microphone.txt --platform top_manifest.txt
+      aisrv graph check microphone.txt
       aisrv graph compile microphone.txt --platform top_manifest.txt -o graph_bin.txt
       aisrv graph list graph_bin.txt
       aisrv graph decompile graph_bin.txt --platform top_manifest.txt
       aisrv graph draw microphone.txt --platform top_manifest.txt --svg graph.svg
+      aisrv graph run microphone.txt --io 4=wav:speech.wav --io 8=gpio:word
     """
+
+
+graph.add_command(run_graph)
 
 
 @graph.command()
@@ -50,7 +54,7 @@ def graph() -> None:
 @_FIRST
 @_JSON
 def compile(  # noqa: A001 - the subcommand's name
-    text: Path, platform: Path, output: Path | None, compat: bool, first_grammar: bool, as_json: bool
+    text: Path, platform: Path | None, output: Path | None, compat: bool, first_grammar: bool, as_json: bool
 ) -> None:
     """Compile TEXT to words, `0x…,` a line, with a listing in comments and the memory by bank at the end.
 
@@ -78,7 +82,7 @@ def compile(  # noqa: A001 - the subcommand's name
 @_PLATFORM
 @_FIRST
 @_JSON
-def check(text: Path, platform: Path, first_grammar: bool, as_json: bool) -> None:
+def check(text: Path, platform: Path | None, first_grammar: bool, as_json: bool) -> None:
     """Compile TEXT for its errors and warnings, and the memory it takes.
 
     \b
@@ -103,7 +107,7 @@ def check(text: Path, platform: Path, first_grammar: bool, as_json: bool) -> Non
 
 @graph.command("list")
 @click.argument("words", type=FILE)
-@click.option("--platform", type=FILE, metavar="FILE", help="Top manifest, for the names of nodes.")
+@_PLATFORM
 def list_(words: Path, platform: Path | None) -> None:
     """List the words of a compiled graph, and what each one is.
 
@@ -114,15 +118,14 @@ def list_(words: Path, platform: Path | None) -> None:
     """
     from aisrv.graph.listing import words_text
 
-    names = _platform(platform).node_names if platform is not None else {}
-    click.echo(words_text(_graph(words), names), nl=False)
+    click.echo(words_text(_graph(words), _platform(platform).node_names), nl=False)
 
 
 @graph.command()
 @click.argument("words", type=FILE)
 @_PLATFORM
 @_COMPAT
-def decompile(words: Path, platform: Path, compat: bool) -> None:
+def decompile(words: Path, platform: Path | None, compat: bool) -> None:
     """Print a text that compiles to WORDS; with `--compat`, when it is compiled with `--compat`.
 
     \b
@@ -143,7 +146,7 @@ def decompile(words: Path, platform: Path, compat: bool) -> None:
 @_PLATFORM
 @click.option("--svg", type=NEW_FILE, help="Draw into this file instead of the terminal.")
 @_FIRST
-def draw(text: Path, platform: Path, svg: Path | None, first_grammar: bool) -> None:
+def draw(text: Path, platform: Path | None, svg: Path | None, first_grammar: bool) -> None:
     """Draw TEXT as SVG: nodes, arcs with their formats, and the memory by bank.
 
     \b
@@ -159,13 +162,17 @@ def draw(text: Path, platform: Path, svg: Path | None, first_grammar: bool) -> N
         svg.write_text(picture, encoding="utf-8")
 
 
-def _compiled(text: Path, platform: Path, compat: bool, first_grammar: bool, as_json: bool) -> "Compiled":
+def _compiled(
+    text: Path, platform: Path | None, compat: bool, first_grammar: bool, as_json: bool
+) -> "Compiled":
     """Compile a file; its errors end the command, warnings go to stderr."""
     from aisrv.graph.compile import compile_file
     from aisrv.graph.errors import TextError
+    from aisrv.graph.loading import SHIPPED_PLATFORM
 
     try:
-        compiled = compile_file(text, platform, compat=compat, first_grammar=first_grammar)
+        manifest = platform or SHIPPED_PLATFORM
+        compiled = compile_file(text, manifest, compat=compat, first_grammar=first_grammar)
     except TextError as error:
         _fail(error.messages, as_json)
     if not as_json:
@@ -194,14 +201,15 @@ def _graph(path: Path) -> "Graph":
         raise click.ClickException(f"{path}: {error}") from None
 
 
-def _platform(path: Path) -> "Platform":
+def _platform(path: Path | None) -> "Platform":
     from aisrv.graph.errors import TextError
+    from aisrv.graph.loading import SHIPPED_PLATFORM
     from aisrv.graph.manifests import read_platform
     from aisrv.graph.messages import Messages
 
     messages = Messages()
     try:
-        platform = read_platform(path, messages)
+        platform = read_platform(path or SHIPPED_PLATFORM, messages)
         messages.check()
     except TextError as error:
         _fail(error.messages, False)

@@ -94,6 +94,12 @@ class DeviceGraph:
         assert self.live is not None  # noqa: S101 - set before the event
         await self.live.interpret(number)
 
+    async def wait_at_rest(self) -> None:
+        """Wait until nothing will move any more, unless somebody sets a model."""
+        await self._running.wait()
+        assert self.live is not None  # noqa: S101 - set before the event
+        await self.live.wait_at_rest()
+
     def status(self) -> GraphStatus | None:
         """Return its state now; None before its first task runs."""
         return None if self.live is None else graph_status(self.live, self.pins.values())
@@ -126,7 +132,8 @@ class DeviceGraph:
             return FileOutput(file) if transmits else FileInput(file)
         if transmits:
             raise GraphError(f"IO {io} is an output: join it to file:PATH or gpio:NAME, not to {text!r}")
-        return FrameDriver(_frames(open_frames(text, form, self.spec.folder), self.log))
+        source = open_frames(text, form, self.spec.folder, paced=self.spec.paced)
+        return FrameDriver(_frames(source, self.log))
 
     def _pin(self, name: str) -> Pin:
         return self.pins.setdefault(name, Pin(name))
@@ -142,10 +149,11 @@ class DeviceGraph:
         raise GraphError(f"the graph does not use IO {io}; it uses {used}")
 
 
-def open_frames(text: str, form: Format, folder: Path = Path()) -> FrameSource:
+def open_frames(text: str, form: Format, folder: Path = Path(), *, paced: bool = True) -> FrameSource:
     """Open the source of an input; what it does not say about samples is as in the graph's format.
 
-    Raises SourceError.
+    Unless `paced`, samples without a rate of their own come as fast as they are asked for. Raises
+    SourceError.
     """
     dtype = DTYPES.get(form.raw)
     if dtype is None or not text.startswith(("wav:", "csv:")):
@@ -155,7 +163,7 @@ def open_frames(text: str, form: Format, folder: Path = Path()) -> FrameSource:
         text += f":window={instants}"
     spec = SourceSpec.from_text(text).with_defaults(type={"<i1": "int8", "<i2": "int16"}.get(dtype.str))
     rate = f"{form.sampling_rate:.0f}/{instants}"
-    if form.sampling_rate >= 1 and "rate" not in spec.options:
+    if paced and form.sampling_rate >= 1 and "rate" not in spec.options:
         spec = spec.with_defaults(rate=rate, late="keep")
     return open_source(spec, folder)
 

@@ -42,6 +42,7 @@ class FrameDriver:
         self._asked = trio.Event()
         self.frames = 0
         self.ended = False
+        """Whether its source has no more."""
 
     def request(self, port: IoPort) -> None:
         """Wake the task."""
@@ -70,10 +71,14 @@ class FileInput:
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
+        self.ended = False
+        """Whether the file was read to its end."""
 
     def request(self, port: IoPort) -> None:
         """Read a frame, which may be short at the end of the file."""
-        data = self._file.read(port.arc.producer_frame)
+        frame = port.arc.producer_frame
+        data = self._file.read(frame)
+        self.ended = len(data) < frame
         if data:
             port.acknowledge(data)
 

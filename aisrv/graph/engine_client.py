@@ -12,6 +12,7 @@ from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
+from aisrv.xcore.verb import Steps
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +38,11 @@ class EngineClient:
         self._work = trio.Event()
         self._inputs: list[int] = []
         self._outputs: list[int] = []
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether it has nothing to do: no job, and no model that it has not looked at."""
+        return not (self.busy or self._jobs or self._changed)
 
     def input_bytes(self, tensor: int) -> int | None:
         """Bytes of an input tensor, as of the last `look`."""
@@ -83,7 +89,9 @@ class EngineClient:
                     self._work = trio.Event()
                     await self._work.wait()
                 if self._changed:
+                    self.busy = True
                     await self.look()
+                    self.busy = False
                 else:
                     self.busy = True
                     job = self._jobs.popleft()
@@ -93,11 +101,14 @@ class EngineClient:
                 wake()
 
     async def _watch(self, changes: ChanEnd) -> None:
-        """Take the engine's notifications."""
+        """Take the engine's notifications, each in the moment in which the engine sends it."""
         while True:
-            if await take_notification(changes) == MODEL_CHANGED:
-                self._changed = True
-                self._work.set()
+            await changes.perform("take_notification", self._take_notification(changes))
+
+    def _take_notification(self, changes: ChanEnd) -> Steps[None]:
+        if (yield from take_notification(changes)) == MODEL_CHANGED:
+            self._changed = True
+            self._work.set()
 
     async def _infer(self, job: Job) -> None:
         status = await set_command(self._end, Command.SET_INPUT_TENSOR, job.input_tensor, job.frame)

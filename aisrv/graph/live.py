@@ -45,12 +45,37 @@ class LiveGraph:
         self._arrived: list[tuple[int, IoPort, bytes]] = []
         self._wakers = [trio.Event() for _ in self.interpreters]
         self._models: tuple[int, ...] | None = None
+        self._drivers = dict(drivers or {})
+        self._resting = [False] * len(self.interpreters)
+        self._rested = trio.Event()
         for hwid, driver in (drivers or {}).items():
             owners = [each for each in self.interpreters if any(port.hwid == hwid for port in each.ports)]
             for interpreter in owners or self.interpreters[:1]:
                 interpreter.attach(hwid, driver)
             if isinstance(driver, TaskDriver):
                 self._tasks.append(driver.run)
+
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing will move any more, unless somebody sets a model.
+
+        All interpreters and engines wait then, and all inputs that are asked for frames have ended.
+        """
+        return (
+            all(self._resting)
+            and not self._arrived
+            and all(engine.at_rest and not engine.finished for engine in self.engines)
+            and not any(
+                port.ongoing and not port.transmits and not getattr(port.driver, "ended", False)
+                for port in self.interpreters[0].state.ports
+            )
+        )
+
+    async def wait_at_rest(self) -> None:
+        """Wait until nothing will move any more."""
+        while not self.at_rest:
+            self._rested = trio.Event()
+            await self._rested.wait()
 
     def post(self, port: IoPort, data: bytes) -> None:
         """Have the bytes of an input enter before the next RUN."""
@@ -59,7 +84,8 @@ class LiveGraph:
 
     def wake(self) -> None:
         """Have all interpreters look again."""
-        for waker in self._wakers:
+        for number, waker in enumerate(self._wakers):
+            self._resting[number] = False
             waker.set()
 
     async def run(self) -> None:
@@ -73,10 +99,14 @@ class LiveGraph:
         """Serve the IOs and the engines until cancelled."""
         async with trio.open_nursery() as nursery:
             for task in self._tasks:
-                nursery.start_soon(task, self.post)
+                nursery.start_soon(self._serve_input, task)
             for engine in self.engines:
                 nursery.start_soon(engine.serve, self.wake)
             await trio.sleep_forever()
+
+    async def _serve_input(self, task: Callable[[Post], Awaitable[None]]) -> None:
+        await task(self.post)
+        self.wake()  # it has ended
 
     async def interpret(self, number: int) -> None:
         """Run one of the interpreters until cancelled; the first lets in what has arrived."""
@@ -90,6 +120,9 @@ class LiveGraph:
                 self._wake_others(number)
                 await trio.lowlevel.checkpoint()
             else:
+                self._resting[number] = True
+                if self.at_rest:
+                    self._rested.set()
                 await self._wakers[number].wait()
 
     @staticmethod
@@ -102,6 +135,7 @@ class LiveGraph:
     def _wake_others(self, number: int) -> None:
         for other, waker in enumerate(self._wakers):
             if other != number:
+                self._resting[other] = False
                 waker.set()
 
     def _begin(self) -> None:

@@ -12,20 +12,24 @@ from aisrv.graph.words import parse_words, read_words
 
 logger = logging.getLogger(__name__)
 
+SHIPPED_PLATFORM: Final = Path(__file__).parent / "platform" / "top_manifest.txt"
+"""The platform of graphs that name none: a tile's memory, ten IOs, the nodes by their public numbers."""
+
 LARGEST_FILE: Final = 16 << 20
 """Bytes."""
 
 
 def load_graph(path: Path, platform: Path | None = None) -> tuple[Graph, tuple[str, ...]]:
-    """Read a graph; return it with the names of nodes by NODE_IDX. Raises GraphError, OSError."""
+    """Read a graph; return it with the names of nodes by NODE_IDX. Raises GraphError, OSError.
+
+    A text is compiled for `platform`, or for the one that is shipped.
+    """
     if path.stat().st_size > LARGEST_FILE:
         raise GraphError(f"above the {LARGEST_FILE} bytes allowed")
     text = path.read_text(encoding="utf-8", errors="replace")
     if _is_words(text):
         return read_words(parse_words(text)), STANDARD_NODES
-    if platform is None:
-        raise GraphError("the text of a graph is compiled for a platform: name its top manifest")
-    compiled = compile_file(path, platform)
+    compiled = compile_file(path, platform or SHIPPED_PLATFORM)
     for warning in compiled.warnings:
         logger.warning("%s", warning)
     names = compiled.platform.node_names

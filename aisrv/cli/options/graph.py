@@ -28,7 +28,9 @@ class GraphOptions:
         help="What an IO is joined to: 4=wav:speech.wav, 8=gpio:led, 9=file:out.raw; adds to the board's.",
     )
     platform: Path | None = option(
-        "--graph-platform", type=FILE, help="Top manifest that the text of the graph is compiled for."
+        "--graph-platform",
+        type=FILE,
+        help="Top manifest that the text of the graph is compiled for. [default: the one that is shipped]",
     )
 
 

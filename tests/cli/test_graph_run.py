@@ -1,0 +1,123 @@
+"""`aisrv graph run`: graphs without hosts, with real files, a real worker, and what is printed at the end."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from aisrv import digits
+from tests.support.graphs import golden_audio, write_wav
+from tests.support.paths import ROOT
+from tests.support.programs import AISRV, run_process
+
+AMPLIFIER = """\
+format_index 0
+format_frame_length 64
+format_sampling_rate 16000
+stream_io 0
+stream_io_hwid 4
+stream_io 1
+stream_io_hwid 6
+node arm_stream_amplifier 0
+    node_parameters 0
+        1 u8; 0
+        1 u16; h803
+        1 u8; 0
+        2 u16; 0 0
+    end
+arc_input 0 1 0 arm_stream_amplifier 0 0 0
+arc_output 1 1 0 arm_stream_amplifier 0 1 0
+end
+"""
+"""Four times the input: 12 dB, without a slope."""
+
+
+def run(*arguments: object) -> tuple[int, str, str]:
+    done = run_process([*AISRV, "graph", "run", *arguments])
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture(autouse=True)
+def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("graph.txt").write_text(AMPLIFIER)
+
+
+def test_samples_of_a_file_into_a_file() -> None:
+    samples = np.arange(-8000, 8000, 10, "<i2")  # 1600: 50 frames
+    write_wav(samples.tobytes(), Path("speech.wav"))
+    code, out, errors = run("graph.txt", "--io", "4=wav:speech.wav", "--io", "6=file:out.raw")
+    assert (code, errors) == (0, "")
+    assert out.splitlines() == [
+        "arm_stream_amplifier 0: 50 calls, 3,200 bytes in, 3,200 out",
+        "IO 4: 3,200 bytes",
+        "IO 6: 3,200 bytes",
+    ]
+    assert np.fromfile("out.raw", "<i2").tolist() == (4 * samples.astype(int)).tolist()
+
+
+def test_raw_file_that_ends_within_a_frame() -> None:
+    Path("in.raw").write_bytes(bytes(64 + 10))
+    code, out, _ = run("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw")
+    assert (code, out.splitlines()[1:]) == (0, ["IO 4: 74 bytes", "IO 6: 64 bytes"])
+
+
+def test_camera_to_engine_in_json() -> None:
+    images = digits.test_images()[:10]
+    Path("camera.bin").write_bytes(b"".join(bytes(value ^ 0x80 for value in each.image) for each in images))
+    Path("digits.tflite").write_bytes(digits.model_bytes())
+    code, out, _ = run(
+        ROOT / "examples" / "graph" / "digits.txt",
+        *("--io", "5=raw:camera.bin:8x8:bayer", "--io", "8=gpio:0,1,2,3,4,5,6,7,8,9"),
+        *("--model", "digits.tflite", "--json"),
+    )
+    values = json.loads(out)
+    assert (code, values["waits_for"]) == (0, None)
+    assert values["nodes"][1]["inferences"] == 10
+    high = [int(pin["name"]) for pin in values["pins"] if pin["level"]]
+    assert high == [images[9].label]
+
+
+def test_microphone_to_keyword() -> None:
+    run_process([AISRV[0], ROOT / "examples" / "word_network.py", "word.tflite"], check=True)
+    write_wav(golden_audio(), Path("speech.wav"))
+    code, out, _ = run(
+        ROOT / "examples" / "graph" / "word.txt",
+        *("--io", "4=wav:speech.wav", "--io", "8=gpio:word,long", "--model", "word.tflite", "--json"),
+    )
+    values = json.loads(out)
+    assert code == 0
+    assert [node["consumed"] for node in values["nodes"]] == [64000, 64000, 200, 96]
+    assert values["nodes"][3]["inferences"] == 6
+
+
+def test_graph_that_does_not_begin() -> None:
+    code, out, _ = run(ROOT / "examples" / "graph" / "digits.txt")
+    assert code == 1
+    assert out.splitlines()[0] == (
+        "the graph does not run: aisrv_stream_inference 0: engine 0 has no input tensor 0"
+    )
+
+
+def test_input_without_end_stops_in_time() -> None:
+    Path("in.raw").write_bytes(bytes(64))
+    code, out, _ = run("graph.txt", "--io", "4=raw:in.raw:8x8:bayer:loop:rate=20", "--seconds", "0.2")
+    assert code == 0
+    assert "IO 4: " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (["--io", "4"], "'4' is not IO=WHAT"),
+        (["--io", "7=gpio:led"], "the graph does not use IO 7; it uses 4, 6"),
+        (["--io", "4=wav:missing.wav"], "missing.wav"),
+        (["--engine", "tensorflow"], "tensorflow"),
+    ],
+)
+def test_what_cannot_be(arguments: list[str], reason: str) -> None:
+    code, out, errors = run("graph.txt", *arguments)
+    assert (code in (1, 2), out) == (True, "")
+    assert reason in errors
+    assert "Traceback" not in errors

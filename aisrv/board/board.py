@@ -1,7 +1,7 @@
 """A board: a node with its engines, physical layers, flash chips and sensor, checked as a whole."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from aisrv.board.specs import (
@@ -49,7 +49,7 @@ class Board:
     checked with its plan: `aisrv.board.plan`.
     """
 
-    engines: tuple[EngineSpec, ...] = (EngineSpec(),)
+    engines: tuple[EngineSpec, ...] = field(default_factory=lambda: (EngineSpec(),))
     tiles: int = 2
     usb_tile: int = 1
     core_clock_mhz: int = 600

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from aisrv.protocol.commands import Command
-from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
+from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.settings.size import KIB
 from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
@@ -88,7 +88,7 @@ class EngineSpec:
     """Command that loads a model from flash at start; None leaves the engine without one."""
     cache: CacheGeometry = XCORE_AI_CACHE
     """Cache of the window on its flash image, see `Device.open_window`."""
-    kind: EngineKind = DEFAULT_KIND
+    kind: EngineKind = field(default_factory=default_kind)
     """What runs its models."""
     sensor: bool | None = None
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""

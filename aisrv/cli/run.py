@@ -80,11 +80,18 @@ class ServerOptions:
         return Listening(self.host, usb, spi, flash, self.spi_host, self.flash_host, self.socket, bus)
 
 
-async def run_until_signal(devices: DeviceSet, listening: Listening, *, until_eof: bool) -> None:
-    """Serve devices until SIGINT or SIGTERM, or with `until_eof` until standard input ends."""
+async def run_until_signal(
+    devices: DeviceSet, listening: Listening, *, until_eof: bool, hint: str | None = None
+) -> None:
+    """Serve devices until SIGINT or SIGTERM, or with `until_eof` until standard input ends.
+
+    The ready line goes to standard output, the hint then to standard error.
+    """
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with serve_devices(devices, listening) as service, trio.open_nursery() as ends:
             print(f"aisrv: ready at {service}", flush=True)
+            if hint is not None:
+                print(f"aisrv: {hint}", file=sys.stderr, flush=True)
 
             async def until_signal() -> None:
                 async for _ in signals:
@@ -100,6 +107,11 @@ async def run_until_signal(devices: DeviceSet, listening: Listening, *, until_eo
             ends.start_soon(until_signal)
             if until_eof:
                 ends.start_soon(until_input_ends)
+
+
+def engine_names(board: Board) -> str:
+    """Name the kinds of a board's engines, each once, in the order of the engines."""
+    return ", ".join(dict.fromkeys(str(engine.kind) for engine in board.engines))
 
 
 @click.command()
@@ -127,7 +139,8 @@ def run(
 ) -> None:
     """Run a virtual device, or several, and serve it over USB/IP until Ctrl-C.
 
-    One line on standard output says when it is ready, and where.
+    One line on standard output says when it is ready, and where. Without --engine, a line on
+    standard error says what runs the models.
 
     \b
     Examples:
@@ -157,9 +170,10 @@ def run(
     if server.socket is not None and server.port is not None:
         raise click.UsageError("--socket takes the place of --port: give one of them")
     listening = server.listening(boards[0], jacdac)
+    hint = None if board.engine_kind else f"engine {engine_names(boards[0])}; --engine KIND takes another"
     running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
     try:
-        trio.run(lambda: run_until_signal(running, listening, until_eof=server.until_eof))
+        trio.run(lambda: run_until_signal(running, listening, until_eof=server.until_eof, hint=hint))
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None
     except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:

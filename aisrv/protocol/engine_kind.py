@@ -15,6 +15,8 @@ worker process:
 """
 
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Self
 
@@ -40,7 +42,7 @@ class EngineKindError(ValueError):
 class EngineKind:
     """A kind of interpreter, and its options; EngineKindError where they do not go together."""
 
-    name: str = "tflite"
+    name: str
     """One of ENGINE_KINDS, or "module:class"."""
     backend: str | None = None
     """Backend of `kernels` by name; None is the default one."""
@@ -108,4 +110,14 @@ class EngineKind:
         return self.name if self.backend is None else f"{self.name}:{self.backend}"
 
 
-DEFAULT_KIND: Final = EngineKind()
+PACKAGES: Final = {"tflite": "tflite_runtime", "litert": "ai_edge_litert"}
+"""Kinds that may be the default, the best first, with the package that each runs on."""
+
+
+@cache
+def default_kind() -> EngineKind:
+    """Return what runs models where nobody names a kind: `tflite`, else `litert`, else `kernels`.
+
+    The first whose package is installed; `kernels` needs none.
+    """
+    return EngineKind(next((kind for kind, package in PACKAGES.items() if find_spec(package)), KERNELS))

@@ -9,7 +9,7 @@ from aisrv.inference.engine import InferenceEngine, Runner
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.inference.process.inline import InlineInterpreter, inline
-from aisrv.protocol.engine_kind import DEFAULT_KIND, ENGINE_KINDS, NO_MODEL, EngineKind, EngineKindError
+from aisrv.protocol.engine_kind import ENGINE_KINDS, NO_MODEL, EngineKind, EngineKindError
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
 
@@ -83,6 +83,9 @@ def test_the_kind_without_a_model_has_no_interpreter() -> None:
         InlineInterpreter(EngineKind(NO_MODEL))
 
 
+TFLITE = EngineKind("tflite")
+
+
 def test_none_is_the_buffer() -> None:
     engine = create_engine(EngineKind("none"), inline, arena_bytes=1, external_bytes=2)
     assert type(engine) is BufferEngine
@@ -93,7 +96,7 @@ def test_none_is_the_buffer() -> None:
 async def test_every_other_kind_is_asked_of_the_runners(name: str) -> None:
     asked: list[EngineKind] = []
 
-    def runners(_log: Callable[[str], None], /, *, kind: EngineKind = DEFAULT_KIND) -> Runner:
+    def runners(_log: Callable[[str], None], /, *, kind: EngineKind = TFLITE) -> Runner:
         asked.append(kind)
         return InlineInterpreter()
 

@@ -19,7 +19,7 @@ from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
 from tests.inference.interpreters.test_tflite import scatter_network, unquantized_network
 from tests.support import networks
-from tests.support.programs import AISRV, HOST, TIMEOUT, refusal, run_process, running
+from tests.support.programs import AISRV, HOST, TIMEOUT, default_engine_line, refusal, run_process, running
 
 IMAGES = digits.test_images()
 
@@ -41,6 +41,15 @@ def test_it_says_where_it_is_ready_in_one_line() -> None:
             pass
 
 
+def test_it_says_what_runs_the_models_where_nobody_names_an_engine() -> None:
+    with running("--engine", "kernels") as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=TIMEOUT) == ("", "")
+    with running("--board", "chained", "--devices", "2") as (process, _):
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=TIMEOUT) == ("", default_engine_line())
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
     with running() as (process, address):
@@ -48,7 +57,7 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
             server.load_model(digits.model_bytes())
             process.send_signal(number)
             output, errors = process.communicate(timeout=TIMEOUT)
-        assert (process.returncode, output, errors) == (0, "", "")
+        assert (process.returncode, output, errors) == (0, "", default_engine_line())
 
 
 def test_it_loads_models_at_start(digits_file: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.protocol.engine_kind import DEFAULT_KIND, ENGINE_KINDS, EngineKind, EngineKindError
+from aisrv.protocol import engine_kind
+from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind, EngineKindError, default_kind
 
 NAMES = st.text("abc._-0", min_size=1)
 
@@ -14,7 +15,7 @@ NAMES = st.text("abc._-0", min_size=1)
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("tflite", EngineKind()),
+        ("tflite", EngineKind("tflite")),
         ("none", EngineKind("none")),
         ("kernels", EngineKind("kernels")),
         ("kernels:", EngineKind("kernels")),
@@ -75,9 +76,28 @@ def test_the_text_form_of_a_class_reads_back(module: str, class_name: str) -> No
     assert str(EngineKind.parse(f"{module}:{class_name}")) == f"{module}:{class_name}"
 
 
-def test_the_default_is_by_name_alone() -> None:
-    assert str(DEFAULT_KIND) == "tflite"
-    assert DEFAULT_KIND.options == {}
+@pytest.mark.parametrize(
+    ("installed", "kind"),
+    [
+        ({"tflite_runtime", "ai_edge_litert"}, "tflite"),
+        ({"tflite_runtime"}, "tflite"),
+        ({"ai_edge_litert"}, "litert"),
+        (set(), "kernels"),
+    ],
+)
+def test_the_default_is_the_first_that_is_installed(
+    installed: set[str], kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_kind, "find_spec", lambda package: package if package in installed else None)
+    assert default_kind.__wrapped__() == EngineKind(kind)
+
+
+def test_the_default_stays_the_same_within_a_process() -> None:
+    assert default_kind() is default_kind()
+
+
+def test_options_are_those_that_are_given() -> None:
+    assert EngineKind("tflite").options == {}
     assert EngineKind("kernels", tensor_folder=Path("a")).options == {"tensor_folder": Path("a")}
 
 

@@ -6,10 +6,13 @@ import sys
 import venv
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
+
+from aisrv.protocol.engine_kind import default_kind
 
 AISRV = [sys.executable, "-P", "-m", "aisrv"]
 HOST = [sys.executable, "-P", "-m", "host_tools"]
@@ -59,6 +62,11 @@ def refusal(*arguments: object) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+def default_engine_line() -> str:
+    """Return what `aisrv run` says on standard error where no engine is named and its board names none."""
+    return f"aisrv: engine {default_kind()}; --engine KIND takes another\n"
+
+
 @contextmanager
 def running(*options: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
     """Run `aisrv run` on a free port: its process, and the addresses of its ready line."""
@@ -87,8 +95,16 @@ def new_python(home: Path, package: Path | None = None) -> Path:
     return home / "bin" / "python"
 
 
+def need_package(name: str, requirement: str) -> Any:
+    """Import a package that not every system has a wheel of; without it, skip the test or module."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        missing(f'{name} is not installed: pip install "{requirement}"')
+
+
 def missing(reason: str) -> NoReturn:
     """Skip a test whose program or package is not installed, but fail it in CI."""
     if os.environ.get("CI"):
         pytest.fail(reason)
-    pytest.skip(reason)
+    pytest.skip(reason, allow_module_level=True)

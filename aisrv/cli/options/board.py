@@ -45,7 +45,7 @@ class BoardOptions:
         metavar="KIND",
         help=(
             f"Interpreter of each engine: {', '.join(ENGINE_KINDS)}, kernels:BACKEND, or module:class. "
-            "[default: tflite]"
+            "[default: the first of tflite, litert and kernels that is installed]"
         ),
     )
     tiles: int | None = option("--tiles", type=click.IntRange(1, 2), help="Tiles of the node. [default: 2]")

@@ -18,7 +18,7 @@ from aisrv.inference.interpreter import (
 )
 from aisrv.inference.process.tensor_memory import TensorMemory
 from aisrv.model.errors import LoadResult
-from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
+from aisrv.protocol.engine_kind import EngineKind, default_kind
 
 
 class InlineInterpreter(TensorMemory):
@@ -27,11 +27,14 @@ class InlineInterpreter(TensorMemory):
     The checkpoint comes first: a call that is cancelled has done nothing.
     """
 
-    def __init__(self, kind: EngineKind = DEFAULT_KIND) -> None:
-        """Create one without a model; EngineKindError for a kind without an interpreter."""
-        check_runs_models(kind)
+    def __init__(self, kind: EngineKind | None = None) -> None:
+        """Create one without a model, of the default kind where none is given.
+
+        Raises EngineKindError for a kind without an interpreter.
+        """
         super().__init__()
-        self._kind = kind
+        self._kind = kind or default_kind()
+        check_runs_models(self._kind)
         self._interpreter: Interpreter | None = None
         self._model = b""
         self._arena_bytes = 0
@@ -80,6 +83,6 @@ class InlineInterpreter(TensorMemory):
         self._forget()
 
 
-def inline(_log: LogSink, *, kind: EngineKind = DEFAULT_KIND) -> InlineInterpreter:
+def inline(_log: LogSink, *, kind: EngineKind | None = None) -> InlineInterpreter:
     """Create a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
     return InlineInterpreter(kind)

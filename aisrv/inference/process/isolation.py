@@ -30,7 +30,7 @@ from aisrv.inference.process.worker_process import (
     new_worker,
 )
 from aisrv.model.errors import LoadResult
-from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
+from aisrv.protocol.engine_kind import EngineKind, default_kind
 
 ALARM_SECONDS: Final = 1.0
 """Time that a run past its limit has to end by the process's own alarm, before its parent ends it."""
@@ -59,14 +59,15 @@ class IsolatedInterpreter(TensorMemory):
     def __init__(
         self,
         log: LogSink,
-        kind: EngineKind = DEFAULT_KIND,
+        kind: EngineKind | None = None,
         limits: Limits | None = None,
         workers: WorkerSource = new_worker,
     ) -> None:
-        """Create one without a model; `log` gets what the worker prints.
+        """Create one without a model, of the default kind where none is given.
 
-        Raises EngineKindError for a kind without an interpreter.
+        `log` gets what the worker prints. Raises EngineKindError for a kind without an interpreter.
         """
+        kind = kind or default_kind()
         check_runs_models(kind)
         super().__init__()
         self._limits = limits or Limits()
@@ -230,7 +231,7 @@ class IsolatedInterpreter(TensorMemory):
 
 
 def isolated(
-    log: LogSink, *, kind: EngineKind = DEFAULT_KIND, limits: Limits | None = None
+    log: LogSink, *, kind: EngineKind | None = None, limits: Limits | None = None
 ) -> IsolatedInterpreter:
     """Create a runner for `InferenceEngine` that gives each model a process of its own."""
     return IsolatedInterpreter(log, kind, limits)

@@ -15,7 +15,7 @@ from typing import Final
 from aisrv.inference.interpreter import LogSink, check_runs_models
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.inference.process.worker_process import WorkerKind, WorkerProcess
-from aisrv.protocol.engine_kind import DEFAULT_KIND, EngineKind
+from aisrv.protocol.engine_kind import EngineKind
 
 
 class WorkerPool:
@@ -32,7 +32,7 @@ class WorkerPool:
         """Process ids of those that wait."""
         return [worker.pid for worker in self._waiting.values()]
 
-    def isolated(self, log: LogSink, /, *, kind: EngineKind = DEFAULT_KIND) -> IsolatedInterpreter:
+    def isolated(self, log: LogSink, /, *, kind: EngineKind | None = None) -> IsolatedInterpreter:
         """Create a runner for `InferenceEngine` whose process is taken from here; raises as there."""
         return IsolatedInterpreter(log, kind, self._limits, self.take)
 

@@ -14,12 +14,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-import spidev
 
 from host_tools.standins import spidev as spidev_standin
 from host_tools.standins.spidev import SpiDev
 from phy.spi.bus import Timing
+from tests.support.programs import need_package
 from tests.support.spi_link_slaves import InvertingSlave, served
+
+spidev = need_package("spidev", "aisrv[spi]")
 
 FLAGS = ("lsbfirst", "cshigh", "threewire", "loop", "no_cs")
 SETTINGS = ("mode", "bits_per_word", "max_speed_hz", "read0", *FLAGS)

@@ -1,6 +1,8 @@
 """`aisrv graph run`: graphs without hosts, with real files, a real worker, and what is printed at the end."""
 
 import json
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -90,6 +92,39 @@ def test_microphone_to_keyword() -> None:
     assert code == 0
     assert [node["consumed"] for node in values["nodes"]] == [64000, 64000, 200, 96]
     assert values["nodes"][3]["inferences"] == 6
+
+
+def test_node_of_an_installed_package() -> None:
+    examples = ROOT / "examples"
+    metadata = Path("site", "gain-1.dist-info")
+    metadata.mkdir(parents=True)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: gain\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[aisrv.graph_nodes]\nexample_gain = gain_node:Gain\n")
+    shutil.copy(examples / "gain_node.py", "site")
+    samples = np.array([1, -2, 3, 16384] * 16, "<i2")
+    samples.tofile("in.raw")
+    graph = examples / "graph"
+    done = run_process(
+        [
+            *(
+                *AISRV,
+                "graph",
+                "run",
+                graph / "gain.txt",
+                "--io",
+                "4=file:in.raw",
+                "--io",
+                "8=gpio:up",
+                "--json",
+            ),
+            *("--platform", graph / "platform" / "top_manifest.txt"),
+        ],
+        check=True,
+        env={**os.environ, "PYTHONPATH": "site"},
+    )
+    values = json.loads(done.stdout)
+    assert [(node["name"], node["produced"]) for node in values["nodes"]] == [("example_gain 0", 128)]
+    assert values["pins"] == [{"name": "up", "level": True}]
 
 
 def test_graph_that_does_not_begin() -> None:

@@ -81,3 +81,22 @@ def test_a_frame_is_copied_when_it_has_changed() -> None:
 def test_what_there_is_not_is_refused(command: int, register: int) -> None:
     with pytest.raises(GraphError):
         watched(command, register)
+
+
+def test_a_starving_arc_is_read_again() -> None:
+    interpreter = watched(15)
+    arc = interpreter.ports[0].arc
+    write(interpreter, 1, 2, 3, 4)
+    assert arc.has_frame
+    arc.consume(8)
+    write(interpreter, 5, 6)  # half a frame: nothing whole is left to read
+    assert (arc.read, np.frombuffer(arc.readable()[:12].tobytes(), "<i2").tolist()) == (0, [1, 2, 3, 4, 5, 6])
+
+
+def test_an_arc_with_a_frame_is_not_read_again() -> None:
+    interpreter = watched(15)
+    arc = interpreter.ports[0].arc
+    write(interpreter, 1, 2, 3, 4)
+    arc.consume(8)
+    write(interpreter, 5, 6, 7, 8)
+    assert arc.read == 8

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from aisrv.graph.commands import ReturnMode
@@ -102,3 +103,63 @@ def test_the_public_example_runs_until_its_unknown_service() -> None:
     made.run(ReturnMode.PASS)
     assert [line for line in lines if "fault" in line]
     assert "service fault" in lines[-1]
+
+
+def with_data(code: str, words: str) -> str:
+    """A script that calls services with data: at label P of its parameters."""
+    return f"{code}\n return\n script_parameters 0\n label P\n {words}"
+
+
+def test_a_script_gives_a_node_its_parameters(tmp_path: Path) -> None:
+    code = with_data(
+        "r2 = 2\n set r3 param P\n r4 = 12\n callsys 1 r1 r2 r3 r4", "2 u8; 1 0\n 5 s16; 16384 0 0 0 0"
+    )
+    made, lines = interpreter(tmp_path, code, control="debug_script_fields 2")
+    sink = Sink()
+    made.attach(1, Source(np.array([800, -800] * 4, "<i2").tobytes()))
+    made.attach(9, sink)
+    made.run()
+    assert lines == []
+    # The filter is a by-pass for the first frame and halves the second.
+    assert np.frombuffer(bytes(sink.data), "<i2").tolist() == [800, -800, 800, -800, 400, -400, 400, -400]
+
+
+def test_a_script_writes_an_arc(tmp_path: Path) -> None:
+    code = with_data("r1 = 1\n r2 = 8\n set r3 param P\n r4 = 8\n callsys 2 r1 r2 r3 r4", "4 s16; 1 2 3 4")
+    made, lines = interpreter(tmp_path, code, control="debug_script_fields 8")
+    sink = Sink()
+    made.attach(9, sink)
+    made.run()
+    assert (lines, np.frombuffer(bytes(sink.data), "<i2").tolist()) == ([], [1, 2, 3, 4])
+
+
+def test_a_script_reads_an_arc(tmp_path: Path) -> None:
+    code = (
+        "r1 = 1\n r2 = 9\n set r3 heap H\n set r3 type #int16\n r4 = 8\n callsys 2 r1 r2 r3 r4\n"
+        "r5 = [ r3 ]\n r0 = 7\n callsys 3 r0 r5 r4 r1\n return\n script_heap\n label H\n 4 s16; 0 0 0 0"
+    )
+    made, lines = interpreter(tmp_path, code, control="debug_script_fields 2")
+    calls: list[tuple[int, int, int]] = []
+    made.callbacks[7] = lambda *values: calls.append(values)
+    made.attach(1, Source(np.array([-5, 1, 2, 3], "<i2").tobytes()))
+    made.run(ReturnMode.PASS)
+    assert (lines, calls) == ([], [(-5, 8, 1)])
+    assert made.state.ports[1].arc.filled == 0
+
+
+def test_a_script_sets_an_io(tmp_path: Path) -> None:
+    code = with_data(
+        "r1 = 1\n r2 = 2\n set r3 param P\n r4 = 8\n callsys 4 r1 r2 r3 r4", "2 u32; 305419896 7"
+    )
+    made, lines = interpreter(tmp_path, code, control="debug_script_fields 8")
+    made.run(ReturnMode.PASS)
+    assert (lines, made.state.ports[1].settings) == ([], (305419896, 7, 0))
+
+
+def test_a_script_asks_for_the_time(tmp_path: Path) -> None:
+    code = "r1 = 43\n callsys 9 r1 r2 r3\n r0 = 7\n callsys 3 r0 r2 r3 r1\n return"
+    made, lines = interpreter(tmp_path, code, control="debug_script_fields 8")
+    calls: list[tuple[int, int, int]] = []
+    made.callbacks[7] = lambda *values: calls.append(values)
+    made.run(ReturnMode.PASS)
+    assert (lines, [(low & 0xFFFFFFFF, high) for low, high, _ in calls]) == ([], [(0x24000000, 0)])

@@ -1,6 +1,7 @@
 """Words with bits changed: an error with its reason, or a graph that runs and ends."""
 
 import io
+import os
 import random
 
 import pytest
@@ -14,7 +15,8 @@ from aisrv.graph.state import GraphState
 from aisrv.graph.words import read_words, words_of
 from tests.support.graphs import golden_audio, golden_graph
 
-MUTANTS = 2000
+MUTANTS = int(os.environ.get("AISRV_MUTANTS", "2000"))
+"""Mutants of each graph; a long run has 100,000."""
 
 
 @pytest.mark.parametrize("name", ["c1_filter_only", "c6_filter_detector_copy"])

@@ -4,7 +4,7 @@
 |---|---|
 | 0 | done |
 | 1 | the device reported an error |
-| 2 | wrong usage: an option, an address, a file that does not fit, a command that SPI lacks |
+| 2 | wrong usage: an option, an address, a file that does not fit, a command that SPI or Jacdac lacks |
 | 3 | the device was not found, is in use, may not be opened, or went away |
 | 4 | a transfer was not done in time |
 | 5 | a transfer failed, or brought nonsense |

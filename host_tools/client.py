@@ -1,4 +1,4 @@
-"""The AI server as an object: one method per command, errors as exceptions, over USB and SPI.
+"""The AI server as an object: one method per command, errors as exceptions, over USB, SPI and Jacdac.
 
     with AiServer.open("usbip:localhost:3240") as server:
         server.load_model("person_detection.tflite")
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from host_tools.model_summary import ModelSummary
     from host_tools.tensors.inputs import InputValue
     from host_tools.tensors.outputs import Outputs
+    from host_tools.transports.jacdac import JacdacTransport
     from host_tools.transports.spi import SpiTransport
 
 DEFAULT_TIMEOUT: Final = 10.0
@@ -68,7 +69,11 @@ _NEW_MODEL: Final = frozenset((*_SET_MODEL.values(), *_SET_MODEL_FLASH.values())
 
 
 class Wire(Protocol):
-    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI."""
+    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac."""
+
+    @property
+    def as_float32(self) -> bool:
+        """Whether tensors cross the wire as float32, whatever the model has."""
 
     def get(self, command: int, tensor: int = 0) -> bytes:
         """Send a GET; return its data."""
@@ -89,11 +94,12 @@ class AiServer:
     `DeviceGone`, `TransferTimeout` or `TransferError` where the way to it fails. The server stays usable
     after all but `DeviceGone`. After a time-out the next command makes the device abandon what it was doing.
     What SPI has no place for is an `UnsupportedCommand`: the port's engine and its tensors 0 only, no GPIO.
+    So is what a Model Runner does not carry over Jacdac, where tensors are float32 numbers.
     """
 
     def __init__(
         self,
-        transport: "Transport | SpiTransport",
+        transport: "Transport | SpiTransport | JacdacTransport",
         *,
         engine: int = 0,
         dialect: Dialect = Dialect.CLASSIC,
@@ -226,21 +232,25 @@ class AiServer:
         from host_tools.model_summary import ModelSummary
 
         data = Path(model).read_bytes() if isinstance(model, str | PathLike) else bytes(model)
-        self._model = ModelSummary.of_file(data)
+        self._model = self._as_carried(ModelSummary.of_file(data))
         self._file = data
 
     def model(self) -> "ModelSummary":
         """Return what is known of the model: from the file that was loaded, else from a virtual device.
 
-        The device is asked once, over USB. TensorError where neither says; `NoModelError` without a model.
+        The device is asked once, over USB or Jacdac, where all tensors are float32. TensorError where neither
+        says; `NoModelError` without a model.
         """
         if self._model is None:
             from host_tools.model_summary import ModelSummary
 
-            self._model = (
+            self._model = self._as_carried(
                 ModelSummary.of_file(self._file) if self._file is not None else self._ask_for_model()
             )
         return self._model
+
+    def _as_carried(self, model: "ModelSummary") -> "ModelSummary":
+        return model.as_floats() if self._exchange.as_float32 else model
 
     def _ask_for_model(self) -> "ModelSummary":
         from aisrv.protocol.tensor_descriptions import TensorDescriptions
@@ -344,7 +354,7 @@ class AiServer:
         return Timings(struct.unpack(f"<{len(data) // 4}I", data), self._operator_names())
 
     def _operator_names(self) -> tuple[str, ...]:
-        if self._file is None:
+        if self._file is None or self._exchange.as_float32:
             return ()
         try:
             return self.model().operators
@@ -438,12 +448,15 @@ class AiServer:
     def reset(self) -> None:
         """Make the device abandon the command in progress, as after a time-out; its model stays.
 
-        Over SPI the command is ended by the next one: UnsupportedCommand.
+        Over SPI the command is ended by the next one, over Jacdac there is none: UnsupportedCommand.
         """
+        from host_tools.transports.jacdac import JacdacTransport
         from host_tools.transports.spi import SpiTransport
 
         if isinstance(self._transport, SpiTransport):
             raise UnsupportedCommand("SPI has no reset: the next command ends one that was cut short")
+        if isinstance(self._transport, JacdacTransport):
+            raise UnsupportedCommand("Jacdac has no command in progress that a reset could end")
         self._transport.reset()
 
     def _get_word(self, command: Command, tensor: int = 0) -> int:
@@ -461,14 +474,22 @@ class AiServer:
 
 
 def _wire(
-    transport: "Transport | SpiTransport", engine: int, dialect: Dialect, timeout: float | None
+    transport: "Transport | SpiTransport | JacdacTransport",
+    engine: int,
+    dialect: Dialect,
+    timeout: float | None,
 ) -> Wire:
+    from host_tools.transports.jacdac import JacdacTransport
     from host_tools.transports.spi import SpiTransport
 
     if isinstance(transport, SpiTransport):
         from host_tools.exchange.spi import SpiExchange
 
         return SpiExchange(transport, engine, timeout)
+    if isinstance(transport, JacdacTransport):
+        from host_tools.exchange.jacdac import JacdacExchange
+
+        return JacdacExchange(transport, engine, timeout)
     return Exchange(transport, engine, dialect, timeout)
 
 

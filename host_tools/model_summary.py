@@ -1,6 +1,6 @@
 """What a host knows of the model on an engine: its tensors, operators and classes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
 from host_tools.errors import TensorError
@@ -43,6 +43,11 @@ class ModelSummary:
     def of_device(cls, descriptions: "TensorDescriptions") -> Self:
         """Take what a device says of its model."""
         return cls(tuple(map(_spec, descriptions.inputs)), tuple(map(_spec, descriptions.outputs)))
+
+    def as_floats(self) -> Self:
+        """Return the model with float32 tensors, as they cross a Jacdac bus."""
+        inputs, outputs = (tuple(spec.as_floats() for spec in specs) for specs in (self.inputs, self.outputs))
+        return replace(self, inputs=inputs, outputs=outputs)
 
     def __str__(self) -> str:
         inputs, outputs = (", ".join(map(str, specs)) for specs in (self.inputs, self.outputs))

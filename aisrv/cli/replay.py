@@ -7,6 +7,7 @@ import click
 from aisrv.analysis.replay import devices_of, replay, transfers_of
 from aisrv.terminal.file_types import FILE
 from host_tools.errors import HostError
+from host_tools.transports.jacdac import JacdacTransport
 from host_tools.transports.schemes import open_transport
 from host_tools.transports.spi import SpiTransport
 from phy.usb.taps.capture_reader import CaptureError, read_capture
@@ -65,9 +66,9 @@ def replay_command(
         raise click.UsageError(f"{capture}: {error}") from None
     try:
         transport = open_transport(device)
-        if isinstance(transport, SpiTransport):
+        if isinstance(transport, SpiTransport | JacdacTransport):
             transport.close()
-            raise click.UsageError(f"{device} is on SPI, the capture is of USB")
+            raise click.UsageError(f"{device} is not on USB, the capture is")
         try:
             result = replay(transfers, transport, mask=not unmasked, timeout=timeout)
         finally:

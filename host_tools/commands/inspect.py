@@ -10,13 +10,25 @@ from aisrv.protocol.usbip import PORT
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from host_tools.commands.settings import DEFAULT_DEVICE, HostSettings, pass_settings
-from host_tools.errors import DeviceNotFound, TensorError, TransferError
+from host_tools.errors import DeviceNotFound, TensorError, TransferError, UnsupportedCommand
 
 if TYPE_CHECKING:
     from flash_server.boot.boot_image import BootReport
 
 LOOKED_AT: Final = (DEFAULT_DEVICE, f"usbip:localhost:{PORT}")
 """Where `list` looks when no device is named."""
+
+OF_A_DEVICE: Final = ("device_description", "firmware_version")
+OF_A_MODEL_RUNNER: Final = (
+    "model_size",
+    "input_shape",
+    "output_shape",
+    "allocated_arena_size",
+    "last_run_time",
+    "auto_invoke_every",
+    "last_error",
+)
+"""The registers that `info` shows of a device on a Jacdac bus."""
 
 
 @click.command(
@@ -62,6 +74,9 @@ def info(settings: HostSettings) -> None:
     """Show the server's ID, status, hardware, the sizes of the loaded model, and what memory it takes."""
     from host_tools.commands import memory_report, report
 
+    if settings.is_jacdac:
+        _jacdac_info(settings)
+        return
     with settings.connect() as server:
         identity, status, spec = server.id, server.status(), server.spec()
         booted, memory = server.boot_report(), server.memory_map()
@@ -100,6 +115,34 @@ def info(settings: HostSettings) -> None:
             memory_report.show_memory(memory)
 
     settings.answer(data, show)
+
+
+def _jacdac_info(settings: HostSettings) -> None:
+    """Show what the control service and a Model Runner say of themselves."""
+    from host_tools.commands import report
+    from host_tools.transports.jacdac import open_jacdac
+
+    transport = open_jacdac((settings.device or "").removeprefix("jacdac:"))
+    try:
+        runner = transport.runner(settings.engine)
+        data: dict[str, object] = {
+            "device": f"{transport.device:016x}",
+            "engine": settings.engine,
+            "engines": len(transport.engines),
+            **{name: transport.describe(name) for name in OF_A_DEVICE},
+            **{name: runner.read(name) for name in OF_A_MODEL_RUNNER},
+        }
+    finally:
+        transport.close()
+    pairs = {name.replace("_", " "): value for name, value in data.items()}
+    for name in ("input shape", "output shape"):
+        pairs[name] = "x".join(map(str, _shape(pairs[name]))) or "none"
+    pairs["last error"] = pairs["last error"] or "none"
+    settings.answer(data, lambda: report.show_pairs(pairs))
+
+
+def _shape(value: object) -> tuple[int, ...]:
+    return value if isinstance(value, tuple) else ()
 
 
 def _boot_report(data: bytes) -> "BootReport":
@@ -147,6 +190,10 @@ def timings(settings: HostSettings, model_file: Path | None) -> None:
     from host_tools.tensors.files import read_model_file
     from host_tools.tensors.timings import microseconds
 
+    if settings.is_jacdac and model_file:
+        raise UnsupportedCommand(
+            "over Jacdac there is one time for all operators: give no --model, or use USB or SPI"
+        )
     names = [operator.name for operator in read_model_file(model_file).operators] if model_file else []
     with settings.connect() as server:
         ticks = server.timings()

@@ -1,5 +1,6 @@
 """A network at work: load, infer."""
 
+import math
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,12 @@ from host_tools.commands.model_file import (
     output_spec,
 )
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
-from host_tools.errors import TensorError
+from host_tools.errors import NoModelError, TensorError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aisrv.model import Model
+    from aisrv.model import Model, Tensor
     from host_tools.client import AiServer
     from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -133,13 +134,15 @@ def infer(
     names = _labels(result.labels, model_file)
 
     def content(number: int, path: Path, length: int | None = None) -> bytes:
-        return reading.read(path, specs[number] if number < len(specs) else None, length)
+        known = specs[number] if number < len(specs) else None
+        data = reading.read(path, known, length)
+        return known.to_floats(data) if known and settings.is_jacdac else data
 
     # With a model everything is checked before the device is touched.
     ready = [content(number, path) for number, path in enumerate(inputs)] if model else []
     with settings.connect() as server:
         if model_file and model:
-            _ensure_loaded(server, model, model_file)
+            _ensure_loaded(server, model, model_file, as_floats=settings.is_jacdac)
         elif (known := device_model(server)) is not None:
             specs = specs or list(known.inputs)
             spec = known.outputs[result.tensor] if result.tensor < len(known.outputs) else None
@@ -152,6 +155,8 @@ def infer(
             server.write_input(tensor, number)
         server.infer()
         data = server.read_output(result.tensor)
+    if spec and settings.is_jacdac:
+        data = spec.from_floats(data)
     if result.output:
         write_tensor(result.output, data, spec)
     scores = best_scores(_values(data, spec), result.top, names)
@@ -171,11 +176,16 @@ def _load(server: "AiServer", data: bytes, *, ext: bool = False) -> float:
         return time.perf_counter() - started
 
 
-def _ensure_loaded(server: "AiServer", model: "Model", path: Path) -> None:
+def _ensure_loaded(server: "AiServer", model: "Model", path: Path, *, as_floats: bool) -> None:
     """Load the model if the engine has none; complain if it evidently has another."""
-    spec = server.spec()
-    device = spec.input_bytes, spec.output_bytes, spec.timing_count
-    file = model.input_bytes, model.output_bytes, len(model.operators)
+    if as_floats:
+        device = _float_lengths(server)
+        inputs = sum(map(_float_bytes, model.input_tensors))
+        file = inputs, sum(map(_float_bytes, model.output_tensors)), len(model.operators)
+    else:
+        spec = server.spec()
+        device = spec.input_bytes, spec.output_bytes, spec.timing_count
+        file = model.input_bytes, model.output_bytes, len(model.operators)
     if device == (0, 0, 0):
         _load(server, path.read_bytes())
     elif device[:2] != file[:2] or device[2] not in (0, file[2]):
@@ -183,6 +193,17 @@ def _ensure_loaded(server: "AiServer", model: "Model", path: Path) -> None:
             f"the engine holds another model ({device[0]} bytes in, {device[1]} out, {device[2]} timings) "
             f"than {path} ({file[0]}, {file[1]}, {file[2]}); load it first: aisrv-host load {path}"
         )
+
+
+def _float_lengths(server: "AiServer") -> tuple[int, int, int]:
+    try:
+        return server.input_length(), server.output_length(), 0
+    except NoModelError:
+        return 0, 0, 0
+
+
+def _float_bytes(tensor: "Tensor") -> int:
+    return 4 * math.prod(tensor.shape)
 
 
 def _values(data: bytes, spec: "TensorSpec | None") -> list[Any]:

@@ -28,8 +28,8 @@ class HostSettings:
         envvar="AISRV_DEVICE",
         show_envvar=True,
         metavar="ADDRESS",
-        help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], spi:B.D[@HOST:PORT] (bus and chip select), or "
-        "virtual[:BOARD], which starts a device for this call. "
+        help="usb[:SERIAL], usbip:HOST:PORT[/BUSID], spi:B.D[@HOST:PORT] (bus and chip select), "
+        "jacdac:HOST:PORT[/DEVICE], or virtual[:BOARD], which starts a device for this call. "
         "[default: usb]",
     )
     engine: int = option(
@@ -51,6 +51,11 @@ class HostSettings:
     as_json: bool = option(
         "--json", default=False, is_flag=True, help="Answer in JSON; also after the subcommand."
     )
+
+    @property
+    def is_jacdac(self) -> bool:
+        """Whether the device is on a Jacdac bus, where tensors are float32."""
+        return (self.device or "").startswith("jacdac:")
 
     def connect(self) -> "AiServer":
         """Open the device; a context manager gives it back."""

@@ -16,6 +16,7 @@ from host_tools.commands.model_file import (
     output_spec,
 )
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
+from host_tools.errors import UnsupportedCommand
 
 
 @click.command(
@@ -42,6 +43,8 @@ def read(
         data = server.read_input(tensor) if from_input else server.read_output(tensor)
         if spec is None and output is not None:
             spec = device_spec(server, "inputs" if from_input else "outputs", tensor)
+    if spec and settings.is_jacdac:
+        data = spec.from_floats(data)
     values = spec.values(data) if spec else None
     if output:
         write_tensor(output, data, spec)
@@ -79,6 +82,8 @@ def write(
     reading: InputOptions,
 ) -> None:
     """Write FILE, an image, a .npy array or raw bytes, to input tensor number TENSOR."""
+    if settings.is_jacdac:
+        raise UnsupportedCommand("a Model Runner keeps no input: give the file to infer")
     spec = input_spec(model_file, reading.shape, tensor)
     with settings.connect() as server:
         spec = spec or device_spec(server, "inputs", tensor)

@@ -79,6 +79,9 @@ class SpiExchange:
     A write that is cut short leaves the device in the middle of it; the next command then ends it first.
     """
 
+    as_float32: Final[bool] = False
+    """See `Wire`."""
+
     def __init__(
         self,
         transport: SpiTransport,

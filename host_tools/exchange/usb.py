@@ -61,6 +61,9 @@ class Exchange:
     the next command then starts with a reset of the transport.
     """
 
+    as_float32: Final[bool] = False
+    """See `Wire`."""
+
     def __init__(self, transport: Transport, engine: int, dialect: Dialect, timeout: float | None) -> None:
         """Address `engine` in the framing `dialect`; `timeout` is in seconds for each transfer."""
         self.transport = transport

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Final, Self
 
 from aisrv.protocol.jacdac.frame import Frame, FrameError
+from aisrv.protocol.jacdac.stream import FrameSplitter, with_length
 from host_tools.errors import BadAddressError, DeviceGone, DeviceNotFound
 from host_tools.server_address import parse_address
 
@@ -28,42 +29,46 @@ class JacdacConnection:
         except OSError as error:
             raise DeviceNotFound(f"no Jacdac bus at {address}: {error}") from error
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = b""
+        self._splitter = FrameSplitter()
 
     def send(self, frame: bytes) -> None:
         """Send a frame. Raises DeviceGone."""
         try:
-            self._socket.sendall(bytes((len(frame),)) + frame)
+            self._socket.settimeout(CONNECT_TIMEOUT)
+            self._socket.sendall(with_length(frame))
         except OSError as error:
             raise DeviceGone(f"the Jacdac bus is gone: {error}") from error
 
-    def frames(self, seconds: float | None) -> Iterator[Frame]:
-        """Yield the frames of the bus for so long, or without end; what is no frame is dropped.
+    def receive(self, seconds: float | None) -> list[Frame]:
+        """Wait so long for frames, or without limit; return those that came, maybe none.
 
-        Raises DeviceGone where the other side ends the connection.
+        What is no frame is dropped. Raises DeviceGone where the other side ends the connection.
         """
+        self._socket.settimeout(seconds)
+        try:
+            data = self._socket.recv(CHUNK)
+        except (TimeoutError, BlockingIOError):
+            return []
+        except OSError as error:
+            raise DeviceGone(f"the Jacdac bus is gone: {error}") from error
+        if not data:
+            raise DeviceGone("the Jacdac bus ended the connection")
+        frames = []
+        for content in self._splitter.feed(data):
+            try:
+                frames.append(Frame.from_bytes(content))
+            except FrameError:
+                continue
+        return frames
+
+    def frames(self, seconds: float | None) -> Iterator[Frame]:
+        """Yield the frames of the bus for so long, or without end. Raises what `receive` raises."""
         deadline = None if seconds is None else time.monotonic() + seconds
         while True:
-            while self._buffer and len(self._buffer) > self._buffer[0]:
-                length = self._buffer[0]
-                data, self._buffer = self._buffer[1 : 1 + length], self._buffer[1 + length :]
-                try:
-                    yield Frame.from_bytes(data)
-                except FrameError:
-                    continue
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 return
-            self._socket.settimeout(left)
-            try:
-                data = self._socket.recv(CHUNK)
-            except TimeoutError:
-                return
-            except OSError as error:
-                raise DeviceGone(f"the Jacdac bus is gone: {error}") from error
-            if not data:
-                raise DeviceGone("the Jacdac bus ended the connection")
-            self._buffer += data
+            yield from self.receive(left)
 
     def close(self) -> None:
         """Leave the bus."""

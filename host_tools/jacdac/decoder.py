@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from aisrv.protocol.jacdac.announce import Announce
 from aisrv.protocol.jacdac.frame import (
     ACK_INDEX,
     CONTROL_INDEX,
@@ -51,11 +52,10 @@ class BusDecoder:
         return SPECS_BY_CLASS.get(classes[index - 1]) if 0 < index <= len(classes) else None
 
     def _learn(self, frame: Frame, packet: ServicePacket) -> None:
-        if not frame.is_command and packet[:2] == (CONTROL_INDEX, 0) and len(packet.payload) % 4 == 0:
-            words = range(4, len(packet.payload), 4)
-            self._classes[frame.device] = tuple(
-                int.from_bytes(packet.payload[at : at + 4], "little") for at in words
-            )
+        if not frame.is_command and packet[:2] == (CONTROL_INDEX, 0):
+            announce = Announce.from_bytes(packet.payload)
+            if announce is not None:
+                self._classes[frame.device] = announce.classes
 
     def _packet(self, frame: Frame, packet: ServicePacket) -> str:
         if packet.service == PIPE_INDEX:

@@ -92,6 +92,25 @@ class TensorSpec:
         real: Array = (elements.astype(np.float64) - self.zero_point) * self.scale
         return real
 
+    # Tensors as float32, as they cross a Jacdac bus
+
+    def as_floats(self) -> "TensorSpec":
+        """Return what the tensor is as float32."""
+        return TensorSpec(self.shape, "float32", name=self.name)
+
+    def to_floats(self, data: bytes) -> bytes:
+        """Return the tensor's elements as float32, little-endian."""
+        return self.values(data).astype("<f4").tobytes()
+
+    def from_floats(self, floats: bytes) -> bytes:
+        """Return the bytes of the tensor for float32 numbers; the reverse of `to_floats`."""
+        import numpy as np
+
+        real = np.frombuffer(floats, "<f4")
+        quantized = self.scale is not None or self.dtype == "float32"
+        elements = self.quantize(real) if quantized else np.rint(real).astype(self.dtype)
+        return elements.astype(elements.dtype.newbyteorder("<")).tobytes()
+
     def elements(self, data: bytes) -> "Array":
         """Return the tensor as an array."""
         import numpy as np

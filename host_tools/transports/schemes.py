@@ -5,6 +5,7 @@
 | `usb[:SERIAL]`, `usb:BUS-DEVICE` | hardware through pyusb and libusb |
 | `usbip:HOST[:PORT][/BUSID]` | a device that a USB/IP server exports |
 | `spi[:B.D[@HOST:PORT]]` | an SPI slave through spidev, or through an SPI link server |
+| `jacdac:[HOST:PORT[/DEVICE]]` | a device on a Jacdac bus that is served over TCP |
 | `virtual[:BOARD]` | a virtual device that is started for this use and ended with it |
 """
 
@@ -16,6 +17,7 @@ from host_tools.errors import BadAddressError
 from host_tools.transports.transport import DeviceInfo, Transport
 
 if TYPE_CHECKING:
+    from host_tools.transports.jacdac import JacdacTransport
     from host_tools.transports.spi import SpiTransport
 
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 class Scheme:
     """A way to devices: two functions of the part of an address that follows `scheme:`."""
 
-    open: "Callable[[str], Transport | SpiTransport]"
+    open: "Callable[[str], Transport | SpiTransport | JacdacTransport]"
     list: Callable[[str], list[DeviceInfo]]
 
 
@@ -45,6 +47,12 @@ def _spi() -> Scheme:
     return Scheme(spi.open_spi, spi.list_spi)
 
 
+def _jacdac() -> Scheme:
+    from host_tools.transports import jacdac
+
+    return Scheme(jacdac.open_jacdac, jacdac.list_jacdac)
+
+
 def _virtual() -> Scheme:
     from host_tools.transports import virtual
 
@@ -55,12 +63,13 @@ SCHEMES: Final[dict[str, Callable[[], Scheme]]] = {
     "usb": _usb,
     "usbip": _usbip,
     "spi": _spi,
+    "jacdac": _jacdac,
     "virtual": _virtual,
 }
 """Each scheme's loader, called at its first use: a program pays only for the way it takes."""
 
 
-def open_transport(device: str) -> "Transport | SpiTransport":
+def open_transport(device: str) -> "Transport | SpiTransport | JacdacTransport":
     """Open the device at an address such as `usb`, `usbip:localhost:3240`, `spi:0.0` or `virtual`.
 
     Raises `BadAddressError`, `DeviceNotFound`, `DeviceAccessDenied` or `DeviceBusy`.
@@ -80,7 +89,7 @@ def _split(device: str) -> tuple[Scheme, str]:
     load = SCHEMES.get(name)
     if load is None:
         raise BadAddressError(
-            f"{device!r} is no device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID] or virtual[:BOARD], "
-            "or spi:B.D[@HOST:PORT]"
+            f"{device!r} is no device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID], virtual[:BOARD], "
+            "spi:B.D[@HOST:PORT] or jacdac:HOST:PORT"
         )
     return load(), spec

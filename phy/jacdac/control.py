@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from aisrv.protocol.jacdac.announce import Announce
 from aisrv.protocol.jacdac.frame import CONTROL_INDEX, LARGEST_PAYLOAD
 from aisrv.protocol.jacdac.packing import Value
 from aisrv.protocol.jacdac.service_spec import ServiceSpec
 from aisrv.protocol.jacdac.service_tables import CONTROL
 from aisrv.protocol.jacdac.timers import MILLISECOND, Timer
-from phy.jacdac.neighbors import Announce
 from phy.jacdac.service import Host, Service, constants
 
 logger = logging.getLogger(__name__)

@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, Protocol
 
+from aisrv.protocol.jacdac.announce import Announce
 from aisrv.protocol.jacdac.frame import (
     ACK_INDEX,
     CONTROL_INDEX,
@@ -23,7 +24,7 @@ from aisrv.protocol.jacdac.pipes import InPipes, OutPipe, PipeArgument
 from aisrv.protocol.jacdac.service_spec import EVENT, NOT_IMPLEMENTED
 from aisrv.protocol.jacdac.timers import MILLISECOND, Timers
 from phy.jacdac.control import ControlService, Identity
-from phy.jacdac.neighbors import Announce, Neighbors
+from phy.jacdac.neighbors import Neighbors
 from phy.jacdac.service import Service
 
 EVENT_COUNTER_MASK: Final = 0x7F

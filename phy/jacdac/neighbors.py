@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.protocol.jacdac.packing import Packing
+from aisrv.protocol.jacdac.announce import Announce
 from aisrv.protocol.jacdac.timers import SECOND, Timer, Timers
 
 GONE_AFTER: Final = 2 * SECOND
@@ -12,8 +12,6 @@ GONE_AFTER: Final = 2 * SECOND
 MOST_NEIGHBORS: Final = 256
 """Devices that are remembered; a hostile peer can invent any number."""
 RESTART_MASK: Final = 0x0F
-
-_ANNOUNCE: Final = Packing("u16 u8 u8 r: u32")
 
 
 @dataclass(slots=True)
@@ -26,26 +24,6 @@ class Neighbor:
     classes: tuple[int, ...]
     """Of its services, from index 1."""
     timer: Timer
-
-
-@dataclass(frozen=True, slots=True)
-class Announce:
-    """The payload of an announce."""
-
-    flags: int
-    packets: int
-    classes: tuple[int, ...]
-
-    @classmethod
-    def from_bytes(cls, payload: bytes) -> "Announce | None":
-        """Read one; None for a payload that is none."""
-        if len(payload) < 4 or len(payload) % 4:
-            return None
-        classes = tuple(int.from_bytes(payload[at : at + 4], "little") for at in range(4, len(payload), 4))
-        return cls(int.from_bytes(payload[:2], "little"), payload[2], classes)
-
-    def __bytes__(self) -> bytes:
-        return _ANNOUNCE.pack((self.flags, self.packets, 0, self.classes))
 
 
 class Neighbors:

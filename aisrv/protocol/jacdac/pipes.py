@@ -109,6 +109,8 @@ class OutPipe:
         self.target: Final = target
         self.is_alive = True
         """Whether the receiver may still get something."""
+        self.is_delivered = False
+        """Whether all was acknowledged, the end included."""
         self._timers = timers
         self._send = send
         self._ended = ended
@@ -119,6 +121,11 @@ class OutPipe:
         self._frame = b""
         self._crc = -1
         self._timer: Timer | None = None
+
+    @property
+    def queued(self) -> int:
+        """Bytes that were not acknowledged yet."""
+        return self._queued
 
     def write(self, data: bytes) -> bool:
         """Queue a message, cut into packets; return whether there was room for all of it."""
@@ -149,6 +156,7 @@ class OutPipe:
             flags, data = self._queue.popleft()
             self._queued -= len(data)
             if flags & CLOSE:
+                self.is_delivered = True
                 self._end()
             else:
                 self._send_next()

@@ -86,6 +86,10 @@ class ServiceSpec:
         """Return the register of a name."""
         return next(register for register in self.registers if register.name == name)
 
+    def action(self, name: str) -> Action:
+        """Return the command of a name."""
+        return next(action for action in self.actions if action.name == name)
+
     def event(self, name: str) -> Event:
         """Return the event of a name."""
         return next(event for event in self.events if event.name == name)

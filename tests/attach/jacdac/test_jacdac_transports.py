@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio_websocket import open_websocket_url
 
-from aisrv.attach.jacdac.framed_stream import FrameSplitter, with_length
 from aisrv.attach.jacdac.hub_client import join_hub
 from aisrv.attach.jacdac.serial_port import serve_serial_port
 from aisrv.attach.jacdac.tcp import JacdacTcpServer
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
 from aisrv.protocol.jacdac.frame import ServicePacket, command_frame, multicast_frame, report_frame
+from aisrv.protocol.jacdac.stream import with_length
 from phy.jacdac.bus import BusPeer, JacdacBus
 from phy.jacdac.jdusb import Decoder, encode
 from tests.support.simulation import settle
@@ -44,16 +44,6 @@ async def running(bus: JacdacBus, kind: str) -> AsyncIterator[tuple[trio.Nursery
         _, port = await nursery.start(server.serve)
         yield nursery, port
         nursery.cancel_scope.cancel()
-
-
-@given(st.lists(st.sampled_from([ONE, TWO, b"", "large"]), max_size=8), st.integers(1, 30))
-def test_frames_are_found_in_a_stream(parts: list[bytes | str], size: int) -> None:
-    stream = b"".join(
-        b"\xff\x2c\x01" + bytes(300) if isinstance(part, str) else with_length(part) for part in parts
-    )
-    splitter = FrameSplitter()
-    found = [f for at in range(0, len(stream), size) for f in splitter.feed(stream[at : at + size])]
-    assert found == [part for part in parts if part and isinstance(part, bytes)]
 
 
 async def test_tcp_carries_frames_both_ways() -> None:

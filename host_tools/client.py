@@ -37,7 +37,8 @@ from host_tools.errors import (
     TransferError,
     UnsupportedCommand,
 )
-from host_tools.exchange.usb import Exchange, Progress, log_text
+from host_tools.exchange.usb import Exchange, log_text
+from host_tools.progress import Progress
 from host_tools.tensors.timings import Timings
 from host_tools.transports.schemes import open_transport
 from host_tools.transports.transport import Buffer, Transport

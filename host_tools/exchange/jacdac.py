@@ -14,7 +14,7 @@ from aisrv.protocol.commands import TICKS_PER_SECOND, Command, Status, command_n
 from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER
 from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
 from host_tools.errors import NoModelError, TransferError, UnsupportedCommand
-from host_tools.exchange.usb import Progress
+from host_tools.progress import Progress
 from host_tools.transports.jacdac import JacdacTransport
 from host_tools.transports.transport import Buffer
 

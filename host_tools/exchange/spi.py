@@ -24,7 +24,8 @@ from host_tools.errors import (
     UnsupportedCommand,
     command_error,
 )
-from host_tools.exchange.usb import Progress, log_text
+from host_tools.exchange.usb import log_text
+from host_tools.progress import Progress
 from host_tools.transports.spi import SpiTransport
 from host_tools.transports.transport import Buffer
 

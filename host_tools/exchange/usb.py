@@ -10,8 +10,8 @@ Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 - Design: a status word comes after a SET's data and before a GET's.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple, TypeAlias
+from collections.abc import Iterator
+from typing import Final, NamedTuple
 
 from aisrv.protocol.commands import (
     PACKET_SIZE,
@@ -31,10 +31,8 @@ from host_tools.errors import (
     UnsupportedCommand,
     command_error,
 )
+from host_tools.progress import Progress
 from host_tools.transports.transport import Buffer, Transport
-
-Progress: TypeAlias = Callable[[int, int], object]
-"""Called with the bytes done and the bytes in all."""
 
 CHUNK: Final = 1 << 20
 """Bytes of one large write: whole packets, and small enough to show progress."""

@@ -221,3 +221,16 @@ def test_client_gives_up_where_nobody_answers(aisrv_jacdac: str) -> None:
 
     with BusClient.open(aisrv_jacdac) as bus, pytest.raises(TransferTimeout, match="no answer about uptime"):
         bus.get(0x1234, 0, CONTROL.register("uptime"), seconds=0.3)
+
+
+def test_arrays_are_numbers(server: AiServer) -> None:
+    server.load_model(MODEL)
+    numbers = np.frombuffer(input_floats(IMAGE), "<f4").reshape(1, 8, 8, 1)
+    assert server.run(numbers)[0].tobytes() == output_floats(OUTPUT)
+    assert str(server.model()) == "float32[1, 8, 8, 1] -> float32[1, 10]"
+
+
+def test_device_gives_the_shapes(server: AiServer, aisrv_jacdac: str) -> None:
+    server.load_model(MODEL)
+    with AiServer.open(f"jacdac:{aisrv_jacdac}") as other:
+        assert str(other.model()) == "float32[1, 8, 8, 1] -> float32[1, 10]"

@@ -12,7 +12,7 @@ The mark takes the fields of `Board`, and `engines` as a number or as `EngineSpe
 device by `aisrv_server` or by `aisrv_usbip`, not by both in one test.
 """
 
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -100,19 +100,42 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
             raise TransferError(str(error)) from error
 
 
+def _check_mark(mark: pytest.Mark) -> None:
+    """Raise pytest.UsageError for an argument that no board has, with the nearest that one has."""
+    from difflib import get_close_matches
+
+    from aisrv.board import Board
+
+    if mark.args:
+        raise pytest.UsageError(
+            f"@pytest.mark.{MARK} takes the fields of Board by name, not {', '.join(map(repr, mark.args))}"
+        )
+    known = [each.name for each in fields(Board)]
+    for name in mark.kwargs:
+        if name not in known:
+            near = get_close_matches(name, known, 1)
+            meant = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
+            raise pytest.UsageError(f"@pytest.mark.{MARK}: a board has no {name!r}; {meant}")
+
+
 @pytest.fixture
 def aisrv_board(request: pytest.FixtureRequest) -> "Board":
     """Return the board of the test's mark, or the default one."""
-    from aisrv.board import Board, EngineSpec, JacdacSpec
+    from aisrv.board import Board, BoardError, EngineSpec, JacdacSpec
 
     mark = request.node.get_closest_marker(MARK)
     settings = dict(mark.kwargs) if mark else {}
+    if mark is not None:
+        _check_mark(mark)
     engines = settings.get("engines")
     if isinstance(engines, int):
         settings["engines"] = tuple(EngineSpec(tile=number % 2) for number in range(engines))
     if "aisrv_jacdac" in request.fixturenames:
         settings.setdefault("jacdac", JacdacSpec())
-    return replace(Board(), **settings)
+    try:
+        return replace(Board(), **settings)
+    except (BoardError, TypeError) as error:
+        raise pytest.UsageError(f"@pytest.mark.{MARK}: {error}") from error
 
 
 @pytest.fixture

@@ -12,6 +12,9 @@ from aisrv.board import Board, BoardError
 
 _DIRECTORY: Final = Path(__file__).parent / "boards"
 
+_DEFAULT: Final = {"single": "one engine, with USB and SPI"}
+"""The board of a start without options, with its description: its file says nothing else, and is not read."""
+
 
 class ShippedBoards(Mapping[str, Board]):
     """The boards of the package's `boards` directory, by the names of their files."""
@@ -35,6 +38,8 @@ def _names() -> tuple[str, ...]:
 
 @cache
 def _read(name: str) -> Board:
+    if name in _DEFAULT:
+        return Board(description=_DEFAULT[name])
     from aisrv.board.toml_file import read_board
 
     return read_board(_DIRECTORY / f"{name}.toml")

@@ -8,8 +8,9 @@ each task.
 import enum
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from aisrv.board.board import Board
 from aisrv.board.specs import BoardError
@@ -48,8 +49,7 @@ class TaskKind(enum.Enum):
     """The program that embeds a device: it has channel ends on the tiles, and no core."""
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
+class Task(Struct, frozen=True):
     """A task on a tile."""
 
     name: str
@@ -64,8 +64,7 @@ class Task:
         return End(self, name)
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(Struct, frozen=True):
     """An end of a channel: the task that has it, and the name that the task knows it by.
 
     Several ends of a task may have one name; the task gets them in the order of the plan's links.
@@ -75,8 +74,7 @@ class End:
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Link:
+class Link(Struct, frozen=True):
     """A channel: an end on the tile of each of two tasks."""
 
     a: End
@@ -85,8 +83,7 @@ class Link:
     """The data that it carries."""
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """The tasks in the order in which they get their cores, and the channels between them."""
 
     tasks: tuple[Task, ...]

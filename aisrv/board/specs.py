@@ -94,6 +94,8 @@ class EngineSpec:
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
     leds: tuple[str, ...] = ()
     """Names of its GPIO outputs for those who show them, from output 0; unnamed ones have their number."""
+    origin: str = field(default="", compare=False)
+    """Where the kind is written, as messages begin: `board.toml:4: engines[0].kind`."""
 
     @property
     def internal_arena_bytes(self) -> int:
@@ -185,6 +187,8 @@ class SensorSpec:
     """One of REGISTER_MODELS: what answers on the sensor's I2C bus."""
     folder: Path = field(default=Path(), compare=False)
     """Relative paths in `source` are below it."""
+    origin: str = field(default="", compare=False)
+    """Where the source is written, as messages begin: `board.toml:9: sensor.source`."""
 
 
 @dataclass(frozen=True, slots=True)

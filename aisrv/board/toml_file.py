@@ -223,7 +223,9 @@ def _board(file: TomlFile) -> Board:
     if tables.flash is not None:
         changes["flashes"] = tuple(_flash(file, number, table) for number, table in enumerate(tables.flash))
     if tables.sensor is not None:
-        changes["sensor"] = SensorSpec(**tables.sensor.given(), folder=file.directory)
+        changes["sensor"] = SensorSpec(
+            **tables.sensor.given(), folder=file.directory, origin=file.place(("sensor", "source"))
+        )
     if tables.ports is not None:
         changes["ports"] = tuple(PortSpec(**table.given()) for table in tables.ports)
     if tables.graph is not None:
@@ -255,6 +257,7 @@ def _engine(file: TomlFile, number: int, table: _Engine) -> EngineSpec:
             fields["kind"] = EngineKind.parse(table.kind)
         except EngineKindError as error:
             raise file.error(f"engine {number}: {error}", ("engines", number, "kind")) from None
+        fields["origin"] = file.place(("engines", number, "kind"))
     if table.boot is not None:
         fields["boot"] = BOOT_MEMORIES[table.boot]
     if table.cache is not None:

@@ -9,8 +9,9 @@ import enum
 import keyword
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from aisrv.board.specs import BoardError, TaskSpec
 
@@ -30,16 +31,14 @@ class PartKind(enum.Enum):
     FLASH = "flash"
 
 
-@dataclass(frozen=True, slots=True)
-class PartTarget:
+class PartTarget(Struct, frozen=True):
     """A part of the board, by its number among those of its kind."""
 
     kind: PartKind
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class TaskTarget:
+class TaskTarget(Struct, frozen=True):
     """An end of another task of the user's."""
 
     task: str

@@ -14,11 +14,12 @@ from aisrv.board import BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
-from aisrv.cli.options.spi import SpiOptions, spi_options
+from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, first_error, run_devices, warn_of_open_sandbox
+from aisrv.cli.serving import DeviceSet, first_error, run_devices
 from aisrv.device.device import ModelRefused
 from aisrv.sensors.image.frame import SourceError
+from aisrv.terminal.option_group import GroupedCommand
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
 
@@ -42,7 +43,6 @@ async def attach_devices(
         trio.open_nursery() as nursery,
         AsyncExitStack() as plugs,
     ):
-        nursery.start_soon(warn_of_open_sandbox)
         if spidev:
             for name, slave in ports.spi.items():
                 await nursery.start(serve_cuse, slave, f"spidev{name}")
@@ -74,7 +74,7 @@ async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) 
             ends.cancel_scope.cancel()
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @board_options
 @device_options
 @usb_options
@@ -104,9 +104,9 @@ def attach(
     """
     start_logging(verbose)
     try:
-        running = DeviceSet(
-            make_boards(board, devices), devices.models, devices.command, usb, spi, on_trap=devices.on_trap
-        )
+        boards = make_boards(board, devices)
+        check_spi_options(spi, boards[0], ("--spidev", spidev or None))
+        running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
         trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None

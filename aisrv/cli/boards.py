@@ -27,7 +27,10 @@ def board_values(board: Board) -> dict[str, Any]:
     values = dataclasses.asdict(board)
     for engine, spec in zip(values["engines"], board.engines, strict=True):
         engine["kind"] = str(spec.kind)
+        del engine["origin"]
         engine["boot"] = _BOOT_NAMES.get(spec.boot) if spec.boot is not None else None
+    if board.sensor is not None:
+        del values["sensor"]["origin"]
     return {**values, "demand": _plan_values(board, plan_of(board))}
 
 

@@ -15,11 +15,12 @@ from aisrv.board import BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
-from aisrv.cli.options.spi import SpiOptions, spi_options
+from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
 from aisrv.sensors.image.frame import SourceError
+from aisrv.terminal.option_group import GroupedCommand
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
 from host_tools.private_socket import private_socket
@@ -67,7 +68,7 @@ def is_python(program: str) -> bool:
     return first.startswith(b"#!") and b"python" in first
 
 
-@click.command("exec", context_settings={"ignore_unknown_options": True})
+@click.command("exec", cls=GroupedCommand, context_settings={"allow_interspersed_args": False})
 @board_options
 @device_options
 @usb_options
@@ -105,6 +106,7 @@ def exec_(
     code = 1
     try:
         boards = make_boards(board, devices)
+        check_spi_options(spi, boards[0])
         running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
         code = trio.run(exec_program, program, running)
     except* BoardError as errors:

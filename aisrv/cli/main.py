@@ -7,12 +7,12 @@ Exit codes: 0 done; 1 the device could not be built or started, or a model was r
 `aisrv exec` those of the program, as a shell gives them.
 """
 
-import importlib
 from typing import Final
 
 import click
 
 from aisrv import __version__
+from aisrv.terminal.command_group import LazyGroup
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "attach": (
@@ -20,6 +20,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Run a virtual device and plug it into this machine's kernel.",
     ),
     "boards": ("aisrv.cli.boards:boards", "List the boards that there are, or draw one."),
+    "completion": ("aisrv.cli.completion:completion", "Print what makes a shell complete these commands."),
     "demo": ("aisrv.cli.demo:demo", "Classify handwritten digits on a virtual device."),
     "diff-engines": (
         "aisrv.cli.diff_engines:diff_engines",
@@ -41,31 +42,13 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Where each subcommand is, and its line in the help."""
 
 
-class _LazyGroup(click.Group):
-    """Loads a subcommand's module when the subcommand is used."""
+class AisrvGroup(LazyGroup):
+    """The command."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the table."""
-        _ = ctx
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a subcommand, or None for a name that is not in the table."""
-        _ = ctx
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the subcommands without loading them."""
-        _ = ctx
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
+    places = COMMANDS
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("aisrv", cls=AisrvGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="aisrv")
 def main() -> None:
     """Run a virtual XMOS XCORE AI server: it behaves on every wire like the real device, without the chip.

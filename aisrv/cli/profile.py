@@ -9,8 +9,8 @@ import click
 
 from aisrv.settings.size import Size
 from aisrv.settings.size_option import SIZE
-from aisrv.terminal.file_types import FILE
-from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.file_types import FILE, NEW_FILE
+from aisrv.terminal.option_group import GroupedCommand, option, option_group
 
 if TYPE_CHECKING:
     from aisrv.analysis.profile import ModelProfile, Suite, SuiteSettings
@@ -78,7 +78,7 @@ class ReportOptions:
     as_csv: bool = option("--csv", default=False, is_flag=True, help="Print CSV, one row for each operator.")
     html: Path | None = option(
         "--html",
-        type=click.Path(dir_okay=False, writable=True, path_type=Path),
+        type=NEW_FILE,
         help="Write a report with charts to this file.",
     )
 
@@ -125,7 +125,7 @@ def _read(path: Path) -> bytes:
     return data
 
 
-@click.command()
+@click.command(cls=GroupedCommand)
 @click.argument("models", nargs=-1, type=FILE)
 @click.option(
     "--config",

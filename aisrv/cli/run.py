@@ -3,8 +3,10 @@
 import os
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import click
 import trio
@@ -17,16 +19,19 @@ from aisrv.cli.options.dump import dump_option, dump_tensors
 from aisrv.cli.options.graph import GraphOptions, graph_options, with_graph
 from aisrv.cli.options.jacdac import JacdacOptions, jacdac_options
 from aisrv.cli.options.logging import start_logging, verbose_option
-from aisrv.cli.options.spi import SpiOptions, spi_options
+from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
 from aisrv.protocol import usbip
 from aisrv.sensors.image.frame import SourceError
-from aisrv.terminal.option_group import option, option_group
+from aisrv.terminal.option_group import GroupedCommand, option, option_group
 from aisrv.xcore.traps import XcoreError
 from flash_server.errors import FlashError
+
+_PIECE: Final = 4096
+"""Bytes that are read of standard input in one go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,16 +97,15 @@ async def run_until_signal(
             print(f"aisrv: ready at {service}", flush=True)
             if hint is not None:
                 print(f"aisrv: {hint}", file=sys.stderr, flush=True)
+            click.echo(f"aisrv: try aisrv-host --device usbip:{service.usbip} info", err=True)
 
             async def until_signal() -> None:
                 async for _ in signals:
                     ends.cancel_scope.cancel()
 
             async def until_input_ends() -> None:
-                while True:
-                    await trio.lowlevel.wait_readable(sys.stdin.fileno())
-                    if not os.read(sys.stdin.fileno(), 4096):
-                        ends.cancel_scope.cancel()
+                await read_to_end(sys.stdin.fileno())
+                ends.cancel_scope.cancel()
 
             ends.start_soon(show, service.ports.monitored)
             ends.start_soon(until_signal)
@@ -114,7 +118,18 @@ def engine_names(board: Board) -> str:
     return ", ".join(dict.fromkeys(str(engine.kind) for engine in board.engines))
 
 
-@click.command()
+async def read_to_end(file: int) -> None:
+    """Read a pipe, terminal or file until it ends."""
+    with suppress(PermissionError):  # files and /dev/null never make a reader wait, and cannot be waited for
+        while True:
+            await trio.lowlevel.wait_readable(file)
+            if not os.read(file, _PIECE):
+                return
+    while os.read(file, _PIECE):
+        await trio.lowlevel.checkpoint()
+
+
+@click.command(cls=GroupedCommand)
 @option_group("server", ServerOptions)
 @board_options
 @device_options
@@ -163,6 +178,7 @@ def run(
     start_logging(verbose)
     boards = [with_graph(each, graph) for each in make_boards(board, devices)]
     boards[0] = jacdac.board(boards[0])
+    check_spi_options(spi, boards[0], ("--spi-port", server.spi_port))
     if dump_folder is not None:
         boards = dump_tensors(boards, dump_folder)
     if server.flash_port is not None and not boards[0].flashes:

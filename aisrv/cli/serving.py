@@ -1,18 +1,17 @@
 """Devices that run with their models loaded, and the servers that hosts reach them through."""
 
-import logging
+import errno
 import signal
 import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import trio
+from msgspec import Struct, field
 
-from aisrv.attach.spi_link import SpiLinkServer
 from aisrv.attach.stream_server import LOOPBACK
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
@@ -21,22 +20,21 @@ from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.device.device import Device, ModelRefused, open_devices
-from aisrv.inference.process.sandbox_layers import sandbox_layers
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.commands import Command
+from aisrv.terminal.command_group import os_error_text
 from aisrv.xcore.runtime import OnTrap
-from flash_server.chip.chip import FlashChip
-from flash_server.client.flash_channel import FlashChannel
 from host_tools.server_address import UNIX
-from phy.jacdac.bus import JacdacBus
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
-logger = logging.getLogger(__name__)
+if TYPE_CHECKING:
+    from flash_server.chip.chip import FlashChip
+    from flash_server.client.flash_channel import FlashChannel
+    from phy.jacdac.bus import JacdacBus
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceSet:
+class DeviceSet(Struct, frozen=True):
     """Devices to run: a board for each, the models that all of them load, and what wraps their ports."""
 
     boards: Sequence[Board]
@@ -51,24 +49,22 @@ class DeviceSet:
     """Whether a trap halts its core, or ends the process."""
 
 
-@dataclass(frozen=True, slots=True)
-class DevicePorts:
+class DevicePorts(Struct, frozen=True):
     """The outside of running devices, for attachments to drive."""
 
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
     """By bus and chip select, such as `0.0`."""
-    flashes: Sequence[tuple[FlashChip, FlashChannel]]
+    flashes: "Sequence[tuple[FlashChip, FlashChannel]]"
     """All flash chips, device by device, each with a channel to its server that may write."""
-    jacdac: JacdacBus | None
+    jacdac: "JacdacBus | None"
     """The bus of the first device that has one."""
     monitored: MonitoredPorts
     """The monitors of the devices."""
     devices: Sequence[Device]
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(Struct, frozen=True):
     """Where to listen: TCP ports, of which 0 is any that is free and None none at all, each on an address.
 
     USB/IP listens at a Unix socket in place of its port where one is given.
@@ -85,8 +81,7 @@ class Listening:
     """For the bus of the first device that has one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """Running devices and where their servers listen, as `HOST:PORT`, or for USB/IP `unix:PATH`."""
 
     ports: DevicePorts
@@ -118,8 +113,13 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
     """
     async with run_devices(devices) as ports, trio.open_nursery() as nursery:
 
-        async def listen(serve: Callable[..., Awaitable[Any]], host: str, port: int) -> str:
-            address, bound = await nursery.start(serve, host, port)
+        async def listen(
+            serve: Callable[..., Awaitable[Any]], host: str, port: int, option: str = "--port"
+        ) -> str:
+            try:
+                address, bound = await nursery.start(serve, host, port)
+            except OSError as error:
+                raise _listening_error(error, host, port, option) from error
             return f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
 
         server = UsbipServer(export_all(ports.usb))
@@ -130,15 +130,21 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             usbip = f"{UNIX}{listening.usbip_socket}"
         spi = flash = None
         if listening.spi is not None:
-            spi = await listen(SpiLinkServer(ports.spi).serve, listening.spi_host, listening.spi)
+            from aisrv.attach.spi_link import SpiLinkServer
+
+            spi = await listen(
+                SpiLinkServer(ports.spi).serve, listening.spi_host, listening.spi, "--spi-port"
+            )
         if listening.flash is not None:
             from aisrv.attach.serprog import SerprogServer
 
             chip, loader = ports.flashes[0]
             flash = await listen(
-                SerprogServer(chip, loader.reload).serve, listening.flash_host, listening.flash
+                SerprogServer(chip, loader.reload).serve,
+                listening.flash_host,
+                listening.flash,
+                "--flash-port",
             )
-        nursery.start_soon(warn_of_open_sandbox)
         jacdac: Sequence[str] = ()
         if listening.jacdac is not None and ports.jacdac is not None:
             jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
@@ -146,11 +152,13 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
         nursery.cancel_scope.cancel()
 
 
-async def warn_of_open_sandbox() -> None:
-    """Log which layers keep workers in, where some do not hold."""
-    layers = await trio.to_thread.run_sync(sandbox_layers)
-    if not all(layer.holds for layer in layers):
-        logger.warning("models run with less around them than they could: %s", ", ".join(map(str, layers)))
+def _listening_error(error: OSError, host: str, port: int, option: str) -> OSError:
+    """Describe why a server cannot listen; a port in use with the option that chooses another."""
+    if error.errno == errno.EADDRINUSE:
+        return OSError(
+            f"port {port} of {host} is in use; {option} takes another, {option} 0 any that is free"
+        )
+    return OSError(f"cannot listen at {host}, port {port}: {error.strerror or error}")
 
 
 @asynccontextmanager
@@ -214,4 +222,5 @@ def first_error(errors: BaseExceptionGroup[Exception]) -> str:
     error: BaseException = errors
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return "; ".join((str(error), *getattr(error, "__notes__", ())))
+    text = os_error_text(error) if isinstance(error, OSError) else str(error)
+    return "; ".join((text, *getattr(error, "__notes__", ())))

@@ -10,23 +10,23 @@ import trio
 from aisrv.board import Board, FlashSpec, GraphSpec, Plan, plan_of
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
-from aisrv.device.user_task import load_user_tasks
 from aisrv.device.wiring import wire
 from aisrv.inference.engine import Runners
 from aisrv.inference.process.isolation import isolated
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
-from aisrv.sensors.image.frame import FrameSource
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import open_node
 from aisrv.xcore.runtime import OnTrap
-from flash_server.chip.storage import FileStorage, MemoryStorage, Storage
-from flash_server.client.cache import WindowError
-from flash_server.client.flash_channel import FlashChannel
-from flash_server.client.xip import XipWindow, open_window
-from flash_server.image.headers import Part
 
 if TYPE_CHECKING:
     from aisrv.device.graph import DeviceGraph
+    from aisrv.device.user_task import UserTask
+    from aisrv.sensors.image.frame import FrameSource
+    from flash_server.chip.storage import Storage
+    from flash_server.client.flash_channel import FlashChannel
+    from flash_server.client.xip import XipWindow
+    from flash_server.image.headers import Part
 
 
 class ModelRefused(Exception):
@@ -54,19 +54,23 @@ class Device:
         """The flash chips, as a programmer on their pins sees them."""
         self.local: Final = program.all("engines")
         """Channel ends for an embedding program, a client of each engine by number."""
-        self.loaders: Final = tuple(map(FlashChannel, program.all("loaders")))
+        self.loaders: Final = _flash_channels(program.all("loaders"))
         """For each flash chip a channel to its server that may write, for an embedding program."""
-        self._windows = tuple(map(FlashChannel, program.all("windows")))
+        self._windows = _flash_channels(program.all("windows"))
 
-    async def open_window(self, engine: int = 0, part: Part = Part.XIP) -> XipWindow:
-        """Open a window on the XIP or the operators segment of an engine's flash image.
+    async def open_window(self, engine: int = 0, part: "Part | None" = None) -> "XipWindow":
+        """Open a window on a segment of an engine's flash image: XIP, or operators.
 
         One task at a time may use the windows of an engine. Raises WindowError where the board has no flash
         or the segment is absent, FlashReadError where there is no valid image.
         """
+        from flash_server.client.cache import WindowError
+        from flash_server.client.xip import open_window
+        from flash_server.image.headers import Part
+
         if not self._windows:
             raise WindowError("the board has no flash: there is nothing to open a window on")
-        return await open_window(self._windows[engine], part, self.board.engines[engine].cache)
+        return await open_window(self._windows[engine], part or Part.XIP, self.board.engines[engine].cache)
 
     async def boot(self) -> None:
         """Load the models that engines have in flash; why one cannot be loaded is in the debug log."""
@@ -89,7 +93,7 @@ async def open_device(
     board: Board | None = None,
     *,
     runner: Runners = isolated,
-    source: FrameSource | None = None,
+    source: "FrameSource | None" = None,
     on_trap: OnTrap = "raise",
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
@@ -107,7 +111,7 @@ async def open_device(
     """
     board = board or Board()
     plan = _checked_plan(board)
-    user_tasks = load_user_tasks(board, plan)
+    user_tasks = _load_user_tasks(board, plan)
     device: Device | None = None
     try:
         with ExitStack() as files:
@@ -129,6 +133,22 @@ async def open_device(
         with trio.CancelScope(shield=True):
             for engine in device.engines if device else ():
                 await engine.inference.unload_model()
+
+
+def _flash_channels(ends: Sequence[ChanEnd]) -> "tuple[FlashChannel, ...]":
+    if not ends:
+        return ()
+    from flash_server.client.flash_channel import FlashChannel
+
+    return tuple(map(FlashChannel, ends))
+
+
+def _load_user_tasks(board: Board, plan: Plan) -> "Sequence[UserTask]":
+    if not board.tasks:
+        return ()
+    from aisrv.device.user_task import load_user_tasks
+
+    return load_user_tasks(board, plan)
 
 
 @functools.lru_cache(64)
@@ -161,7 +181,9 @@ def _load_graph(spec: GraphSpec) -> AbstractContextManager["DeviceGraph"]:
     return DeviceGraph.load(spec)
 
 
-def _storage(flash: FlashSpec) -> Storage:
+def _storage(flash: FlashSpec) -> "Storage":
+    from flash_server.chip.storage import FileStorage, MemoryStorage
+
     if flash.path is None:
         return MemoryStorage(flash.part.size)
     return FileStorage(flash.path, flash.part.size)

@@ -1,38 +1,41 @@
-"""The parts that the tasks of a device share besides channels: pins, memories, chips and logs."""
+"""The parts that the tasks of a device share besides channels: pins, memories, chips and logs.
+
+What a board does not have is not imported.
+"""
+
+from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Self
 
 import trio
+from msgspec import Struct, field
 
-from aisrv.board import Board, SensorSpec
-from aisrv.device.user_task import UserTask
 from aisrv.engine.debug_log import DebugLog
-from aisrv.engine.state import AIEngine
-from aisrv.inference.engine import Runners
 from aisrv.protocol.commands import Spec
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
-from aisrv.sensors.acquire import Exposure
-from aisrv.sensors.image.frame import FrameSource
-from aisrv.sensors.sources.opening import open_source
-from aisrv.sensors.sources.spec import SourceSpec
-from aisrv.xcore.node import Node
-from flash_server.chip.chip import FlashChip
-from flash_server.chip.storage import Storage
-from phy.jacdac.bus import JacdacBus
 from phy.spi.bus import SpiBus
 from phy.spi.memory import SharedMemory
 from phy.usb.bus import UsbBus
 from phy.usb.data_task import IgnoredPackets
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from aisrv.board import Board, FlashSpec, SensorSpec
     from aisrv.device.graph import DeviceGraph
+    from aisrv.device.user_task import UserTask
+    from aisrv.engine.state import AIEngine
+    from aisrv.inference.engine import Runners
+    from aisrv.sensors.acquire import Exposure
+    from aisrv.sensors.image.frame import FrameSource
+    from aisrv.xcore.node import Node
+    from flash_server.chip.chip import FlashChip
+    from flash_server.chip.storage import Storage
+    from phy.jacdac.bus import JacdacBus
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeviceParts:
+class DeviceParts(Struct, frozen=True, kw_only=True):
     """The parts of a device that its tasks are given; each task takes those that it works with."""
 
     board: Board
@@ -58,7 +61,7 @@ class DeviceParts:
     """The debug log of each engine."""
     user_tasks: Sequence[UserTask]
     """The functions of the user's own tasks, as the board lists these."""
-    graph: "DeviceGraph | None" = None
+    graph: DeviceGraph | None = None
     """The graph that runs beside the other tasks; None where the board has none."""
     engines: list[AIEngine] = field(default_factory=list)
     """The engines by number, each from when its task is created."""
@@ -72,7 +75,7 @@ class DeviceParts:
         storages: Sequence[Storage],
         user_tasks: Sequence[UserTask] = (),
         source: FrameSource | None = None,
-        graph: "DeviceGraph | None" = None,
+        graph: DeviceGraph | None = None,
     ) -> Self:
         """Create the parts of a board, with a storage for each flash chip and the functions of user tasks.
 
@@ -96,29 +99,46 @@ class DeviceParts:
             usb=UsbBus(aisrv_descriptors(board.serial)),
             ignored=IgnoredPackets("usb"),
             spi=None if board.spi is None else SpiBus(),
-            jacdac=None if board.jacdac is None else JacdacBus(),
+            jacdac=None if board.jacdac is None else _jacdac_bus(),
             spi_memory=SharedMemory(log=None if board.spi is None else logs[board.spi.engine]),
-            chips=[
-                FlashChip(
-                    spec.part,
-                    storage,
-                    clock_hz=spec.clock_hz,
-                    width=spec.width,
-                    pace=trio.sleep if spec.paced else None,
-                )
-                for spec, storage in zip(board.flashes, storages, strict=True)
-            ],
+            chips=[_flash_chip(spec, storage) for spec, storage in zip(board.flashes, storages, strict=True)],
             source=source,
-            exposure=None if source is None else Exposure(source),
+            exposure=None if source is None else _exposure(source),
             logs=logs,
             user_tasks=user_tasks,
             graph=graph,
         )
 
 
+def _flash_chip(spec: FlashSpec, storage: Storage) -> FlashChip:
+    from flash_server.chip.chip import FlashChip
+
+    pace = trio.sleep if spec.paced else None
+    return FlashChip(spec.part, storage, clock_hz=spec.clock_hz, width=spec.width, pace=pace)
+
+
+def _jacdac_bus() -> JacdacBus:
+    from phy.jacdac.bus import JacdacBus
+
+    return JacdacBus()
+
+
+def _exposure(source: FrameSource) -> Exposure:
+    from aisrv.sensors.acquire import Exposure
+
+    return Exposure(source)
+
+
 def open_sensor(spec: SensorSpec) -> FrameSource:
     """Open the source of a board's sensor. Raises SourceError."""
+    from aisrv.sensors.image.frame import SourceError
+    from aisrv.sensors.sources.opening import open_source
+    from aisrv.sensors.sources.spec import SourceSpec
+
     rate = None if spec.rate is None else f"{spec.rate:.12g}"
-    text = SourceSpec.from_text(spec.source)
     size = f"{spec.width}x{spec.height}"
-    return open_source(text.with_defaults(size=size, encoding=spec.encoding, rate=rate), spec.folder)
+    try:
+        text = SourceSpec.from_text(spec.source)
+        return open_source(text.with_defaults(size=size, encoding=spec.encoding, rate=rate), spec.folder)
+    except SourceError as error:
+        raise SourceError(f"{spec.origin}: {error}" if spec.origin else str(error)) from error

@@ -1,41 +1,28 @@
-"""The tasks of a device: for each kind in the board's plan, how one is created from parts and ends."""
+"""The tasks of a device: for each kind in the board's plan, how one is created from parts and ends.
+
+The modules of a task are imported when a board has one.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aisrv import __version__
 from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
-from aisrv.device.server_upgrade import ServerUpgrade
 from aisrv.engine.aiengine import aiengine
 from aisrv.engine.commands import IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
 from aisrv.engine.state import AIEngine, FlashParameters
 from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.timings import DeviceModel
 from aisrv.protocol.engine_channel import Watcher
-from aisrv.sensors.acquire import acquire, sensor
-from aisrv.sensors.acquire_channel import AcquireChannel, AcquireEnds
-from aisrv.sensors.image.image_path import ImagePath
-from aisrv.sensors.registers import SENSOR_MODELS
-from flash_server.chip.partitions import divide
-from flash_server.client.flash_channel import FlashChannel
-from flash_server.server.server import flash_server
-from flash_server.server.service import FlashService
-from phy.spi.slave import spi_slave
-from phy.spi.spi_buffer import spi_buffer
 from phy.usb.aisrv_data import UsbData
-from phy.usb.data_task import DataTask
 from phy.usb.ep0 import usb_ep0
-from phy.usb.ioserver_data import UsbIoserver
 
-DATA_TASKS: Final[dict[UsbProtocol, type[DataTask]]] = {
-    UsbProtocol.AISRV: UsbData,
-    UsbProtocol.IOSERVER: UsbIoserver,
-}
-"""The task at the bulk endpoints, by what the device speaks."""
+if TYPE_CHECKING:
+    from phy.usb.data_task import DataTask
 
 ENGINE_SETS: Final[dict[UsbProtocol, Mapping[int, SetHandler]]] = {
     UsbProtocol.AISRV: SET_HANDLERS,
@@ -54,26 +41,42 @@ def _usb_ep0(parts: DeviceParts, _task: Task, _ends: Ends) -> Run:
 
 
 def _usb_data(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
-    usb = parts.usb
-    task = DATA_TASKS[parts.board.protocol]
-    return task(usb.out_endpoint, usb.in_endpoint, ends.all("engines"), "usb", parts.ignored).run
+    task: type[DataTask] = UsbData
+    if parts.board.protocol is UsbProtocol.IOSERVER:
+        from phy.usb.ioserver_data import UsbIoserver
+
+        task = UsbIoserver
+    return task(parts.usb.out_endpoint, parts.usb.in_endpoint, ends.all("engines"), "usb", parts.ignored).run
 
 
 def _spi_slave(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    from phy.spi.slave import spi_slave
+
     assert parts.spi is not None  # noqa: S101 - for the type checker
     return partial(spi_slave, parts.spi, parts.spi_memory, ends.one("buffer"))
 
 
 def _spi_buffer(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    from phy.spi.spi_buffer import spi_buffer
+
     assert parts.board.spi is not None  # noqa: S101 - for the type checker
     log = parts.logs[parts.board.spi.engine].write
     flash = ends.one_or_none("flash")
-    upgrade = None if flash is None else ServerUpgrade(FlashChannel(flash), log)
+    upgrade = None
+    if flash is not None:
+        from aisrv.device.server_upgrade import ServerUpgrade
+        from flash_server.client.flash_channel import FlashChannel
+
+        upgrade = ServerUpgrade(FlashChannel(flash), log)
     slave, engine, changes = ends.one("slave"), ends.one("engine"), ends.one("changes")
     return partial(spi_buffer, parts.spi_memory, slave, engine, changes, upgrade)
 
 
 def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
+    from flash_server.chip.partitions import divide
+    from flash_server.server.server import flash_server
+    from flash_server.server.service import FlashService
+
     board = parts.board
     logs = [
         log.write for log, spec in zip(parts.logs, board.engines, strict=True) if spec.flash == task.number
@@ -89,7 +92,7 @@ def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
 
 
 def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
-    # Devices without such a bus start without its modules.
+    from flash_server.client.flash_channel import FlashChannel
     from phy.jacdac.control import Identity
     from phy.jacdac.device import device_id_of
     from phy.jacdac.engine_client import EngineClient
@@ -124,12 +127,19 @@ def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
 
 
 def _sensor(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    from aisrv.sensors.acquire import sensor
+
     assert parts.source is not None  # noqa: S101 - for the type checker
     assert parts.exposure is not None  # noqa: S101 - for the type checker
     return partial(sensor, parts.source, parts.exposure, ends.one("acquire"))
 
 
 def _acquire(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
+    from aisrv.sensors.acquire import acquire
+    from aisrv.sensors.acquire_channel import AcquireEnds
+    from aisrv.sensors.image.image_path import ImagePath
+    from aisrv.sensors.registers import SENSOR_MODELS
+
     assert parts.board.sensor is not None  # noqa: S101 - for the type checker
     assert parts.exposure is not None  # noqa: S101 - for the type checker
     registers = SENSOR_MODELS[parts.board.sensor.registers]()
@@ -143,7 +153,15 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     log = parts.logs[number]
     parts.node.tiles[task.tile].memory.allocate(f"arena of engine {number}", spec.internal_arena_bytes)
     flash_end, sensor_end = ends.one_or_none("flash"), ends.one_or_none("sensor")
-    flash = None if flash_end is None else FlashChannel(flash_end)
+    flash = sensor = None
+    if flash_end is not None:
+        from flash_server.client.flash_channel import FlashChannel
+
+        flash = FlashChannel(flash_end)
+    if sensor_end is not None:
+        from aisrv.sensors.acquire_channel import AcquireChannel
+
+        sensor = AcquireChannel(sensor_end, ends.one("frames"))
     inference = create_engine(
         spec.kind,
         parts.runner,
@@ -159,7 +177,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
         hardware=parts.hardware,
         chain=ends.one_or_none("chain"),
         flash=flash,
-        sensor=None if sensor_end is None else AcquireChannel(sensor_end, ends.one("frames")),
+        sensor=sensor,
     )
     engine.watchers.extend(map(Watcher, ends.all("watchers")))
     parts.engines.append(engine)

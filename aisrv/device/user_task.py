@@ -5,10 +5,11 @@ import importlib
 import inspect
 import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
+
+from msgspec import Struct
 
 from aisrv.board import Board, BoardError, Plan, TaskKind, TaskSpec
 from aisrv.board.user_tasks import CONTEXT
@@ -17,8 +18,7 @@ from aisrv.xcore.node import Node
 from aisrv.xcore.tile import Tile
 
 
-@dataclass(frozen=True, slots=True)
-class UserTask:
+class UserTask(Struct, frozen=True):
     """A task of the user's own, ready to run."""
 
     spec: TaskSpec

@@ -2,20 +2,24 @@
 
 Source: "XCORE AI server: numbers and wire behavior", section Commands. All that can be refused is checked
 before the sensor is asked, so that a command that is refused overwrites nothing and changes no mode.
+Devices without a sensor do not import what knows pictures.
 """
 
-from collections.abc import AsyncIterator
+from __future__ import annotations
+
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.model import Tensor, TensorType
 from aisrv.protocol.commands import AcquireMode, FrameRegion, RegisterWrite, Status
-from aisrv.sensors.acquire_channel import AcquireChannel, AcquireError, FrameFormat, ImageRequest
-from aisrv.sensors.image.frame import Encoding
-from aisrv.sensors.image.image_path import check_region
-from aisrv.xcore.array import Array
 from aisrv.xcore.tokens import WORD_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat, ImageRequest
+    from aisrv.xcore.array import Array
 
 LARGEST_SIDE: Final = 0xFFFF
 """Pixels: a region gives its target size in 16 bits."""
@@ -123,6 +127,9 @@ async def _load(engine: AIEngine, sensor: AcquireChannel, request: ImageRequest 
 
 def _whole(engine: AIEngine, frames: FrameFormat) -> ImageRequest | None:
     """What of a frame fills input tensor 0: all of it at the tensor's size; None for samples as they are."""
+    from aisrv.sensors.acquire_channel import ImageRequest
+    from aisrv.sensors.image.frame import Encoding
+
     room = len(engine.input_tensor(0))
     if frames.encoding is Encoding.SAMPLES:
         if frames.nbytes != room:
@@ -145,6 +152,10 @@ def _whole(engine: AIEngine, frames: FrameFormat) -> ImageRequest | None:
 
 def _part(engine: AIEngine, frames: FrameFormat, data: bytes) -> ImageRequest:
     """Which part of a frame a host wants, in the input tensor's channels where that is a picture."""
+    from aisrv.sensors.acquire_channel import ImageRequest
+    from aisrv.sensors.image.frame import Encoding
+    from aisrv.sensors.image.image_path import check_region
+
     tensor = _input(engine)
     if frames.encoding is Encoding.SAMPLES:
         raise CommandFailed(Status.ERROR_BAD_CMD, "the sensor gives samples, which have no regions")
@@ -176,6 +187,8 @@ def _is_picture(tensor: Tensor) -> bool:
 @asynccontextmanager
 async def _refusals() -> AsyncIterator[None]:
     """Turn a refusal of the acquire task into a command failure."""
+    from aisrv.sensors.acquire_channel import AcquireError
+
     try:
         yield
     except AcquireError as error:

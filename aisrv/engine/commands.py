@@ -5,8 +5,9 @@ Source: "XCORE AI server: numbers and wire behavior", section Commands.
 
 import struct
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from aisrv.engine import acquisition
 from aisrv.engine.state import AIEngine, CommandFailed
@@ -15,13 +16,14 @@ from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
-from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
 from aisrv.xcore.array import Array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
-from flash_server.client.flash_channel import FlashChannel
-from flash_server.client.images import IMAGE_PARTS, read_image
 from flash_server.protocol import FAILURE_TEXTS, FlashFailure, FlashReadError
+
+if TYPE_CHECKING:
+    from aisrv.protocol.tensor_descriptions import TensorDescription
+    from flash_server.client.flash_channel import FlashChannel
 
 MAX_TIMINGS: Final = 0xFFFFFFFF
 SMALL: Final = 512
@@ -56,6 +58,8 @@ def _get_memory(engine: AIEngine, _tensor: int) -> bytes:
 
 
 def _get_tensors(engine: AIEngine, _tensor: int) -> bytes:
+    from aisrv.protocol.tensor_descriptions import TensorDescriptions
+
     model = engine.inference.model
     if model is None:
         return bytes(TensorDescriptions())
@@ -63,7 +67,9 @@ def _get_tensors(engine: AIEngine, _tensor: int) -> bytes:
     return bytes(TensorDescriptions(tuple(inputs), tuple(outputs)))
 
 
-def _describe(tensor: Tensor) -> TensorDescription:
+def _describe(tensor: Tensor) -> "TensorDescription":
+    from aisrv.protocol.tensor_descriptions import TensorDescription
+
     quantization = tensor.quantization
     if quantization is None or len(quantization.scales) != 1:
         return TensorDescription(tensor.type, tensor.shape)
@@ -209,7 +215,7 @@ def _set_model_from_flash(memory: ModelMemory) -> "SetAction":
     return set_model_from_flash
 
 
-async def _read_from_flash(flash: FlashChannel, limit: int) -> bytes | bytearray:
+async def _read_from_flash(flash: "FlashChannel", limit: int) -> bytes | bytearray:
     """Read the engine's model, or, where it has none, the relocatable image in another segment."""
     try:
         model = await flash.read_model(limit)
@@ -219,6 +225,9 @@ async def _read_from_flash(flash: FlashChannel, limit: int) -> bytes | bytearray
         model = bytearray()
     if model:
         return model
+    from flash_server.client.images import read_image
+    from flash_server.image.headers import IMAGE_PARTS
+
     sizes = await flash.read_sizes()
     if not any(sizes[part] for part in IMAGE_PARTS):
         raise FlashReadError(FlashFailure.ABSENT, FAILURE_TEXTS[FlashFailure.ABSENT])
@@ -266,8 +275,7 @@ def _small(_engine: AIEngine) -> int:
     return SMALL
 
 
-@dataclass(frozen=True, slots=True)
-class SetHandler:
+class SetHandler(Struct, frozen=True):
     """The handler of a SET, and the most bytes of data that it takes."""
 
     run: SetAction

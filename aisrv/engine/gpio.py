@@ -4,7 +4,8 @@ Source: "XCORE AI server: numbers and wire behavior", section Commands, GPIO.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from aisrv.protocol.commands import GPIO_COUNT, GpioMode
 
@@ -31,8 +32,7 @@ _RULES: dict[GpioMode, Callable[[memoryview, list[int]], Levels]] = {
 }
 
 
-@dataclass
-class Gpio:
+class Gpio(Struct):
     """The outputs with their settings. Read `levels`, or `observe` every change."""
 
     enabled: bool = False

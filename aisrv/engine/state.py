@@ -1,6 +1,6 @@
 """The state of an AI engine, the clients that watch it, and the failure of a command."""
 
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.gpio import Gpio
@@ -8,10 +8,12 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.protocol.commands import STATUS_ERRORS, AcquireMode, Spec, Status, command_name
 from aisrv.protocol.engine_channel import MODEL_CHANGED, OUTPUT_CHANGED, Watcher
-from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
 from aisrv.xcore.chanend import ChanEnd
-from flash_server.client.flash_channel import FlashChannel
 from flash_server.protocol import FlashReadError
+
+if TYPE_CHECKING:
+    from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
+    from flash_server.client.flash_channel import FlashChannel
 
 
 class CommandFailed(Exception):
@@ -31,7 +33,7 @@ class CommandFailed(Exception):
 class FlashParameters:
     """A `ParameterSource` on an engine's channel to its flash server: a READ_PARAMETERS for each read."""
 
-    def __init__(self, flash: FlashChannel) -> None:
+    def __init__(self, flash: "FlashChannel") -> None:
         self._flash = flash
 
     async def read(self, offset: int, size: int) -> bytes:
@@ -52,8 +54,8 @@ class AIEngine:
         *,
         hardware: Spec,
         chain: ChanEnd | None = None,
-        flash: FlashChannel | None = None,
-        sensor: AcquireChannel | None = None,
+        flash: "FlashChannel | None" = None,
+        sensor: "AcquireChannel | None" = None,
     ) -> None:
         self.inference: Final = inference
         self.log: Final = log

@@ -13,10 +13,10 @@ host that works with all of them writes its inputs before every run.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final, Protocol
 
 import trio
+from msgspec import Struct
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import LogSink, TensorLayout
@@ -72,8 +72,7 @@ class Runners(Protocol):
         """Create a runner without a model; EngineKindError for a kind without an interpreter."""
 
 
-@dataclass(frozen=True, slots=True)
-class _LoadedModel:
+class _LoadedModel(Struct, frozen=True):
     """A model with everything that was computed when it was loaded."""
 
     model: Model

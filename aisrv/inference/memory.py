@@ -4,8 +4,9 @@ The head of the arena holds the tensors' data (`arena_plan`) and scratch memory 
 the interpreter's structures (`arena_tail`), which are an estimate.
 """
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from aisrv.inference.errors import ModelError
 from aisrv.model import LoadResult, Model, ModelFileError
@@ -24,8 +25,7 @@ MAX_OUTPUTS: Final = 40
 """Tensors that the device can number ("Inference engines", section Device limits)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ArenaNeed:
+class ArenaNeed(Struct, frozen=True):
     """Bytes of tensor arena that a model needs: the planned head and the estimated tail."""
 
     head: int

@@ -10,8 +10,9 @@ Bindings.
 import enum
 import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, Self
+
+from msgspec import Struct
 
 from aisrv.inference.errors import ModelError
 from aisrv.model import Model, Operator
@@ -50,8 +51,7 @@ class ParameterSource(Protocol):
         """Read `size` bytes of the parameters; InvokeError with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterLoad:
+class ParameterLoad(Struct, frozen=True):
     """What one operator loads: `size` bytes of the parameters from `address`, for all its outputs."""
 
     operator: int
@@ -59,8 +59,7 @@ class ParameterLoad:
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterTraffic:
+class ParameterTraffic(Struct, frozen=True):
     """The flash traffic of a run: the number of requests, and their bytes."""
 
     requests: int = 0

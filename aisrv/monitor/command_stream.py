@@ -8,6 +8,7 @@ import enum
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from aisrv.board import UsbProtocol
 from aisrv.protocol.commands import PACKET_SIZE, CommandPacket, ProtocolError, is_set
 from aisrv.protocol.ioserver import IoserverCommand, IoserverPacket
 
@@ -49,6 +50,13 @@ def ioserver_framing(packet: bytes) -> Data | None:
     except ProtocolError:
         return None
     return _IOSERVER_DATA.get(command, Data.NONE)
+
+
+FRAMINGS: Final[Mapping[UsbProtocol, Framing]] = {
+    UsbProtocol.AISRV: aisrv_framing,
+    UsbProtocol.IOSERVER: ioserver_framing,
+}
+"""How the protocols open commands."""
 
 
 class CommandStream:

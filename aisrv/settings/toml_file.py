@@ -8,9 +8,10 @@ import re
 import stat
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
 
 from aisrv.settings import toml_lines
 from aisrv.settings.errors import KeyPath, SettingsError
@@ -26,8 +27,7 @@ _POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)
 _BARE_KEY: Final = re.compile(r"[A-Za-z0-9_-]{1,40}")
 
 
-@dataclass(frozen=True, slots=True)
-class TomlFile:
+class TomlFile(Struct, frozen=True):
     """A TOML text as values, with the line of each."""
 
     name: str

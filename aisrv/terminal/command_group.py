@@ -1,15 +1,78 @@
-"""A group of commands that turns a library's errors into one line on stderr and an exit code."""
+"""Groups of commands: a misspelled name gets a suggestion, what goes wrong one line and an exit code."""
 
-from collections.abc import Mapping
-from typing import Final
+import difflib
+import importlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Final, NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
 
+UNWRITABLE: Final = 1
+"""Exit code where standard output takes no more."""
 
-class CommandGroup(click.Group):
+
+class Group(click.Group):
+    """A command with subcommands.
+
+    A reader of standard output that is gone ends the command quietly, a full disk with one line.
+    """
+
+    def main(
+        self,
+        args: Sequence[str] | None = None,
+        prog_name: str | None = None,
+        complete_var: str | None = None,
+        standalone_mode: bool = True,
+        **extra: Any,  # noqa: ANN401 - click's
+    ) -> Any:  # noqa: ANN401
+        """Run the command, and end the process."""
+        if not standalone_mode:
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        try:
+            try:
+                super().main(args, prog_name, complete_var, **extra)
+            finally:
+                sys.stdout.flush()  # or Python does at its end, with a traceback
+        except BrokenPipeError:
+            _end_without_output()
+        except OSError as error:
+            click.echo(f"{self.name or 'command'}: {os_error_text(error)}", err=True)
+            _end_without_output()
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand; a name that is none is refused with the nearest."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0][:100], self.list_commands(ctx), 1)
+            if near:
+                raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
+            raise
+
+
+def _end_without_output() -> NoReturn:
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(UNWRITABLE)
+
+
+def os_error_text(error: OSError) -> str:
+    """Describe an error of the operating system by the file that it is about."""
+    if error.strerror is None:
+        return str(error)
+    return f"{error.filename or 'standard output'}: {error.strerror}"
+
+
+class CommandGroup(Group):
     """A command with subcommands; of `exit_codes` the first kind that fits an error counts."""
 
     exit_codes: Mapping[type[Exception], int] = {}
@@ -32,6 +95,41 @@ class CommandGroup(click.Group):
 
     def show_interrupt(self, _context: click.Context) -> None:
         """Say nothing after Ctrl-C: whoever pressed it knows."""
+
+
+class LazyGroup(Group):
+    """Loads a subcommand's module when the subcommand is used, from `places`: `module:name` and its help."""
+
+    places: Mapping[str, tuple[str, str]] = {}
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order of the table."""
+        _ = ctx
+        return list(self.places)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Load a subcommand, or None for a name that is not in the table."""
+        _ = ctx
+        if cmd_name not in self.places:
+            return None
+        module, _, attribute = self.places[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands without loading them."""
+        _ = ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in self.places.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete the subcommands without loading them, and the options."""
+        commands = [
+            CompletionItem(name, help=line)
+            for name, (_, line) in self.places.items()
+            if name.startswith(incomplete)
+        ]
+        return commands + click.Command.shell_complete(self, ctx, incomplete)
 
 
 def examples(*lines: str) -> str:

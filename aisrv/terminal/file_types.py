@@ -1,13 +1,33 @@
 """Files as values of command-line options and arguments."""
 
+import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 
+
+class _NewFile(click.Path):
+    """A file to write; where that cannot be, the option is refused before anything runs."""
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, writable=True, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
+        """Read the name of the file."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        folder = path.parent
+        if not folder.is_dir():
+            what = "is no directory" if folder.exists() else "does not exist"
+            self.fail(f"cannot write {str(path)!r}: the directory {str(folder)!r} {what}", param, ctx)
+        if not path.exists() and not os.access(folder, os.W_OK | os.X_OK):
+            self.fail(f"cannot write {str(path)!r}: no permission in {str(folder)!r}", param, ctx)
+        return path
+
+
 FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
 """A file that is there."""
-NEW_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+NEW_FILE: Final = _NewFile()
 """A file to write, which may be there."""
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 """A folder to write into, which may be there."""

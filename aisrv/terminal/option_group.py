@@ -8,7 +8,8 @@
     @option_group("usb", UsbOptions)
     def run(usb: UsbOptions) -> None: ...
 
-A field declares its option once: flags, type, default and help.
+A field declares its option once: flags, type, default and help. The help of a `GroupedCommand` lists the
+options of each group under its title.
 """
 
 from collections.abc import Callable
@@ -42,8 +43,41 @@ def enum_option(*flags: str, default: Enum, **attributes: Any) -> Any:  # noqa: 
     return field(default=default, metadata={_OPTION: (flags, attributes)})
 
 
-def option_group(parameter: str, group: type[Any]) -> Callable[[Callable[P, R]], Callable[..., R]]:
+class GroupedOption(click.Option):
+    """An option with the title of its group."""
+
+    def __init__(self, *arguments: Any, group_title: str, **attributes: Any) -> None:  # noqa: ANN401 - click's
+        super().__init__(*arguments, **attributes)
+        self.group_title: Final = group_title
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists the options of each group under its title, and those of no group last."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        single: list[tuple[str, str]] = []
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is None:
+                continue
+            if isinstance(parameter, GroupedOption):
+                sections.setdefault(parameter.group_title, []).append(record)
+            else:
+                single.append(record)
+        for title, records in (*sections.items(), ("Options", single)):
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
+def option_group(
+    parameter: str, group: type[Any], title: str | None = None
+) -> Callable[[Callable[P, R]], Callable[..., R]]:
     """Add the options of a dataclass to a command, which gets their values as one argument of that class.
+
+    `title` is what the help calls them; without one it is made of the parameter's name.
 
     The help lists them in the order of the fields. Fields without an option keep their defaults.
     """
@@ -56,7 +90,8 @@ def option_group(parameter: str, group: type[Any]) -> Callable[[Callable[P, R]],
             return function(*arguments, **values)
 
         for name, (flags, attributes) in reversed(options.items()):
-            click.option(*flags, name, **attributes)(command)
+            own = title or f"{parameter.capitalize()} options"
+            click.option(*flags, name, cls=GroupedOption, group_title=own, **attributes)(command)
         return command
 
     return add_options

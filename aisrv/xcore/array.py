@@ -5,7 +5,7 @@ to give an array up in the middle (a bus reset ends the host's transfer) sends N
 receiver raises `ArrayAbandoned` and the channel is free for the next command.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
@@ -18,8 +18,7 @@ class ArrayAbandoned(Exception):
     """The sender gave the array up; nothing of it counts."""
 
 
-@dataclass(slots=True)
-class Array:
+class Array(Struct):
     """A received array, truncated to `limit` bytes, with its full length."""
 
     data: bytes | bytearray

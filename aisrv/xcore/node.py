@@ -6,10 +6,10 @@ names the core, or with `Deadlock` when no core can ever run again.
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from dataclasses import dataclass
 from typing import Final
 
 import trio
+from msgspec import Struct
 
 from aisrv.xcore.channel import Channel
 from aisrv.xcore.runtime import OnTrap, Runtime
@@ -17,8 +17,7 @@ from aisrv.xcore.tile import Tile
 from aisrv.xcore.trace import Tracer
 
 
-@dataclass(frozen=True, slots=True)
-class NodeStatistics:
+class NodeStatistics(Struct, frozen=True):
     """How a node stands at one moment."""
 
     ticks: int

@@ -6,11 +6,11 @@ are in deadlock. Whoever is not known, such as a program outside of the node, ma
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from types import FrameType
 from typing import Final, Protocol, runtime_checkable
 
 import trio
+from msgspec import Struct
 
 from aisrv.xcore.core import Core, Resource
 from aisrv.xcore.waiter import Waiter
@@ -30,8 +30,7 @@ class WokenByCores(Protocol):
         """Describe what the core that waits here waits for, with the names of those that could wake it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Struct, frozen=True):
     """The call in which a core waits."""
 
     verb: str
@@ -39,8 +38,7 @@ class Wait:
     """Name of the resource that the call is on, empty where it is on none."""
 
 
-@dataclass(frozen=True, slots=True)
-class CoreDeadlock:
+class CoreDeadlock(Struct, frozen=True):
     """Cores of a node that can never run again."""
 
     cores: tuple[Core, ...]

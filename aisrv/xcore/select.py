@@ -2,10 +2,10 @@
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import trio
+from msgspec import Struct
 
 from aisrv.xcore.chanend import Listener
 from aisrv.xcore.core import Core, current_core
@@ -44,16 +44,14 @@ class Selectable(Protocol):
 Event = Selectable | TimerAfter
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(Struct, frozen=True):
     """An event with a guard, which is evaluated each time a select is entered; false leaves the case out."""
 
     event: Event
     guard: Callable[[], bool]
 
 
-@dataclass(frozen=True, slots=True)
-class SelectStatistics:
+class SelectStatistics(Struct, frozen=True):
     """How a select stands at one moment."""
 
     cases: int

@@ -1,15 +1,10 @@
 """Relocatable images in flash: read from the operators or execute-in-place segment, checked before use."""
 
-from typing import Final
-
 from aisrv.relocatable.errors import ImageError
 from aisrv.relocatable.stored import StoredHeader
 from flash_server.client.flash_channel import FlashChannel
-from flash_server.image.headers import Part
+from flash_server.image.headers import IMAGE_PARTS
 from flash_server.protocol import FlashFailure, FlashReadError
-
-IMAGE_PARTS: Final = (Part.OPERATORS, Part.XIP)
-"""Where images lie; the first segment that is there counts."""
 
 
 async def read_image(flash: FlashChannel, limit: int) -> bytes:

@@ -14,10 +14,10 @@ from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
-from flash_server.client.images import IMAGE_PARTS
 from flash_server.commands.options import FlashSettings, pass_settings
 from flash_server.errors import LayoutError
 from flash_server.files import map_file, write_file
+from flash_server.image.headers import IMAGE_PARTS
 from flash_server.image.image_file import Image as FlashImage
 
 CPUS: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)

@@ -1,6 +1,7 @@
 """Boards: what the defaults are, and what each impossible board says of itself."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,8 +17,10 @@ from aisrv.board import (
     PortSpec,
     SensorSpec,
     SpiSpec,
+    catalog,
 )
 from aisrv.board.catalog import BOARDS, find_board
+from aisrv.board.toml_file import read_board
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import ENGINE_KINDS, NO_MODEL, EngineKind
@@ -58,9 +61,10 @@ def test_shipped_boards() -> None:
     }
 
 
-def test_the_single_board_is_the_default_one() -> None:
+def test_the_single_board_is_the_default_one_and_what_its_file_says() -> None:
     single = BOARDS["single"]
     assert single == Board(description=single.description)
+    assert single == read_board(Path(catalog.__file__).parent / "boards/single.toml")
 
 
 def test_the_camera_board_has_a_sensor_that_engine_0_acquires_from() -> None:

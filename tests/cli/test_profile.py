@@ -179,8 +179,8 @@ def test_wrong_usage(digits_file: Path, arguments: list[str]) -> None:
 
 def test_report_that_cannot_be_written(digits_file: Path, tmp_path: Path) -> None:
     outcome = run(digits_file, "--html", tmp_path / "absent" / "report.html")
-    assert outcome.exit_code == 1
-    assert "No such file or directory" in outcome.stderr
+    assert outcome.exit_code == 2
+    assert f"the directory {str(tmp_path / 'absent')!r} does not exist" in outcome.stderr
 
 
 def test_model_that_the_host_cannot_run(tmp_path: Path) -> None:

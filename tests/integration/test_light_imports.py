@@ -28,6 +28,25 @@ def test_module_loads_without_heavy_libraries(module: str) -> None:
     assert done.stdout == "[]\n"
 
 
+def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() -> None:
+    unwanted = {
+        "aisrv.board.toml_file",
+        "aisrv.monitor",
+        "aisrv.relocatable",
+        "aisrv.sensors.acquire",
+        "flash_server.image",
+        "flash_server.server",
+        "phy.jacdac",
+        "phy.usb.taps",
+        "pyseccomp",
+    }
+    script = (
+        "import atexit, sys; from aisrv.cli.main import main; "
+        f"atexit.register(lambda: print(sorted({unwanted} & set(sys.modules)))); main(['exec', '--', 'true'])"
+    )
+    assert run_process([sys.executable, "-c", script], check=True).stdout == "[]\n"
+
+
 def test_devices_without_a_graph_load_without_numpy_and_the_graphs() -> None:
     unwanted = {"numpy", "aisrv.graph", "aisrv.device.graph", "importlib.metadata"}
     script = f"import sys, aisrv.cli.run; print(sorted({unwanted} & set(sys.modules)))"

@@ -28,14 +28,28 @@ def test_on_jacdac(aisrv_jacdac, aisrv_board):
 @pytest.mark.aisrv(usb_tile=7)
 def test_a_board_that_cannot_be(aisrv_device):
     pass
+
+@pytest.mark.aisrv(serail="LAB-7")
+def test_a_field_that_is_none(aisrv_device):
+    pass
+
+@pytest.mark.aisrv(2)
+def test_a_number(aisrv_device):
+    pass
 """
 
 
 def test_a_foreign_project_finds_the_fixtures(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(FOREIGN_TESTS)
     result = pytester.runpytest_subprocess("--strict-markers")
-    result.assert_outcomes(passed=4, errors=1)
-    result.stdout.fnmatch_lines(["*BoardError: the USB layer is on tile 7, the node has 2"])
+    result.assert_outcomes(passed=4, errors=3)
+    result.stdout.fnmatch_lines(
+        [
+            "*UsageError: @pytest.mark.aisrv: the USB layer is on tile 7, the node has 2",
+            "*UsageError: @pytest.mark.aisrv: a board has no 'serail'; did you mean serial?",
+            "*UsageError: @pytest.mark.aisrv takes the fields of Board by name, not 2",
+        ]
+    )
 
 
 def test_the_fixtures_are_listed_with_their_purpose(pytester: pytest.Pytester) -> None:

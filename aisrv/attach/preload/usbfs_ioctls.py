@@ -6,8 +6,9 @@ there is no blocking REAPURB. Source: the Linux kernel's document "The Linux-USB
 
 import errno
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.attach.preload.stream import PreloadStream
@@ -30,8 +31,7 @@ from phy.usb.urb import LINUX_STATUS
 CAPABILITIES: Final = Capability.ZERO_PACKET | Capability.NO_PACKET_SIZE_LIM | Capability.BULK_SCATTER_GATHER
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(Struct, frozen=True):
     """One ioctl: who makes it, and its argument, an address or a number."""
 
     stream: PreloadStream

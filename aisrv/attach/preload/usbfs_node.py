@@ -7,10 +7,10 @@ reaped. Source: the Linux kernel's document "The Linux-USB Host Side API".
 import errno
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import trio
+from msgspec import Struct
 
 from aisrv.attach.preload.usbfs import (
     KNOWN_FLAGS,
@@ -28,16 +28,14 @@ from phy.usb.urb import LINUX_STATUS, InUrb, OutUrb, TransferStatus
 SETUP_SIZE: Final = 8
 
 
-@dataclass(slots=True)
-class _Pending:
+class _Pending(Struct):
     """A request that the device has."""
 
     urb: Urb
     request: OutUrb | InUrb | ControlUrb
 
 
-@dataclass(frozen=True, slots=True)
-class Reaped:
+class Reaped(Struct, frozen=True):
     """A request that ended: where it lies in the client's memory, and what is to be written there."""
 
     address: int

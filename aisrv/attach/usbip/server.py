@@ -8,10 +8,10 @@ to reach the virtual device", section USB/IP server.
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Self
 
 import trio
+from msgspec import Struct, field
 
 from aisrv.attach.http import is_http, what_came
 from aisrv.attach.stream_server import StreamServer
@@ -45,8 +45,7 @@ class BusPlace(NamedTuple):
         return f"{self.bus}-{self.port}"
 
 
-@dataclass(slots=True)
-class Export:
+class Export(Struct):
     """A device under its bus id; one host at a time may import it."""
 
     record: DeviceRecord

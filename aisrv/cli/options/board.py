@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from aisrv.board import (
     BOOT_MEMORIES,
@@ -18,11 +19,18 @@ from aisrv.board import (
 )
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.cli.options.engine_kind import ENGINE_KIND
+from aisrv.device.engine_kinds import check_engine_kinds
 from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind
 from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from flash_server.chip.part import MX25R6435F, PARTS, WIDTHS
+
+
+def _complete_board(start: str) -> list[CompletionItem]:
+    """Complete a board's name, or leave the word to the shell as that of a file."""
+    names = [CompletionItem(name) for name in BOARDS if name.startswith(start)]
+    return names or [CompletionItem(start, type="file")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +42,7 @@ class BoardOptions:
         default="single",
         show_default=True,
         metavar="NAME|FILE",
+        shell_complete=lambda _context, _parameter, start: _complete_board(start),
         help=f"Board to start from: {', '.join(BOARDS)}, or FILE.toml or FILE.xn; see `aisrv boards`.",
     )
     engines: int | None = option(
@@ -137,6 +146,7 @@ def make_board(options: BoardOptions) -> Board:
             serial=base.serial if options.serial is None else options.serial,
         )
         plan_of(board).check()
+        check_engine_kinds(board)
     except BoardError as error:
         raise click.UsageError(str(error)) from None
     return board
@@ -157,6 +167,7 @@ def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec
         "threads": options.threads,
         "boot": None if boot is None else BOOT_MEMORIES[boot],
         "kind": options.engine_kind,
+        "origin": None if options.engine_kind is None else "--engine",
     }
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
     return tuple(replace(engine, **given) for engine in engines)

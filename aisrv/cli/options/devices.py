@@ -79,7 +79,7 @@ class DeviceOptions:
         return MODEL_COMMANDS[self.model_memory or MODEL_MEMORY[self.protocol]]
 
 
-device_options = option_group("devices", DeviceOptions)
+device_options = option_group("devices", DeviceOptions, "Device options")
 """Add the options of devices to a command, which takes them as `devices`."""
 
 

@@ -3,8 +3,9 @@
 from typing import Final
 
 import click
+from click.shell_completion import CompletionItem
 
-from aisrv.protocol.engine_kind import EngineKind, EngineKindError
+from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, EngineKind, EngineKindError
 
 
 class EngineKindType(click.ParamType[EngineKind]):
@@ -22,6 +23,18 @@ class EngineKindType(click.ParamType[EngineKind]):
             return EngineKind.parse(value)
         except EngineKindError as error:
             self.fail(str(error), param, ctx)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Complete kinds, and after `kernels:` the backends that are installed."""
+        _ = ctx, param
+        names = list(ENGINE_KINDS)
+        if incomplete.startswith(f"{KERNELS}:"):
+            from aisrv.kernels.backends.registry import backend_names
+
+            names = [f"{KERNELS}:{name}" for name in backend_names()]
+        return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 ENGINE_KIND: Final = EngineKindType()

@@ -18,8 +18,8 @@ TCP_PORT: Final = 8082
 WEBSOCKET_PORT: Final = 8081
 """The ports that Jacdac's clients look at."""
 
-Listen = Callable[[Callable[..., Awaitable[Any]], str, int], Awaitable[str]]
-"""Starts a server on an address and a port, and returns where it listens."""
+Listen = Callable[[Callable[..., Awaitable[Any]], str, int, str], Awaitable[str]]
+"""Starts a server on an address and a port, which an option sets, and returns where it listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +118,16 @@ async def serve_jacdac(
     if listening.port is not None:
         from aisrv.attach.jacdac.tcp import JacdacTcpServer
 
-        places.append(f"jacdac:{await listen(JacdacTcpServer(bus).serve, listening.host, listening.port)}")
+        tcp = JacdacTcpServer(bus)
+        place = await listen(tcp.serve, listening.host, listening.port, "--jacdac-port")
+        places.append(f"jacdac:{place}")
     if listening.websocket_port is not None:
         from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
 
         server = JacdacWebSocketServer(bus)
-        places.append(f"ws://{await listen(server.serve, listening.host, listening.websocket_port)}/")
+        option = "--jacdac-websocket-port"
+        place = await listen(server.serve, listening.host, listening.websocket_port, option)
+        places.append(f"ws://{place}/")
     if listening.serial:
         from aisrv.attach.jacdac.serial_port import serve_serial_port
 

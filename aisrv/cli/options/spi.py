@@ -5,6 +5,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
+
+from aisrv.board import Board
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.spi.bus import SpiPort
@@ -28,8 +31,21 @@ class SpiOptions:
     )
 
 
-spi_options = option_group("spi", SpiOptions)
+spi_options = option_group("spi", SpiOptions, "SPI options")
 """Add the options of SPI ports to a command, which takes them as `spi`."""
+
+
+def check_spi_options(options: SpiOptions, board: Board, *also: tuple[str, object]) -> None:
+    """Raise click.UsageError for options of an SPI port that the board does not have.
+
+    `also` are options of the command's own with their values; those that were not given are None.
+    """
+    if board.spi is not None:
+        return
+    values = (("--vcd", options.vcd), ("--strict-spi", options.strict or None), *also)
+    given = [name for name, value in values if value is not None]
+    if given:
+        raise click.UsageError(f"{' and '.join(given)}: the board has no SPI port; --spi gives it one")
 
 
 def spidev_name(number: int) -> str:

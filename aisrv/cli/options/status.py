@@ -6,28 +6,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from aisrv.attach.usbip.server import BusPlace
-from aisrv.board import UsbProtocol
 from aisrv.cli.options.spi import spidev_name
 from aisrv.device.device import Device
-from aisrv.monitor.command_stream import Framing, aisrv_framing, ioserver_framing
-from aisrv.monitor.counting_spi import CountedSpiPort
-from aisrv.monitor.counting_usb import CountedUsbPort
-from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
-FRAMINGS: Final[dict[UsbProtocol, Framing]] = {
-    UsbProtocol.AISRV: aisrv_framing,
-    UsbProtocol.IOSERVER: ioserver_framing,
-}
-"""How the protocols open commands."""
+if TYPE_CHECKING:
+    from aisrv.monitor.snapshot import DeviceMonitor
 
 _NO_CURSOR: Final = ("", "dumb", "unknown")
 """Values of TERM of terminals on which nothing can be drawn twice."""
@@ -73,7 +65,7 @@ class MonitoredPorts:
 
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
-    monitors: Sequence[DeviceMonitor] = ()
+    monitors: Sequence["DeviceMonitor"] = ()
     """One for each device; none unless the status is wanted."""
     json: bool = False
     """Whether lines of JSON are printed in place of a drawing."""
@@ -101,6 +93,11 @@ def watch_devices(
 
 
 def _count(devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str, SpiPort]) -> MonitoredPorts:
+    from aisrv.monitor.command_stream import FRAMINGS
+    from aisrv.monitor.counting_spi import CountedSpiPort
+    from aisrv.monitor.counting_usb import CountedUsbPort
+    from aisrv.monitor.snapshot import DeviceMonitor
+
     pairs = zip(usb, devices, strict=True)
     counted_usb = [CountedUsbPort(port, FRAMINGS[device.board.protocol]) for port, device in pairs]
     counted_spi = {name: CountedSpiPort(port) for name, port in spi.items()}

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import trio
@@ -12,18 +13,23 @@ from aisrv.attach.usbip.server import BusPlace
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.usb.bus import HostPort
-from phy.usb.taps.capture import CapturedPort, CaptureFile
-from phy.usb.taps.fault_plan import Fault, FaultError, FaultPlan
-from phy.usb.taps.faults import FaultyPort
+
+if TYPE_CHECKING:
+    from phy.usb.taps.capture import CaptureFile
+    from phy.usb.taps.fault_plan import Fault
 
 
-class FaultSpec(click.ParamType[Fault]):
+class FaultSpec(click.ParamType["Fault"]):
     """A fault in its text form."""
 
     name = "spec"
 
-    def convert(self, value: str | Fault, param: click.Parameter | None, ctx: click.Context | None) -> Fault:
+    def convert(
+        self, value: "str | Fault", param: click.Parameter | None, ctx: click.Context | None
+    ) -> "Fault":
         """Read the text."""
+        from phy.usb.taps.fault_plan import Fault, FaultError
+
         if isinstance(value, Fault):
             return value
         try:
@@ -41,7 +47,7 @@ class UsbOptions:
         type=NEW_FILE,
         help="Write the USB traffic to this file, for Wireshark.",
     )
-    faults: tuple[Fault, ...] = option(
+    faults: "tuple[Fault, ...]" = option(
         "--fault",
         default=(),
         multiple=True,
@@ -57,7 +63,7 @@ class UsbOptions:
     )
 
 
-usb_options = option_group("usb", UsbOptions)
+usb_options = option_group("usb", UsbOptions, "USB options")
 """Add the options of USB ports to a command, which takes them as `usb`."""
 
 
@@ -72,17 +78,24 @@ async def wrap_usb_ports(buses: Sequence[HostPort], options: UsbOptions) -> Asyn
         with ExitStack() as files:
             ports = list(buses)
             if options.faults:
+                from phy.usb.taps.fault_plan import FaultPlan
+                from phy.usb.taps.faults import FaultyPort
+
                 for number, port in enumerate(ports):
                     plan = FaultPlan(options.faults, options.fault_seed)
                     ports[number] = FaultyPort(port, plan, nursery, str(BusPlace.of(number)))
             if options.pcap is not None:
+                from phy.usb.taps.capture import CaptureFile
+
                 capture = files.enter_context(CaptureFile(options.pcap))
                 ports = [_captured(port, capture, number) for number, port in enumerate(ports)]
             yield ports
             nursery.cancel_scope.cancel()
 
 
-def _captured(port: HostPort, capture: CaptureFile, number: int) -> HostPort:
+def _captured(port: HostPort, capture: "CaptureFile", number: int) -> HostPort:
+    from phy.usb.taps.capture import CapturedPort
+
     place = BusPlace.of(number)
     strings, serial = port.descriptors.strings, port.descriptors.device.serial_string
     description = f"serial number {strings[serial - 1]}" if serial else ""

@@ -5,6 +5,7 @@
 
 import ctypes
 import fcntl
+import logging
 import os
 import tempfile
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from typing import Final, NamedTuple
 import trio
 
 from aisrv.inference.process.sandbox import NOBODY, Layers, Sandbox
+
+logger = logging.getLogger(__name__)
 
 ALLOWED: Final = (
     "read",
@@ -120,10 +123,22 @@ def sandbox(*, writing: bool = False) -> Sandbox:
 
 
 async def prepared_sandbox(*, writing: bool = False) -> Sandbox:
-    """Return the `sandbox`; what its first making waits for, the loop does not."""
+    """Return the `sandbox`; what its first making waits for, the loop does not.
+
+    The first one of a process logs which layers do not hold.
+    """
     if writing not in _prepared:
+        is_first = not _prepared
         _prepared[writing] = await trio.to_thread.run_sync(partial(sandbox, writing=writing))
+        if is_first:
+            await _warn_of_open_sandbox()
     return _prepared[writing]
+
+
+async def _warn_of_open_sandbox() -> None:
+    layers = await trio.to_thread.run_sync(sandbox_layers)
+    if not all(layer.holds for layer in layers):
+        logger.warning("models run with less around them than they could: %s", ", ".join(map(str, layers)))
 
 
 _prepared: Final[dict[bool, Sandbox]] = {}

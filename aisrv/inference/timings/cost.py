@@ -2,8 +2,9 @@
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from aisrv.inference.timings.operator_tensors import OperatorTensors
 
@@ -20,8 +21,7 @@ class Basis(enum.Enum):
     """A guess from the size of the tensors, or from another operator's figures."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cost:
+class Cost(Struct, frozen=True):
     """Ticks of 10 ns on one thread at FITTED_CLOCK_MHZ; `source` tells where the figure is from."""
 
     ticks: float

@@ -6,8 +6,9 @@ an estimated time, or a class with one, is marked.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from aisrv.inference.timings.cost import Basis
 from aisrv.inference.timings.device_model import OperatorTime
@@ -17,8 +18,7 @@ NOTED_SHARE: Final = 0.1
 """Share of estimates in a total above which it is said."""
 
 
-@dataclass(frozen=True, slots=True)
-class OperatorClass:
+class OperatorClass(Struct, frozen=True):
     """All operators of one name."""
 
     name: str

@@ -1,0 +1,59 @@
+"""Completion, as bash asks for it: the command with the words so far in its environment."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from aisrv.cli.completion import completion
+from tests.support.command_calls import CommandCalls
+from tests.support.programs import run_process
+
+BIN = Path(sys.executable).parent
+
+
+def completed(words: str) -> list[str]:
+    """Return what bash is offered for the last of some words."""
+    variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
+    environment = os.environ | variables | {"_AISRV_COMPLETE": "bash_complete"}
+    done = run_process([BIN / "aisrv"], env=environment, check=True)
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+
+
+def test_commands_are_completed() -> None:
+    assert completed("aisrv re") == ["replay"]
+
+
+def test_names_of_boards_are_completed() -> None:
+    assert completed("aisrv run --board c") == ["camera", "chained"]
+
+
+def test_kinds_of_engines_are_completed() -> None:
+    assert completed("aisrv exec --engine tf") == ["tflite", "tflm"]
+
+
+def test_kernel_backends_are_completed() -> None:
+    assert completed("aisrv run --engine kernels:num") == ["kernels:numpy", "kernels:numba"]
+
+
+def test_values_of_a_choice_are_completed() -> None:
+    assert completed("aisrv run --protocol io") == ["ioserver"]
+
+
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
+def test_the_script_names_the_three_programs(shell: str) -> None:
+    script = CommandCalls(completion).done(shell)
+    for variable in ("_AISRV_COMPLETE", "_AISRV_HOST_COMPLETE", "_AISRV_FLASH_COMPLETE"):
+        assert variable in script
+
+
+def test_bash_accepts_the_script(tmp_path: Path) -> None:
+    path = tmp_path / "script"
+    path.write_text(CommandCalls(completion).done("bash"))
+    run_process(["bash", "-n", path], check=True)
+
+
+def test_a_shell_that_is_none_of_them_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SHELL", "/bin/sh")
+    assert CommandCalls(completion).failed(2).endswith("Error: name the shell: bash, fish, zsh\n")

@@ -1,0 +1,68 @@
+"""`aisrv exec`: options that are none, and what boards cannot have, are refused before a program runs."""
+
+from pathlib import Path
+
+import pytest
+
+from aisrv.cli.exec import exec_
+from tests.support.command_calls import CommandCalls
+
+CALLS = CommandCalls(exec_)
+
+SENSOR = """
+[sensor]
+tile = 1
+source = "{source}"
+width = 32
+height = 32
+
+[[engines]]
+tile = 0
+{kind}
+"""
+
+
+def refused(*arguments: object, code: int = 2) -> str:
+    return CALLS.failed(code, *arguments).rpartition("Error: ")[2].rstrip("\n")
+
+
+def test_an_option_that_is_none_is_not_run_as_a_program() -> None:
+    assert refused("--modle", "x", "--", "true") == "No such option '--modle'. Did you mean '--model'?"
+
+
+def test_options_after_the_program_are_the_programs() -> None:
+    assert CALLS.call("sh", "-c", "exit 7").exit_code == 7
+
+
+@pytest.mark.parametrize("options", [("--vcd", "spi.vcd"), ("--strict-spi",)])
+def test_options_of_an_spi_port_need_one(options: tuple[str, ...]) -> None:
+    assert refused("--no-spi", *options, "--", "true") == (
+        f"{options[0]}: the board has no SPI port; --spi gives it one"
+    )
+
+
+def test_a_kernel_backend_that_is_not_there_is_refused_with_the_option() -> None:
+    text = refused("--engine", "kernels:nosuch", "--", "true")
+    assert text.startswith("--engine: there is no kernel backend 'nosuch'; there are: reference, numpy, ")
+
+
+def test_a_module_that_is_not_there_is_refused_with_the_option() -> None:
+    assert refused("--engine", "nosuch.engine:Engine", "--", "true") == (
+        "--engine: there is no module 'nosuch' for the engine 'nosuch.engine:Engine'"
+    )
+
+
+def test_a_kernel_backend_of_a_board_is_refused_with_file_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "board.toml"
+    path.write_text(SENSOR.format(source="pattern:bars", kind='kind = "kernels:nosuch"'))
+    text = refused("--board", path, "--", "true")
+    assert text.startswith(f"{path}:10: engines[0].kind: there is no kernel backend 'nosuch'; there are: ")
+
+
+def test_a_sensor_source_of_a_board_is_refused_with_file_and_key(tmp_path: Path) -> None:
+    path = tmp_path / "board.toml"
+    path.write_text(SENSOR.format(source="pattern:nosuch", kind=""))
+    assert refused("--board", path, "--", "true", code=1) == (
+        f"{path}:4: sensor.source: no pattern is called 'nosuch': there are bars, gradient, checker, "
+        "moving, noise"
+    )

@@ -3,7 +3,7 @@
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the device reported an error |
+| 1 | the device reported an error; or `diff` found a difference |
 | 2 | wrong usage: an option, an address, a file that does not fit, a command that SPI or Jacdac lacks |
 | 3 | the device was not found, is in use, may not be opened, or went away |
 | 4 | a transfer was not done in time |
@@ -20,11 +20,14 @@ from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.option_group import option_group
 from host_tools.commands.bench import bench
+from host_tools.commands.diff import diff
 from host_tools.commands.gpio import gpio
 from host_tools.commands.host_group import HostGroup, json_wanted
 from host_tools.commands.inspect import info, list_command, log, profile, timings
 from host_tools.commands.jacdac import jacdac
 from host_tools.commands.network import infer, load, upgrade
+from host_tools.commands.raw import raw, reset
+from host_tools.commands.sensor import acquire, frame, i2c, stream
 from host_tools.commands.settings import HostSettings
 from host_tools.commands.tensors import read, write
 from host_tools.errors import (
@@ -99,7 +102,14 @@ for _command in (
     profile,
     log,
     gpio,
+    acquire,
+    stream,
+    frame,
+    i2c,
+    raw,
+    reset,
     bench,
+    diff,
     upgrade,
     jacdac,
 ):

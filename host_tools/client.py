@@ -46,7 +46,9 @@ from host_tools.transports.transport import Buffer, Transport
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from aisrv.protocol.sensor_format import SensorFormat
     from host_tools.model_summary import ModelSummary
+    from host_tools.tensors.frames import Picture
     from host_tools.tensors.inputs import InputValue
     from host_tools.tensors.outputs import Outputs
     from host_tools.transports.jacdac import JacdacTransport
@@ -423,6 +425,33 @@ class AiServer:
     def read_sensor(self) -> bytes:
         """Return the bytes of the last frame."""
         return self._exchange.get(Command.GET_SENSOR_TENSOR)
+
+    def sensor_format(self) -> "SensorFormat | None":
+        """Return size and encoding of the sensor's frames; None where the device does not say.
+
+        The question is the virtual device's own, and goes over USB only.
+        """
+        from aisrv.protocol.sensor_format import SensorFormat
+
+        try:
+            answer = self._exchange.get(Command.GET_SENSOR_FORMAT)
+            return SensorFormat.from_bytes(answer) if answer else None
+        except (BadCommandError, UnsupportedCommand):
+            return None
+        except ProtocolError as error:
+            raise TransferError(f"GET_SENSOR_FORMAT: {error}") from error
+
+    def read_picture(self) -> "Picture":
+        """Return the last frame as an array [height, width, 3] of red, green and blue, a preview.
+
+        TensorError where the device does not say what its frames are, or they are no pictures.
+        """
+        from host_tools.tensors.frames import picture_of
+
+        form = self.sensor_format()
+        if form is None:
+            raise TensorError("the device does not say what its frames are: read_sensor returns their bytes")
+        return picture_of(self.read_sensor(), form)
 
     def write_sensor(self, data: Buffer) -> None:
         """Put a frame in the place of the sensor's."""

@@ -38,6 +38,11 @@ def sensor_tensor_length(engine: AIEngine, _tensor: int) -> bytes:
     return _frame_bytes(engine).to_bytes(WORD_BYTES, "little")
 
 
+def sensor_format(engine: AIEngine, _tensor: int) -> bytes:
+    """Answer GET_SENSOR_FORMAT: nothing without a sensor."""
+    return b"" if engine.frames is None else bytes(engine.frames)
+
+
 async def sensor_tensor(engine: AIEngine, _tensor: int) -> bytes:
     """Answer GET_SENSOR_TENSOR."""
     async with _refusals():

@@ -123,6 +123,7 @@ _OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
     Command.GET_PROFILE: _get_profile,
     Command.GET_ACQUIRE_MODE: acquisition.acquire_mode,
     Command.GET_SENSOR_TENSOR_LENGTH: acquisition.sensor_tensor_length,
+    Command.GET_SENSOR_FORMAT: acquisition.sensor_format,
 }
 
 GET_HANDLERS: Final[dict[int, GetHandler]] = {

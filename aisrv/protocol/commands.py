@@ -73,6 +73,8 @@ class Command(enum.IntEnum):
     """Ours: where a model and its tensors lie in the engine's memories, see `aisrv.protocol.memory_map`."""
     GET_TENSORS = 0x16
     """Ours: types, shapes and quantization of the model's inputs and outputs, see `tensor_descriptions`."""
+    GET_SENSOR_FORMAT = 0x17
+    """Ours: size and encoding of a sensor's frames, see `sensor_format`; empty without a sensor."""
     GET_PROFILE = 0x18
     """Ours: the profiler summary of the last run as text, which goes to the debug log, too."""
     HELLO = 0x55

@@ -27,32 +27,51 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from aisrv.model import Model, Tensor
-    from host_tools.client import AiServer
+    from host_tools.client import AiServer, Memory
     from host_tools.tensors.tensor_spec import TensorSpec
 
 
-@click.command(epilog=examples("aisrv-host load person.tflite", "aisrv-host load --ext large.tflite"))
-@click.argument("model", type=FILE)
+@click.command(
+    epilog=examples(
+        "aisrv-host load person.tflite", "aisrv-host load --ext large.tflite", "aisrv-host load --from-flash"
+    )
+)
+@click.argument("model", type=FILE, required=False)
+@click.option("--from-flash", is_flag=True, help="Load the model that the flash holds for the engine.")
 @click.option("--ext", is_flag=True, help="Put the model in external memory, not in the tensor arena.")
 @click.option("--force", is_flag=True, help="Send the file as it is, a model or not.")
 @pass_settings
-def load(settings: HostSettings, model: Path, ext: bool, force: bool) -> None:
+def load(settings: HostSettings, model: Path | None, from_flash: bool, ext: bool, force: bool) -> None:
     """Load the .tflite file MODEL into the engine.
 
     The file is checked first: one that is no model leaves the loaded model where it is.
     """
     from host_tools.tensors.files import read_model_file
 
+    memory: Memory = "ext" if ext else "arena"
+    if (model is None) != from_flash:
+        raise click.UsageError("give a file MODEL, or --from-flash")
+    if model is None:
+        _load_from_flash(settings, memory)
+        return
     if not force:
         read_model_file(model)
     data = model.read_bytes()
     with settings.connect() as server:
         seconds = _load(server, data, ext=ext)
-    memory = "ext" if ext else "arena"
     settings.answer(
         {"model": str(model), "bytes": len(data), "memory": memory, "seconds": seconds},
         lambda: click.echo(f"{model}: {len(data)} bytes loaded into {memory} in {1000 * seconds:.1f} ms"),
     )
+
+
+def _load_from_flash(settings: HostSettings, memory: "Memory") -> None:
+    with settings.connect() as server:
+        server.load_model_from_flash(memory)
+        spec = server.spec()
+    answer = {"memory": memory, "input_bytes": spec.input_bytes, "output_bytes": spec.output_bytes}
+    text = f"loaded from flash into {memory}: {spec.input_bytes} bytes in, {spec.output_bytes} bytes out"
+    settings.answer(answer, lambda: click.echo(text))
 
 
 @click.command(

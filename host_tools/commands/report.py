@@ -74,6 +74,11 @@ def show_timings(ticks: Sequence[int], names: Sequence[str] = ()) -> None:
     _console().print(table)
 
 
+def hex_dump(data: bytes) -> str:
+    """Return bytes as text: sixteen a line, each line with the offset of its first."""
+    return "\n".join(f"{start:08x}  {data[start : start + 16].hex(' ')}" for start in range(0, len(data), 16))
+
+
 def _console() -> "Console":
     from rich.console import Console
 

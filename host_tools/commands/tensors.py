@@ -15,6 +15,7 @@ from host_tools.commands.model_file import (
     model_option,
     output_spec,
 )
+from host_tools.commands.report import hex_dump
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 from host_tools.errors import UnsupportedCommand
 
@@ -60,7 +61,7 @@ def read(
         if output:
             click.echo(f"{output}: {len(data)} bytes")
         else:
-            click.echo(_hex_dump(data) if values is None else values)
+            click.echo(hex_dump(data) if values is None else values)
 
     settings.answer(answer, show)
 
@@ -95,8 +96,3 @@ def write(
         {"tensor": tensor, "bytes": len(data)},
         lambda: click.echo(f"input {tensor}: {len(data)} bytes written"),
     )
-
-
-def _hex_dump(data: bytes) -> str:
-    """Sixteen bytes a line, each line with the offset of its first."""
-    return "\n".join(f"{start:08x}  {data[start : start + 16].hex(' ')}" for start in range(0, len(data), 16))

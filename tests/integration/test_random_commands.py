@@ -128,6 +128,7 @@ class Expected:
             Command.GET_TENSORS: None,
             Command.GET_ACQUIRE_MODE: bytes(4),
             Command.GET_SENSOR_TENSOR_LENGTH: bytes(4),
+            Command.GET_SENSOR_FORMAT: b"",
         }
         if command in always:
             return Status.OKAY, always[Command(command)]

@@ -58,6 +58,7 @@ CODES = {
     "GET_BOOT": 0x14,
     "GET_MEMORY": 0x15,
     "GET_TENSORS": 0x16,
+    "GET_SENSOR_FORMAT": 0x17,
     "GET_PROFILE": 0x18,
     "HELLO": 0x55,
 }

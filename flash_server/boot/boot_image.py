@@ -104,10 +104,13 @@ def parse_boot_image(data: bytes) -> tuple[BootHeader, bytes]:
 
 @dataclass(frozen=True, slots=True)
 class SlotFault:
-    """A slot without a valid image, and the reason; `empty` where it is erased."""
+    """A slot without a valid image, and the reason."""
 
     text: str
     empty: bool = False
+    """Whether it is erased."""
+    foreign: bool = False
+    """Whether what is there does not begin as a boot image does: another system's loader, for example."""
 
 
 SlotContent = BootHeader | SlotFault
@@ -122,6 +125,7 @@ class BootReason(enum.IntEnum):
     UPGRADE_NEWER = 3
     FACTORY_BROKEN = 4
     NO_IMAGE = 5
+    NO_SLOTS = 6
 
 
 _REASON_TEXTS: Final = {
@@ -131,6 +135,7 @@ _REASON_TEXTS: Final = {
     BootReason.UPGRADE_NEWER: "the upgrade is the newest",
     BootReason.FACTORY_BROKEN: "the factory slot has no valid image",
     BootReason.NO_IMAGE: "no slot has a valid image",
+    BootReason.NO_SLOTS: "the boot partition is empty, or has no slots of this kind",
 }
 
 _NO_SLOT: Final = 0xFFFFFFFF
@@ -156,6 +161,8 @@ class BootReport(BootPacket, name="a boot report"):
     reason: Annotated[BootReason, Wire("I", BootReason)]
 
     def __str__(self) -> str:
+        if self.reason is BootReason.NO_SLOTS:
+            return f"no boot images: {_REASON_TEXTS[self.reason]}"
         if self.slot is None:
             return f"no image: {_REASON_TEXTS[self.reason]}"
         return (
@@ -167,6 +174,10 @@ class BootReport(BootPacket, name="a boot report"):
 REPORT_BYTES: Final = BootReport.SIZE
 
 NO_BOOT_IMAGE: Final = BootReport(None, 0, 0, 0, BootReason.NO_IMAGE)
+"""What is there is damaged."""
+
+NO_BOOT_SLOTS: Final = BootReport(None, 0, 0, 0, BootReason.NO_SLOTS)
+"""Nothing is there to boot, which is no fault."""
 
 
 def choose(factory: SlotContent, upgrade: SlotContent) -> BootReport:
@@ -178,7 +189,8 @@ def choose(factory: SlotContent, upgrade: SlotContent) -> BootReport:
             return _report(Slot.UPGRADE, upgrade, BootReason.UPGRADE_NEWER)
         return _report(Slot.FACTORY, factory, BootReason.UPGRADE_OLDER)
     if isinstance(factory, SlotFault):
-        return NO_BOOT_IMAGE
+        unused = all(slot.empty or slot.foreign for slot in (factory, upgrade))
+        return NO_BOOT_SLOTS if unused else NO_BOOT_IMAGE
     return _report(
         Slot.FACTORY, factory, BootReason.NO_UPGRADE if upgrade.empty else BootReason.UPGRADE_BROKEN
     )

@@ -2,6 +2,7 @@
 
 from flash_server.boot.boot_image import (
     HEADER_BYTES,
+    MAGIC,
     BootHeader,
     BootImageError,
     BootReport,
@@ -38,5 +39,5 @@ def _content(slot: bytes) -> SlotContent:
     try:
         header: BootHeader = parse_boot_image(slot)[0]
     except BootImageError as error:
-        return SlotFault(str(error))
+        return SlotFault(str(error), foreign=not slot.startswith(MAGIC))
     return header

@@ -11,6 +11,7 @@ from typing import Final
 
 from flash_server.boot.boot_image import (
     HEADER_BYTES,
+    MAGIC,
     BootHeader,
     BootImageError,
     BootReport,
@@ -63,7 +64,7 @@ class BootSlot:
         try:
             header = BootHeader.from_bytes(start)
         except BootImageError as error:
-            return SlotFault(str(error))
+            return SlotFault(str(error), foreign=not start.startswith(MAGIC))
         if header.image_bytes > self.size:
             return SlotFault(f"an image of {header.image_bytes} bytes in a slot of {self.size}")
         if await self.payload_crc(HEADER_BYTES, header.length) != header.crc:

@@ -69,4 +69,5 @@ def boot(settings: FlashSettings, target: TargetOptions, factory: Path | None, u
         with progress_bar("reading", boot_size) as progress:
             report = report_of(chip.read(0, boot_size, progress), found.sector_size)
     answer = {"part": found.name, "boot": {**asdict(report), "text": str(report)}}
-    settings.answer(answer, lambda: click.echo(f"{target}: {report}"))
+    when = "at the next reset: " if written and report.slot is not None else ""
+    settings.answer(answer, lambda: click.echo(f"{target}: {when}{report}"))

@@ -27,6 +27,7 @@ from flash_server.image import Part
 from flash_server.image.image_file import EngineFiles, Image
 from flash_server.image.nibbles import ORDERS
 from flash_server.image.pack_options import GENERATIONS, MISSING, PackOptions
+from flash_server.image.packager import check_models
 from flash_server.image.packager import pack as pack_files
 from flash_server.image.packager import unpack as unpack_image
 
@@ -77,20 +78,26 @@ class PackSettings:
     epilog=examples(
         "aisrv-flash pack --engine model=person.tflite,parameters=person.params --output flash.bin",
         "aisrv-flash pack --engine model=a.tflite --engine model=b.tflite --size 4M --fill --output f.bin",
-        "aisrv-flash pack --config board.toml --generation 1.2 --nibbles normal --output flash.bin",
+        "aisrv-flash pack --config board.toml --generation 1.2 --missing placed --output flash.bin",
     ),
 )
 @engine_option
 @option_group("packing", PackSettings)
+@click.option("--force", is_flag=True, help="Pack models that are no .tflite files, too.")
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the image goes.")
 @pass_settings
 def pack(
-    settings: FlashSettings, engines: tuple[EngineFiles, ...], packing: PackSettings, output: Path
+    settings: FlashSettings,
+    engines: tuple[EngineFiles, ...],
+    packing: PackSettings,
+    force: bool,
+    output: Path,
 ) -> None:
     """Create an image of the data partition. Options override what a TOML file says.
 
     Behind the headers come the parts of each engine in turn: model, parameters, operators, execute-in-place
-    data. The fast generation, with the defaults, is what XMOS's generate_flash writes.
+    data. The fast generation, with the defaults, is what XMOS's generate_flash writes; for generation 1.2
+    that takes --missing placed.
     """
     settings_of_file: Mapping[str, Any] = {}
     if packing.config_file:
@@ -106,6 +113,11 @@ def pack(
         raise click.UsageError("nothing to pack: give --engine or --config")
     if options.fill and options.size is None:
         raise click.UsageError("--fill pads up to --size: give one")
+    if not force:
+        try:
+            check_models(engines)
+        except InputError as error:
+            raise InputError(f"{error}; --force packs it all the same") from error
     total = options.size if options.fill and options.size else _total(engines)
     with progress_bar("packing", total) as progress:
         partition = pack_files(engines, output, options, progress)

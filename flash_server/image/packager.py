@@ -37,6 +37,21 @@ def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPa
     return DataPartition(images, options.generation, options.swapped, alignment)
 
 
+def check_models(engines: Sequence[EngineFiles]) -> None:
+    """Raise InputError, which names engine and file, where a model's file is no `.tflite` file."""
+    from aisrv.model import ModelFileError
+    from aisrv.model.reader import read_model
+
+    for number, files in enumerate(engines):
+        path = files[Part.MODEL]
+        if path is None:
+            continue
+        try:
+            read_model(read_part(number, Part.MODEL, path))
+        except ModelFileError as error:
+            raise InputError(f"engine {number}: {Part.MODEL.label}: {path}: {error}") from error
+
+
 class _StoredImage(bytes):
     """A relocatable image with its length and CRC-32."""
 

@@ -93,10 +93,24 @@ def upgrade(settings: HostSettings, image: Path) -> None:
         start = time.perf_counter()
         server.load_server(data)
         seconds = time.perf_counter() - start
+        boots = _next_boot(data, server.boot_report())
     settings.answer(
         {"image": str(image), "bytes": len(data), "seconds": seconds},
-        lambda: click.echo(f"{image}: {len(data)} bytes written and verified in {seconds:.2f} s"),
+        lambda: click.echo(f"{image}: {len(data)} bytes written and verified in {seconds:.2f} s; {boots}"),
     )
+
+
+def _next_boot(image: bytes, booted: bytes) -> str:
+    """Say what boots after an upgrade: the new image, unless the factory image that runs is newer."""
+    from flash_server.boot.boot_image import BootHeader, BootImageError, BootReport, Slot
+
+    try:
+        version, report = BootHeader.from_bytes(image).version, BootReport.from_bytes(booted)
+    except BootImageError:  # the device took it, or does not say what runs
+        return "it boots at the next reset"
+    if report.slot is Slot.FACTORY and report.version > version:
+        return f"at the next reset the factory image boots again: its version {report.version} is newer"
+    return f"version {version} boots at the next reset"
 
 
 @dataclass(frozen=True, slots=True)

@@ -125,7 +125,7 @@ async def test_a_set_that_only_the_design_framing_can_name_is_refused(command: i
         assert await put(device, command) == Status.ERROR_BAD_CMD
 
 
-@pytest.mark.parametrize("command", [0x02, 0x7F, 0x17, 0x1234_5678])
+@pytest.mark.parametrize("command", [0x02, 0x7F, 0x19, 0x1234_5678])
 async def test_an_unknown_get_is_refused(command: int) -> None:
     async with engine() as device:
         assert await refused(device, command) == Status.ERROR_BAD_CMD

@@ -3,7 +3,7 @@
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -43,12 +43,37 @@ call, done, failed = COMMAND.call, COMMAND.done, COMMAND.failed
 # pack.
 
 
+def test_model_that_is_none_is_packed_by_force_alone() -> None:
+    words = ("pack", "--engine", "", "--engine", "model=model", "--output", "f")
+    error = failed(2, *words)
+    assert error.startswith("aisrv-flash: engine 1: model: model: ")
+    assert error.endswith("; --force packs it all the same\n")
+    assert not Path("f").exists()
+    done(*words, "--force")
+    assert Path("f").exists()
+
+
+def test_models_of_a_toml_file_are_checked(digits_file: Path) -> None:
+    Path("c.toml").write_text('[[engine]]\nmodel = "model"\n')
+    assert "engine 0: model: model: " in failed(2, "pack", "--config", "c.toml", "--output", "f")
+    done("pack", "--engine", f"model={digits_file}", "--output", "f")
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda model: model[: len(model) // 2], lambda model: b"", lambda model: b"\0" * len(model)]
+)
+def test_damaged_models_are_none(digits_file: Path, damage: Callable[[bytes], bytes]) -> None:
+    digits_file.write_bytes(damage(digits_file.read_bytes()))
+    assert "--force" in failed(2, "pack", "--engine", f"model={digits_file}", "--output", "f")
+
+
 @pytest.mark.parametrize("generation", list(Generation))
 @pytest.mark.parametrize(("nibbles", "swapped"), [("swapped", True), ("normal", False)])
 def test_pack(generation: Generation, nibbles: str, swapped: bool) -> None:
     out = done(
-        "pack", "--engine", "model=model,parameters=parameters", "--engine", "xip=model", "--missing", "zero",
-        "--generation", generation.value, "--nibbles", nibbles, "--align", "16", "--output", "f",
+        "pack", "--force", "--engine", "model=model,parameters=parameters", "--engine", "xip=model",
+        "--missing", "zero", "--generation", generation.value, "--nibbles", nibbles, "--align", "16",
+        "--output", "f",
     )  # fmt: skip
     wanted = DataPartition((EngineImage(MODEL, PARAMETERS), EngineImage(xip=MODEL)), generation, swapped, 16)
     assert Path("f").read_bytes() == wanted.build()
@@ -56,26 +81,26 @@ def test_pack(generation: Generation, nibbles: str, swapped: bool) -> None:
 
 
 def test_an_older_name_of_normal_nibbles() -> None:
-    out = done("pack", "--engine", "model=model", "--nibbles", "straight", "--output", "f")
+    out = done("pack", "--force", "--engine", "model=model", "--nibbles", "straight", "--output", "f")
     assert "nibbles normal" in out
     assert '"nibbles": "normal"' in done("--json", "inspect", "f", "--nibbles", "straight")
 
 
 def test_pack_fills() -> None:
-    done("pack", "--engine", "model=model", "--size", "0x2000", "--fill", "--output", "f")
+    done("pack", "--force", "--engine", "model=model", "--size", "0x2000", "--fill", "--output", "f")
     assert len(Path("f").read_bytes()) == 0x2000
-    done("pack", "--engine", "model=model", "--size", "8K", "--output", "f")
+    done("pack", "--force", "--engine", "model=model", "--size", "8K", "--output", "f")
     assert len(Path("f").read_bytes()) == 0x34 + 4 + len(MODEL)
 
 
 def test_file_name_with_commas() -> None:
     Path("a,b=c,d").write_bytes(b"x")
-    done("pack", "--engine", "model=a,b=c,d,xip=model", "--output", "f")
+    done("pack", "--force", "--engine", "model=a,b=c,d,xip=model", "--output", "f")
     assert json.loads(done("--json", "inspect", "f"))["engines"][0]["model"]["size"] == 1
 
 
 def test_engine_without_parts() -> None:
-    done("pack", "--generation", "1.2", "--engine", "", "--engine", "model=model", "--output", "f")
+    done("pack", "--force", "--generation", "1.2", "--engine", "", "--engine", "model=model", "--output", "f")
     assert json.loads(done("--json", "inspect", "f"))["engines"][0] == dict.fromkeys(
         ("model", "parameters", "operators", "xip")
     )
@@ -87,25 +112,35 @@ def test_config_and_options_that_override_it() -> None:
     Path("sub/c.toml").write_text(
         'generation = "design"\nalign = 64\nfill = true\n[[engine]]\nmodel = "model"\n'
     )
-    done("pack", "--config", "sub/c.toml", "--size", "256", "--output", "f")
+    done("pack", "--force", "--config", "sub/c.toml", "--size", "256", "--output", "f")
     assert Path("f").read_bytes() == DataPartition(
         (EngineImage(b"m"),), Generation.DESIGN, alignment=64
     ).build(256, fill=True)
     done(
-        "pack", "--config", "sub/c.toml", "--generation", "1.2", "--no-fill", "--align", "1", "--output", "f"
+        "pack",
+        "--force",
+        "--config",
+        "sub/c.toml",
+        "--generation",
+        "1.2",
+        "--no-fill",
+        "--align",
+        "1",
+        "--output",
+        "f",
     )
     assert Path("f").read_bytes() == DataPartition((EngineImage(b"m"),), Generation.VERSION_1_2).build()
 
 
 def test_pack_refuses_what_does_not_fit() -> None:
-    assert failed(1, "pack", "--engine", "model=model", "--size", "4K", "--output", "f") == (
+    assert failed(1, "pack", "--force", "--engine", "model=model", "--size", "4K", "--output", "f") == (
         "aisrv-flash: engine 0: model at 0x34: it would end at 0x1438, the data partition ends at 0x1000\n"
     )
     assert not Path("f").exists()
 
 
 def test_pack_names_a_missing_file() -> None:
-    error = failed(2, "pack", "--engine", "model=model", "--engine", "xip=none", "--output", "f")
+    error = failed(2, "pack", "--force", "--engine", "model=model", "--engine", "xip=none", "--output", "f")
     assert error == "aisrv-flash: engine 1: xip: none: No such file or directory\n"
 
 
@@ -126,11 +161,13 @@ def test_pack_names_a_missing_file() -> None:
     ],
 )
 def test_wrong_usage(options: list[str], message: str) -> None:
-    assert message in " ".join(failed(2, "pack", *options, "--output", "f").split())
+    assert message in " ".join(failed(2, "pack", "--force", *options, "--output", "f").split())
 
 
 def test_alignment_that_is_no_power_of_two_is_refused() -> None:
-    assert "power of two" in failed(1, "pack", "--engine", "xip=model", "--align", "3", "--output", "f")
+    assert "power of two" in failed(
+        1, "pack", "--force", "--engine", "xip=model", "--align", "3", "--output", "f"
+    )
 
 
 def test_ambiguous_image_is_warned_about() -> None:
@@ -218,7 +255,7 @@ def test_engines_can_be_said() -> None:
 
 def test_unpack_and_pack_again() -> None:
     assert done("unpack", "image", "--output", "d").splitlines()[-1] == "d/image.toml"
-    done("pack", "--config", "d/image.toml", "--output", "again")
+    done("pack", "--force", "--config", "d/image.toml", "--output", "again")
     assert Path("again").read_bytes() == Path("image").read_bytes()
     done("unpack", "image", "--trim", "--output", "d")
     assert Path("d/engine0.parameters").read_bytes() == PARAMETERS
@@ -238,7 +275,7 @@ def test_verify() -> None:
 
 def test_diff() -> None:
     files = ["--engine", "model=model,parameters=parameters", "--engine", "xip=model"]
-    done("pack", *files, "--missing", "zero", "--output", "f")
+    done("pack", "--force", *files, "--missing", "zero", "--output", "f")
     assert done("diff", "image", "f") == "image and f have the same contents\n"
     data = bytearray(Path("image").read_bytes())
     data[0x1460 + 7] ^= 1
@@ -340,6 +377,28 @@ def test_a_boot_image_may_fill_its_slot_and_no_more(slot: str) -> None:
     boot = ["boot", "--chip", "chip", "--boot-size", "16K", f"--{slot}"]
     assert f"{slot} version 7, {8192 - HEADER_BYTES} bytes" in done(*boot, "exact")
     assert f"{slot} image of 8193 bytes, the slot has 8192" in failed(1, *boot, "longer")
+
+
+def test_what_boots_after_an_upgrade_boots_at_the_next_reset() -> None:
+    Path("boot").write_bytes(build_boot_image(7, b"firmware"))
+    boot = ["boot", "--chip", "chip"]
+    assert done(*boot, "--factory", "boot").startswith("chip: at the next reset: factory version 7, 8 bytes")
+    assert done(*boot, "--upgrade", "boot").startswith("chip: at the next reset: upgrade version 7, 8 bytes")
+    assert done(*boot).startswith("chip: upgrade version 7, 8 bytes")
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 64, b"\0" * 64, b"another loader"])
+def test_chip_without_boot_slots_has_no_fault(content: bytes) -> None:
+    Path("chip").write_bytes(content.ljust(MX25R6435F.size, b"\xff"))
+    nothing = "no boot images: the boot partition is empty, or has no slots of this kind"
+    assert done("boot", "--chip", "chip") == f"chip: {nothing}\n"
+
+
+def test_chip_with_damaged_slots_has_one() -> None:
+    image = bytearray(build_boot_image(7, b"firmware"))
+    image[-1] ^= 1
+    Path("chip").write_bytes(image.ljust(MX25R6435F.size, b"\xff"))
+    assert done("boot", "--chip", "chip") == "chip: no image: no slot has a valid image\n"
 
 
 def test_read_refuses() -> None:

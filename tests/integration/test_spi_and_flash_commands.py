@@ -193,8 +193,27 @@ def test_upgrade_is_booted_after_a_restart(tmp_path: Path) -> None:
             assert over_spi["boot"] == over_usb["boot"]
             booted.append(over_spi["boot"]["version"])
             if len(booted) == 1:
-                outcome(*HOST, "--device", f"spi:{found['spi']}", "upgrade", tmp_path / "version2.boot")
+                spi = f"spi:{found['spi']}"
+                told = outcome(*HOST, "--device", spi, "upgrade", tmp_path / "version2.boot")
+                assert told.endswith("; version 2 boots at the next reset\n")
     assert booted == [1, 2]
+
+
+def test_upgrade_that_is_older_than_the_factory_image_is_told_so(tmp_path: Path) -> None:
+    chip, firmware = tmp_path / "chip.bin", tmp_path / "firmware"
+    firmware.write_bytes(b"firmware")
+    for version in (3, 2):
+        outcome(*FLASH, "boot-image", firmware, "--version", version, "--output", tmp_path / str(version))
+    outcome(*FLASH, "boot", "--chip", chip, "--part", "MX25R6435F", "--factory", tmp_path / "3")
+    with running("--flash", str(chip), "--spi-port", "0") as (_, ready):
+        told = outcome(*HOST, "--device", f"spi:{addresses(ready)['spi']}", "upgrade", tmp_path / "2")
+    assert told.endswith("; at the next reset the factory image boots again: its version 3 is newer\n")
+
+
+def test_device_without_boot_slots_shows_no_fault(tmp_path: Path) -> None:
+    with running("--flash", str(tmp_path / "chip")) as (_, ready):
+        shown = outcome(*HOST, "--device", ready, "info")
+    assert "no boot images: the boot partition is empty" in shown
 
 
 def test_refused_upgrade_is_an_error_with_the_reason(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from flash_server.boot.boot_image import (
     NO_BOOT_IMAGE,
+    NO_BOOT_SLOTS,
     BootHeader,
     BootImageError,
     BootReason,
@@ -98,6 +99,7 @@ def test_header_of_another_version_or_kind(header_version: int, kind: int) -> No
 # The choice.
 
 EMPTY, BROKEN = SlotFault("erased", empty=True), SlotFault("broken")
+FOREIGN = SlotFault("of another kind", foreign=True)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,12 @@ EMPTY, BROKEN = SlotFault("erased", empty=True), SlotFault("broken")
         (BROKEN, header(2), Slot.UPGRADE, BootReason.FACTORY_BROKEN),
         (EMPTY, header(0), Slot.UPGRADE, BootReason.FACTORY_BROKEN),
         (BROKEN, BROKEN, None, BootReason.NO_IMAGE),
-        (EMPTY, EMPTY, None, BootReason.NO_IMAGE),
+        (EMPTY, BROKEN, None, BootReason.NO_IMAGE),
+        (EMPTY, EMPTY, None, BootReason.NO_SLOTS),
+        (FOREIGN, EMPTY, None, BootReason.NO_SLOTS),
+        (FOREIGN, FOREIGN, None, BootReason.NO_SLOTS),
+        (FOREIGN, BROKEN, None, BootReason.NO_IMAGE),
+        (header(1), FOREIGN, Slot.FACTORY, BootReason.UPGRADE_BROKEN),
     ],
 )
 def test_which_image_wins(
@@ -130,6 +137,8 @@ def test_report_in_bytes_and_text() -> None:
     assert str(report) == "upgrade version 3, 9000 bytes, CRC 00abcdef: the upgrade is the newest"
     assert bytes(NO_BOOT_IMAGE) == struct.pack("<5I", 0xFFFFFFFF, 0, 0, 0, 5)
     assert str(NO_BOOT_IMAGE) == "no image: no slot has a valid image"
+    nothing = "no boot images: the boot partition is empty, or has no slots of this kind"
+    assert str(NO_BOOT_SLOTS) == nothing
     for each in (report, NO_BOOT_IMAGE):
         assert BootReport.from_bytes(bytes(each)) == each
 
@@ -177,9 +186,9 @@ def test_slot_is_filled_to_its_last_byte_and_no_further(which: str) -> None:
         (partition(FACTORY[:-1], OLD), Slot.UPGRADE, 2, BootReason.FACTORY_BROKEN),
         (partition(FACTORY, bytes(100)), Slot.FACTORY, 1, BootReason.UPGRADE_BROKEN),
         (partition(NEW, OLD), Slot.FACTORY, 3, BootReason.UPGRADE_OLDER),
-        (partition(b"", b""), None, 0, BootReason.NO_IMAGE),
-        (b"", None, 0, BootReason.NO_IMAGE),
-        (b"\xff" * 4 * KIB, None, 0, BootReason.NO_IMAGE),
+        (partition(b"", b""), None, 0, BootReason.NO_SLOTS),
+        (b"", None, 0, BootReason.NO_SLOTS),
+        (b"\xff" * 4 * KIB, None, 0, BootReason.NO_SLOTS),
     ],
 )
 async def test_report_of_a_chip(boot: bytes, slot: Slot | None, version: int, reason: BootReason) -> None:

@@ -7,7 +7,7 @@ import trio
 
 from aisrv.xcore.node import open_node
 from aisrv.xcore.traps import Trap
-from flash_server.boot.boot_image import NO_BOOT_IMAGE
+from flash_server.boot.boot_image import NO_BOOT_SLOTS
 from flash_server.client.flash_channel import FlashChannel, Sizes
 from flash_server.errors import FlashError, StorageError
 from flash_server.image.headers import Part
@@ -46,7 +46,7 @@ async def test_each_method_reads_its_segment() -> None:
         assert await flash.read_parameters(1, 9000) == PARAMETERS[1:9001]
         assert await flash.read_operators(0, 9) == b"operators"
         assert await flash.read_xip(3, 5) == b"place"
-        assert await node.loaders[0].read_boot_report() == NO_BOOT_IMAGE
+        assert await node.loaders[0].read_boot_report() == NO_BOOT_SLOTS
 
 
 # The model.

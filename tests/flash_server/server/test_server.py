@@ -18,7 +18,7 @@ from aisrv.xcore.channel import (
 )
 from aisrv.xcore.node import open_node
 from aisrv.xcore.tokens import Control
-from flash_server.boot.boot_image import NO_BOOT_IMAGE
+from flash_server.boot.boot_image import NO_BOOT_SLOTS
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.partitions import Partition, divide
 from flash_server.client.flash_channel import FlashChannel
@@ -401,7 +401,7 @@ def expected(step: Step) -> bytes | FlashFailure:
         found = (parts.model, parts.parameters, parts.operators, parts.xip)
         return struct.pack(">4I", *(len(part or b"") for part in found))
     if command == FlashCommand.READ_BOOT:
-        return FlashFailure.BAD_REQUEST if arguments else bytes(NO_BOOT_IMAGE)
+        return FlashFailure.BAD_REQUEST if arguments else bytes(NO_BOOT_SLOTS)
     names = {READ_PARAMETERS: parts.parameters, READ_OPERATORS: parts.operators, READ_XIP: parts.xip}
     if command not in names:
         return FlashFailure.UNKNOWN_COMMAND
@@ -450,8 +450,8 @@ def test_any_requests_of_several_clients_are_answered_as_the_image_says(steps: l
 
 async def test_engines_and_loaders_may_ask_what_was_booted() -> None:
     async with flash_node(BOTH, loaders=1) as node:
-        assert await node.engines[0].read_boot_report() == NO_BOOT_IMAGE
-        assert await node.loaders[0].read_boot_report() == NO_BOOT_IMAGE
+        assert await node.engines[0].read_boot_report() == NO_BOOT_SLOTS
+        assert await node.loaders[0].read_boot_report() == NO_BOOT_SLOTS
 
 
 async def test_image_written_by_a_loader_is_read_after_reload() -> None:

@@ -195,8 +195,6 @@ def _open(path: Path, engine: int) -> Image:
 
 
 def _stored_image(path: Path, engine: int) -> bytes | memoryview:
-    from flash_server.client.images import IMAGE_PARTS
-
     try:
         flash = FlashImage.open(path)
     except LayoutError:

@@ -1,10 +1,16 @@
 # `make demo` shows the device at work; `make test` runs the tests, `make docs` builds the site of the docs.
 # Each sets up what it needs.
-PYTHON ?= python3.11
+# Sets up with the first Python from 3.11 on that it finds; PYTHON=... names one.
+PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
+PYTEST := $(BIN)/pytest --numprocesses auto --dist loadgroup
+# What most changes break first: values, the substrate, engines, layers, devices, host tools; no process of an interpreter.
+QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board phy host_tools) \
+	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py
 
-.PHONY: demo test lint types unit bench docs clean
+.PHONY: demo test quick lint types unit package bench docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -22,7 +28,13 @@ types: $(VENV)/.ready-test
 	$(BIN)/mypy
 
 unit: $(VENV)/.ready-test
-	$(BIN)/pytest
+	$(PYTEST)
+
+quick: $(VENV)/.ready-test
+	$(PYTEST) --quiet $(QUICK)
+
+package: $(VENV)/bin/python
+	.ci/package
 
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m benchmarks
@@ -31,19 +43,18 @@ docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml
 
 $(VENV)/bin/python:
-	@command -v $(PYTHON) >/dev/null || { echo "aisrv needs Python 3.11 or later; name it with make PYTHON=..." >&2; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@python=$$(.ci/find-python $(PYTHON)) && set -x && "$$python" -m venv $(VENV)
 
 $(VENV)/.ready: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
+	$(PIP) -e .
 	touch $@
 
 $(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[test]"
+	$(PIP) -e ".[test]"
 	touch $@ $(VENV)/.ready
 
 $(VENV)/.ready-docs: $(VENV)/bin/python pyproject.toml
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
+	$(PIP) -e ".[docs]"
 	touch $@ $(VENV)/.ready
 
 clean:

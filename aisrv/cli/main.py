@@ -26,6 +26,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.diff_engines:diff_engines",
         "Compare two engines, tensor by tensor.",
     ),
+    "doctor": (
+        "aisrv.cli.doctor:doctor",
+        "Say what works on this machine, and what helps where it does not.",
+    ),
     "exec": (
         "aisrv.cli.exec:exec_",
         "Run a program that finds a virtual device where it looks for USB.",

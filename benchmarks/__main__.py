@@ -8,6 +8,7 @@ BENCHMARKS = (
     "usbip",
     "device",
     "many_devices",
+    "growth",
     "peers",
     "spi",
     "jacdac",

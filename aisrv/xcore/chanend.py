@@ -40,8 +40,8 @@ class Listener(Protocol):
     """What a select leaves at each of its resources."""
 
     @property
-    def user(self) -> Core | None:
-        """The core that waits in the select; None for a task that is no core."""
+    def user_name(self) -> str:
+        """Name of the core that waits in the select, or of the task outside of any core."""
 
     def fire(self, resource: object) -> None:
         """Take note that the resource is ready."""
@@ -144,7 +144,7 @@ class ChanEnd:
         self._switch.register(self)
 
     def __repr__(self) -> str:
-        return f"<{self.name}, {self._buffer.queued} tokens queued>"
+        return f"<{self.name}, {self._destination_text()}, {_tokens(self._buffer.queued)} queued>"
 
     @property
     def name(self) -> str:
@@ -162,9 +162,8 @@ class ChanEnd:
         resource_id = destination.resource_id if isinstance(destination, ChanEnd) else destination
         foreign = isinstance(destination, ChanEnd) and destination.runtime is not self.runtime
         if foreign or not isinstance(resource_id, int) or not self._may_be_chanend(resource_id):
-            shown = f"0x{destination:08x}" if isinstance(destination, int) else repr(destination)
             place = f"setd on {self.name}"
-            reason = f"{place} to {shown}, which is no channel end of this node"
+            reason = f"{place} to {_shown(destination)}, which is no channel end of this node"
             raise Trap(TrapKind.ILLEGAL_RESOURCE, reason, place)
         if self._route is not None or self._dropping:
             raise Trap(
@@ -193,7 +192,7 @@ class ChanEnd:
     def _why_not_free(self) -> str:
         """Return the first reason why the end cannot be freed now; empty where it can."""
         if self._buffer.queued:
-            return f"with {self._buffer.queued} tokens buffered"
+            return f"with {_tokens(self._buffer.queued)} buffered"
         if self._source is not None:
             return f"while the route of {self._source.name} to it is open"
         if self._route is not None:
@@ -243,7 +242,15 @@ class ChanEnd:
     def explain_wait(self) -> str:
         """Describe what the core waits for, and the ends and cores that could bring it."""
         what, ends = self._awaited()
-        return f"{what} {', '.join(f'{end.name} of {name_of(end.user)}' for end in ends) or 'nothing'}"
+        return f"{what} {', '.join(map(self._end_text, ends)) or 'nothing'}"
+
+    def _end_text(self, end: "ChanEnd") -> str:
+        """Describe an end that could bring what the core waits for."""
+        route = ", whose route is open" if end is self._source else ""
+        return f"{end.name} of {name_of(end.user)}{route}"
+
+    def _destination_text(self) -> str:
+        return "no destination" if self._destination is None else f"destination 0x{self._destination:08x}"
 
     def _awaited(self) -> "tuple[str, list[ChanEnd]]":
         """Say what the verb in progress waits for, and list the ends of which any could bring it."""
@@ -254,9 +261,9 @@ class ChanEnd:
                 return f"waits for a route to {target.name}, held by", [] if holder is None else [holder]
             route = self._route
             if route is not None and route._buffer.queued > BUFFER_TOKENS:
-                return f"{route._buffer.queued} tokens wait at", [route]
+                return f"{_tokens(route._buffer.queued)} wait at", [route]
         sources = [end for end in self._switch if end._destination == self.resource_id]
-        return f"{self._buffer.queued} tokens buffered, fed by", sources
+        return f"{self._destination_text()}, {_tokens(self._buffer.queued)} buffered, fed by", sources
 
     # Output verbs.
 
@@ -471,9 +478,10 @@ class ChanEnd:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)
         if self._steps is not None or (self._listener is not None and verb not in _OUTPUT_VERBS):
             place = f"{verb} on {self.name}"
-            rival = self._user if self._listener is None else self._listener.user
-            using = "a select" if self._steps is None else (rival and rival.verb) or "a verb"
-            by = "a task" if rival is None else str(rival)
+            if self._listener is None:
+                by, using = self._parking.user_name, self._parking.verb
+            else:
+                by, using = self._listener.user_name, "a select"
             raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {using} on it", place)
 
     # Routes: opened by the first token, closed by END or PAUSE. While one is open its destination belongs to
@@ -755,3 +763,14 @@ class ChanEnd:
         if twin._route is not None or twin._source is not None or twin._claims:
             return None
         return twin
+
+
+def _tokens(count: int) -> str:
+    return f"{count} token" if count == 1 else f"{count} tokens"
+
+
+def _shown(destination: object) -> str:
+    """Show what is to be a destination, and may be anything."""
+    if isinstance(destination, int):
+        return f"0x{destination:08x}"
+    return "nothing" if destination is None else repr(destination)

@@ -53,6 +53,15 @@ current_core: Final = _current.get
 """Return the core that the running task is, None outside of any core."""
 
 
+User = Core | trio.lowlevel.Task
+"""Who uses a resource: a core, or a task outside of any core."""
+
+
+def current_user() -> User:
+    """Return the core that the running task is, or the task itself outside of any core."""
+    return _current.get() or trio.lowlevel.current_task()
+
+
 def check_tile(tile: int, place: str) -> None:
     """Trap with ILLEGAL_RESOURCE where the running core is not of that tile; `place` is verb and resource."""
     core = current_core()

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from aisrv.xcore.core import Core, check_tile, current_core
+from aisrv.xcore.core import Core, User, check_tile, current_core, current_user
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
@@ -26,8 +26,8 @@ class Lock:
         self._release = release
         self._freed = False
         self._held = False
-        self._owner: Core | None = None
-        self._waiting: deque[tuple[Parking[None], Core | None]] = deque()
+        self._owner: User | None = None
+        self._waiting: deque[tuple[Parking[None], User]] = deque()
 
     async def acquire(self) -> None:
         """Take the lock, or wait for it (`in r, res[lock]`); a cancelled wait leaves the queue."""
@@ -40,9 +40,9 @@ class Lock:
         if runtime.verbs_at_once > MOST_AT_ONCE:
             await runtime.let_others_run()
         if not self._held:
-            self._held, self._owner = True, core
+            self._held, self._owner = True, core or current_user()
             return
-        place = (Parking[None](self._runtime), core)
+        place = (Parking[None](self._runtime), core or current_user())
         self._waiting.append(place)
         await place[0].park("lock_acquire", self, lambda: self._waiting.remove(place))
 
@@ -62,7 +62,7 @@ class Lock:
         return [known_to_use(self._owner)]
 
     def explain_wait(self) -> str:
-        """Name the core that holds the lock."""
+        """Name the core, or the task outside of any core, that holds the lock."""
         return f"held by {name_of(self._owner)}"
 
     def free(self) -> None:

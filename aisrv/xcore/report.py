@@ -12,7 +12,7 @@ from typing import Final, Protocol, runtime_checkable
 import trio
 from msgspec import Struct
 
-from aisrv.xcore.core import Core, Resource
+from aisrv.xcore.core import Core, Resource, User
 from aisrv.xcore.waiter import Waiter
 
 _SKIPPED: Final = ("trio.", "aisrv.xcore.runtime.", "aisrv.xcore.waiter.")
@@ -87,18 +87,25 @@ def line_of(core: Core) -> str:
     return f"  {core}: {wait.verb}{on}{f' ({why})' if why else ''}"
 
 
-def name_of(core: Core | None) -> str:
-    """Name a core that could wake another one."""
+def name_of(core: User | None) -> str:
+    """Name a core, or a task outside of any core, that could wake another one."""
     if core is None:
         return "no known core"
+    if not isinstance(core, Core):
+        return f"task {core.name}"
     if core.trap is not None:
         return f"{core}, which is halted"
     return f"{core}, which has ended" if core.has_ended else str(core)
 
 
-def known_to_use(core: Core | None) -> Core | None:
-    """Return the user of a resource where that is certain; what an ended core has used anybody may use."""
-    return None if core is not None and core.has_ended and core.trap is None else core
+def known_to_use(core: User | None) -> Core | None:
+    """Return the core that uses a resource where that is certain.
+
+    What an ended core has used anybody may use, and what a task outside of any core does nobody knows.
+    """
+    if not isinstance(core, Core) or (core.has_ended and core.trap is None):
+        return None
+    return core
 
 
 def find_deadlock(cores: Iterable[Core]) -> CoreDeadlock | None:

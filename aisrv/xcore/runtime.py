@@ -15,7 +15,7 @@ from trio.lowlevel import current_task
 
 from aisrv.xcore.clock import Clock, Poll
 from aisrv.xcore.core import Core, Resource, current_core
-from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of
+from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Deadlock, Trap
@@ -232,7 +232,7 @@ def _sole_trap(group: BaseExceptionGroup[BaseException]) -> Trap | None:
 class Parking(Waiter[T]):
     """A waiter of a node's resource: the core that sleeps in it is counted as parked."""
 
-    __slots__ = ("_core", "_runtime", "user")
+    __slots__ = ("_core", "_runtime", "user", "verb")
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
@@ -240,6 +240,13 @@ class Parking(Waiter[T]):
         self._core: Core | None = None
         self.user: Core | None = None
         """The core that uses the resource, as far as is known; None outside of any core."""
+        self.verb = ""
+        """The verb that a task parked in last."""
+
+    @property
+    def user_name(self) -> str:
+        """Name of the core that sleeps here, or of the task outside of any core."""
+        return name_of(self.user or self.task)
 
     def park(
         self,
@@ -255,6 +262,7 @@ class Parking(Waiter[T]):
         """
         task = current_task()
         self._runtime.verbs_at_once = 0
+        self.verb = verb
         self.user = core = current_core()
         if core is not None and not timed and core.task is task:
             self._core = core  # a child task parks alone: its core itself may well be running

@@ -141,8 +141,13 @@ class Selection:
         ]
 
     def explain_wait(self) -> str:
-        """Describe what each enabled event waits for."""
-        return "; ".join(event.explain_wait() for event in self._enabled() if isinstance(event, WokenByCores))
+        """Describe what each enabled event waits for, with its name where there are several."""
+        events = self._enabled()
+        return "; ".join(
+            f"{event.name}: {event.explain_wait()}" if len(events) > 1 else event.explain_wait()
+            for event in events
+            if isinstance(event, WokenByCores)
+        )
 
     def statistics(self) -> SelectStatistics:
         """Count its cases, evaluating their guards, and the events that are there."""
@@ -155,9 +160,9 @@ class Selection:
         )
 
     @property
-    def user(self) -> Core | None:
-        """The core that waits in it; None for a task that is no core."""
-        return self._parking.user
+    def user_name(self) -> str:
+        """Name of the core that waits in it, or of the task outside of any core."""
+        return self._parking.user_name
 
     def fire(self, resource: object) -> None:
         """Wake the core, for the resource that is ready."""

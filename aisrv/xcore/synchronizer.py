@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Final
 
-from aisrv.xcore.core import Core, check_tile, current_core
-from aisrv.xcore.report import known_to_use
+from aisrv.xcore.core import Core, User, check_tile, current_user
+from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
 
@@ -27,21 +27,21 @@ class Synchronizer:
         """Name with resource id, as traps and reports give it."""
         self._release = release
         self._freed = False
-        self._waiting: list[tuple[Parking[None], Core | None]] = []
+        self._waiting: list[tuple[Parking[None], User]] = []
         self._known: list[Core] = []
 
     async def synchronize(self) -> None:
         """Wait until all members are here (`msync`, `ssync`); a cancelled wait counts as not here."""
         self._check_usable("sync")
-        core = current_core()
-        if core is not None and core not in self._known:
-            self._known.append(core)
+        user = current_user()
+        if isinstance(user, Core) and user not in self._known:
+            self._known.append(user)
         if len(self._waiting) + 1 == self._members:
             waiting, self._waiting = self._waiting, []
             for parking, _ in waiting:
                 parking.wake(None)
             return
-        place = (Parking[None](self._runtime), core)
+        place = (Parking[None](self._runtime), user)
         self._waiting.append(place)
         await place[0].park("sync", self, lambda: self._waiting.remove(place))
 
@@ -52,8 +52,9 @@ class Synchronizer:
         return missing[:1] if len(self._known) == self._members and missing else [None]
 
     def explain_wait(self) -> str:
-        """Say how many are here."""
-        return f"{len(self._waiting)} of {self._members} are here"
+        """Name those that are here."""
+        here = ", ".join(name_of(user) for _, user in self._waiting)
+        return f"{len(self._waiting)} of {self._members} are here: {here}"
 
     def free(self) -> None:
         """Give the synchronizer back to its tile; one at which a core waits traps."""

@@ -6,7 +6,7 @@ from typing import Final
 
 import trio
 
-from aisrv.xcore.core import Core, check_tile, current_core
+from aisrv.xcore.core import User, check_tile, current_core, current_user
 from aisrv.xcore.report import name_of
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.traps import Trap, TrapKind
@@ -32,7 +32,7 @@ class Timer:
         self._release = release
         self._freed = False
         self._waiting = False
-        self._user: Core | None = None
+        self._user: User | None = None
 
     def now(self) -> int:
         """Read the timer: 32 bits of 10 ns ticks (`t :> now`)."""
@@ -61,11 +61,11 @@ class Timer:
     def in_use(self, verb: str) -> Iterator[None]:
         """Wait for the timer within the block: any other use of it traps with RESOURCE_DEP."""
         self._check_usable(verb)
-        self._waiting, self._user = True, current_core()
+        self._waiting, self._user = True, current_user()
         try:
             yield
         finally:
-            self._waiting = False
+            self._waiting, self._user = False, None
 
     def _check_usable(self, verb: str) -> None:
         core = current_core()

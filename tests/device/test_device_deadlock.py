@@ -41,7 +41,8 @@ async def wait_for_a_word(c: ChanEnd) -> None:
 def _line(core: int, name: str, end: int, fed_by: int, other: int, peer: str) -> str:
     return (
         f"  tile 0 core {core} ({name}): chan_in_word on chanend 0x80000{end}02 "
-        f"(0 tokens buffered, fed by chanend 0x80000{fed_by}02 of tile 0 core {other} ({peer}))"
+        f"(destination 0x80000{fed_by}02, 0 tokens buffered, "
+        f"fed by chanend 0x80000{fed_by}02 of tile 0 core {other} ({peer}))"
     )
 
 

@@ -55,7 +55,7 @@ class Started:
                     self._error = error
                 self.done = True
 
-        tasks.start_soon(run)
+        tasks.start_soon(run, name=getattr(verb, "__name__", "verb"))
 
     def value(self) -> Any:
         """What the verb returned; raises what it raised."""

@@ -404,7 +404,7 @@ async def test_every_verb_traps_while_another_core_is_in_one(verb: str) -> None:
         with pytest.raises(Trap) as trap:
             await VERBS[verb](test.a)
         assert trap.value.kind is TrapKind.RESOURCE_DEP
-        assert trap.value.reason == f"{verb} on chanend 0x80000002 while a task is in a verb on it"
+        assert trap.value.reason == f"{verb} on chanend 0x80000002 while task inuint is in inuint on it"
         await test.b.outuint(5)  # the first core is not disturbed
         await settle()
         assert first.value() == 5

@@ -28,9 +28,9 @@ def test_two_cores_that_await_each_other() -> None:
     assert _report(program) == (
         "no core can run again:\n"
         "  tile 0 core 0 (source): inct on chanend 0x80000002 "
-        "(0 tokens buffered, fed by chanend 0x80010002 of tile 1 core 0 (sink))\n"
+        "(destination 0x80010002, 0 tokens buffered, fed by chanend 0x80010002 of tile 1 core 0 (sink))\n"
         "  tile 1 core 0 (sink): inuint on chanend 0x80010002 "
-        "(0 tokens buffered, fed by chanend 0x80000002 of tile 0 core 0 (source))"
+        "(destination 0x80000002, 0 tokens buffered, fed by chanend 0x80000002 of tile 0 core 0 (source))"
     )
 
 
@@ -41,6 +41,7 @@ def test_verbs_of_every_kind_are_named() -> None:
             _, d = node.channel(*node.tiles)
             quiet = node.tiles[0].allocate_chanend(), node.tiles[0].allocate_chanend()
             lock = node.tiles[0].allocate_lock()
+            trio.lowlevel.current_task().name = "the test"
             await lock.acquire()
             node.tiles[0].start(lock.acquire, name="locker")
             node.tiles[0].start(chan_out_word, a, 1, name="sender")
@@ -49,14 +50,15 @@ def test_verbs_of_every_kind_are_named() -> None:
             node.tiles[1].start(lambda: select(Case(b, lambda: False)), name="guarded")
 
     assert _report(program).splitlines()[1:] == [
-        "  tile 0 core 0 (locker): lock_acquire on lock 0x80000005 (held by no known core)",
+        "  tile 0 core 0 (locker): lock_acquire on lock 0x80000005 (held by task the test)",
         (
             "  tile 0 core 1 (sender): chan_out_word on chanend 0x80000002 "
-            "(0 tokens buffered, fed by chanend 0x80010002 of no known core)"
+            "(destination 0x80010002, 0 tokens buffered, fed by chanend 0x80010002 of no known core)"
         ),
         (
             "  tile 0 core 2 (selector): select on chanend 0x80000202 or chanend 0x80000302 "
-            "(0 tokens buffered, fed by nothing; 0 tokens buffered, fed by nothing)"
+            "(chanend 0x80000202: no destination, 0 tokens buffered, fed by nothing; "
+            "chanend 0x80000302: no destination, 0 tokens buffered, fed by nothing)"
         ),
         (
             "  tile 1 core 0 (streamer): outbytes on chanend 0x80010102 "
@@ -74,7 +76,8 @@ def test_a_core_that_ends_leaves_the_others_in_deadlock() -> None:
 
     assert _report(program) == (
         "no core can run again:\n"
-        "  tile 0 core 0 (orphan): inuint on chanend 0x80000002 (0 tokens buffered, fed by nothing)"
+        "  tile 0 core 0 (orphan): inuint on chanend 0x80000002 "
+        "(no destination, 0 tokens buffered, fed by nothing)"
     )
 
 
@@ -89,7 +92,7 @@ def test_a_core_that_was_halted_leaves_the_others_in_deadlock() -> None:
     assert _report(program) == (
         "no core can run again:\n"
         "  tile 0 core 0 (peer): inuint on chanend 0x80000102 "
-        "(0 tokens buffered, fed by chanend 0x80000002 of no known core)\n"
+        "(destination 0x80000002, 0 tokens buffered, fed by chanend 0x80000002 of no known core)\n"
         "  tile 1 core 0 (faulty): halted by LINK_ERROR (1): "
         "output on chanend 0x80010002, which has no destination"
     )
@@ -238,9 +241,9 @@ def test_a_cancelled_verb_is_counted_out_of_the_parked() -> None:
     assert _report(program) == (
         "no core can run again:\n"
         "  tile 0 core 0 (other): inuint on chanend 0x80000002 "
-        "(0 tokens buffered, fed by chanend 0x80010002 of tile 1 core 0 (sink))\n"
+        "(destination 0x80010002, 0 tokens buffered, fed by chanend 0x80010002 of tile 1 core 0 (sink))\n"
         "  tile 1 core 0 (sink): inct on chanend 0x80010002 "
-        "(0 tokens buffered, fed by chanend 0x80000002 of tile 0 core 0 (other))"
+        "(destination 0x80000002, 0 tokens buffered, fed by chanend 0x80000002 of tile 0 core 0 (other))"
     )
 
 
@@ -253,7 +256,7 @@ async def test_a_node_can_report_where_its_cores_are_at_any_time() -> None:
         await settle()
         assert node.runtime.report() == (
             "  tile 0 core 0 (sleeper): running\n  tile 1 core 0 (sink): inuint on chanend 0x80010002 "
-            "(0 tokens buffered, fed by chanend 0x80000002 of no known core)"
+            "(destination 0x80000002, 0 tokens buffered, fed by chanend 0x80000002 of no known core)"
         )
         await a.outuint(1)
 

@@ -225,7 +225,7 @@ async def test_a_second_core_that_selects_on_the_same_end_traps_and_leaves_the_f
         with pytest.raises(Trap) as trap:
             await select(free, test.b)
         assert trap.value.kind is TrapKind.RESOURCE_DEP
-        assert trap.value.reason == "select on chanend 0x80010002 while a task is in a select on it"
+        assert trap.value.reason == "select on chanend 0x80010002 while task select is in a select on it"
         await test.a.outuchar(1)
         await settle()
         assert first.value() is test.b

@@ -247,7 +247,7 @@ async def test_an_end_with_tokens_buffered_cannot_be_freed() -> None:
         with pytest.raises(Trap) as trap:
             b.free()
         assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
-        assert trap.value.reason == "freer on chanend 0x80010002 with 1 tokens buffered"
+        assert trap.value.reason == "freer on chanend 0x80010002 with 1 token buffered"
         await b.chkct(END)
         b.free()
 

@@ -199,7 +199,7 @@ async def test_timer_under_a_select_can_neither_be_freed_nor_used_by_a_second_co
             with pytest.raises(Trap) as trap:
                 use()
             assert trap.value.kind is TrapKind.RESOURCE_DEP
-            assert "on timer 0x80000001 while no known core waits for it" in trap.value.reason
+            assert "on timer 0x80000001 while task select waits for it" in trap.value.reason
         await trio.sleep(1)
         assert chosen.done
         timer.free()

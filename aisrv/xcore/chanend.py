@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from aisrv.xcore.core import Core, check_tile, current_core
-from aisrv.xcore.report import known_to_use, name_of
+from aisrv.xcore.report import known_to_use, name_of, verb_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
@@ -479,7 +479,7 @@ class ChanEnd:
         if self._steps is not None or (self._listener is not None and verb not in _OUTPUT_VERBS):
             place = f"{verb} on {self.name}"
             if self._listener is None:
-                by, using = self._parking.user_name, self._parking.verb
+                by, using = self._parking.user_name, verb_of(self._parking.task)
             else:
                 by, using = self._listener.user_name, "a select"
             raise Trap(TrapKind.RESOURCE_DEP, f"{place} while {by} is in {using} on it", place)

@@ -98,6 +98,13 @@ def name_of(core: User | None) -> str:
     return f"{core}, which has ended" if core.has_ended else str(core)
 
 
+def verb_of(task: trio.lowlevel.Task | None) -> str:
+    """Find the verb of a channel end that a task is parked in, whether it is a core or not."""
+    frames = [] if task is None else [frame for frame, _ in task.iter_await_frames()]
+    verbs = [frame.f_locals["verb"] for frame in frames if frame.f_code.co_name == "perform"]
+    return str(verbs[-1]) if verbs else "a verb"
+
+
 def known_to_use(core: User | None) -> Core | None:
     """Return the core that uses a resource where that is certain.
 

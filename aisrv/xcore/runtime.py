@@ -232,7 +232,7 @@ def _sole_trap(group: BaseExceptionGroup[BaseException]) -> Trap | None:
 class Parking(Waiter[T]):
     """A waiter of a node's resource: the core that sleeps in it is counted as parked."""
 
-    __slots__ = ("_core", "_runtime", "user", "verb")
+    __slots__ = ("_core", "_runtime", "user")
 
     def __init__(self, runtime: Runtime) -> None:
         super().__init__()
@@ -240,8 +240,6 @@ class Parking(Waiter[T]):
         self._core: Core | None = None
         self.user: Core | None = None
         """The core that uses the resource, as far as is known; None outside of any core."""
-        self.verb = ""
-        """The verb that a task parked in last."""
 
     @property
     def user_name(self) -> str:
@@ -262,7 +260,6 @@ class Parking(Waiter[T]):
         """
         task = current_task()
         self._runtime.verbs_at_once = 0
-        self.verb = verb
         self.user = core = current_core()
         if core is not None and not timed and core.task is task:
             self._core = core  # a child task parks alone: its core itself may well be running

@@ -17,7 +17,7 @@ ROOT = HERE.parent.parent
 JOB = Path(sys.argv[1])
 STATUS = Path("/sys/devices/platform/vhci_hcd.0/status")
 FREE, IN_USE = "004", "006"
-SECONDS = 40
+SECONDS = float((JOB / "seconds").read_text())
 RESULTS = Path("/dev/ttyS1").open("w")  # noqa: SIM115 - until the end
 
 GET_ID, NO_COMMAND = "bytes:100000", "bytes:7f0000"

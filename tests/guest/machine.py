@@ -33,6 +33,8 @@ PACE = "sum(n * n % 7 for n in range(10_000_000))"
 GUEST_PACES = 300
 """Limit of a guest's run, in runs of `PACE`: two and a half minutes where nothing else runs."""
 LEAST_GUEST_SECONDS = 150.0
+STEP = 40 / 150
+"""Of the limit of a run, what a step of the guest's program may take."""
 
 
 def kernel_root() -> Path:
@@ -98,7 +100,8 @@ def guest_seconds() -> float:
 def run_guest(program: Path, job: Path, folder: Path) -> dict[str, Any]:
     """Boot, run a Python program with the directory `job` as its argument, and return what it reported.
 
-    The program writes lines of JSON, `[name, value]`, to its second serial port.
+    The file `seconds` in that directory has the limit of a step. The program writes lines of JSON,
+    `[name, value]`, to its second serial port.
     """
     kernel = kernel_root()
     version = (kernel / "ready").read_text().strip()
@@ -115,6 +118,7 @@ def run_guest(program: Path, job: Path, folder: Path) -> dict[str, Any]:
         *("-virtfs", "local,path=/,mount_tag=host,security_model=none,readonly=on,multidevs=remap"),
     ]
     limit = guest_seconds()
+    (job / "seconds").write_text(f"{limit * STEP:.0f}\n")
     try:
         console = subprocess.run(
             command,

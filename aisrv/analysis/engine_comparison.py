@@ -1,18 +1,20 @@
 """What different engines compute for every tensor of one model, and where two of them part.
 
-Each engine keeps all its tensors: `kernels` and `kernels:NAME` by an arena in which none shares memory,
-`tflm` by TensorFlow Lite Micro's own means, `tflite` by tflite-runtime's. The latter computes ADD in place:
-inputs of an ADD read back as its output, and are left out ("The INT8 kernel engine", section Oracles and
-their traps).
+Some engines keep all their tensors: `kernels` and `kernels:NAME` by an arena in which none shares memory,
+`tflm` by TensorFlow Lite Micro's own means, `tflite` and `litert` by TensorFlow Lite's. These two compute
+ADD in place: inputs of an ADD read back as its output, and are left out ("The INT8 kernel engine", section
+Oracles and their traps). All others show outputs alone.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.inference.interpreter import create_interpreter, describe, run_once
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.load import load_graph
@@ -20,12 +22,12 @@ from aisrv.kernels.graph.plan import plan_apart
 from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
-from aisrv.protocol.engine_kind import KERNELS, EngineKind
+from aisrv.protocol.engine_kind import KERNELS, NO_MODEL, EngineKind
 
 Tensors = Mapping[int, bytes]
 """Bytes of tensors by their index in the model."""
 
-_TFLM_ARENA: Final = 256 * 1024 * 1024
+_ARENA: Final = 256 * 1024 * 1024
 
 
 class EngineError(GraphError):
@@ -51,7 +53,7 @@ def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
     try:
         interpreter = runtime.Interpreter.from_bytes(
             data,
-            arena_size=_TFLM_ARENA,
+            arena_size=_ARENA,
             intrepreter_config=runtime.InterpreterConfig.kPreserveAllTensors,
         )
         for number, value in enumerate(_arrays(model, inputs)):
@@ -62,50 +64,78 @@ def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
         raise EngineError(f"tflm does not run the model: {error}") from error
 
 
-def run_tflite(data: bytes, inputs: Sequence[bytes]) -> Tensors:
-    """Run tflite-runtime's reference kernels once; EngineError with what its binding says."""
-    try:
-        from tflite_runtime.interpreter import Interpreter, OpResolverType
-    except ModuleNotFoundError:
-        raise EngineError("tflite-runtime is not installed") from None
+def _run_tensorflow(name: str, package: str, module: str) -> Callable[[bytes, Sequence[bytes]], Tensors]:
+    """Return what runs the reference kernels of a package of TensorFlow Lite once."""
+
+    def run(data: bytes, inputs: Sequence[bytes]) -> Tensors:
+        try:
+            binding = import_module(module)
+        except ModuleNotFoundError:
+            raise EngineError(f"{package} is not installed: pip install {package}") from None
+        model = read_model(data)
+        try:
+            interpreter = binding.Interpreter(
+                model_content=data,
+                num_threads=1,
+                experimental_op_resolver_type=binding.OpResolverType.BUILTIN_REF,
+                experimental_preserve_all_tensors=True,
+            )
+            interpreter.allocate_tensors()
+            for index, value in zip(model.inputs, _arrays(model, inputs), strict=True):
+                interpreter.set_tensor(index, value)
+            interpreter.invoke()
+            overwritten = {
+                index for operator in model.operators if operator.name == "ADD" for index in operator.inputs
+            }
+            return {
+                index: interpreter.get_tensor(index).tobytes()
+                for index in _computed(model)
+                if index not in overwritten
+            }
+        except (RuntimeError, ValueError) as error:
+            raise EngineError(f"{name} does not run the model: {error}") from error
+
+    return run
+
+
+run_tflite = _run_tensorflow("tflite", "tflite-runtime", "tflite_runtime.interpreter")
+"""Run tflite-runtime's reference kernels once; EngineError with what its binding says."""
+
+run_litert = _run_tensorflow("litert", "ai-edge-litert", "ai_edge_litert.interpreter")
+"""Run LiteRT's reference kernels once; EngineError with what its binding says."""
+
+
+def run_interpreter(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
+    """Run the interpreter of any kind once, which shows its outputs alone; EngineError with what it says."""
     model = read_model(data)
     try:
-        interpreter = Interpreter(
-            model_content=data,
-            num_threads=1,
-            experimental_op_resolver_type=OpResolverType.BUILTIN_REF,
-            experimental_preserve_all_tensors=True,
-        )
-        interpreter.allocate_tensors()
-        for index, value in zip(model.inputs, _arrays(model, inputs), strict=True):
-            interpreter.set_tensor(index, value)
-        interpreter.invoke()
-        overwritten = {
-            index for operator in model.operators if operator.name == "ADD" for index in operator.inputs
-        }
-        return {
-            index: interpreter.get_tensor(index).tobytes()
-            for index in _computed(model)
-            if index not in overwritten
-        }
-    except (RuntimeError, ValueError) as error:
-        raise EngineError(f"tflite does not run the model: {error}") from error
+        interpreter = create_interpreter(kind)
+        layout = interpreter.load(data, _ARENA)
+        outputs = [bytearray(size) for size in layout.outputs]
+        given = [memoryview(bytearray(each)) for each in inputs]
+        run_once(interpreter, given, [memoryview(each) for each in outputs])
+    # An interpreter of somebody else may fail in any way.
+    except Exception as error:
+        raise EngineError(f"{kind} does not run the model: {describe(error)}") from error
+    return dict(zip(model.outputs, map(bytes, outputs), strict=True))
 
 
-_OTHERS: Final[Mapping[str, Callable[[bytes, Sequence[bytes]], Tensors]]] = {
+_WHOLE: Final[Mapping[str, Callable[[bytes, Sequence[bytes]], Tensors]]] = {
     "tflm": run_tflm,
     "tflite": run_tflite,
+    "litert": run_litert,
 }
+"""The engines that show every tensor, besides our kernels."""
 
 
 def run_engine(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
-    """Run an engine of the kind `kernels`, `tflm` or `tflite` once; KernelError, ModelFileError."""
+    """Run an engine once; KernelError, ModelFileError. Some engines show what a model puts out alone."""
     if kind.name == KERNELS:
         return run_kernels(data, inputs, kind.backend or "numpy")
-    run = _OTHERS.get(kind.name)
-    if run is None:
-        raise EngineError(f"no engine {str(kind)!r}: there are kernels, kernels:NAME, {', '.join(_OTHERS)}")
-    return run(data, inputs)
+    if kind.name == NO_MODEL:
+        raise EngineError(f"an engine of kind {NO_MODEL!r} runs no model")
+    run = _WHOLE.get(kind.name)
+    return run_interpreter(kind, data, inputs) if run is None else run(data, inputs)
 
 
 def _computed(model: Model) -> list[int]:

@@ -1,18 +1,23 @@
 """`aisrv diff-engines`: run a model in two engines and name the first operator in which they part."""
 
 import random
+from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
-from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.engine_kind import KERNELS, EngineKind
 from aisrv.terminal.file_types import FILE
 
 if TYPE_CHECKING:
-    from aisrv.analysis.engine_comparison import Comparison
-    from aisrv.model import Model
+    from aisrv.analysis.engine_comparison import Comparison, EngineError
+    from aisrv.model import Model, Tensor
+
+PEERS: Final = {"tflm": "tflite_micro", "tflite": "tflite_runtime", "litert": "ai_edge_litert"}
+"""Engines to compare our kernels with, the nearest to the device first, and the packages that they need."""
 
 DIFFERENT = 1
 """Exit code where the engines differ, and for every error."""
@@ -34,6 +39,53 @@ def diff_model(
         raise EngineError(f"inputs have {[len(each) for each in inputs]} bytes, the model takes {sizes}")
     one, other = (run_engine(engine, data, inputs) for engine in engines)
     return model, compare(model, one, other)
+
+
+def read_inputs(data: bytes, paths: Sequence[Path]) -> list[bytes]:
+    """Read a model's inputs from files: arrays of the tensors' own types, or raw bytes.
+
+    Raises EngineError for an array that is not the tensor's, ModelFileError, OSError.
+    """
+    from aisrv.model.reader import read_model
+
+    tensors = read_model(data).input_tensors
+    if len(paths) != len(tensors):
+        return [path.read_bytes() for path in paths]  # which is refused with what the model takes
+    return [_read_input(path, tensor) for path, tensor in zip(paths, tensors, strict=True)]
+
+
+def _read_input(path: Path, tensor: "Tensor") -> bytes:
+    if path.suffix != ".npy":
+        return path.read_bytes()
+    import numpy as np
+
+    from aisrv.model.dtypes import DTYPES
+
+    try:
+        array = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError) as error:
+        raise _engine_error(f"{path} is no .npy file: {error}") from None
+    wanted = DTYPES.get(tensor.type)
+    if array.dtype != wanted or array.size * array.itemsize != tensor.nbytes:
+        raise _engine_error(
+            f"{path} has {array.dtype} {list(array.shape)}, the input {tensor.name!r} is {wanted} "
+            f"{list(tensor.shape)}"
+        )
+    return bytes(array.tobytes())
+
+
+def _engine_error(text: str) -> "EngineError":
+    from aisrv.analysis.engine_comparison import EngineError
+
+    return EngineError(text)
+
+
+def default_engines() -> tuple[EngineKind, EngineKind]:
+    """Return our kernels and the best peer that is installed; EngineError where there is none."""
+    for name, package in PEERS.items():
+        if find_spec(package) is not None:
+            return EngineKind(KERNELS), EngineKind(name)
+    raise _engine_error('there is nothing to compare with: pip install "aisrv[tflm]"')
 
 
 def report(comparisons: "tuple[Comparison, ...]", engines: tuple[EngineKind, EngineKind]) -> str:
@@ -67,19 +119,20 @@ def _line(each: "Comparison") -> str:
     "inputs",
     multiple=True,
     type=FILE,
-    help="Raw bytes of an input tensor, one file for each in order. [default: random bytes]",
+    help="An input tensor, one file for each: .npy of its type, or raw bytes. [default: random bytes]",
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the random bytes.")
 @click.option(
     "--engines",
     nargs=2,
     type=ENGINE_KIND,
-    default=("kernels", "tflm"),
-    show_default=True,
-    help="kernels, kernels:NAME, tflm or tflite.",
+    help=(
+        "Two kinds as for `aisrv run --engine`; see `aisrv backends`. "
+        "[default: kernels, and the first of tflm, tflite and litert that is installed]"
+    ),
 )
 def diff_engines(
-    model: Path, inputs: tuple[Path, ...], seed: int, engines: tuple[EngineKind, EngineKind]
+    model: Path, inputs: tuple[Path, ...], seed: int, engines: tuple[EngineKind, EngineKind] | None
 ) -> None:
     """Run MODEL once in two engines and compare everything that its operators write.
 
@@ -90,14 +143,17 @@ def diff_engines(
     Examples:
       aisrv diff-engines person.tflite
       aisrv diff-engines person.tflite --engines kernels:mine kernels
-      aisrv diff-engines person.tflite --engines kernels tflite --input picture.raw
+      aisrv diff-engines person.tflite --engines kernels litert --input picture.npy
+      aisrv diff-engines two.tflite --engines tflm my_engine:Engine --input left.npy --input right.npy
     """
     from aisrv.kernels.errors import KernelError
     from aisrv.model import ModelFileError
 
     try:
-        given = [path.read_bytes() for path in inputs] if inputs else None
-        _, comparisons = diff_model(model.read_bytes(), given, engines, seed)
+        data = model.read_bytes()
+        given = read_inputs(data, inputs) if inputs else None
+        engines = engines or default_engines()
+        _, comparisons = diff_model(data, given, engines, seed)
     except (KernelError, ModelFileError, OSError) as error:
         raise click.ClickException(f"{model}: {error}") from None
     click.echo(report(comparisons, engines))

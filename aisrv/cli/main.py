@@ -19,6 +19,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.attach:attach",
         "Run a virtual device and plug it into this machine's kernel.",
     ),
+    "backends": ("aisrv.cli.backends:backends", "List the engines and kernel backends that there are."),
     "boards": ("aisrv.cli.boards:boards", "List the boards that there are, or draw one."),
     "completion": ("aisrv.cli.completion:completion", "Print what makes a shell complete these commands."),
     "demo": ("aisrv.cli.demo:demo", "Classify handwritten digits on a virtual device."),

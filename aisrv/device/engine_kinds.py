@@ -29,7 +29,8 @@ def _missing(kind: EngineKind) -> str:
         return "" if found else f"there is no module {package!r} for the engine {kind.name!r}"
     if kind.name != KERNELS or kind.backend is None:
         return ""
-    from aisrv.kernels.backends.registry import SHIPPED, backend_names
+    from aisrv.kernels.backends.names import SHIPPED
+    from aisrv.kernels.backends.registry import backend_names
 
     if kind.backend in SHIPPED or kind.backend in backend_names():
         return ""

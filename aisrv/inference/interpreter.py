@@ -138,6 +138,15 @@ def check_runs_models(kind: EngineKind) -> None:
         raise EngineKindError(f"an engine of kind {kind.name!r} has no interpreter")
 
 
+def is_shipped(kind: EngineKind) -> bool:
+    """Whether a kind, with its backend, comes with this package."""
+    if kind.backend is None:
+        return kind.name in INTERPRETERS
+    from aisrv.kernels.backends.names import SHIPPED
+
+    return kind.backend in SHIPPED
+
+
 def create_interpreter(kind: EngineKind) -> Interpreter:
     """Import and create the interpreter of a kind, with its options.
 

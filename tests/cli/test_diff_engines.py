@@ -4,13 +4,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from tflite import BuiltinOperator
 
 from aisrv import digits
 from aisrv.analysis.engine_comparison import EngineError, run_engine
-from aisrv.cli.diff_engines import diff_model, report
+from aisrv.cli import diff_engines as diff_engines_module
+from aisrv.cli.diff_engines import default_engines, diff_model, report
 from aisrv.cli.main import main
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.params import FullyConnectedParams, SoftmaxParams
@@ -73,7 +75,7 @@ def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.
     assert lines[1] == (f"first: operator 4 (FULLY_CONNECTED), tensor {logits}: 1 of 10 elements, by up to 3")
 
 
-@pytest.mark.parametrize("other", ["tflm", "tflite", "kernels:reference"])
+@pytest.mark.parametrize("other", ["tflm", "tflite", "litert", "kernels:reference"])
 def test_engines_that_are_equal(other: str) -> None:
     need(other)
     pair = EngineKind("kernels"), EngineKind.parse(other)
@@ -94,7 +96,7 @@ def test_inputs_of_add_cannot_be_read_in_tflite() -> None:
 @pytest.mark.parametrize(
     ("engine", "message"),
     [
-        ("xcore", "no engine 'xcore': there are kernels, kernels:NAME, tflm, tflite"),
+        ("none", "an engine of kind 'none' runs no model"),
         ("tflite", "tflite does not run the model: "),
         ("tflm", "tflm does not run the model: "),
     ],
@@ -141,3 +143,55 @@ def test_command_refuses_inputs_of_another_size(
     result = invoke(*arguments)
     assert result.exit_code == 1
     assert result.output == (f"Error: {digits_file}: inputs have {sizes} bytes, the model takes [64]\n")
+
+
+def diff(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(main, ["diff-engines", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def test_an_array_is_an_input(tmp_path: Path) -> None:
+    model, array = tmp_path / "digits.tflite", tmp_path / "image.npy"
+    model.write_bytes(digits.model_bytes())
+    (shape,) = (each.shape for each in read_model(digits.model_bytes()).input_tensors)
+    np.save(array, np.frombuffer(image(), np.int8).reshape(shape))
+    code, output = diff(model, "--engines", "kernels", "kernels:reference", "--input", array)
+    assert (code, output.partition(" are ")[0]) == (0, "kernels and kernels:reference")
+
+
+def test_an_array_of_another_type_is_refused(tmp_path: Path) -> None:
+    model, array = tmp_path / "digits.tflite", tmp_path / "image.npy"
+    model.write_bytes(digits.model_bytes())
+    np.save(array, np.zeros((1, 2), np.float32))
+    code, output = diff(model, "--engines", "kernels", "kernels:reference", "--input", array)
+    assert code == 1
+    assert f"{array} has float32 [1, 2], the input " in output
+    assert " is int8 [" in output
+
+
+def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
+    model, array = tmp_path / "digits.tflite", tmp_path / "image.npy"
+    model.write_bytes(digits.model_bytes())
+    array.write_bytes(b"no array")
+    code, output = diff(model, "--engines", "kernels", "kernels:reference", "--input", array)
+    assert code == 1
+    assert f"{array} is no .npy file" in output
+
+
+def test_an_engine_that_shows_outputs_alone_is_compared_by_them() -> None:
+    pair = EngineKind("kernels"), EngineKind("aisrv.inference.interpreters.kernels:KernelsInterpreter")
+    _, comparisons = diff_model(digits.model_bytes(), [image()], pair)
+    assert report(comparisons, pair) == (
+        "kernels and aisrv.inference.interpreters.kernels:KernelsInterpreter are equal in all 1 tensors; "
+        "5 cannot be read in both"
+    )
+
+
+def test_without_engines_our_kernels_are_compared_with_a_peer_that_is_installed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(diff_engines_module, "find_spec", lambda name: name == "ai_edge_litert" or None)
+    assert default_engines() == (EngineKind("kernels"), EngineKind("litert"))
+    monkeypatch.setattr(diff_engines_module, "find_spec", lambda _name: None)
+    with pytest.raises(EngineError, match="nothing to compare with: pip install"):
+        default_engines()

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 import trio
 
 import aisrv
+from aisrv.inference.interpreter import is_shipped
 from aisrv.inference.process.worker import MESSAGE_LIMIT, NUMBER_BYTES, OUTPUT_LIMIT, Startup
 from aisrv.protocol.engine_kind import EngineKind
 
@@ -26,6 +27,8 @@ _BOOT: Final = (
 )
 # No variables of Python's and no `site`, which costs 15 ms; unbuffered, so that last words are not lost.
 _FLAGS: Final = ("-I", "-S", "-u", "-c", _BOOT)
+# What the user has installed may be found by hooks alone, which `site` sets up, as after `pip install -e`.
+_FLAGS_WITH_SITE: Final = ("-E", "-P", "-u", "-c", _BOOT)
 # Interpreters run on one thread; the pool that numpy would start takes time and address space.
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
@@ -73,8 +76,9 @@ class WorkerProcess:
             fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
             with inherited:
                 startup = Startup(inherited.fileno(), os.getpid(), kind.memory_bytes, kind.interpreter)
+                flags = _FLAGS if is_shipped(kind.interpreter) else _FLAGS_WITH_SITE
                 self._process = subprocess.Popen(
-                    [sys.executable, *_FLAGS, str(len(startup)), *startup.arguments, *_search_path()],
+                    [sys.executable, *flags, str(len(startup)), *startup.arguments, *_search_path()],
                     stdin=subprocess.DEVNULL,
                     stdout=self._output,
                     stderr=self._output,

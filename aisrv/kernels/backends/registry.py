@@ -9,17 +9,10 @@ from typing import Final
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.fallback import own_method
+from aisrv.kernels.backends.names import SHIPPED
 from aisrv.kernels.errors import KernelError
 
 GROUP: Final = "aisrv.kernel_backends"
-
-SHIPPED: Final = {
-    "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
-    "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
-    "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
-    "relocatable": "aisrv.relocatable.backend:relocatable_backend",
-}
-"""Where the shipped backends are; no package can take one of these names."""
 
 EXTRAS: Final = {"numba": "numba", "unicorn": "relocatable"}
 """Third-party modules that a shipped backend needs, each with the extra of this package that installs it."""
@@ -55,6 +48,18 @@ def find_backend(name: str) -> KernelBackend:
         ) from error
     _check_complete(name, backend)
     return backend  # type: ignore[no-any-return]  # _check_complete has looked at it
+
+
+def registered_backends() -> dict[str, str]:
+    """Return the names of backends that installed packages register, with the package of each."""
+    from importlib.metadata import entry_points
+
+    found = {
+        each.name: each.dist.name if each.dist else _place(each.value)
+        for each in entry_points(group=GROUP)
+        if each.name not in SHIPPED
+    }
+    return dict(sorted(found.items()))
 
 
 def _registered() -> dict[str, str]:

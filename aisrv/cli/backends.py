@@ -1,0 +1,71 @@
+"""`aisrv backends`: the engines and kernel backends that there are, and which of them are installed."""
+
+import json
+from importlib.util import find_spec
+from typing import Final, NamedTuple
+
+import click
+
+from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, NO_MODEL
+
+PACKAGES: Final = {
+    "tflite": ("tflite_runtime", "tflite-runtime"),
+    "litert": ("ai_edge_litert", '"aisrv[litert]"'),
+    "tflm": ("tflite_micro", '"aisrv[tflm]"'),
+    "xcore": ("xmos_ai_tools", '"aisrv[xcore]"'),
+    "relocatable": ("unicorn", '"aisrv[relocatable]"'),
+    "kernels:numba": ("numba", '"aisrv[numba]"'),
+    "kernels:relocatable": ("unicorn", '"aisrv[relocatable]"'),
+}
+"""The module that an engine needs, and what pip installs it by; the others need none."""
+
+
+class Backend(NamedTuple):
+    """An engine as `--engine` takes it, where it comes from, and how it can be had where it is missing."""
+
+    name: str
+    origin: str
+    missing: str | None = None
+
+
+def list_backends() -> list[Backend]:
+    """Return the shipped engines and kernel backends, then the backends of other packages."""
+    from aisrv.kernels.backends.names import SHIPPED
+    from aisrv.kernels.backends.registry import registered_backends
+
+    names = [name for name in ENGINE_KINDS if name != NO_MODEL]
+    names += [f"{KERNELS}:{name}" for name in SHIPPED]
+    shipped = [Backend(name, "aisrv", _missing(name)) for name in names]
+    others = [Backend(f"{KERNELS}:{name}", origin) for name, origin in registered_backends().items()]
+    return shipped + others
+
+
+def _missing(name: str) -> str | None:
+    if name not in PACKAGES:
+        return None
+    module, requirement = PACKAGES[name]
+    return None if find_spec(module) else f"pip install {requirement}"
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def backends(as_json: bool) -> None:
+    """List what can run models: the engines and kernel backends that `--engine` takes.
+
+    A package of your own adds kernel backends by the entry point aisrv.kernel_backends. Any class of your own
+    is an engine, too, as module:class.
+
+    \b
+    Examples:
+      aisrv backends
+      aisrv backends --json
+      aisrv run --engine kernels:numba
+    """
+    found = list_backends()
+    if as_json:
+        click.echo(json.dumps([each._asdict() for each in found], indent=2))
+        return
+    width = max(len(each.name) for each in found)
+    places = max(len(each.origin) for each in found)
+    for each in found:
+        click.echo(f"{each.name:<{width}}  {each.origin:<{places}}  {each.missing or 'installed'}")

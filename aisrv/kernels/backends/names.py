@@ -1,0 +1,11 @@
+"""The names of the shipped backends, for those who start no kernel."""
+
+from typing import Final
+
+SHIPPED: Final = {
+    "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
+    "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
+    "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
+    "relocatable": "aisrv.relocatable.backend:relocatable_backend",
+}
+"""Where the shipped backends are; no package can take one of these names."""

@@ -43,6 +43,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Play the host's side of a USB capture to a device, and compare its answers.",
     ),
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
+    "wireshark": (
+        "aisrv.cli.wireshark:wireshark",
+        "Say where the dissector for Wireshark belongs.",
+    ),
 }
 """Where each subcommand is, and its line in the help."""
 

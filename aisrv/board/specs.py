@@ -94,6 +94,8 @@ class EngineSpec:
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
     leds: tuple[str, ...] = ()
     """Names of its GPIO outputs for those who show them, from output 0; unnamed ones have their number."""
+    labels: tuple[str, ...] = ()
+    """Names of its classes for those who show them, from class 0; none leaves that to the model's file."""
     origin: str = field(default="", compare=False)
     """Where the kind is written, as messages begin: `board.toml:4: engines[0].kind`."""
 
@@ -185,6 +187,8 @@ class SensorSpec:
     """Frames a second of device time; None delivers each frame as soon as it is asked for."""
     registers: str = "generic"
     """One of REGISTER_MODELS: what answers on the sensor's I2C bus."""
+    stream: bool = False
+    """Whether its engines acquire and infer by themselves as soon as a model is loaded."""
     folder: Path = field(default=Path(), compare=False)
     """Relative paths in `source` are below it."""
     origin: str = field(default="", compare=False)

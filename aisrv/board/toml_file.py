@@ -26,6 +26,7 @@ from aisrv.board import (
     UsbProtocol,
     plan_of,
 )
+from aisrv.model.labels import labels_in
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from aisrv.settings.errors import SettingsError
 from aisrv.settings.size import KIB, Size
@@ -81,6 +82,8 @@ class _Engine(
     cache: _Cache | None = None
     sensor: bool | None = None
     leds: _Leds | None = None
+    labels: Path | None = None
+    """A text file with the name of a class in each line."""
 
 
 class _Node(Table, frozen=True, rename={"core_clock_mhz": "clock"}):
@@ -166,6 +169,7 @@ class _Sensor(Table, frozen=True):
     height: Integer | None = None
     rate: Number | None = None
     registers: str | None = None
+    stream: bool | None = None
 
 
 class _Port(Table, frozen=True):
@@ -265,7 +269,19 @@ def _engine(file: TomlFile, number: int, table: _Engine) -> EngineSpec:
             fields["cache"] = CacheGeometry(**table.cache.given())
         except FlashError as error:
             raise file.error(str(error), ("engines", number, "cache")) from None
+    if table.labels is not None:
+        fields["labels"] = _labels(file, number, table.labels)
     return EngineSpec(**fields)
+
+
+def _labels(file: TomlFile, number: int, path: Path) -> tuple[str, ...]:
+    try:
+        labels = labels_in(path.read_bytes())
+    except OSError as error:
+        raise file.error(f"{path}: {error.strerror}", ("engines", number, "labels")) from None
+    if not labels:
+        raise file.error(f"{path} is no text with a name in each line", ("engines", number, "labels"))
+    return labels
 
 
 def _flash(file: TomlFile, number: int, table: _Flash) -> FlashSpec:

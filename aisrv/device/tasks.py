@@ -178,6 +178,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
         chain=ends.one_or_none("chain"),
         flash=flash,
         sensor=sensor,
+        starts_stream=board.sensor is not None and board.sensor.stream,
     )
     engine.watchers.extend(map(Watcher, ends.all("watchers")))
     parts.engines.append(engine)

@@ -69,11 +69,25 @@ async def start_stream(engine: AIEngine, _tensor: int, array: Array) -> None:
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"START_ACQUIRE_STREAM takes no data, got {array.length} bytes"
         )
+    await _stream(engine)
+
+
+async def _stream(engine: AIEngine) -> None:
     sensor, frames = _sensor(engine)
     _whole(engine, frames)
     engine.acquire_mode = AcquireMode.STREAM
     async with _refusals():
         await sensor.ask()
+
+
+async def stream_by_itself(engine: AIEngine) -> None:
+    """Start the stream of a board whose engines do so with a model; why none starts is in the debug log."""
+    if not engine.starts_stream:
+        return
+    try:
+        await _stream(engine)
+    except CommandFailed as failure:
+        engine.log.write(f"no stream: {failure}")
 
 
 async def set_sensor_tensor(engine: AIEngine, _tensor: int, array: Array) -> None:

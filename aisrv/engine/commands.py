@@ -12,6 +12,7 @@ from msgspec import Struct
 from aisrv.engine import acquisition
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.memory import model_shortage
+from aisrv.model.labels import labels_of
 from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
 from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command
@@ -186,13 +187,19 @@ def _room(memory: ModelMemory) -> Callable[[AIEngine], int]:
     return lambda engine: engine.inference.external_bytes
 
 
+async def _load(engine: AIEngine, model: bytes, memory: ModelMemory) -> None:
+    await engine.inference.load_model(model, memory)
+    engine.labels = labels_of(model)
+    await acquisition.stream_by_itself(engine)
+
+
 def _set_model(memory: ModelMemory) -> "SetAction":
     async def set_model(engine: AIEngine, _tensor: int, array: Array) -> None:
         try:
             if array.overflowed:
                 await engine.inference.unload_model()
                 raise model_shortage(array.length, len(array.data), memory)
-            await engine.inference.load_model(bytes(array.data), memory)
+            await _load(engine, bytes(array.data), memory)
         finally:
             await engine.model_changed()
 
@@ -209,7 +216,7 @@ def _set_model_from_flash(memory: ModelMemory) -> "SetAction":
                 model = await _read_from_flash(engine.flash, _room(memory)(engine))
             except FlashReadError as error:
                 raise CommandFailed(Status.ERROR_MODEL_ERR, f"{memory.name} memory: {error}") from None
-            await engine.inference.load_model(bytes(model), memory)
+            await _load(engine, bytes(model), memory)
         finally:
             await engine.model_changed()
 

@@ -56,6 +56,7 @@ class AIEngine:
         chain: ChanEnd | None = None,
         flash: "FlashChannel | None" = None,
         sensor: "AcquireChannel | None" = None,
+        starts_stream: bool = False,
     ) -> None:
         self.inference: Final = inference
         self.log: Final = log
@@ -68,6 +69,8 @@ class AIEngine:
         """The flash server that has its image."""
         self.sensor: Final = sensor
         """The acquire task."""
+        self.starts_stream: Final = starts_stream
+        """Whether it streams by itself as soon as a model is loaded."""
         self.frames: FrameFormat | None = None
         """What the sensor's frames look like; None without a sensor."""
         self.acquire_mode = AcquireMode.SINGLE
@@ -78,6 +81,8 @@ class AIEngine:
         """Error bits of failed commands since GET_STATUS last read them."""
         self.inferences = 0
         """Successful inferences since the device started."""
+        self.labels: tuple[str, ...] = ()
+        """Names of the loaded model's classes, as far as its file has them."""
 
     async def power_up(self) -> None:
         """Do what an engine does before it takes commands: ask what was booted, and what the sensor gives."""

@@ -4,16 +4,23 @@ TensorFlow Lite's metadata are stored so: the files that belong to a model are p
 """
 
 import io
-import zipfile
 import zlib
 from typing import Final
 
 LARGEST_LABELS: Final = 1 << 20
 """Bytes of a text of labels; a longer one is left out."""
 
+_END_OF_ARCHIVE: Final = b"PK\5\6"
+_LARGEST_END: Final = 22 + 0xFFFF
+"""Bytes from that mark to the end of a file, with the longest comment that an archive may have."""
+
 
 def labels_of(data: bytes | memoryview) -> tuple[str, ...]:
     """Return the names in a model file, from class 0; none where it has none, or none that can be read."""
+    if _END_OF_ARCHIVE not in bytes(data[-_LARGEST_END:]):
+        return ()
+    import zipfile
+
     with io.BytesIO(data) as file:
         try:
             with zipfile.ZipFile(file) as archive:
@@ -38,8 +45,11 @@ def labels_of(data: bytes | memoryview) -> tuple[str, ...]:
 
 
 def labels_in(text: bytes) -> tuple[str, ...]:
-    """Return the lines of a text of labels in UTF-8; none where it is none."""
+    """Return the printable characters of each line of a text in UTF-8; none where it is none."""
+    if len(text) > LARGEST_LABELS:
+        return ()
     try:
-        return tuple(text.decode().splitlines()) if len(text) <= LARGEST_LABELS else ()
+        lines = text.decode().splitlines()
     except UnicodeDecodeError:
         return ()
+    return tuple("".join(filter(str.isprintable, line)) for line in lines)

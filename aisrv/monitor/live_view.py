@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.live import Live
 
 from aisrv.inference.process.sandbox_layers import sandbox_line
-from aisrv.monitor.rendering import DevicesView, DeviceView
+from aisrv.monitor.rendering import DevicesTable, DevicesView, DeviceView
 from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.monitor.values import DeviceStatus, rates_between
 from aisrv.terminal.log_writer import LogWriter
@@ -24,8 +24,10 @@ from aisrv.terminal.log_writer import LogWriter
 REFRESH_SECONDS: Final = 0.25
 RATE_REFRESHES: Final = 4
 """Refreshes over which rates are averaged: a second."""
-MOST_DEVICES: Final = 4
-"""Devices that are shown: more would not fit on a terminal."""
+MOST_WHOLE_DEVICES: Final = 4
+"""Devices that are shown with all cores and ports; of more, each has one line."""
+MOST_DEVICES: Final = 100
+"""Devices that are looked at: more would not fit on a terminal."""
 
 Moment = tuple[DeviceStatus, ...]
 
@@ -37,6 +39,7 @@ async def show_status(monitors: Sequence[DeviceMonitor]) -> None:
     """
     console = Console(file=sys.stdout, force_terminal=True)
     shown, hidden = monitors[:MOST_DEVICES], max(0, len(monitors) - MOST_DEVICES)
+    make_view = view_of if len(monitors) <= MOST_WHOLE_DEVICES else table_of
     moments: deque[Moment] = deque(maxlen=1 + RATE_REFRESHES)
     drawn: object = None
     sandbox = await trio.to_thread.run_sync(sandbox_line)
@@ -45,7 +48,7 @@ async def show_status(monitors: Sequence[DeviceMonitor]) -> None:
             await trio.lowlevel.wait_writable(console.file.fileno())
             show_log()
             moments.append(tuple(monitor.snapshot() for monitor in shown))
-            view = view_of(moments[0], moments[-1], hidden, sandbox)
+            view = make_view(moments[0], moments[-1], hidden, sandbox)
             if (view, console.size) != drawn:
                 drawn = view, console.size
                 live.update(view, refresh=True)
@@ -54,8 +57,16 @@ async def show_status(monitors: Sequence[DeviceMonitor]) -> None:
 
 def view_of(before: Moment, now: Moment, hidden: int = 0, sandbox: str = "") -> DevicesView:
     """Return a view of devices now, with the rates since a moment before."""
-    pairs = zip(before, now, strict=True)
-    return DevicesView(tuple(DeviceView(new, rates_between(old, new)) for old, new in pairs), hidden, sandbox)
+    return DevicesView(_views(before, now), hidden, sandbox)
+
+
+def table_of(before: Moment, now: Moment, hidden: int = 0, sandbox: str = "") -> DevicesTable:
+    """Return a table of devices now, a line for each, with the rates since a moment before."""
+    return DevicesTable(_views(before, now), hidden, sandbox)
+
+
+def _views(before: Moment, now: Moment) -> tuple[DeviceView, ...]:
+    return tuple(DeviceView(new, rates_between(old, new)) for old, new in zip(before, now, strict=True))
 
 
 @contextmanager

@@ -19,6 +19,8 @@ LED_OFF: Final = "○"
 ASCII_LED_ON: Final = "*"
 ASCII_LED_OFF: Final = "."
 NOTHING: Final = "-"
+LONGEST_LABEL: Final = 20
+"""Characters that are shown of a class's name."""
 
 _LEAST_WIDTHS: Final = {"model": 11, "last classes": 24, "to device": 11, "from device": 11, "commands": 9}
 """Characters of columns whose contents change, so that those behind them stay where they are."""
@@ -51,6 +53,71 @@ class DeviceView:
             yield Text(f"{ignored:,} packets over USB were no command and ignored", style="yellow")
         if self.status.graph is not None:
             yield from draw_graph(self.status.graph, ascii_only)
+
+
+@dataclass(frozen=True, slots=True)
+class DevicesTable:
+    """Many devices, a line for each; those that the terminal has no room for are counted."""
+
+    devices: tuple[DeviceView, ...]
+    hidden: int = 0
+    """Devices of which there is no view."""
+    sandbox: str = ""
+    """What keeps the workers of models in; nothing is shown where it is empty."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Draw."""
+        room = max(1, console.size.height - _LINES_ROUND_TABLE)
+        ascii_only = options.ascii_only
+        numbers = ("models", "inferences", "commands/s", "from device")
+        table = _table(
+            "device",
+            *numbers,
+            "classes",
+            "state",
+            right=numbers,
+            flexible="state",
+            ascii_only=ascii_only,
+        )
+        for view in self.devices[:room]:
+            table.add_row(*_device_cells(view))
+        yield table
+        hidden = self.hidden + max(0, len(self.devices) - room)
+        if hidden:
+            yield Text(f"{hidden:,} more devices are not shown")
+        if self.sandbox:
+            yield Text(f"workers are kept in by {self.sandbox}", style="dim")
+
+
+_LINES_ROUND_TABLE: Final = 4
+"""The table's heading, what is said below it, and the line that the cursor is in."""
+
+
+def _device_cells(view: DeviceView) -> tuple[Text, ...]:
+    status = view.status
+    loaded = sum(engine.model_bytes is not None for engine in status.engines)
+    trouble = _trouble(status)
+    return (
+        Text(status.name.replace(", serial number ", " ")),
+        Text(f"{loaded} of {len(status.engines)}"),
+        Text(f"{sum(engine.inferences for engine in status.engines):,}"),
+        Text(f"{sum(rates.commands for rates in view.rates):,.0f}"),
+        Text(f"{decimal(round(sum(rates.from_device for rates in view.rates)))}/s"),
+        Text("  ".join(scores(engine.top[:1]) for engine in status.engines)),
+        Text(trouble or "ok", style="red" if trouble else ""),
+    )
+
+
+def _trouble(status: DeviceStatus) -> str:
+    """Say what is wrong with a device, in a few words; nothing where all is well."""
+    halted = sum(core.state is CoreState.HALTED for tile in status.tiles for core in tile.cores)
+    bits = Status.OKAY
+    for engine in status.engines:
+        bits |= engine.errors
+    told = [f"{halted} cores halted" if halted > 1 else "1 core halted"] if halted else []
+    told += ["deadlock"] if status.deadlock else []
+    told += [errors(bits)] if bits else []
+    return ", ".join(told)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +189,7 @@ def _engines(engines: Sequence[EngineStatus], ascii_only: bool) -> Table:
             str(engine.tile),
             NOTHING if engine.model_bytes is None else f"{engine.model_bytes:,} B",
             f"{engine.inferences:,}",
-            scores(engine.top),
+            Text(scores(engine.top)),  # names of classes are no markup
             _leds(engine.leds, ascii_only),
             Text(errors(engine.errors), style="red" if engine.errors else ""),
         )
@@ -154,7 +221,11 @@ def waits_for(core: CoreStatus) -> str:
 
 def scores(top: Sequence[Score]) -> str:
     """Write scores as `class: value`, the largest first."""
-    return "  ".join(f"{score.index}: {score.value}" for score in top) or NOTHING
+    return "  ".join(f"{_class_name(score)}: {score.value}" for score in top) or NOTHING
+
+
+def _class_name(score: Score) -> str:
+    return score.label[:LONGEST_LABEL] or str(score.index)
 
 
 def errors(bits: Status) -> str:

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 import trio
 
+from aisrv.board import EngineSpec
 from aisrv.device.device import Device
 from aisrv.engine.state import AIEngine
 from aisrv.monitor.parked_tasks import core_status
@@ -43,7 +44,7 @@ class DeviceMonitor:
             self._name,
             trio.current_time(),
             tuple(_tile(tile) for tile in device.node.tiles),
-            tuple(_engine(number, spec.tile, engine) for number, (engine, spec) in enumerate(engines)),
+            tuple(_engine(number, spec, engine) for number, (engine, spec) in enumerate(engines)),
             tuple(PortStatus(name, port.traffic) for name, port in self._ports.items()),
             "" if deadlock is None else deadlock.path,
             None if device.graph is None else device.graph.status(),
@@ -55,15 +56,15 @@ def _tile(tile: Tile) -> TileStatus:
     return TileStatus(tile.number, tuple(core_status(core) for core in tile.cores), tile.chanends_in_use)
 
 
-def _engine(number: int, tile: int, engine: AIEngine) -> EngineStatus:
+def _engine(number: int, spec: EngineSpec, engine: AIEngine) -> EngineStatus:
     inference = engine.inference
     memory_map = inference.memory_map
     top: tuple[Score, ...] = ()
     if inference.host_seconds is not None and inference.output_count:
-        top = top_scores(inference.output(0))
+        top = top_scores(inference.output(0), spec.labels or engine.labels)
     return EngineStatus(
         number,
-        tile,
+        spec.tile,
         None if memory_map is None else memory_map.model.size,
         engine.inferences,
         top,
@@ -72,10 +73,14 @@ def _engine(number: int, tile: int, engine: AIEngine) -> EngineStatus:
     )
 
 
-def top_scores(tensor: memoryview) -> tuple[Score, ...]:
-    """Return the `TOP` largest bytes of a tensor as int8, of equals the first; none past `MOST_SCORES`."""
+def top_scores(tensor: memoryview, labels: Sequence[str] = ()) -> tuple[Score, ...]:
+    """Return the `TOP` largest bytes of a tensor as int8, of equals the first; none past `MOST_SCORES`.
+
+    `labels` are the names of the classes, from class 0.
+    """
     if len(tensor) > MOST_SCORES:
         return ()
     scores: Sequence[int] = tensor.cast("B").cast("b")
     best = nlargest(TOP, range(len(scores)), key=scores.__getitem__)
-    return tuple(Score(index, scores[index]) for index in best)
+    named = len(labels)
+    return tuple(Score(at, scores[at], labels[at] if at < named else "") for at in best)

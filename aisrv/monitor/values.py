@@ -71,6 +71,8 @@ class Score:
 
     index: int
     value: int
+    label: str = ""
+    """The name of the class, where it is known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def test_the_single_board_is_the_default_one_and_what_its_file_says() -> None:
 
 def test_the_camera_board_has_a_sensor_that_engine_0_acquires_from() -> None:
     camera = BOARDS["camera"]
-    assert camera.sensor == SensorSpec(tile=1, source="pattern:bars", rate=30)
+    assert camera.sensor == SensorSpec(tile=1, source="pattern:bars", rate=30, stream=True)
     assert camera.acquiring == (0,)
 
 

@@ -508,6 +508,35 @@ def test_a_corrupt_file_is_a_board_or_an_error_with_its_name(changes: list[tuple
         assert str(error).startswith("corrupt.toml:")  # noqa: PT017 - most examples raise none
 
 
+def test_labels_are_lines_of_a_file_beside_the_board(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_text("cat\ndog\x1b[2J\n")
+    board = parse_board("[[engines]]\nlabels = 'names.txt'", directory=tmp_path)
+    assert board.engines[0].labels == ("cat", "dog[2J")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, ": No such file or directory"),
+        (b"", " is no text with a name in each line"),
+        (b"\xff\xfe", " is no text with a name in each line"),
+    ],
+)
+def test_labels_that_are_none(tmp_path: Path, content: bytes | None, message: str) -> None:
+    if content is not None:
+        (tmp_path / "names.txt").write_bytes(content)
+    with pytest.raises(BoardError) as caught:
+        parse_board("[[engines]]\nlabels = 'names.txt'", directory=tmp_path)
+    assert str(caught.value) == f"board.toml:2: engines[0].labels: {tmp_path / 'names.txt'}{message}"
+
+
+def test_stream_is_yes_or_no() -> None:
+    text = "[sensor]\ntile = 1\nsource = 'pattern:bars'\nstream = "
+    assert [parse_board(text + value).sensor.stream for value in ("true", "false")] == [True, False]  # type: ignore[union-attr]
+    with pytest.raises(BoardError, match=r"4: sensor\.stream: "):
+        parse_board(text + "1")
+
+
 DOCS = ROOT / "docs/guides/boards.md"
 
 

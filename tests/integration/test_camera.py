@@ -7,6 +7,7 @@ same device runs in a process of its own.
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -193,6 +194,60 @@ def _model(frames: Path) -> Path:
     path = frames.parent / "digits.tflite"
     path.write_bytes(digits.model_bytes())
     return path
+
+
+def by_itself(frames: Path) -> Board:
+    board = camera(frames)
+    assert board.sensor is not None
+    return replace(board, sensor=replace(board.sensor, stream=True))
+
+
+def test_board_that_streams_by_itself_classifies_each_frame_without_a_host(frames: Path) -> None:
+    seen = []
+
+    async def main() -> None:
+        async with open_device(by_itself(frames), runner=inline) as device:
+            await trio.sleep(10)
+            assert device.engines[0].inferences == 0
+            await device.load_model(digits.model_bytes())
+            await trio.sleep(0.5 / RATE)
+            for count in range(1, len(PICTURES) + 1):
+                assert device.engines[0].inferences == count
+                seen.append(bytes(device.engines[0].inference.output(0)))
+                await trio.sleep(1 / RATE)
+
+    on_virtual_time(main)
+    first = outputs().index(seen[0])
+    assert seen == (2 * outputs())[first : first + len(PICTURES)]
+
+
+def test_stream_that_a_host_ends_begins_again_with_the_next_model(frames: Path) -> None:
+    async def main() -> None:
+        async with open_device(by_itself(frames), runner=inline) as device:
+            await device.load_model(digits.model_bytes())
+            host = UsbHost(device)
+            await host.plug_in()
+            assert await host.get(Command.GET_ACQUIRE_MODE) == b"\1\0\0\0"
+            assert await host.set(Command.START_ACQUIRE_SINGLE) == 0
+            count = device.engines[0].inferences
+            await trio.sleep(10)
+            assert (device.engines[0].inferences, device.engines[0].streams) == (count, False)
+            await device.load_model(digits.model_bytes())
+            await trio.sleep(1)
+            assert device.engines[0].inferences > count
+
+    on_virtual_time(main)
+
+
+def test_model_without_a_place_for_a_picture_is_loaded_and_the_reason_logged(frames: Path) -> None:
+    async def main() -> None:
+        async with open_device(by_itself(frames), runner=inline) as device:
+            await device.load_model(networks.adding_network())
+            engine = device.engines[0]
+            assert (engine.streams, engine.errors) == (False, 0)
+            assert b"no stream: input tensor 0 is " in bytes(engine.log)
+
+    on_virtual_time(main)
 
 
 def test_shipped_camera_board_runs() -> None:

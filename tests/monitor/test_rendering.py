@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from aisrv.monitor.live_view import view_of
-from aisrv.monitor.rendering import DevicesView, DeviceView, errors
+from aisrv.monitor.rendering import DevicesTable, DevicesView, DeviceView, errors, scores
 from aisrv.monitor.values import (
     CoreState,
     CoreStatus,
@@ -49,7 +49,9 @@ STATUS = DeviceStatus(
 VIEW = DeviceView(STATUS, (Rates(1_234_567.0, 999.0, 1234.4), Rates()))
 
 
-def drawn(view: DeviceView | DevicesView, width: int = 100, encoding: str = "utf-8") -> list[str]:
+def drawn(
+    view: DeviceView | DevicesView | DevicesTable, width: int = 100, encoding: str = "utf-8"
+) -> list[str]:
     """Lines of a terminal without colors."""
     file = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
     Console(file=file, width=width, height=50, force_terminal=False, legacy_windows=False).print(view)
@@ -124,3 +126,38 @@ def test_rates_are_those_since_the_earlier_moment() -> None:
 def test_devices_that_are_not_shown_are_counted() -> None:
     assert drawn(view_of((STATUS,), (STATUS,), 996))[-1] == "996 more devices are not shown"
     assert drawn(view_of((STATUS,), (STATUS,)))[-1].startswith("spi 0.0")
+
+
+# Many devices
+
+
+def test_a_line_for_each_device() -> None:
+    quiet = DeviceStatus("1-2", 10.0, (TileStatus(0, CORES[:3], 4),), ENGINES[1:], STATUS.ports)
+    stuck = replace(quiet, name="1-3", deadlock="a waits for b waits for a")
+    table = DevicesTable((VIEW, DeviceView(quiet, VIEW.rates[1:]), DeviceView(stuck, VIEW.rates[1:])), 5)
+    assert drawn(table) == [
+        "device     models  inferences  commands/s  from device  classes    state",
+        "1-1 LAB-7  1 of 2      12,345       1,234  999 bytes/s  7: 127  -  1 core halted, NO_MODEL BAD_CMD",
+        "1-2        0 of 1           0           0    0 bytes/s  -          ok",
+        "1-3        0 of 1           0           0    0 bytes/s  -          deadlock",
+        "5 more devices are not shown",
+    ]
+
+
+def test_devices_that_the_terminal_has_no_room_for_are_counted() -> None:
+    lines = drawn(DevicesTable((VIEW,) * 60))
+    assert len(lines) == 48
+    assert lines[-1] == "14 more devices are not shown"
+
+
+# Names of classes
+
+
+def test_classes_by_name() -> None:
+    named = (Score(7, 127, "seven"), Score(1, -3), Score(0, -128, "a name of more than twenty letters"))
+    assert scores(named) == "seven: 127  1: -3  a name of more than : -128"
+
+
+def test_names_are_no_markup() -> None:
+    engine = replace(ENGINES[0], top=(Score(7, 127, "[red]x[/]"),))
+    assert "[red]x[/]: 127" in drawn(DeviceView(replace(STATUS, engines=(engine,)), VIEW.rates))[8]

@@ -1,6 +1,8 @@
 """Snapshots of real devices on virtual time, value by value."""
 
+import io
 import struct
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -301,6 +303,32 @@ async def test_cores_of_a_tile_are_those_in_use_by_number() -> None:
 )
 def test_top_scores_are_the_largest_int8(tensor: bytes, top: list[tuple[int, int]]) -> None:
     assert top_scores(memoryview(tensor)) == tuple(Score(*each) for each in top)
+
+
+def test_top_scores_have_the_names_of_their_classes() -> None:
+    scores = memoryview(b"\x01\xff\x7f\x00")
+    assert top_scores(scores, ("a", "b", "c")) == (Score(2, 127, "c"), Score(0, 1, "a"), Score(3, 0))
+
+
+@pytest.mark.parametrize(
+    ("of_the_board", "shown"), [((), "in the file"), (("of the board",) * 10, "of the board")]
+)
+async def test_names_of_the_board_go_before_those_of_the_model(
+    of_the_board: tuple[str, ...], shown: str
+) -> None:
+    content = io.BytesIO(digits.model_bytes())
+    with zipfile.ZipFile(content, "a") as archive:
+        archive.writestr("labels.txt", "in the file\n" * 10)
+    board = Board(engines=(EngineSpec(labels=of_the_board),))
+    async with open_device(board, runner=inline) as device:
+        await device.load_model(content.getvalue())
+        await device.engines[0].inference.invoke()
+        (engine,) = DeviceMonitor("1-1", device, {}).snapshot().engines
+        assert [score.label for score in engine.top] == [shown] * 3
+        await device.load_model(digits.model_bytes())
+        await device.engines[0].inference.invoke()
+        (engine,) = DeviceMonitor("1-1", device, {}).snapshot().engines
+        assert [score.label for score in engine.top] == [of_the_board[0] if of_the_board else ""] * 3
 
 
 # The options.

@@ -8,15 +8,18 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+import zipfile
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
 from aisrv.cli.options.status import StatusOptions, status_options
+from tests.support.programs import AISRV
 
 PROGRAM = """
 import fcntl, logging, signal, sys, termios
@@ -92,7 +95,7 @@ class Screen:
             self.row = max(self.row - 1, len(self.lines) - self.rows, 0)  # others have scrolled away
         elif part in (HIDE, SHOW):
             self.cursor = part == SHOW
-        elif not part.endswith("m"):
+        elif len(part) == 1 or not part.endswith("m"):
             assert part.isprintable(), repr(part)
             line = self.lines[self.row].ljust(self.column)
             self.lines[self.row] = line[: self.column] + part + line[self.column + 1 :]
@@ -108,7 +111,7 @@ class Screen:
 class Terminal:
     """A program on a pseudo-terminal of 100 columns, and a socket on which it takes lines."""
 
-    def __init__(self, rows: int) -> None:
+    def __init__(self, rows: int, command: Sequence[str] = (sys.executable, "-c", PROGRAM)) -> None:
         self.master, slave = os.openpty()
         termios.tcsetwinsize(self.master, (rows, 100))
         self._rows = rows
@@ -120,7 +123,7 @@ class Terminal:
         for variable in ("COLUMNS", "LINES"):  # they override its size, and pytest-xdist's workers have them
             environment.pop(variable, None)
         self.process = subprocess.Popen(
-            [sys.executable, "-c", PROGRAM],
+            command,
             stdin=theirs.fileno(),
             stdout=slave,
             stderr=slave,
@@ -140,9 +143,12 @@ class Terminal:
         screen.write(self.written)
         return screen
 
-    def read_until(self, *wanted: str) -> None:
-        """Read until each of `wanted` is in some line on the screen."""
+    def read_until(self, *wanted: str, more: bool = False) -> None:
+        """Read until each of `wanted` is in some line on the screen; with `more` something new at least."""
         end = time.monotonic() + 20
+        if more:
+            assert select.select([self.master], [], [], 20)[0], self.written
+            self.written += os.read(self.master, 65536).decode()
         while not all(any(each in line for line in self.screen.text) for each in wanted):
             assert select.select([self.master], [], [], max(0, end - time.monotonic()))[0], self.written
             try:
@@ -219,6 +225,32 @@ def test_view_taller_than_the_terminal_is_wiped_off_too() -> None:
         os.write(terminal.master, b"\x03")
         terminal.read_until("ended")
         assert terminal.screen.text == ["ready", "ended"]
+
+
+def test_camera_classifies_by_itself_and_shows_classes_by_name(digits_file: Path) -> None:
+    with zipfile.ZipFile(digits_file, "a") as archive:
+        archive.writestr("labels.txt", "".join(f"digit-{number}\n" for number in range(10)))
+    words = ("run", "--board", "camera", "--port", "0", "--model", str(digits_file), "--status")
+    with closing(Terminal(40, (*AISRV, *words))) as terminal:
+        terminal.read_until("digit-")
+        lines = [each for each in terminal.screen.text if "digit-" in each]
+        counts = {int(lines[0].split()[4].replace(",", ""))}
+        while len(counts) < 3:  # it goes on, without a host
+            terminal.read_until("digit-", more=True)
+            (line,) = (each for each in terminal.screen.text if "digit-" in each)
+            counts.add(int(line.split()[4].replace(",", "")))
+    assert re.search(r"  digit-\d: -?\d+  digit-\d: -?\d+", line)
+
+
+def test_many_devices_have_a_line_each() -> None:
+    with closing(Terminal(12, (*AISRV, "run", "--port", "0", "--devices", "30", "--status"))) as terminal:
+        terminal.read_until("more devices are not shown")
+        lines = terminal.screen.text
+    first = next(number for number, line in enumerate(lines) if line.startswith("device "))
+    assert lines[first] == ("device       models  inferences  commands/s  from device  classes  state")
+    assert lines[first + 1] == ("1-1 AISRV-1  0 of 1           0           0    0 bytes/s  -        ok")
+    assert lines[first + 8].startswith("1-8 AISRV-8 ")
+    assert lines[first + 9] == "22 more devices are not shown"
 
 
 @click.command()

@@ -7,7 +7,6 @@ import click
 from aisrv.protocol.commands import Command, command_name, is_set
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
-from host_tools.commands.report import hex_dump
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 
 
@@ -69,6 +68,7 @@ def raw(
 
     Bit 7 of a number tells a SET, which takes data. Nothing is checked but by the device.
     """
+    from host_tools.commands.report import hex_dump
     from host_tools.tensors.files import write_file
 
     if data is not None and file is not None:

@@ -1,14 +1,17 @@
 """The sensor: acquire, stream, frame, i2c."""
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
 
-from aisrv.protocol.sensor_format import PixelEncoding, SensorFormat
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import NEW_FILE
 from host_tools.commands.settings import HostSettings, pass_settings
 from host_tools.errors import TensorError
+
+if TYPE_CHECKING:
+    from aisrv.protocol.sensor_format import SensorFormat
 
 
 class Numbers(click.ParamType[tuple[int, ...]]):
@@ -50,7 +53,9 @@ class Byte(click.ParamType[int]):
         return number
 
 
-SIZE = Numbers("640x480", 2, 0xFFFF)
+PICTURES: Final = ("bayer", "yuv", "rgb")
+"""Encodings that are pictures: names of `PixelEncoding`, in its order."""
+SIZE: Final = Numbers("640x480", 2, 0xFFFF)
 
 
 @click.command(
@@ -121,7 +126,7 @@ def stream(settings: HostSettings, state: str | None) -> None:
 @click.option("--size", metavar="WxH", type=SIZE, help="Width and height, where the device does not say.")
 @click.option(
     "--encoding",
-    type=click.Choice([each.name.lower() for each in PixelEncoding][:3]),
+    type=click.Choice(PICTURES),
     default="bayer",
     show_default=True,
     help="With --size: how bytes are pixels.",
@@ -134,11 +139,12 @@ def frame(
 
     A picture is a preview in the sensor's size and colors, before the device makes an input tensor of it.
     """
+    from aisrv.protocol.sensor_format import SensorFormat
     from host_tools.tensors.files import write_file
     from host_tools.tensors.images import SUFFIXES
 
     is_picture = file.suffix.lower() in (*SUFFIXES, ".npy")
-    form = SensorFormat(*size, PixelEncoding[encoding.upper()]) if size else None
+    form = SensorFormat(*size, PICTURES.index(encoding)) if size else None
     with settings.connect() as server:
         if acquire_first:
             server.acquire_single()
@@ -156,7 +162,7 @@ def frame(
     settings.answer(answer, lambda: click.echo(text))
 
 
-def _encoded(file: Path, data: bytes, form: SensorFormat) -> bytes:
+def _encoded(file: Path, data: bytes, form: "SensorFormat") -> bytes:
     """Return the bytes of a picture's file, of the kind that its name's ending says."""
     import io
 

@@ -15,7 +15,6 @@ from host_tools.commands.model_file import (
     model_option,
     output_spec,
 )
-from host_tools.commands.report import hex_dump
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 from host_tools.errors import UnsupportedCommand
 
@@ -37,6 +36,7 @@ def read(
     settings: HostSettings, tensor: int, from_input: bool, model_file: Path | None, output: Path | None
 ) -> None:
     """Read output tensor number TENSOR."""
+    from host_tools.commands.report import hex_dump
     from host_tools.tensors.files import write_tensor
 
     spec = input_spec(model_file, None, tensor) if from_input else output_spec(model_file, tensor)

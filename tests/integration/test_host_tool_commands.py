@@ -86,7 +86,8 @@ def test_a_file_that_is_no_model_leaves_the_loaded_one(model: str, tmp_path: Pat
         assert host(device, "info")["spec"]["input_bytes"] == 64
 
 
-def test_two_devices_compared(model: str) -> None:
-    with running() as (_, device):
-        done = run_process([*HOST, "diff", device, "virtual", "--model", model], check=True)
-    assert done.stdout.startswith("8 runs: all 80 elements agree\n")
+def test_two_devices_compared_over_usbip_and_spi(model: str) -> None:
+    with running("--spi-port", "0") as (_, ready):
+        for device in ready.split(", "):
+            done = run_process([*HOST, "diff", device, "virtual", "--model", model], check=True)
+            assert done.stdout.startswith("8 runs: all 80 elements agree\n")

@@ -12,7 +12,9 @@ from PIL import Image
 from aisrv import AiServer, Board, digits
 from aisrv.attach.background import BackgroundDevice
 from aisrv.board import SensorSpec
+from aisrv.protocol.sensor_format import PixelEncoding
 from host_tools.cli import main
+from host_tools.commands.sensor import PICTURES
 from host_tools.errors import TensorError
 from tests.support.command_calls import CommandCalls
 
@@ -159,3 +161,7 @@ def test_picture_without_a_sensor(without_sensor: Opener) -> None:
         assert server.sensor_format() is None
         with pytest.raises(TensorError, match="does not say what its frames are"):
             server.read_picture()
+
+
+def test_encodings_of_pictures_have_the_numbers_of_the_protocol() -> None:
+    assert [PixelEncoding[name.upper()] for name in PICTURES] == list(range(len(PICTURES)))

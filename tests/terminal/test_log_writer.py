@@ -13,6 +13,9 @@ from aisrv.terminal.log_limit import BURST, KINDS_LIMIT, LINES_PER_SECOND, QUIET
 from aisrv.terminal.log_writer import LogWriter
 from tests.support.programs import run_process
 
+PATIENCE = 120.0
+"""Seconds after which a test gives up: none should need them, however busy the machine."""
+
 
 @pytest.fixture
 def pipe() -> Iterator[tuple[int, int]]:
@@ -27,7 +30,7 @@ def record(text: str = "bad packet %d", *args: object, at: float = 0.0) -> loggi
     return made
 
 
-def read_until(reader: int, text: bytes, seconds: float = 20.0) -> bytes:
+def read_until(reader: int, text: bytes, seconds: float = PATIENCE) -> bytes:
     """What comes out of a pipe up to a text."""
     got = b""
     end = time.monotonic() + seconds
@@ -90,7 +93,7 @@ def test_reader_that_left_does_not_end_the_writer(pipe: tuple[int, int]) -> None
     os.close(gone)
     writer = LogWriter(broken)
     writer.emit(record("lost"))
-    end = time.monotonic() + 20
+    end = time.monotonic() + PATIENCE
     while writer._lines or writer._writing:
         assert time.monotonic() < end
         time.sleep(0.001)

@@ -21,6 +21,9 @@ from click.testing import CliRunner
 from aisrv.cli.options.status import StatusOptions, status_options
 from tests.support.programs import AISRV
 
+PATIENCE = 120.0
+"""Seconds after which a test gives up: none should need them, however busy the machine."""
+
 PROGRAM = """
 import fcntl, logging, signal, sys, termios
 import trio
@@ -145,9 +148,9 @@ class Terminal:
 
     def read_until(self, *wanted: str, more: bool = False) -> None:
         """Read until each of `wanted` is in some line on the screen; with `more` something new at least."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + PATIENCE
         if more:
-            assert select.select([self.master], [], [], 20)[0], self.written
+            assert select.select([self.master], [], [], PATIENCE)[0], self.written
             self.written += os.read(self.master, 65536).decode()
         while not all(any(each in line for line in self.screen.text) for each in wanted):
             assert select.select([self.master], [], [], max(0, end - time.monotonic()))[0], self.written

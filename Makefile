@@ -1,16 +1,15 @@
 # `make demo` shows the device at work; `make test` runs the tests, `make docs` builds the site of the docs.
-# Each sets up what it needs.
-# Sets up with the first Python from 3.11 on that it finds; PYTHON=... names one.
+# Each sets up what it needs, with the first Python from 3.11 on that it finds; PYTHON=... names one.
 PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
 PYTEST := $(BIN)/pytest --numprocesses auto --dist loadgroup
-# What most changes break first: values, the substrate, engines, layers, devices, host tools; no process of an interpreter.
+# What most changes break first: values, the substrate, engines, layers, devices, host tools; few other programs.
 QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board phy host_tools) \
 	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py
 
-.PHONY: demo test quick lint types unit package bench docs clean
+.PHONY: demo test quick lint types compiled unit package bench docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -27,10 +26,14 @@ lint: $(VENV)/.ready-test
 types: $(VENV)/.ready-test
 	$(BIN)/mypy
 
-unit: $(VENV)/.ready-test
+# Tests start many programs: each would compile what it imports where Python is told to write no bytecode.
+compiled: $(VENV)/.ready-test
+	@$(BIN)/python -m compileall -q aisrv phy flash_server host_tools
+
+unit: compiled
 	$(PYTEST)
 
-quick: $(VENV)/.ready-test
+quick: compiled
 	$(PYTEST) --quiet $(QUICK)
 
 package: $(VENV)/bin/python

@@ -27,14 +27,15 @@ def largest_process(who: int) -> int:
     return resource.getrusage(who).ru_maxrss * 1024
 
 
+@pytest.mark.parametrize("first", range(0, ROUNDS * len(KINDS), len(KINDS)))
 @pytest.mark.parametrize("kind", [needs(kind) for kind in PACKAGES])
-async def test_no_model_takes_the_device_down(kind: str) -> None:
+async def test_no_model_takes_the_device_down(kind: str, first: int) -> None:
     outcomes = []
     peak = largest_process(resource.RUSAGE_CHILDREN)
     async with open_device(runner=isolated_as(kind, HASTY)) as device:
         await check_alive(device)
         before = resident_bytes()
-        for number in range(ROUNDS * len(KINDS)):
+        for number in range(first, first + len(KINDS)):
             hostile = case(number)
             verdict = await try_model(device, hostile)
             outcomes.append(verdict.outcome)

@@ -88,6 +88,11 @@ async def jacdac(
         await _serve(device, peer, answers, clock)
 
 
+async def serve_device(device: JacdacDevice, peer: BusPeer) -> None:
+    """Hand a device its frames and its time until cancelled; it needs nothing else."""
+    await _serve(device, peer, deque(), _Clock())
+
+
 class _Clock:
     """Microseconds since the device started, of Trio's clock."""
 

@@ -31,6 +31,11 @@ EVENT_COUNTER_MASK: Final = 0x7F
 EVENT_REPEATS: Final = (20 * MILLISECOND, 100 * MILLISECOND)
 """When an event is sent again, counted from the first time."""
 
+# Plain numbers: each frame of the bus is compared with them.
+_COMMAND: Final = FrameFlags.COMMAND.value
+_ACK_REQUESTED: Final = FrameFlags.ACK_REQUESTED.value
+_MULTICAST: Final = FrameFlags.MULTICAST.value
+
 Send = Callable[[bytes], None]
 
 
@@ -91,16 +96,17 @@ class JacdacDevice:
         except FrameError:
             self.dropped += 1
             return
-        if not frame.flags & FrameFlags.COMMAND:
+        flags = frame.flags
+        if not flags & _COMMAND:
             if frame.device != self.id:  # else an echo
                 self._take_reports(frame)
-        elif frame.flags & FrameFlags.MULTICAST:
+        elif flags & _MULTICAST:
             self._take_multicast(frame)
         elif frame.device == self.id:
             self._take_commands(frame)
 
     def _take_commands(self, frame: Frame) -> None:
-        if frame.flags & FrameFlags.ACK_REQUESTED:
+        if frame.flags & _ACK_REQUESTED:
             self._put(ack_frame(self.id, frame.crc))
         for packet in frame.packets:
             if packet.service == PIPE_INDEX:

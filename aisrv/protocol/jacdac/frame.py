@@ -6,8 +6,8 @@
 Little-endian. Source: Jacdac's protocol reference, and jacdac-c for what receivers accept.
 """
 
-import binascii
 import enum
+from binascii import crc_hqx
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
@@ -77,10 +77,17 @@ class PacketHeader(JacdacPacket, name="a packet's header"):
     command: U16
 
 
-# A frame is taken apart for every device on the bus, so without an object for each header.
+# A frame is taken apart for every device on the bus, so without an object for each header, and with plain
+# numbers: an IntFlag in an expression costs as much as the rest of a short frame.
 _FRAME_HEADER: Final = FrameHeader.struct_of("crc", "size", "flags", "device")
 _PACKET_HEADER: Final = PacketHeader.struct_of("size", "index", "command")
 _CHECKED: Final = FrameHeader.span_of("size", "device")
+_new: Final = tuple.__new__  # a NamedTuple's own constructor takes three times as long
+_SMALLEST_FRAME: Final = FRAME_HEADER_BYTES + SMALLEST_DATA
+_COMMAND: Final = FrameFlags.COMMAND.value
+_MULTICAST: Final = FrameFlags.MULTICAST.value
+_COMMAND_WITH_ACK: Final = (FrameFlags.COMMAND | FrameFlags.ACK_REQUESTED).value
+_NEXT_VERSION: Final = FrameFlags.NEXT_VERSION.value
 
 
 class ServicePacket(NamedTuple):
@@ -98,7 +105,7 @@ class Frame(NamedTuple):
     device: int
     """The target of a command, the source of a report."""
     packets: tuple[ServicePacket, ...]
-    flags: int = FrameFlags.NONE
+    flags: int = 0
     """Of `FrameFlags`; unknown ones are kept."""
     crc: int = -1
     """As it was received; -1 for a frame that has not been written yet."""
@@ -107,8 +114,8 @@ class Frame(NamedTuple):
     def from_bytes(cls, data: bytes) -> Self:
         """Read a frame that is all of `data`; FrameError says why it is none."""
         length = len(data)
-        if length < FRAME_HEADER_BYTES + SMALLEST_DATA:
-            raise FrameError(f"a frame has {FRAME_HEADER_BYTES + SMALLEST_DATA} bytes or more, not {length}")
+        if length < _SMALLEST_FRAME:
+            raise FrameError(f"a frame has {_SMALLEST_FRAME} bytes or more, not {length}")
         crc, size, flags, device = _FRAME_HEADER.unpack_from(data)
         if not SMALLEST_DATA <= size <= LARGEST_DATA:
             raise FrameError(f"the data of a frame have {SMALLEST_DATA} to {LARGEST_DATA} bytes, not {size}")
@@ -116,9 +123,9 @@ class Frame(NamedTuple):
             raise FrameError(
                 f"a frame with {size} bytes of data has {FRAME_HEADER_BYTES + size}, not {length}"
             )
-        if flags & FrameFlags.NEXT_VERSION:
+        if flags & _NEXT_VERSION:
             raise FrameError("the frame is of a later version of the protocol")
-        found = binascii.crc_hqx(memoryview(data)[2:], 0xFFFF)
+        found = crc_hqx(data[2:], 0xFFFF)
         if found != crc:
             raise FrameError(f"the CRC is {found:#06x}, the frame says {crc:#06x}")
         packets = []
@@ -131,9 +138,9 @@ class Frame(NamedTuple):
             end = start + payload_size
             if end > length:
                 raise FrameError(f"a packet ends at {end}, past the frame's end at {length}")
-            packets.append(ServicePacket(index & INDEX_MASK, command, data[start:end]))
+            packets.append(_new(ServicePacket, (index & INDEX_MASK, command, data[start:end])))
             start = end + 3 & ~3
-        return cls(device, tuple(packets), flags, crc)
+        return _new(cls, (device, tuple(packets), flags, crc))
 
     def __bytes__(self) -> bytes:
         parts = []
@@ -148,17 +155,17 @@ class Frame(NamedTuple):
                 f"the packets take {len(body)} bytes, a frame has {SMALLEST_DATA} to {LARGEST_DATA}"
             )
         checked = _CHECKED.pack(len(body), self.flags, self.device) + body
-        return binascii.crc_hqx(checked, 0xFFFF).to_bytes(2, "little") + checked
+        return crc_hqx(checked, 0xFFFF).to_bytes(2, "little") + checked
 
     @property
     def is_command(self) -> bool:
         """Whether it is for a device, or for the services of a class."""
-        return bool(self.flags & FrameFlags.COMMAND)
+        return bool(self.flags & _COMMAND)
 
     @property
     def multicast_class(self) -> int | None:
         """The service class that it is for; None for a frame that is for one device."""
-        if not self.flags & FrameFlags.MULTICAST:
+        if not self.flags & _MULTICAST:
             return None
         return self.device & 0xFFFFFFFF
 
@@ -170,14 +177,13 @@ def frame_size(data: bytes) -> int:
 
 def command_frame(device: int, packets: Iterable[ServicePacket], *, ack: bool = False) -> bytes:
     """Return the bytes of a command frame to a device."""
-    flags = FrameFlags.COMMAND | (FrameFlags.ACK_REQUESTED if ack else FrameFlags.NONE)
-    return bytes(Frame(device, tuple(packets), flags))
+    return bytes(Frame(device, tuple(packets), _COMMAND_WITH_ACK if ack else _COMMAND))
 
 
 def multicast_frame(service_class: int, *packets: ServicePacket) -> bytes:
     """Return the bytes of a command frame to all services of a class."""
     device = MULTICAST_MARK << 32 | service_class
-    return bytes(Frame(device, packets, FrameFlags.COMMAND | FrameFlags.MULTICAST))
+    return bytes(Frame(device, packets, _COMMAND | _MULTICAST))
 
 
 def report_frame(device: int, *packets: ServicePacket) -> bytes:

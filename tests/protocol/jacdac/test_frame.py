@@ -15,6 +15,7 @@ from aisrv.protocol.jacdac.frame import (
     ack_frame,
     command_frame,
     multicast_frame,
+    report_frame,
 )
 
 DEVICE = 0xE5175E7EA1
@@ -171,3 +172,14 @@ def test_a_flipped_bit_is_noticed(packets: list[ServicePacket], data: st.DataObj
     frame[bit // 8] ^= 1 << bit % 8
     with pytest.raises(FrameError):
         Frame.from_bytes(bytes(frame))
+
+
+@given(st.integers(0, 0x3F), st.integers(0, 0xFFFF), st.binary(max_size=236))
+def test_report_of_one_packet_is_written_as_any_frame(index: int, command: int, payload: bytes) -> None:
+    packet = ServicePacket(index, command, payload)
+    assert report_frame(0x1122334455667788, packet) == bytes(Frame(0x1122334455667788, (packet,)))
+
+
+def test_report_that_is_too_long_cannot_be_written() -> None:
+    with pytest.raises(FrameError, match="237 bytes does not fit"):
+        report_frame(1, ServicePacket(1, 2, bytes(237)))

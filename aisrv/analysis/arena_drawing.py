@@ -18,7 +18,11 @@ ROWS: Final = 24
 HEIGHT: Final = 480
 """Pixels for the arena."""
 _MARGIN: Final = 70
-_TOP: Final = 40
+_TOP: Final = 64
+_LEGEND: Final = 34
+"""Height of the middle of the legend."""
+_NARROWEST: Final = 620
+"""Pixels: the legend needs as much."""
 _NAMES: Final = 130
 _STEP: Final = 36
 _FONT: Final = 11
@@ -140,6 +144,10 @@ class Picture:
     """Height of the line at the lower bound."""
     steps: tuple[tuple[float, str], ...]
     """Middle and name of each column."""
+    offsets: tuple[tuple[float, str], ...]
+    """Height and text of each mark on the axis of offsets."""
+    legend: tuple[tuple[float, str, str, bool], ...]
+    """Left end, color and text of each sign, and whether it is a line."""
 
 
 def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
@@ -161,15 +169,31 @@ def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
         for each in plan.allocations
         if each.last >= 0
     )
+    marks = _axis(plan.head)
     return Picture(
-        2 * _MARGIN + _STEP * len(names),
+        max(2 * _MARGIN + _STEP * len(names), _NARROWEST),
         bottom + _NAMES,
-        f"{plan.head:,} bytes, lower bound {summary.lower_bound:,}",
+        "Arena: bytes upwards, operators from left to right in the order of execution",
         boxes,
         bottom - scale * plan.head,
         bottom - scale * summary.lower_bound,
         tuple((_MARGIN + _STEP * (number + 0.5), name) for number, name in enumerate(names)),
+        tuple((bottom - scale * mark, f"{mark:,}") for mark in marks),
+        (
+            (_MARGIN, _HEAD_COLOR, f"peak, {plan.head:,} bytes", True),
+            (_MARGIN + 150, _BOUND_COLOR, f"lower bound, {summary.lower_bound:,} bytes", True),
+            (_MARGIN + 330, _COLORS[0], "tensor, with its number", False),
+            (_MARGIN + 510, _SCRATCH_COLOR, "scratch", False),
+        ),
     )
+
+
+def _axis(head: int) -> list[int]:
+    """Return four to ten round offsets from 0 on, a power of two apart."""
+    step = 1
+    while head / step > 8:
+        step *= 2
+    return list(range(0, head + 1, step))
 
 
 def to_svg(drawing: Picture) -> str:
@@ -180,6 +204,8 @@ def to_svg(drawing: Picture) -> str:
         bottom=drawing.height - _NAMES,
         margin=_MARGIN,
         font=_FONT,
+        top=_TOP,
+        legend=_LEGEND,
         line_color=_LINE_COLOR,
         lines=((drawing.head, _HEAD_COLOR), (drawing.bound, _BOUND_COLOR)),
     )
@@ -197,6 +223,16 @@ def write_png(drawing: Picture, path: Path) -> None:
     image = Image.new("RGB", (drawing.width, drawing.height), "#ffffff")
     draw = ImageDraw.Draw(image)
     draw.text((_MARGIN, 8), drawing.title, fill="#000000")
+    for left, color, text, is_line in drawing.legend:
+        half = 1 if is_line else 5
+        draw.rectangle((left, _LEGEND - half, left + 16, _LEGEND + half), fill=color)
+        draw.text((left + 22, _LEGEND - _FONT // 2 - 1), text, fill="#000000")
+    base = drawing.height - _NAMES
+    draw.line((_MARGIN, _TOP, _MARGIN, base), fill=_LINE_COLOR)
+    draw.line((_MARGIN, base, drawing.width - _MARGIN, base), fill=_LINE_COLOR)
+    for height, text in drawing.offsets:
+        draw.line((_MARGIN - 4, height, _MARGIN, height), fill=_LINE_COLOR)
+        draw.text((_MARGIN - 8, height), text, fill="#000000", anchor="rm")
     for box in drawing.boxes:
         top = min(box.top, box.bottom - 1)
         draw.rectangle((box.left, top, box.right, box.bottom), fill=box.color, outline=_LINE_COLOR)

@@ -185,3 +185,4 @@ def _write_html(path: Path, profiles: "list[ModelProfile]") -> None:
         path.write_text(to_html(profiles), encoding="utf-8")
     except OSError as error:
         raise click.ClickException(f"{path}: {error.strerror}") from None
+    click.echo(f"wrote {path}", err=True)

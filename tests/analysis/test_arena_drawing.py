@@ -50,8 +50,36 @@ def test_svg_has_a_rectangle_for_each_buffer_where_it_lies() -> None:
         rectangle = group[0].attrib
         assert float(rectangle["height"]) == pytest.approx(scale * each.size, abs=0.02)
         bottom = float(rectangle["y"]) + float(rectangle["height"])
-        assert bottom == pytest.approx(40 + 480 - scale * each.offset, abs=0.02)
+        assert bottom == pytest.approx(64 + 480 - scale * each.offset, abs=0.02)
         assert float(rectangle["width"]) == 36 * (each.last - each.first + 1)
+
+
+def test_svg_has_an_axis_of_offsets_in_round_steps() -> None:
+    model = digits_model()
+    plan = plan_graph(model, Scratchy())
+    drawing = picture(model, plan)
+    offsets = [int(text.replace(",", "")) for _, text in drawing.offsets]
+    step = offsets[1]
+    assert offsets == list(range(0, plan.head + 1, step))
+    assert step & (step - 1) == 0
+    assert 4 <= len(offsets) <= 9
+    scale = 480 / plan.head
+    assert [height for height, _ in drawing.offsets] == [64 + 480 - scale * offset for offset in offsets]
+    texts = list(ET.fromstring(to_svg(drawing)).itertext())
+    assert {text for _, text in drawing.offsets} <= set(texts)
+
+
+def test_svg_has_a_legend_of_lines_and_colors() -> None:
+    model = digits_model()
+    plan = plan_graph(model, Scratchy())
+    texts = list(ET.fromstring(to_svg(picture(model, plan))).itertext())
+    for entry in (
+        f"peak, {plan.head:,} bytes",
+        f"lower bound, {plan.lower_bound:,} bytes",
+        "tensor, with its number",
+        "scratch",
+    ):
+        assert entry in texts
 
 
 def test_names_of_tensors_cannot_break_out_of_the_svg() -> None:

@@ -3,17 +3,28 @@
 What is in the report is collected here; the template `profile.html.j2` is the page.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from aisrv.analysis.arena_drawing import picture, to_svg
 from aisrv.analysis.profile import wording
-from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile, milliseconds
+from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile, Prediction, milliseconds
 from aisrv.analysis.template import render
 from aisrv.inference.timings import Basis
+from aisrv.model import ModelFileError
+from aisrv.model.arena_plan import plan_arena
+from aisrv.protocol.commands import TICKS_PER_SECOND
+from aisrv.protocol.memory_map import ModelMemory
 
 MAX_BARS: Final = 100
-"""Bars of one chart; the table below it has all operators."""
+"""Bars of one chart, and operators of one picture; the tables have all operators."""
+
+_ARENA_HEIGHT: Final = 320
+_NODE: Final = 34
+_NODE_HEIGHT: Final = 24
+_NODE_LEFT: Final = 120
+_NODE_MIDDLE: Final = 280
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +46,12 @@ class HtmlTable:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar of a chart, in the color of estimates or not."""
+    """A bar of a chart; the part of it that rests on estimates, 0 to 1, has another color."""
 
     name: str
     ticks: int
-    is_estimate: bool
+    estimate_share: float
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +60,29 @@ class HtmlComparison:
 
     bars: Sequence[Bar]
     table: HtmlTable
+    differences: Sequence[HtmlTable]
+    """Of each profile to the first, by operator class."""
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator in the drawing of a model."""
+
+    top: int
+    name: str
+    note: str
+    share: float
+    """Of the time of an inference, 0 to 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelGraph:
+    """A model from top to bottom, in the order of execution."""
+
+    height: int
+    nodes: Sequence[Node]
+    edges: Sequence[tuple[str, str]]
+    """Paths of SVG from producer to consumer, each with its arrowhead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +90,19 @@ class Section:
     """What the report says of one profile."""
 
     profile: ModelProfile
+    fits: bool
+    verdict: str
+    """Whether the model fits, and where."""
+    rates: str
+    """Inferences a second by threads."""
+    threads: Sequence[Bar]
+    """Time of an inference by threads, with inferences a second."""
+    clock_mhz: int
+    """The core clock that `threads` are for."""
+    arena: str
+    """The plan of the arena as SVG; empty for a model that has none, or is too large for a picture."""
+    graph: ModelGraph | None
+    """The operators and what flows between them; None for a model that is too large for a picture."""
     classes: HtmlTable
     bars: Sequence[Bar]
     """The slowest operators, in the order of execution."""
@@ -106,28 +154,130 @@ def _comparison(profiles: Sequence[ModelProfile]) -> HtmlComparison:
         for each in profiles
     ]
     return HtmlComparison(
-        [Bar(wording.title(each), each.ticks, each.estimate_share > 0) for each in profiles],
+        [Bar(wording.title(each), each.ticks, each.estimate_share) for each in profiles],
         HtmlTable(
             "Models and configurations",
             _columns(("", "device", *numbers, "in the arena", "external"), numbers),
             rows,
         ),
+        [_differences(profiles[0], each) for each in profiles[1:]],
     )
+
+
+def _differences(first: ModelProfile, other: ModelProfile) -> HtmlTable:
+    """Compare two profiles by operator class, in ms, and by what they take of memory."""
+    before = {each.name: each.ticks for each in first.classes}
+    after = {each.name: each.ticks for each in other.classes}
+    names = sorted({**before, **after}, key=lambda name: -abs(after.get(name, 0) - before.get(name, 0)))
+    rows = [_difference(name, before.get(name, 0), after.get(name, 0), _ms) for name in names]
+    rows.append(_difference("one inference", first.ticks, other.ticks, _ms))
+    arenas = [each.memory.head + each.memory.tail for each in (first, other)]
+    rows.append(_difference("arena, bytes", arenas[0], arenas[1], _count))
+    rows.append(_difference("model file, bytes", first.memory.model, other.memory.model, _count))
+    headings = (wording.title(first), wording.title(other), "difference", "in %")
+    caption = f"{wording.title(other)} against {wording.title(first)}, times in ms"
+    return HtmlTable(caption, [Column(""), *(Column(each, True) for each in headings)], rows)
+
+
+def _difference(name: str, before: int, after: int, text: Callable[[int], str]) -> tuple[str, ...]:
+    sign = "+" if after > before else "\N{MINUS SIGN}" if after < before else "\N{PLUS-MINUS SIGN}"
+    share = f"{sign}{100 * abs(after - before) / before:.1f} %" if before else "new"
+    return name, text(before), text(after), f"{sign}{text(abs(after - before))}", share
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
 
 
 def _section(profile: ModelProfile) -> Section:
     slowest = sorted(profile.times, key=lambda time: -time.ticks)[:MAX_BARS]
+    fits, verdict = _verdict(profile)
+    clock = profile.configuration.device.clock_mhz
+    clock = int(clock) if clock in CLOCKS_MHZ else CLOCKS_MHZ[0]
+    predictions = [each for each in profile.predictions if each.clock_mhz == clock and each.ram_ticks]
+    rates = ", ".join(f"{TICKS_PER_SECOND / each.ram_ticks:,.1f} with {each.threads}" for each in predictions)
     return Section(
         profile,
+        fits,
+        verdict,
+        rates,
+        [_thread_bar(each) for each in profile.predictions if each.clock_mhz == clock],
+        clock,
+        _arena(profile),
+        _graph(profile),
         _classes(profile),
         [
-            Bar(f"{time.index} {time.name}", time.ticks, time.basis is Basis.ESTIMATE)
+            Bar(f"{time.index} {time.name}", time.ticks, float(time.basis is Basis.ESTIMATE))
             for time in sorted(slowest, key=lambda time: time.index)
         ],
         _operators(profile),
         _memory(profile),
         _predictions(profile),
     )
+
+
+def _verdict(profile: ModelProfile) -> tuple[bool, str]:
+    """Say whether a model fits, with its file in the arena or else in external memory."""
+    fitting = [each for each in profile.memory.placements if each.fits]
+    if fitting:
+        best = fitting[0]
+        place = "the arena" if best.memory is ModelMemory.ARENA else best.memory.value
+        return True, f"Fits, with its file in {place}; {best.free:,} bytes of the arena remain."
+    return False, "Does not fit: " + "; ".join(each.detail for each in profile.memory.placements)
+
+
+def _thread_bar(each: Prediction) -> Bar:
+    name = "1 thread" if each.threads == 1 else f"{each.threads} threads"
+    rate = TICKS_PER_SECOND / each.ram_ticks if each.ram_ticks else 0.0
+    share = each.estimate_ticks / each.ram_ticks if each.ram_ticks else 0.0
+    return Bar(name, each.ram_ticks, share, f"{rate:,.1f} a second")
+
+
+def _arena(profile: ModelProfile) -> str:
+    model = profile.model
+    if model is None or len(model.operators) > MAX_BARS:
+        return ""
+    try:
+        plan = plan_arena(model)
+    except ModelFileError:
+        return ""
+    return to_svg(picture(model, plan, height=_ARENA_HEIGHT)) if plan.allocations else ""
+
+
+def _graph(profile: ModelProfile) -> ModelGraph | None:
+    """Draw the operators below each other; what goes past a neighbor bends to the side."""
+    model, total = profile.model, profile.ticks
+    if model is None or len(profile.times) > MAX_BARS or len(profile.times) != len(model.operators):
+        return None
+    producers = {
+        tensor: place for place, operator in enumerate(model.operators) for tensor in operator.outputs
+    }
+    edges = [
+        _edge(producers[tensor], place)
+        for place, operator in enumerate(model.operators)
+        for tensor in operator.inputs
+        if producers.get(tensor, place) < place
+    ]
+    nodes = [
+        Node(
+            _NODE * place,
+            f"{time.index} {time.name}",
+            f"{_ms(time.ticks)} ms, {_percent(time.ticks / total if total else 0)}",
+            time.ticks / total if total else 0.0,
+        )
+        for place, time in enumerate(profile.times)
+    ]
+    return ModelGraph(_NODE * len(nodes), nodes, list(dict.fromkeys(edges)))
+
+
+def _edge(producer: int, consumer: int) -> tuple[str, str]:
+    start, end = _NODE * producer + _NODE_HEIGHT, _NODE * consumer
+    if consumer == producer + 1:
+        return f"M{_NODE_MIDDLE} {start}V{end}", f"M{_NODE_MIDDLE - 4} {end - 6}h8l-4 6z"
+    bend = max(_NODE_LEFT - 14 * (consumer - producer), 4)
+    start, end = start - _NODE_HEIGHT // 2, end + _NODE_HEIGHT // 2
+    path = f"M{_NODE_LEFT} {start}C{bend} {start} {bend} {end} {_NODE_LEFT} {end}"
+    return path, f"M{_NODE_LEFT - 7} {end - 4}v8l7 -4z"
 
 
 def _classes(profile: ModelProfile) -> HtmlTable:

@@ -47,6 +47,8 @@ class Prediction:
     """With all parameters in memory."""
     flash_ticks: int
     """With the parameters read from flash in every inference."""
+    estimate_ticks: int = 0
+    """Those of `ram_ticks` that rest on estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +89,8 @@ class ModelProfile:
     """Ticks of `times` that operators take to load parameters from flash."""
     predictions: tuple[Prediction, ...]
     host: HostTime | None = None
+    model: Model | None = field(default=None, compare=False, repr=False)
+    """The model itself, for those who draw it."""
 
     @property
     def ticks(self) -> int:
@@ -134,6 +138,7 @@ def profile_model(
         parameters=used_constant_bytes(model),
         flash_loads=_load_ticks(times),
         predictions=_predictions(model, configuration.device),
+        model=model,
     )
 
 
@@ -162,7 +167,12 @@ def _predictions(model: Model, device: DeviceModel) -> tuple[Prediction, ...]:
         for threads in range(1, MAX_THREADS + 1):
             times = replace(device, clock_mhz=clock, threads=threads).estimate(model)
             total = sum(time.ticks for time in times)
-            predictions.append(Prediction(threads, clock, total - _load_ticks(times), total + extra))
+            estimates = sum(
+                time.ticks for time in times if time.basis is Basis.ESTIMATE and time.name not in FLASH_LOADS
+            )
+            predictions.append(
+                Prediction(threads, clock, total - _load_ticks(times), total + extra, estimates)
+            )
     return tuple(predictions)
 
 

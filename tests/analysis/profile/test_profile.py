@@ -3,6 +3,7 @@
 import csv
 import html.parser
 import io
+import itertools
 import json
 import os
 import random
@@ -28,7 +29,7 @@ from aisrv.analysis.profile.export import CSV_COLUMNS, to_csv, to_json
 from aisrv.analysis.profile.html_report import MAX_BARS, to_html
 from aisrv.analysis.profile.model_profile import printable
 from aisrv.inference.memory import arena_need
-from aisrv.inference.timings import DeviceModel, Kernels
+from aisrv.inference.timings import Basis, DeviceModel, Kernels
 from aisrv.model.reader import read_model
 from aisrv.protocol.memory_map import ModelMemory
 from aisrv.settings.size import Size
@@ -79,7 +80,8 @@ def test_predictions_are_of_all_threads_and_three_clocks(profile: ModelProfile) 
     ]
     # 12.5 MB/s is 8 ticks a byte, at every clock.
     total = sum(DIGITS_TICKS)
-    assert profile.predictions[0] == Prediction(1, 600, total, total + 8 * PARAMETERS)
+    estimates = sum(time.ticks for time in profile.times if time.basis is Basis.ESTIMATE)
+    assert profile.predictions[0] == Prediction(1, 600, total, total + 8 * PARAMETERS, estimates)
     at_800 = profile.predictions[10]
     assert at_800.ram_ticks == pytest.approx(total * 600 / 800, abs=3)
     assert at_800.flash_ticks - at_800.ram_ticks == 8 * PARAMETERS
@@ -273,8 +275,15 @@ def test_html_is_well_formed_and_loads_nothing(profile: ModelProfile) -> None:
     assert "@import" not in to_html([profile])
 
 
+def chart(page: _Page, label: str) -> list[dict[str, str | None]]:
+    """Return the rectangles of the first picture with a label."""
+    start = next(n for n, (_, attributes) in enumerate(page.seen) if attributes.get("aria-label") == label)
+    inside = itertools.takewhile(lambda each: each[0] in ("rect", "text", "path"), page.seen[start + 1 :])
+    return [attributes for tag, attributes in inside if tag == "rect"]
+
+
 def test_html_has_a_bar_for_each_operator(profile: ModelProfile) -> None:
-    bars = [attributes for tag, attributes in _Page(to_html([profile])).seen if tag == "rect"]
+    bars = chart(_Page(to_html([profile])), "Times of the operators")
     assert len(bars) == 6
     widths = [float(bar["width"] or 0) for bar in bars]
     assert widths[0] == 480
@@ -289,6 +298,53 @@ def test_html_has_a_bar_for_each_operator(profile: ModelProfile) -> None:
     ]
 
 
+def test_html_begins_with_the_verdict(profile: ModelProfile) -> None:
+    text = to_html([profile])
+    assert text.index('class="verdict fits"') < text.index("<h2>")
+    free = next(each.free for each in profile.memory.placements if each.fits)
+    assert f"Fits, with its file in the arena; {free:,} bytes of the arena remain." in text
+    rates = [f"{1e8 / each.ram_ticks:,.1f} with {each.threads}" for each in profile.predictions[:5]]
+    assert f"Inferences a second by threads, at 600 MHz: {', '.join(rates)}." in text
+
+
+def test_html_says_what_does_not_fit() -> None:
+    small = profile_model(DIGITS, Configuration(arena_bytes=1024, external_bytes=1024))
+    text = to_html([small])
+    assert 'class="verdict fails"' in text
+    assert "Does not fit: " in text
+
+
+def test_html_has_a_bar_for_each_number_of_threads_with_its_estimates(profile: ModelProfile) -> None:
+    bars = chart(_Page(to_html([profile])), "Times by threads")
+    assert [bar["class"] for bar in bars] == ["fitted", "estimate"] * 5
+    one = profile.predictions[0]
+    assert float(bars[0]["width"] or 0) + float(bars[1]["width"] or 0) == pytest.approx(480, abs=0.1)
+    assert float(bars[1]["width"] or 0) == pytest.approx(480 * one.estimate_ticks / one.ram_ticks, abs=0.1)
+
+
+def test_html_draws_the_model_with_the_time_of_each_operator(profile: ModelProfile) -> None:
+    nodes = chart(_Page(to_html([profile])), "The operators of the model with their times")
+    assert [node["class"] for node in nodes] == ["node", "heat"] * 6
+    shares = [float(node["width"] or 0) / 320 for node in nodes[1::2]]
+    assert shares == pytest.approx([time.ticks / profile.ticks for time in profile.times], abs=0.001)
+
+
+def test_html_has_the_picture_of_the_arena(profile: ModelProfile) -> None:
+    text = to_html([profile])
+    assert text.count('<svg class="arena"') == 1
+    assert f"peak, {profile.memory.head:,} bytes" in text
+
+
+def test_html_compares_two_profiles_by_their_differences(profile: ModelProfile) -> None:
+    faster = profile_model(DIGITS, Configuration(DeviceModel(threads=5), name="five"))
+    text = to_html([profile, faster])
+    less = profile.ticks - faster.ticks
+    row = text[text.index("<td>one inference</td>") :].partition("</tr>")[0]
+    assert f"\N{MINUS SIGN}{less / 1e5:.3f}" in row
+    assert f"\N{MINUS SIGN}{100 * less / profile.ticks:.1f} %" in row
+    assert "<h3>Differences</h3>" not in to_html([profile])
+
+
 def test_html_escapes_names() -> None:
     name = '<script>alert("1")</script>&'
     page = _Page(to_html([profile_model(networks.custom_operator_network(name), name="<b>x</b>")]))
@@ -299,9 +355,9 @@ def test_html_escapes_names() -> None:
 
 def test_html_charts_the_slowest_of_many_operators() -> None:
     page = _Page(to_html([profile_model(networks.adding_network(2, 40))]))
-    assert len([tag for tag, _ in page.seen if tag == "rect"]) == 40
+    assert len(chart(page, "Times of the operators")) == 40
     many = replace(profile_model(DIGITS), times=profile_model(DIGITS).times * 20)
-    assert len([tag for tag, _ in _Page(to_html([many])).seen if tag == "rect"]) == MAX_BARS
+    assert len(chart(_Page(to_html([many])), "Times of the operators")) == MAX_BARS
 
 
 def test_html_of_a_model_that_takes_no_time(profile: ModelProfile) -> None:

@@ -10,6 +10,7 @@ BENCHMARKS = (
     "many_devices",
     "growth",
     "peers",
+    "flood",
     "spi",
     "jacdac",
     "flash",

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from aisrv.regular_file import LARGEST_FILE, open_regular
 from aisrv.terminal.whole_file import write_whole
 from flash_server.errors import FlashError
 
@@ -21,12 +22,15 @@ class InputError(FlashError):
 
 
 def map_file(path: Path) -> memoryview:
-    """The bytes of a file, read as they are used; InputError where it cannot be opened."""
+    """The bytes of a regular file, read as they are used; InputError where that is not possible."""
     try:
-        with path.open("rb") as file:
-            # A file of no bytes cannot be mapped, nor can a pipe.
-            size = os.fstat(file.fileno()).st_size
-            return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if size else file.read())
+        file = open_regular(path, LARGEST_FILE)
+        try:
+            # A file of no bytes cannot be mapped.
+            size = os.fstat(file).st_size
+            return memoryview(mmap.mmap(file, 0, access=mmap.ACCESS_READ) if size else b"")
+        finally:
+            os.close(file)
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from error
 

@@ -11,7 +11,6 @@ The same program talks to hardware (`usb`) and to a virtual device that is start
 import struct
 from enum import IntEnum
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar, overload
 
 from aisrv.protocol.commands import (
@@ -29,6 +28,7 @@ from aisrv.protocol.commands import (
     is_set,
 )
 from aisrv.protocol.memory_map import MemoryMap
+from aisrv.regular_file import read_regular
 from host_tools.errors import (
     BadCommandError,
     CommandError,
@@ -217,7 +217,7 @@ class AiServer:
 
         The file is remembered: shapes, quantization, operators and classes are read from it when needed.
         """
-        data = Path(model).read_bytes() if isinstance(model, str | PathLike) else model
+        data = read_regular(model) if isinstance(model, str | PathLike) else model
         self._forget_model()
         self._exchange.set(_SET_MODEL[memory], data, progress=progress)
         self._file = bytes(data)
@@ -234,7 +234,7 @@ class AiServer:
         """
         from host_tools.model_summary import ModelSummary
 
-        data = Path(model).read_bytes() if isinstance(model, str | PathLike) else bytes(model)
+        data = read_regular(model) if isinstance(model, str | PathLike) else bytes(model)
         self._model = self._as_carried(ModelSummary.of_file(data))
         self._file = data
 

@@ -8,11 +8,13 @@ import struct
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import ClassVar, Final, NoReturn
 
 import trio
 
+from aisrv.device.failures import Failures
 from aisrv.terminal.log_limit import log_peer
 
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
@@ -52,7 +54,7 @@ class StreamServer(ABC):
             self._warn_of_strangers(listener.socket.getsockname()[0])
         address = listeners[0].socket.getsockname()[:2]
         task_status.started((address[0], address[1]))
-        await trio.serve_listeners(self._serve_stream, listeners)
+        await self._serve_all(listeners)
 
     def _warn_of_strangers(self, address: str) -> None:
         if not ipaddress.ip_address(address.partition("%")[0]).is_loopback:
@@ -71,9 +73,14 @@ class StreamServer(ABC):
         """
         with _unix_socket(path) as listener:
             task_status.started()
-            await trio.serve_listeners(self._serve_stream, [trio.SocketListener(listener)])
+            await self._serve_all([trio.SocketListener(listener)])
 
-    async def _serve_stream(self, stream: trio.SocketStream) -> None:
+    async def _serve_all(self, listeners: list[trio.SocketListener]) -> NoReturn:
+        """Accept peers; an unexpected error ends the connection in which it happened, and no other."""
+        with Failures(logging.getLogger(type(self).__module__)) as failures:
+            await trio.serve_listeners(partial(self._serve_stream, failures), listeners)
+
+    async def _serve_stream(self, failures: Failures, stream: trio.SocketStream) -> None:
         logger = logging.getLogger(type(self).__module__)
         try:
             peer = _peer_of(stream)
@@ -82,9 +89,11 @@ class StreamServer(ABC):
             await stream.aclose()
             return
         log_peer.set(peer.rpartition(":")[0] or THIS_MACHINE)
-        async with closing_connection(stream, f"{self.PEER} {peer}", self.PROTOCOL_ERROR, logger):
-            _set_options(stream)
-            await self._serve_peer(stream, peer)
+        name = f"{self.PEER} {peer}"
+        with failures.contain(f"the connection of {name}"):
+            async with closing_connection(stream, name, self.PROTOCOL_ERROR, logger):
+                _set_options(stream)
+                await self._serve_peer(stream, peer)
 
     @abstractmethod
     async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:

@@ -18,6 +18,7 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, first_error, run_devices
 from aisrv.device.device import ModelRefused
+from aisrv.device.failures import DeviceFailed
 from aisrv.sensors.image.frame import SourceError
 from aisrv.terminal.option_group import GroupedCommand
 from aisrv.xcore.traps import XcoreError
@@ -110,5 +111,14 @@ def attach(
         trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None
-    except* (VhciError, CuseError, ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
+    except* (
+        DeviceFailed,
+        VhciError,
+        CuseError,
+        ModelRefused,
+        OSError,
+        XcoreError,
+        FlashError,
+        SourceError,
+    ) as errors:
         raise click.ClickException(first_error(errors)) from None

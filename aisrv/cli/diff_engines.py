@@ -10,6 +10,7 @@ import click
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
+from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
 
 if TYPE_CHECKING:
@@ -50,13 +51,13 @@ def read_inputs(data: bytes, paths: Sequence[Path]) -> list[bytes]:
 
     tensors = read_model(data).input_tensors
     if len(paths) != len(tensors):
-        return [path.read_bytes() for path in paths]  # which is refused with what the model takes
+        return [read_regular(path) for path in paths]  # which is refused with what the model takes
     return [_read_input(path, tensor) for path, tensor in zip(paths, tensors, strict=True)]
 
 
 def _read_input(path: Path, tensor: "Tensor") -> bytes:
     if path.suffix != ".npy":
-        return path.read_bytes()
+        return read_regular(path)
     import numpy as np
 
     from aisrv.model.dtypes import DTYPES
@@ -150,7 +151,7 @@ def diff_engines(
     from aisrv.model import ModelFileError
 
     try:
-        data = model.read_bytes()
+        data = read_regular(model)
         given = read_inputs(data, inputs) if inputs else None
         engines = engines or default_engines()
         _, comparisons = diff_model(data, given, engines, seed)

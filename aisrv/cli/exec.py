@@ -19,6 +19,7 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
+from aisrv.device.failures import DeviceFailed
 from aisrv.sensors.image.frame import SourceError
 from aisrv.terminal.option_group import GroupedCommand
 from aisrv.xcore.traps import XcoreError
@@ -111,6 +112,6 @@ def exec_(
         code = trio.run(exec_program, program, running)
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None
-    except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
+    except* (DeviceFailed, ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None
     sys.exit(code)

@@ -11,6 +11,7 @@ import trio
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def run_graph(
     )
     board = with_graph(board, GraphOptions(ios=ios))
     try:
-        status = trio.run(_status_at_end, board, None if model is None else model.read_bytes(), seconds)
+        status = trio.run(_status_at_end, board, None if model is None else read_regular(model), seconds)
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None
     except* (ModelRefused, OSError, SourceError) as errors:

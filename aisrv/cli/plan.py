@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE, NEW_FILE
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
     from aisrv.kernels.graph.plan import plan_graph
     from aisrv.model.reader import read_model
 
-    model = read_model(path.read_bytes())
+    model = read_model(read_regular(path))
     return model, plan_graph(model, find_backend(backend))
 
 

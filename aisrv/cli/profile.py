@@ -1,5 +1,6 @@
 """`aisrv profile`: what models would take on the device, as tables, JSON, CSV or an HTML report."""
 
+import errno
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aisrv.regular_file import read_regular
 from aisrv.settings.size import Size
 from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import FILE, NEW_FILE
@@ -116,13 +118,10 @@ def _read(path: Path) -> bytes:
     from aisrv.analysis.profile import ProfileError
 
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_MODEL_BYTES + 1)
+        return read_regular(path, MAX_MODEL_BYTES)
     except OSError as error:
-        raise ProfileError(f"{path}: {error.strerror}") from None
-    if len(data) > MAX_MODEL_BYTES:
-        raise ProfileError(f"{path}: more than {MAX_MODEL_BYTES:,} bytes are no model for the device")
-    return data
+        too_large = f"more than {MAX_MODEL_BYTES:,} bytes are no model for the device"
+        raise ProfileError(f"{path}: {too_large if error.errno == errno.EFBIG else error.strerror}") from None
 
 
 @click.command(cls=GroupedCommand)

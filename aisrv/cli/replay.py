@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from aisrv.analysis.replay import devices_of, replay, transfers_of
+from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
 from host_tools.errors import HostError
 from host_tools.transports.jacdac import JacdacTransport
@@ -55,7 +56,7 @@ def replay_command(
       aisrv replay board.pcapng --device virtual:camera --of 1.4
     """
     try:
-        events = list(read_capture(capture.read_bytes()))
+        events = list(read_capture(read_regular(capture)))
         found = devices_of(events)
         chosen = of or next(iter(found), None)
         if chosen not in found:

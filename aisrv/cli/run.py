@@ -18,12 +18,13 @@ from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_option, dump_tensors
 from aisrv.cli.options.graph import GraphOptions, graph_options, with_graph
 from aisrv.cli.options.jacdac import JacdacOptions, jacdac_options
-from aisrv.cli.options.logging import start_logging, verbose_option
+from aisrv.cli.options.logging import loop_watches, start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
+from aisrv.device.failures import DeviceFailed
 from aisrv.protocol import usbip
 from aisrv.sensors.image.frame import SourceError
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
@@ -189,8 +190,11 @@ def run(
     hint = None if board.engine_kind else f"engine {engine_names(boards[0])}; --engine KIND takes another"
     running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
     try:
-        trio.run(lambda: run_until_signal(running, listening, until_eof=server.until_eof, hint=hint))
+        trio.run(
+            lambda: run_until_signal(running, listening, until_eof=server.until_eof, hint=hint),
+            instruments=loop_watches(verbose),
+        )
     except* BoardError as errors:
         raise click.UsageError(first_error(errors)) from None
-    except* (ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
+    except* (DeviceFailed, ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
         raise click.ClickException(first_error(errors)) from None

@@ -22,6 +22,7 @@ from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.device.device import Device, ModelRefused, open_devices
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.commands import Command
+from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import os_error_text
 from aisrv.xcore.runtime import OnTrap
 from host_tools.server_address import UNIX
@@ -188,7 +189,7 @@ async def _load_devices(devices: DeviceSet, workers: WorkerPool) -> AsyncIterato
     """Run the devices, with the models in their engines."""
     async with open_devices(devices.boards, runner=workers.isolated, on_trap=devices.on_trap) as running:
         for engine, path in enumerate(devices.models):
-            model = await trio.Path(path).read_bytes()
+            model = await trio.to_thread.run_sync(read_regular, path)
             for device in running:
                 await device.load_model(model, engine=engine, command=devices.command)
         yield running

@@ -1,6 +1,7 @@
 """The composition root: builds a device from a board, and runs it."""
 
 import functools
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, asynccontextmanager, closing
 from typing import TYPE_CHECKING, Final
@@ -9,6 +10,7 @@ import trio
 
 from aisrv.board import Board, FlashSpec, GraphSpec, Plan, plan_of
 from aisrv.device.ends import Ends
+from aisrv.device.failures import Failures
 from aisrv.device.parts import DeviceParts
 from aisrv.device.wiring import wire
 from aisrv.inference.engine import Runners
@@ -18,6 +20,7 @@ from aisrv.protocol.engine_channel import set_command
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import open_node
 from aisrv.xcore.runtime import OnTrap
+from aisrv.xcore.traps import XcoreError
 
 if TYPE_CHECKING:
     from aisrv.device.graph import DeviceGraph
@@ -27,6 +30,9 @@ if TYPE_CHECKING:
     from flash_server.client.flash_channel import FlashChannel
     from flash_server.client.xip import XipWindow
     from flash_server.image.headers import Part
+
+
+logger = logging.getLogger(__name__)
 
 
 class ModelRefused(Exception):
@@ -57,6 +63,12 @@ class Device:
         self.loaders: Final = _flash_channels(program.all("loaders"))
         """For each flash chip a channel to its server that may write, for an embedding program."""
         self._windows = _flash_channels(program.all("windows"))
+
+    def fail(self) -> None:
+        """Leave all buses for good; for whoever stopped its tasks."""
+        self.usb.fail()
+        if self.spi is not None:
+            self.spi.fail()
 
     async def open_window(self, engine: int = 0, part: "Part | None" = None) -> "XipWindow":
         """Open a window on a segment of an engine's flash image: XIP, or operators.
@@ -163,16 +175,34 @@ def _checked_plan(board: Board) -> Plan:
 async def open_devices(
     boards: Sequence[Board], *, runner: Runners = isolated, on_trap: OnTrap = "raise"
 ) -> AsyncIterator[tuple[Device, ...]]:
-    """Run a device for each board, side by side, for as long as the block lasts."""
+    """Run a device for each board, side by side, for as long as the block lasts.
 
-    async def run(board: Board, *, task_status: trio.TaskStatus[Device]) -> None:
-        async with open_device(board, runner=runner, on_trap=on_trap) as device:
-            task_status.started(device)
-            await trio.sleep_forever()
+    An unexpected error ends one device: its hosts see it leave, the others go on, and DeviceFailed is raised
+    after the block, in a group. When none is left the block is cancelled. With `on_trap="raise"` a trap is an
+    error of the process, and is raised at once; so is whatever a device raises before it has started.
+    """
+    left = len(boards)
 
-    async with trio.open_nursery() as nursery:
-        yield tuple([await nursery.start(run, board) for board in boards])
-        nursery.cancel_scope.cancel()
+    async def run(number: int, board: Board, *, task_status: trio.TaskStatus[Device]) -> None:
+        nonlocal left
+        device: Device | None = None
+        try:
+            async with open_device(board, runner=runner, on_trap=on_trap) as device:
+                task_status.started(device)
+                await trio.sleep_forever()
+        except* Exception as errors:
+            if device is None or (on_trap == "raise" and errors.split(XcoreError)[0] is not None):
+                raise
+            failures.add(board.serial or f"device {number}", errors)
+            device.fail()
+            left -= 1
+            if not left:
+                nursery.cancel_scope.cancel()
+
+    with Failures(logger) as failures:
+        async with trio.open_nursery() as nursery:
+            yield tuple([await nursery.start(run, number, board) for number, board in enumerate(boards)])
+            nursery.cancel_scope.cancel()
 
 
 def _load_graph(spec: GraphSpec) -> AbstractContextManager["DeviceGraph"]:

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
+import trio
 from msgspec import Struct
 
 from aisrv.engine import acquisition
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 MAX_TIMINGS: Final = 0xFFFFFFFF
 SMALL: Final = 512
 """Data bytes kept of a SET that carries a setting."""
+COPIED_BYTES: Final = 1 << 20
+"""Bytes of a tensor that are copied in one go; other tasks run between such pieces."""
 
 
 def _word(value: int) -> bytes:
@@ -78,10 +81,10 @@ def _describe(tensor: Tensor) -> "TensorDescription":
     return TensorDescription(tensor.type, tensor.shape, scale, zero_point)
 
 
-def _get_profile(engine: AIEngine, _tensor: int) -> bytes:
+async def _get_profile(engine: AIEngine, _tensor: int) -> bytes:
     """Carry out the firmware's print_profiler_summary, whose output is the debug log."""
     engine.require_model()
-    summary = engine.inference.print_profiler_summary()
+    summary = await engine.inference.print_profiler_summary()
     engine.log.write(summary)
     return summary.encode()
 
@@ -121,7 +124,6 @@ _OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
     Command.GET_BOOT: lambda engine, _tensor: engine.boot_report,
     Command.GET_MEMORY: _get_memory,
     Command.GET_TENSORS: _get_tensors,
-    Command.GET_PROFILE: _get_profile,
     Command.GET_ACQUIRE_MODE: acquisition.acquire_mode,
     Command.GET_SENSOR_TENSOR_LENGTH: acquisition.sensor_tensor_length,
     Command.GET_SENSOR_FORMAT: acquisition.sensor_format,
@@ -130,6 +132,7 @@ _OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
 GET_HANDLERS: Final[dict[int, GetHandler]] = {
     **{command: _at_once(answer) for command, answer in _OWN_ANSWERS.items()},
     Command.GET_SENSOR_TENSOR: acquisition.sensor_tensor,
+    Command.GET_PROFILE: _get_profile,
 }
 
 
@@ -143,7 +146,11 @@ async def _set_input_tensor(engine: AIEngine, tensor: int, array: Array) -> None
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"input tensor {tensor} has {len(target)} bytes, not {array.length}"
         )
-    target[:] = memoryview(array.data)[: len(target)]
+    data = memoryview(array.data)[: len(target)]
+    for at in range(0, len(target), COPIED_BYTES):
+        if at:
+            await trio.lowlevel.checkpoint()
+        target[at : at + COPIED_BYTES] = data[at : at + COPIED_BYTES]
 
 
 async def _start_infer(engine: AIEngine, _tensor: int, array: Array) -> None:

@@ -4,11 +4,17 @@ import logging
 from collections import deque
 from typing import Final
 
+from aisrv.printable import printable_lines
+
 SIZE: Final = 2048
 """Bytes of the answer: the newest lines that fit, each ended by a newline, then NUL."""
 
 LINE_LIMIT: Final = 512
 """Bytes of one line with its newline; a longer one is cut."""
+
+
+MOST_LINES: Final = 256
+"""Lines of one text that are taken, the last ones: a model decides how much its interpreter prints."""
 
 
 class DebugLog:
@@ -20,10 +26,11 @@ class DebugLog:
         self._logger = logger
 
     def write(self, text: str) -> None:
-        """Add text, one entry a line; the oldest lines make room."""
-        for line in text.splitlines():
+        """Add text, one entry a line, its last `MOST_LINES` at most; the oldest lines make room."""
+        for each in text.splitlines()[-MOST_LINES:]:
+            line = printable_lines(each.replace("\0", "").encode(errors="backslashreplace").decode())
             self._logger.info("%s", line)
-            whole = line.replace("\0", "").encode(errors="backslashreplace")
+            whole = line.encode()
             cut = whole[: LINE_LIMIT - 1].decode(errors="ignore")  # not in the middle of a character
             encoded = cut.encode() + b"\n"
             self._lines.append(encoded)

@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import Final
 
 from aisrv.graph.compile import compile_file
-from aisrv.graph.errors import GraphError
 from aisrv.graph.model import Graph
 from aisrv.graph.nodes.registry import STANDARD_NODES
 from aisrv.graph.words import parse_words, read_words
+from aisrv.regular_file import read_regular
 
 logger = logging.getLogger(__name__)
 
@@ -24,9 +24,7 @@ def load_graph(path: Path, platform: Path | None = None) -> tuple[Graph, tuple[s
 
     A text is compiled for `platform`, or for the one that is shipped.
     """
-    if path.stat().st_size > LARGEST_FILE:
-        raise GraphError(f"above the {LARGEST_FILE} bytes allowed")
-    text = path.read_text(encoding="utf-8", errors="replace")
+    text = read_regular(path, LARGEST_FILE).decode(errors="replace")
     if _is_words(text):
         return read_words(parse_words(text)), STANDARD_NODES
     compiled = compile_file(path, platform or SHIPPED_PLATFORM)

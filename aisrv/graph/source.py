@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from aisrv.graph.errors import Place
 from aisrv.graph.messages import shown
+from aisrv.regular_file import read_regular
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,14 +59,11 @@ class Data:
 def read_text(path: Path) -> str:
     """The text of a file; FileError where it is no regular file, too large or not there."""
     try:
-        if not path.is_file():
-            raise FileError("there is no such file")
-        with path.open("rb") as file:
-            data = file.read(LARGEST_FILE + 1)
-    except (OSError, ValueError) as error:
-        raise FileError(str(error)) from None
-    if len(data) > LARGEST_FILE:
-        raise FileError(f"it is larger than {LARGEST_FILE} bytes")
+        data = read_regular(path, LARGEST_FILE)
+    except FileNotFoundError:
+        raise FileError("there is no such file") from None
+    except OSError as error:
+        raise FileError(error.strerror or str(error)) from None
     return data.decode("utf-8", "replace")
 
 

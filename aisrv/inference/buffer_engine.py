@@ -70,8 +70,8 @@ class BufferEngine(InferenceEngine):
     async def invoke(self) -> None:
         """Do nothing: what was written is what can be read."""
 
-    def print_profiler_summary(self) -> str:
-        """Log that there is nothing to profile."""
+    async def print_profiler_summary(self) -> str:
+        """Say that there is nothing to profile."""
         return "The engine runs no model.\n"
 
     def _tensor(self, kind: str, number: int) -> memoryview:

@@ -13,7 +13,8 @@ host that works with all of them writes its inputs before every run.
 
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from functools import partial
+from typing import Final, Protocol, TypeVar
 
 import trio
 from msgspec import Struct
@@ -34,6 +35,8 @@ from aisrv.model import Model, ModelFileError, Tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
+T = TypeVar("T")
+
 
 class Runner(Protocol):
     """Where one model executes: `IsolatedInterpreter` or `InlineInterpreter`."""
@@ -47,6 +50,9 @@ class Runner(Protocol):
 
     def output(self, number: int) -> memoryview:
         """Return the memory of an output."""
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Call a function that computes with the model, for long where the model is large."""
 
     async def load(self, model: bytes, arena_bytes: int) -> None:
         """Load a model file, with an arena of `arena_bytes` where the interpreter has one; ModelError."""
@@ -72,14 +78,21 @@ class Runners(Protocol):
         """Create a runner without a model; EngineKindError for a kind without an interpreter."""
 
 
-class _LoadedModel(Struct, frozen=True):
-    """A model with everything that was computed when it was loaded."""
+class _ExaminedModel(Struct, frozen=True):
+    """Everything that is computed from a model's file when it is loaded."""
 
     model: Model
     memory_map: MemoryMap
-    runner: Runner
-    operator_times: tuple[OperatorTime, ...]
     parameter_loads: tuple[ParameterLoad, ...]
+    operator_times: tuple[OperatorTime, ...]
+    timings: tuple[int, ...]
+    """The words of GET_TIMINGS after a run."""
+
+
+class _LoadedModel(_ExaminedModel, frozen=True):
+    """A model and where it runs."""
+
+    runner: Runner
 
 
 class InferenceEngine:
@@ -159,8 +172,8 @@ class InferenceEngine:
         if self._loaded is None:
             return ()
         if self._host_seconds is None:
-            return (0,) * len(self._loaded.operator_times)
-        return to_words(self._loaded.operator_times)
+            return (0,) * len(self._loaded.timings)
+        return self._loaded.timings
 
     @property
     def host_seconds(self) -> float | None:
@@ -179,6 +192,25 @@ class InferenceEngine:
         no model.
         """
         await self.unload_model()
+        runner = self._make_runner(self._log)
+        try:
+            examined = await runner.compute(partial(self._examine, model, memory))
+            await runner.load(model, examined.memory_map.tensor_arena.size)
+            _check_layout(examined.model, parameter_bytes(examined.parameter_loads), runner.layout)
+        except BaseException:
+            await _close(runner)
+            raise
+        self._loaded = _LoadedModel(
+            examined.model,
+            examined.memory_map,
+            examined.parameter_loads,
+            examined.operator_times,
+            examined.timings,
+            runner,
+        )
+
+    def _examine(self, model: bytes, memory: ModelMemory) -> _ExaminedModel:
+        """Read and check a model, place it and estimate its times; it may run on a thread of its own."""
         parsed = _parse(model)
         check_tensor_counts(parsed)
         memory_map = place_model(
@@ -187,14 +219,8 @@ class InferenceEngine:
         loads = parameter_loads(parsed)
         if loads and self._parameters is None:
             raise ModelError(f"{len(loads)} operators load parameters from flash: the engine has none")
-        runner = self._make_runner(self._log)
-        try:
-            await runner.load(model, memory_map.tensor_arena.size)
-            _check_layout(parsed, parameter_bytes(loads), runner.layout)
-        except BaseException:
-            await _close(runner)
-            raise
-        self._loaded = _LoadedModel(parsed, memory_map, runner, self._device.estimate(parsed), loads)
+        times = self._device.estimate(parsed)
+        return _ExaminedModel(parsed, memory_map, loads, times, to_words(times))
 
     async def unload_model(self) -> None:
         """Forget the model, if there is one."""
@@ -229,14 +255,15 @@ class InferenceEngine:
         if self._loaded is not None and self._loaded.model.has_variables:
             await self._loaded.runner.reset_variables()
 
-    def print_profiler_summary(self) -> str:
-        """Log what the last run took on the modeled device, by operator and by class, and on this host."""
+    async def print_profiler_summary(self) -> str:
+        """Return what the last run took on the modeled device, by operator and by class, and on this host."""
         if self._loaded is None:
             return "No model is loaded.\n"
         if self._host_seconds is None:
             return "The model has not run yet.\n"
-        summary = profiler_summary(self._loaded.operator_times)
-        return f"{summary}\nThis host took {1000 * self._host_seconds:.3f} ms.\n"
+        times, seconds = self._loaded.operator_times, self._host_seconds
+        summary = await self._loaded.runner.compute(partial(profiler_summary, times))
+        return f"{summary}\nThis host took {1000 * seconds:.3f} ms.\n"
 
 
 async def _close(runner: Runner) -> None:

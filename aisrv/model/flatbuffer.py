@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from aisrv.model.errors import MAX_TABLES, ModelFileError
 from aisrv.model.schema import TABLES
+from aisrv.printable import printable
 
 U16: Final = struct.Struct("<H")
 I32: Final = struct.Struct("<i")
@@ -132,11 +133,11 @@ class Table:
         return struct.unpack_from(f"<{nbytes // size}{kind}", self.file.data, start)
 
     def text(self, name: str) -> str:
-        """Read a string; empty where absent."""
+        """Read a string, as it may be shown; empty where absent."""
         start, size = self._elements(name, 1)
         self.file.count_copy(size, self.where)
         try:
-            return self.file.data[start : start + size].decode()
+            return printable(self.file.data[start : start + size].decode())
         except UnicodeDecodeError as error:
             raise ModelFileError(
                 f"{self._named(name)} is not UTF-8: {error.reason} at {error.start}"

@@ -7,6 +7,7 @@ from typing import Annotated, Final, Self
 from aisrv.model import Quantization, Tensor, TensorType
 from aisrv.model.schema import OPERATORS
 from aisrv.packet import I32, U32, Packet, Wire
+from aisrv.printable import printable
 from aisrv.relocatable.container import RAM, ROM, Image, offset
 from aisrv.relocatable.errors import ImageError
 
@@ -25,7 +26,7 @@ _MOST_NODES: Final = 4096
 
 
 def _name(data: bytes) -> str:
-    return data.split(b"\0")[0].decode("ascii", "replace")
+    return printable(data.split(b"\0")[0].decode("ascii", "replace"))
 
 
 def _name_bytes(name: str) -> bytes:

@@ -3,9 +3,7 @@
 A file is untrusted: a large one, one that is nested deep, and what is no regular file are refused at once.
 """
 
-import os
 import re
-import stat
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from aisrv.regular_file import read_regular
 from aisrv.settings import toml_lines
 from aisrv.settings.errors import KeyPath, SettingsError
 from aisrv.settings.size import KIB
@@ -72,20 +71,9 @@ def parse_toml(text: str, name: str, directory: Path = Path()) -> TomlFile:
 def read_bounded(path: Path, largest: int) -> bytes:
     """Read a regular file of at most `largest` bytes, without waiting. Raises SettingsError."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:  # noqa: PTH123
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
-                raise SettingsError(f"{path}: not a regular file")
-            data = file.read(largest + 1)
+        return read_regular(path, largest)
     except OSError as error:
         raise SettingsError(f"{path}: {error.strerror}") from None
-    except SettingsError:
-        raise
-    except ValueError:
-        raise SettingsError(f"{str(path)!r}: a file's name has no zero byte") from None
-    if len(data) > largest:
-        raise SettingsError(f"{path}: larger than {largest} bytes")
-    return data
 
 
 def shown(value: object) -> str:

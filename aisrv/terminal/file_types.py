@@ -6,6 +6,26 @@ from typing import Any, Final
 
 import click
 
+from aisrv.regular_file import check_regular
+
+
+class RegularFile(click.Path):
+    """A path of a regular file that is there and is not too large to be read."""
+
+    def convert(
+        self,
+        value: str | os.PathLike[str],
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401 - as in click
+        """Refuse what is no such file, without opening it."""
+        path = super().convert(value, param, ctx)
+        try:
+            check_regular(os.fsdecode(path))
+        except OSError as error:
+            self.fail(f"File {os.fsdecode(path)!r}: {error.strerror}.", param, ctx)
+        return path
+
 
 class _NewFile(click.Path):
     """A file to write; where that cannot be, the option is refused before anything runs."""
@@ -25,7 +45,7 @@ class _NewFile(click.Path):
         return path
 
 
-FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+FILE: Final = RegularFile(exists=True, dir_okay=False, path_type=Path)
 """A file that is there."""
 NEW_FILE: Final = _NewFile()
 """A file to write, which may be there."""

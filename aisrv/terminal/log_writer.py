@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
+from aisrv.printable import printable_lines
 from aisrv.terminal.log_limit import QUIET_SECONDS, LogLimit
 
 QUEUE_LINES: Final = 1000
@@ -125,7 +126,7 @@ class LogWriter(logging.Handler):
             return True
 
     def _write_taken(self) -> None:
-        text = "".join(f"{line}\n" for line in self.take())
+        text = "".join(f"{printable_lines(line)}\n" for line in self.take())
         with suppress(OSError):  # nobody is there to be told; later lines may find a reader again
             self._write(text.encode(errors="backslashreplace"))
 

@@ -5,6 +5,9 @@ to give an array up in the middle (a bus reset ends the host's transfer) sends N
 receiver raises `ArrayAbandoned` and the channel is free for the next command.
 """
 
+from io import BytesIO
+from typing import Final
+
 from msgspec import Struct
 
 from aisrv.xcore.chanend import ChanEnd
@@ -12,6 +15,9 @@ from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
+
+PIECE_BYTES: Final = 1 << 16
+"""Bytes of an array that are turned into words in one go; other tasks run between such pieces."""
 
 
 class ArrayAbandoned(Exception):
@@ -21,7 +27,7 @@ class ArrayAbandoned(Exception):
 class Array(Struct):
     """A received array, truncated to `limit` bytes, with its full length."""
 
-    data: bytes | bytearray
+    data: bytes
     length: int
 
     @property
@@ -34,7 +40,11 @@ class Array(Struct):
 def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
     """Send a whole array."""
     whole = len(data) & -WORD_BYTES
-    yield from c.packet(words_to_wire(data[:whole]))
+    done = 0
+    while whole - done > PIECE_BYTES:
+        yield from c.outbytes(words_to_wire(data[done : done + PIECE_BYTES]))
+        done += PIECE_BYTES
+    yield from c.packet(words_to_wire(data[done:whole]))
     yield from c.packet(bytes(data[whole:]))
 
 
@@ -53,26 +63,28 @@ def receive_array(c: ChanEnd, limit: int) -> Steps[Array]:
     more than 3 bytes, traps with ILLEGAL_RESOURCE.
     """
     check_size(limit, "limit of an array")
-    wire = bytearray()
-    length = 0
-    room = -(-limit // WORD_BYTES) * WORD_BYTES  # whole words, as the last one begins with its last byte
+    data = BytesIO()  # whose value is the bytes themselves, not a copy of a large array
+    rest = b""  # the beginning of a word
+    kept = length = 0
     while True:
-        while (run := c.take_until_control(1 << 20)) is None:
+        while (run := c.take_until_control(PIECE_BYTES)) is None:
             yield
         if isinstance(run, int):
             break
         length += len(run)
-        if len(wire) < room:
-            wire += run
+        if kept < limit:
+            wire = rest + run
+            whole = len(wire) & -WORD_BYTES
+            kept += data.write(words_to_wire(wire[:whole]))
+            rest = wire[whole:]
     if run == Control.NACK:
         yield from c.chkct(Control.END)
         raise ArrayAbandoned
     tail = yield from _tail(c, run, length)
-    data = bytearray(words_to_wire(memoryview(wire)[: len(wire) & -WORD_BYTES]))
-    if len(data) == length:
-        data += tail
-    del data[limit:]
-    return Array(data, length + len(tail))
+    if kept == length:
+        data.write(tail)
+    data.truncate(limit)
+    return Array(data.getvalue(), length + len(tail))
 
 
 @verb

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from host_tools.commands.settings import HostSettings, pass_settings
@@ -32,7 +33,7 @@ def bench(settings: HostSettings, model_file: Path | None, seconds: float) -> No
     from host_tools.commands import report
     from host_tools.commands.measure import measure_server
 
-    model = model_file.read_bytes() if model_file else None
+    model = read_regular(model_file) if model_file else None
     with settings.connect() as server:
         results = list(measure_server(server, seconds, model))
     data = [

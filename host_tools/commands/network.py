@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
@@ -56,7 +57,7 @@ def load(settings: HostSettings, model: Path | None, from_flash: bool, ext: bool
         return
     if not force:
         read_model_file(model)
-    data = model.read_bytes()
+    data = read_regular(model)
     with settings.connect() as server:
         seconds = _load(server, data, ext=ext)
     settings.answer(
@@ -88,7 +89,7 @@ def upgrade(settings: HostSettings, image: Path) -> None:
 
     The image is verified before it counts. Where it is refused, the factory image boots.
     """
-    data = image.read_bytes()
+    data = read_regular(image)
     with settings.connect() as server:
         start = time.perf_counter()
         server.load_server(data)
@@ -220,7 +221,7 @@ def _ensure_loaded(server: "AiServer", model: "Model", path: Path, *, as_floats:
         device = spec.input_bytes, spec.output_bytes, spec.timing_count
         file = model.input_bytes, model.output_bytes, len(model.operators)
     if device == (0, 0, 0):
-        _load(server, path.read_bytes())
+        _load(server, read_regular(path))
     elif device[:2] != file[:2] or device[2] not in (0, file[2]):
         raise TensorError(
             f"the engine holds another model ({device[0]} bytes in, {device[1]} out, {device[2]} timings) "
@@ -251,7 +252,7 @@ def _labels(path: Path | None, model_file: Path | None) -> "Sequence[str]":
     if not path:
         from aisrv.model.labels import labels_of
 
-        return labels_of(model_file.read_bytes()) if model_file else ()
+        return labels_of(read_regular(model_file)) if model_file else ()
     try:
         return path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

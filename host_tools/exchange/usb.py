@@ -13,6 +13,7 @@ Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from aisrv.printable import printable_lines
 from aisrv.protocol.commands import (
     PACKET_SIZE,
     STATUS_ERRORS,
@@ -251,4 +252,4 @@ def _read_sizes() -> Iterator[int]:
 def log_text(data: bytes) -> str:
     """Return the text of a debug log: lines, each of which some firmware pads with NUL by itself."""
     lines = (line.strip(b"\r\n") for line in data.split(b"\0"))
-    return b"\n".join(line for line in lines if line).decode(errors="backslashreplace")
+    return printable_lines(b"\n".join(line for line in lines if line).decode(errors="backslashreplace"))

@@ -6,11 +6,13 @@ This serves programs in Python 3.10 or later that use pyusb or spidev, in whatev
 long as Python reads PYTHONPATH: not with `python -I` or `-E`. What the program starts in turn is served, too.
 """
 
+import ctypes
 import logging
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,6 +35,11 @@ NOT_FOUND: Final = 127
 NOT_EXECUTABLE: Final = 126
 BY_SIGNAL: Final = 128
 """Exit codes that shells use (POSIX, "Exit Status for Commands"); a signal's number is added to the last."""
+
+TERMINATION_SECONDS: Final = 5.0
+"""Time that a program has to end by itself once it was asked to."""
+
+_PR_SET_PDEATHSIG: Final = 1
 
 
 def environment(
@@ -57,26 +64,76 @@ async def run_program(argv: Sequence[str], environment: Mapping[str, str]) -> in
     """Run a program with our standard streams; return its exit code as a shell would.
 
     That is 128 + n for a program that signal n ended, 127 for one that does not exist and 126 for one that
-    cannot be executed; the reason for the last two is logged. SIGINT and SIGTERM are passed on to the
-    program meanwhile, so it must be called from the main thread. Cancelled, it terminates the program.
+    cannot be executed; the reason for the last two is logged. SIGINT, SIGTERM and SIGHUP are passed on to the
+    program meanwhile, so it must be called from the main thread. Cancelled, it terminates the program. Where
+    this process is killed, so is the program, on Linux.
     """
-    # Outside the nursery, so that the receiver outlives the task that reads it.
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*_passed_on()) as signals:
+        try:
+            # Not on one of Trio's threads: the kernel takes the end of the thread for that of the parent.
+            process = _start(argv, environment)
+        except OSError as error:
+            _logger.error("cannot run %s: %s", argv[0], error.strerror)
+            return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
         async with trio.open_nursery() as nursery:
-            try:
-                process = await nursery.start(
-                    partial(trio.run_process, list(argv), env=environment, stdin=None, check=False)
-                )
-            except OSError as error:
-                _logger.error("cannot run %s: %s", argv[0], error.strerror)
-                return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             nursery.start_soon(_pass_on, signals, process)
-            code: int = await process.wait()
+            code = await _wait(process)
             nursery.cancel_scope.cancel()
     return code if code >= 0 else BY_SIGNAL - code
 
 
-async def _pass_on(signals: AsyncIterator[int], process: trio.Process) -> None:
+def _start(argv: Sequence[str], environment: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+    return subprocess.Popen(list(argv), env=environment, preexec_fn=_end_with(os.getpid()))
+
+
+def _passed_on() -> list[int]:
+    """Return the signals that the program gets, too: SIGHUP not under nohup, which the program inherits."""
+    is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return [signal.SIGINT, signal.SIGTERM, *([] if is_nohup else [signal.SIGHUP])]
+
+
+def _end_with(parent: int) -> Callable[[], None] | None:
+    """Return what a child does before it becomes the program: it asks to be killed when its parent dies."""
+    if sys.platform != "linux":
+        return None
+    prctl = ctypes.CDLL(None).prctl
+
+    def ask() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:  # it died before we could ask
+            os._exit(BY_SIGNAL + signal.SIGKILL)
+
+    return ask
+
+
+async def _wait(process: "subprocess.Popen[bytes]") -> int:
+    """Wait for a program; cancelled, terminate it, and kill it where that takes too long."""
+    try:
+        return await _exit_code(process)
+    except trio.Cancelled:
+        with trio.CancelScope(shield=True):
+            process.terminate()
+            with trio.move_on_after(TERMINATION_SECONDS):
+                await _exit_code(process)
+            process.kill()
+            await _exit_code(process)
+        raise
+
+
+async def _exit_code(process: "subprocess.Popen[bytes]") -> int:
+    if process.poll() is not None:
+        return process.returncode
+    if hasattr(os, "pidfd_open"):
+        ended = os.pidfd_open(process.pid)
+        try:
+            await trio.lowlevel.wait_readable(ended)
+        finally:
+            os.close(ended)
+        return process.wait()
+    return await trio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
+
+
+async def _pass_on(signals: AsyncIterator[int], process: "subprocess.Popen[bytes]") -> None:
     async for number in signals:
         if number == signal.SIGINT and _in_foreground():
             continue  # Ctrl-C: the terminal has sent it to the program, too

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from aisrv.regular_file import check_regular, read_regular
 from aisrv.terminal.whole_file import write_whole
 from host_tools.errors import TensorError
 from host_tools.tensors import images
@@ -19,7 +20,7 @@ def read_model_file(path: Path) -> "Model":
     from aisrv.model.reader import read_model
 
     try:
-        return read_model(path.read_bytes())
+        return read_model(read_regular(path))
     except (OSError, ModelFileError) as error:
         raise TensorError(f"{path}: {error}") from error
 
@@ -38,6 +39,7 @@ def read_tensor(
     checked. `value_range` (of `images.RANGE_NAMES`) and `invert` are for images. Raises TensorError.
     """
     try:
+        check_regular(path)
         suffix = path.suffix.lower()
         if suffix in images.SUFFIXES:
             if spec is None:
@@ -46,7 +48,7 @@ def read_tensor(
         elif suffix == ".npy":
             data = _array(path, spec, length)
         else:
-            data = path.read_bytes()
+            data = read_regular(path)
     except (OSError, TensorError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         raise TensorError(f"{path}: {reason}") from error

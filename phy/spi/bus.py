@@ -71,6 +71,11 @@ class PendingMessage(NamedTuple):
     master: Waiter[list[bytes]]
 
 
+def _nobody(transfers: Sequence[SpiTransfer]) -> list[bytes]:
+    """What a master reads where no slave drives the line: ones, as its pull-up has them."""
+    return [b"\xff" * len(transfer.mosi) for transfer in transfers]
+
+
 class SpiBus:
     """One slave on its bus."""
 
@@ -78,6 +83,7 @@ class SpiBus:
         self._pending: deque[PendingMessage] = deque()
         self._slave: Waiter[None] = Waiter()
         self._selected = False  # once all that is pending is done
+        self._has_failed = False
 
     # The master's side.
 
@@ -87,6 +93,9 @@ class SpiBus:
         if size > LARGEST_MESSAGE:
             raise SpiError(f"a message of {size} bytes, {LARGEST_MESSAGE} are allowed")
         await trio.lowlevel.checkpoint_if_cancelled()
+        if self._has_failed:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            return _nobody(transfers)
         message = PendingMessage(transfers, Waiter())
         self._pending.append(message)
         if transfers:
@@ -106,6 +115,13 @@ class SpiBus:
             await trio.lowlevel.checkpoint()
 
     # The slave's side.
+
+    def fail(self) -> None:
+        """Leave the bus for good: nobody drives MISO from now on."""
+        self._has_failed = True
+        while self._pending:
+            message = self._pending.popleft()
+            message.master.wake(_nobody(message.transfers))
 
     async def next_message(self) -> PendingMessage:
         """Wait for a message; `answer` must follow without any wait in between."""

@@ -73,8 +73,15 @@ class HostPort(Protocol):
     def reset(self) -> None:
         """Reset the bus, as a host does on plugging in, and on unplugging."""
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the device has left the bus for good."""
+
     async def wait_unplugged(self) -> None:
-        """Wait until the device leaves the bus by itself, which may never happen; `reset` brings it back."""
+        """Wait until the device leaves the bus by itself, which may never happen.
+
+        `reset` brings it back, unless it has failed.
+        """
 
 
 class UsbBus:
@@ -92,11 +99,15 @@ class UsbBus:
         self.configuration = 0
         self._control: deque[ControlUrb] = deque()
         self._ep0: Waiter[ControlUrb] = Waiter()
+        self._unplugged = trio.Event()
 
     # The host's side.
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
         """Submit a URB to an OUT endpoint; False where there is none, as before a configuration is set."""
+        if self.has_failed:
+            urb.finish(TransferStatus.SHUTDOWN)
+            return True
         if address != ENDPOINT_OUT or not self.configuration:
             return False
         self.out_endpoint.submit(urb)
@@ -109,6 +120,9 @@ class UsbBus:
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
         """Submit a URB to an IN endpoint; False where there is none, as before the device is configured."""
+        if self.has_failed:
+            urb.finish(TransferStatus.SHUTDOWN)
+            return True
         if address != ENDPOINT_IN or not self.configuration:
             return False
         self.in_endpoint.submit(urb)
@@ -116,7 +130,9 @@ class UsbBus:
 
     def submit_control(self, urb: ControlUrb) -> None:
         """Submit a control transfer to endpoint 0."""
-        if not self._ep0.wake(urb):
+        if self.has_failed:
+            urb.abort()
+        elif not self._ep0.wake(urb):
             self._control.append(urb)
 
     def unlink(self, urb: OutUrb | InUrb | ControlUrb) -> bool:
@@ -138,9 +154,19 @@ class UsbBus:
             urb.abort()
         self.configure(0)
 
+    @property
+    def has_failed(self) -> bool:
+        """Whether the device has left the bus for good."""
+        return self._unplugged.is_set()
+
     async def wait_unplugged(self) -> None:
-        """Wait until cancelled: this device does not leave its bus."""
-        await trio.sleep_forever()
+        """Wait until the device fails, the one way in which it leaves its bus."""
+        await self._unplugged.wait()
+
+    def fail(self) -> None:
+        """Leave the bus for good: what the host has in progress ends, and whatever it submits."""
+        self._unplugged.set()
+        self.reset()
 
     # The firmware's side.
 

@@ -96,3 +96,12 @@ def test_any_text_gives_2048_bytes_of_whole_lines_in_utf_8(entries: list[str]) -
     assert kept == b"" or kept.endswith(b"\n")
     assert b"\0" not in kept
     kept.decode()
+
+
+def test_of_many_lines_the_last_256_are_taken(log: DebugLog, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    log.write("".join(f"{number:07}\n" for number in range(65_536)))
+    assert [record.getMessage() for record in caplog.records] == [
+        f"{number:07}" for number in range(65_536 - 256, 65_536)
+    ]
+    assert text(log).splitlines()[-1] == "0065535"

@@ -67,8 +67,8 @@ async def test_models_are_refused_and_the_buffer_stays(model: bytes) -> None:
     assert engine.is_ready
 
 
-def test_there_is_nothing_to_profile() -> None:
-    assert open_buffer().print_profiler_summary() == "The engine runs no model.\n"
+async def test_there_is_nothing_to_profile() -> None:
+    assert await open_buffer().print_profiler_summary() == "The engine runs no model.\n"
 
 
 # Kinds.

@@ -173,6 +173,17 @@ class Kernels(Intruder):
     KIND = "kernels"
 
 
+class Relocatable(Intruder):
+    KIND = "relocatable"
+
+
+class Foreign(Intruder):
+    """A backend of kernels that is not ours, as far as the engine knows."""
+
+    KIND = "kernels"
+    OPTIONS: Mapping[str, Any] = {"backend": "relocatable"}
+
+
 class Numba(Intruder):
     KIND = "kernels"
     OPTIONS: Mapping[str, Any] = {"backend": "numba"}

@@ -19,10 +19,13 @@ from aisrv.inference.timings import (
     used_constant_bytes,
 )
 from aisrv.model import Model, ModelFileError
+from aisrv.printable import printable
 from aisrv.protocol.commands import TICKS_PER_SECOND
 from aisrv.protocol.memory_map import ModelMemory
 from aisrv.relocatable.model import read_loadable
 
+NAME_LIMIT: Final = 100
+"""Characters of a name that are shown."""
 CLOCKS_MHZ: Final = (600, 700, 800)
 """Core clocks for which times are predicted."""
 
@@ -121,7 +124,7 @@ def profile_model(
 ) -> ModelProfile:
     """Profile a model file; ProfileError for bytes that are no model, or that no device could load."""
     configuration = configuration or Configuration()
-    name = printable(name)
+    name = printable(name, NAME_LIMIT)
     try:
         model = read_loadable(data)
         check_tensor_counts(model)
@@ -142,16 +145,8 @@ def profile_model(
     )
 
 
-def printable(text: str, limit: int = 100) -> str:
-    """Return a text that may be shown anywhere: no control characters, and not longer than `limit`."""
-    shown = "".join(
-        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
-    )
-    return shown if len(shown) <= limit else f"{shown[: limit - 1]}…"
-
-
 def _estimate(model: Model, device: DeviceModel) -> tuple[OperatorTime, ...]:
-    return tuple(replace(time, name=printable(time.name)) for time in device.estimate(model))
+    return tuple(replace(time, name=printable(time.name, NAME_LIMIT)) for time in device.estimate(model))
 
 
 def _load_ticks(times: tuple[OperatorTime, ...]) -> int:

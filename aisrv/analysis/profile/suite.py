@@ -23,8 +23,9 @@ from typing import Annotated, Final
 from msgspec import Meta
 
 from aisrv.analysis.profile.errors import ProfileError
-from aisrv.analysis.profile.model_profile import Configuration, printable
+from aisrv.analysis.profile.model_profile import NAME_LIMIT, Configuration
 from aisrv.inference.timings import DeviceModel, Kernels
+from aisrv.printable import printable
 from aisrv.settings.errors import KeyPath, SettingsError
 from aisrv.settings.size import Size
 from aisrv.settings.tables import Table, convert
@@ -139,15 +140,15 @@ def _suite(file: TomlFile) -> Suite:
     configurations = []
     for number, table in enumerate(tables.configurations):
         _check_memory(file, table, ("configurations", number))
-        name = f"configuration {number + 1}" if table.name is None else printable(table.name)
+        name = f"configuration {number + 1}" if table.name is None else printable(table.name, NAME_LIMIT)
         configurations.append(table.over(base, name))
     return Suite(models, tuple(configurations))
 
 
 def _model(entry: str | _Model, directory: Path) -> SuiteModel:
     if isinstance(entry, str):
-        return SuiteModel(directory / entry, printable(entry))
-    return SuiteModel(directory / entry.path, printable(entry.name or entry.path))
+        return SuiteModel(directory / entry, printable(entry, NAME_LIMIT))
+    return SuiteModel(directory / entry.path, printable(entry.name or entry.path, NAME_LIMIT))
 
 
 def _check_memory(file: TomlFile, settings: SuiteSettings, path: KeyPath) -> None:

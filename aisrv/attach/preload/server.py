@@ -14,7 +14,7 @@ import logging
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
@@ -24,13 +24,15 @@ import trio
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.attach.preload.spidev import SpidevService, add_spidevs
 from aisrv.attach.preload.stream import PreloadStream
-from aisrv.attach.preload.tree import PreloadTree, ReadyFifo, make_directory, usb_node
+from aisrv.attach.preload.tree import LONGEST_PATH, PreloadTree, ReadyFifo, tree_parent, usb_node
 from aisrv.attach.preload.usbfs import UsbfsError
 from aisrv.attach.preload.usbfs_ioctls import Call, configuration_of, ioctl
 from aisrv.attach.preload.usbfs_node import UsbfsFile, UsbfsNode
 from aisrv.attach.preload.wire import LIBRARY, PACKAGE, Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevNode
 from aisrv.attach.stream_server import closing_connection
+from aisrv.device.failures import Failures
+from host_tools.private_directory import private_directory
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
@@ -130,7 +132,14 @@ async def serve_preload(
     """
     if len(ports) > MOST_DEVICES:
         raise PreloadError(f"{len(ports)} devices, but preload's bus has room for {MOST_DEVICES}")
-    directory = make_directory()
+    with private_directory(LONGEST_PATH, tree_parent()) as directory:
+        await _serve_directory(directory, ports, spi, task_status)
+
+
+async def _serve_directory(
+    directory: Path, ports: Sequence[HostPort], spi: Sequence[SpiPort], task_status: trio.TaskStatus[Preload]
+) -> NoReturn:
+    """Do as `serve_preload` does, in a directory that is there."""
     tree = PreloadTree(directory)
     fifos: list[ReadyFifo] = []
     failure: PreloadError | None = None
@@ -147,28 +156,43 @@ async def serve_preload(
         if spidevs:
             add_spidevs(tree, [each.name for each in spidevs])
         preload = Preload(directory, nodes, spidevs)
-        async with trio.open_nursery() as nursery:
-            for spidev in spidevs:
-                listener = _listen(tree.socket_of(spidev.name))
-                nursery.start_soon(trio.serve_listeners, SpidevService(spidev).serve, [listener])
-            for node in nodes:
-                listener = _listen(tree.socket_of(usb_node(node.device_number)))
-                nursery.start_soon(trio.serve_listeners, partial(_serve_stream, node), [listener])
-                nursery.start_soon(_watch, node)
-            nursery.start_soon(trio.serve_listeners, _serve_others, [_listen(tree.default_socket)])
-            try:
-                await _probe(preload)
-            except PreloadError as error:
-                failure = error
-                nursery.cancel_scope.cancel()
-            else:
-                task_status.started(preload)
+        with Failures(logger) as failures:
+            async with trio.open_nursery() as nursery:
+                for spidev in spidevs:
+                    listener = _listen(tree.socket_of(spidev.name))
+                    serve = partial(_contained, failures, spidev.name, SpidevService(spidev).serve)
+                    nursery.start_soon(trio.serve_listeners, serve, [listener])
+                for node in nodes:
+                    listener = _listen(tree.socket_of(usb_node(node.device_number)))
+                    serve = partial(
+                        _contained, failures, f"device {node.device_number}", partial(_serve_stream, node)
+                    )
+                    nursery.start_soon(trio.serve_listeners, serve, [listener])
+                    nursery.start_soon(_watch, node)
+                nursery.start_soon(trio.serve_listeners, _serve_others, [_listen(tree.default_socket)])
+                try:
+                    await _probe(preload)
+                except PreloadError as error:
+                    failure = error
+                    nursery.cancel_scope.cancel()
+                else:
+                    task_status.started(preload)
         assert failure is not None, "listeners never end"  # noqa: S101
         raise failure
     finally:
         for fifo in fifos:
             fifo.close()
-        tree.remove()
+
+
+async def _contained(
+    failures: Failures,
+    name: str,
+    serve: Callable[[trio.SocketStream], Awaitable[None]],
+    stream: trio.SocketStream,
+) -> None:
+    """Serve a program; an error that nobody expected ends this connection alone."""
+    with failures.contain(f"a preload client's connection to {name}"):
+        await serve(stream)
 
 
 def _listen(path: Path) -> trio.SocketListener:

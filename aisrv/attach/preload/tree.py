@@ -6,9 +6,7 @@ for the calls on a node at the node's path below `ioctl`.
 
 import fcntl
 import os
-import shutil
 import socket
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -27,17 +25,14 @@ _REAL: Final = ("devices/system", "fs", "kernel", "module")
 _MEMORY: Final = "/dev/shm"  # noqa: S108 - what is made there is private
 """A file system in memory: the tree has some hundred entries, each of which takes a journal its time."""
 
-_SOCKET_PATH_LIMIT: Final = 107
-_LONGEST_PATH: Final = "/ioctl//dev/bus/usb/001/001"
+LONGEST_PATH: Final = "ioctl//dev/bus/usb/001/001"
+"""The longest path of a socket in the directory."""
 
 
-def make_directory() -> Path:
-    """Create a private directory whose path leaves room for a socket's; the caller removes it."""
+def tree_parent() -> str | None:
+    """Return where the directory is best made; None for where temporary files are."""
     in_memory = "TMPDIR" not in os.environ and os.access(_MEMORY, os.R_OK | os.W_OK | os.X_OK)
-    directory = _MEMORY if in_memory else tempfile.gettempdir()
-    if len(os.fsencode(directory)) + len("/aisrv-01234567" + _LONGEST_PATH) > _SOCKET_PATH_LIMIT:
-        directory = "/tmp"  # noqa: S108 - what it makes there is private
-    return Path(tempfile.mkdtemp(prefix="aisrv-", dir=directory))
+    return _MEMORY if in_memory else None
 
 
 class ReadyFifo:
@@ -158,10 +153,6 @@ class PreloadTree:
         known = self.directory / "sys/bus" / bus / "drivers" / driver
         known.mkdir(parents=True, exist_ok=True)
         _link(home / "driver", known)
-
-    def remove(self) -> None:
-        """Remove the directory with all that is in it."""
-        shutil.rmtree(self.directory)
 
 
 def usb_node(device_number: int) -> str:

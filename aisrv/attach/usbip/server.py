@@ -123,8 +123,9 @@ class UsbipServer(StreamServer):
                 return None
 
     def _device_list(self) -> bytes:
-        parts = [bytes(OperationHeader(Operation.REP_DEVLIST)), len(self.exports).to_bytes(4, "big")]
-        for each in self.exports.values():
+        present = [each for each in self.exports.values() if not each.bus.has_failed]
+        parts = [bytes(OperationHeader(Operation.REP_DEVLIST)), len(present).to_bytes(4, "big")]
+        for each in present:
             parts += (bytes(each.record), each.interfaces)
         return b"".join(parts)
 
@@ -134,6 +135,8 @@ class UsbipServer(StreamServer):
             raise UsbipError("the stream ended where a bus id was expected")
         busid = usbip.unpack_busid(wanted)
         found = self.exports.get(busid)
+        if found is not None and found.bus.has_failed:
+            found = None
         if found is None or found.imported_by is not None:
             reason = f"is imported by {found.imported_by}" if found else "does not exist"
             logger.warning("USB/IP peer %s asked for device %r, which %s", peer, busid, reason)

@@ -138,7 +138,7 @@ class Attached:
 async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attached]:
     """Plug a device into the kernel for as long as the block lasts. Raises VhciError.
 
-    A device that leaves the bus by itself is plugged in again at once.
+    A device that leaves the bus by itself is plugged in again at once, unless it has failed.
     """
     port, connection = _plug_in(bus, devid, vhci)
     plugged = Attached(port)
@@ -148,7 +148,7 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
         try:
             while True:
                 await connection.run()
-                if not connection.left:
+                if not connection.left or bus.has_failed:
                     return
                 port = plugged.port
                 plugged.port, connection = _plug_in(bus, devid, vhci)

@@ -3,8 +3,13 @@
 import io
 import logging
 import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from aisrv.monitor.loop_watch import LoopWatch
 
 from aisrv.terminal.log_writer import LogWriter
 
@@ -24,6 +29,15 @@ def start_logging(verbose: int) -> None:
         handlers=[_handler()],
         format="%(asctime)s %(name)s: %(message)s",
     )
+
+
+def loop_watches(verbose: int) -> "list[LoopWatch]":
+    """Return the instruments to run Trio with: with `-v` one that logs long turns of the event loop."""
+    if not verbose:
+        return []
+    from aisrv.monitor.loop_watch import LoopWatch  # which devices that say little start without
+
+    return [LoopWatch(partial(logging.getLogger("aisrv.loop").warning, "%s"))]
 
 
 def _handler() -> logging.Handler:

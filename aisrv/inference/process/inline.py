@@ -4,6 +4,9 @@ A clock that jumps over idle time would jump over a worker's answer: a worker pr
 Nothing protects this process here: a model that crashes an interpreter crashes the device with it.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
@@ -19,6 +22,8 @@ from aisrv.inference.interpreter import (
 from aisrv.inference.process.tensor_memory import TensorMemory
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+
+T = TypeVar("T")
 
 
 class InlineInterpreter(TensorMemory):
@@ -38,6 +43,11 @@ class InlineInterpreter(TensorMemory):
         self._interpreter: Interpreter | None = None
         self._model = b""
         self._arena_bytes = 0
+
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Call it here and now: no other task runs meanwhile."""
+        await trio.lowlevel.checkpoint()
+        return function()
 
     async def load(self, model: bytes, arena_bytes: int) -> None:
         """Load a model; ModelError with the reason, and nothing is left."""

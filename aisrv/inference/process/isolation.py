@@ -8,9 +8,10 @@ import fcntl
 import mmap
 import os
 import signal
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import trio
 
@@ -30,7 +31,10 @@ from aisrv.inference.process.worker_process import (
     new_worker,
 )
 from aisrv.model.errors import LoadResult
+from aisrv.printable import printable
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+
+T = TypeVar("T")
 
 ALARM_SECONDS: Final = 1.0
 """Time that a run past its limit has to end by the process's own alarm, before its parent ends it."""
@@ -82,11 +86,16 @@ class IsolatedInterpreter(TensorMemory):
         """Process id of the worker, None while there is none."""
         return None if self._worker is None else self._worker.pid
 
+    async def compute(self, function: Callable[[], T]) -> T:
+        """Call it on a thread, as a host may make it long; a call that is cancelled leaves it to itself."""
+        return await trio.to_thread.run_sync(function, abandon_on_cancel=True)
+
     async def load(self, model: bytes, arena_bytes: int) -> None:
         """Load a model into a worker; ModelError with the reason, and nothing is left."""
         await self._release()
         try:
-            self._files = _SharedFiles(model, arena_bytes)
+            self._files = _SharedFiles(arena_bytes)
+            await self._files.write_model(model)
             layout = await self._start(self._files)
             memory = self._files.map_tensors(self._check_size(layout))
             await self._map(self._files)
@@ -199,7 +208,8 @@ class IsolatedInterpreter(TensorMemory):
         if reply.startswith(DONE):
             return reply[1:]
         await self._check_failure(doing, reply)
-        raise _WorkerFailure(f"{doing}: {reply[2:].decode(errors='replace')}", LoadResult(reply[1]), printed)
+        reason = printable(reply[2:].decode(errors="replace"))
+        raise _WorkerFailure(f"{doing}: {reason}", LoadResult(reply[1]), printed)
 
     async def _check_failure(self, doing: str, reply: bytes) -> None:
         """Stop a worker whose reply is neither DONE nor FAILED with a load result."""
@@ -249,16 +259,21 @@ class _WorkerFailure(Exception):
 class _SharedFiles:
     """The files in memory that a worker gets: the model, and then its tensors."""
 
-    def __init__(self, model: bytes, arena_bytes: int) -> None:
+    def __init__(self, arena_bytes: int) -> None:
         self.arena_bytes: Final = arena_bytes
         with ExitStack() as undo:
             self.model: Final = memory_file("model", undo)
             self.tensors: Final = memory_file("tensors", undo)
-            with open(self.model, "wb", closefd=False) as file:
-                file.write(model)
-            # A restarted worker gets the model as it was.
-            fcntl.fcntl(self.model, fcntl.F_ADD_SEALS, _FIXED_SIZE | fcntl.F_SEAL_WRITE)
             self._closing = undo.pop_all()
+
+    async def write_model(self, model: bytes) -> None:
+        """Write the model, for good: a restarted worker gets it as it was. Other tasks run between pieces."""
+        written = 0
+        while written < len(model):
+            if written:
+                await trio.lowlevel.checkpoint()
+            written += os.write(self.model, memoryview(model)[written : written + _PIECE_BYTES])
+        fcntl.fcntl(self.model, fcntl.F_ADD_SEALS, _FIXED_SIZE | fcntl.F_SEAL_WRITE)
 
     def map_tensors(self, size: int) -> memoryview:
         """Fix the size of the tensors' memory in bytes, before any worker has it, and return the memory."""
@@ -272,6 +287,7 @@ class _SharedFiles:
         self._closing.close()
 
 
+_PIECE_BYTES: Final = 1 << 20
 _FIXED_SIZE: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 

@@ -21,9 +21,10 @@ WRITTEN_BYTES: Final = 1 << 30
 """Bytes of the largest file of a worker that may write into a folder."""
 
 _PR_SET_PDEATHSIG: Final = 1
-_PR_SET_SECCOMP: Final = 22
 _PR_SET_NO_NEW_PRIVS: Final = 38
-_SECCOMP_MODE_FILTER: Final = 2
+_SECCOMP: Final = {"x86_64": 317, "aarch64": 277, "riscv64": 277}
+_SECCOMP_SET_FILTER: Final = 1
+_SECCOMP_ALL_THREADS: Final = 1
 _LANDLOCK_CREATE: Final = 444
 _LANDLOCK_ADD: Final = 445
 _LANDLOCK_RESTRICT: Final = 446
@@ -33,7 +34,7 @@ _FILE_RIGHTS: Final = (13, 14, 15, 15, 16, 16, 16)
 _WRITING: Final = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 14
 """Rights on a folder that a worker may write into: to write, read, list, remove, make and truncate."""
 _INSTRUCTION_BYTES: Final = 8
-_NUMBERS: Final = struct.Struct("<BBH")
+_NUMBERS: Final = struct.Struct("<BBHH")
 
 
 class SandboxError(Exception):
@@ -48,6 +49,7 @@ class Layers(IntFlag):
     UNPRIVILEGED = 4
     LANDLOCK = 8
     SECCOMP = 16
+    PROCESSES = 32
 
 
 class Sandbox(NamedTuple):
@@ -58,19 +60,30 @@ class Sandbox(NamedTuple):
     """Version of the kernel's Landlock, 0 for none."""
     program: bytes = b""
     """The seccomp filter, in the kernel's instructions."""
+    emulator_program: bytes = b""
+    """The filter for emulators, which make code as they run, and stop it from a thread."""
 
     def __bytes__(self) -> bytes:
-        return _NUMBERS.pack(self.layers, self.landlock_version, len(self.program)) + self.program
+        sizes = len(self.program), len(self.emulator_program)
+        return (
+            _NUMBERS.pack(self.layers, self.landlock_version, *sizes) + self.program + self.emulator_program
+        )
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read what `__bytes__` gives; struct.error for less."""
-        layers, version, size = _NUMBERS.unpack_from(data)
-        return cls(Layers(layers), version, data[_NUMBERS.size : _NUMBERS.size + size])
+        layers, version, size, emulator_size = _NUMBERS.unpack_from(data)
+        emulator = _NUMBERS.size + size
+        return cls(
+            Layers(layers),
+            version,
+            data[_NUMBERS.size : emulator],
+            data[emulator : emulator + emulator_size],
+        )
 
     def for_emulators(self) -> Self:
-        """The layers that allow threads and code that is made while it runs: neither a filter nor limits."""
-        return self._replace(layers=self.layers & ~(Layers.SECCOMP | Layers.LIMITS))
+        """The layers that allow threads, and code that is made while it runs."""
+        return self._replace(layers=self.layers & ~Layers.PROCESSES, program=self.emulator_program)
 
     def enter(self, folder: Path | None = None) -> None:
         """Give it all up, but for writing into `folder`, which exists; SandboxError where that fails."""
@@ -79,10 +92,11 @@ class Sandbox(NamedTuple):
         if Layers.LANDLOCK in self.layers:
             _restrict_files(self.landlock_version, folder)
         if Layers.LIMITS in self.layers:
-            _limit(resource.RLIMIT_NPROC, 0)
             _limit(resource.RLIMIT_NOFILE, DESCRIPTORS)
             _limit(resource.RLIMIT_MEMLOCK, 0)
             _limit(resource.RLIMIT_MSGQUEUE, 0)
+        if Layers.PROCESSES in self.layers:
+            _limit(resource.RLIMIT_NPROC, 0)
         if Layers.UNPRIVILEGED in self.layers:
             _become_nobody()
         if Layers.SECCOMP in self.layers:
@@ -97,7 +111,12 @@ class _Filter(ctypes.Structure):
 
 def _filter(program: bytes) -> None:
     described = _Filter(len(program) // _INSTRUCTION_BYTES, program)
-    _prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.addressof(described))
+    number = _SECCOMP[os.uname().machine]
+    # With the threads that there are: a backend may have started some before.
+    if _system_call(
+        "seccomp", number, _SECCOMP_SET_FILTER, _SECCOMP_ALL_THREADS, ctypes.addressof(described)
+    ):
+        raise SandboxError("seccomp: a thread of the interpreter's has a filter of its own")
 
 
 def _become_nobody() -> None:

@@ -4,6 +4,7 @@
 """
 
 import ctypes
+import errno
 import fcntl
 import logging
 import os
@@ -79,6 +80,7 @@ WRITING: Final = (
 
 _EXECUTABLE: Final = 4
 _SIGABRT: Final = 6
+_CLONE_THREAD: Final = 0x10000
 _LANDLOCK_CREATE: Final = 444
 _LANDLOCK_ASK_VERSION: Final = 1
 _SECCOMP: Final = {"x86_64": 317, "aarch64": 277, "riscv64": 277}
@@ -110,16 +112,16 @@ def sandbox_line() -> str:
 @cache
 def sandbox(*, writing: bool = False) -> Sandbox:
     """Return what workers of this process give up; with `writing` those may that write into a folder."""
-    layers = Layers.NO_NEW_PRIVILEGES | Layers.LIMITS
+    layers = Layers.NO_NEW_PRIVILEGES | Layers.LIMITS | Layers.PROCESSES
     version = landlock_version()
     if version:
         layers |= Layers.LANDLOCK
     if _can_become_nobody() and not writing:  # the folder may be one that root alone writes into
         layers |= Layers.UNPRIVILEGED
-    program = _program(writing)
+    program, emulator_program = _program(writing, emulator=False), _program(writing, emulator=True)
     if program:
         layers |= Layers.SECCOMP
-    return Sandbox(layers, version, program)
+    return Sandbox(layers, version, program, emulator_program)
 
 
 async def prepared_sandbox(*, writing: bool = False) -> Sandbox:
@@ -206,8 +208,11 @@ def _import() -> ModuleType | str:
     return module
 
 
-def _program(writing: bool) -> bytes:
-    """Make the filter: whatever is not allowed answers EPERM. Empty where there can be none."""
+def _program(writing: bool, *, emulator: bool) -> bytes:
+    """Make the filter: whatever is not allowed answers EPERM. Empty where there can be none.
+
+    That for an emulator allows executable memory, and threads of the same process.
+    """
     if _why_no_seccomp():
         return b""
     seccomp = _import()
@@ -216,8 +221,17 @@ def _program(writing: bool) -> bytes:
     for name in (*ALLOWED, *(WRITING if writing else ())):
         if seccomp.resolve_syscall(seccomp.system_arch(), name) >= 0:  # not every machine has them all
             rules.add_rule(seccomp.ALLOW, name)
-    for name in ("mmap", "mprotect"):
-        rules.add_rule(seccomp.ALLOW, name, seccomp.Arg(2, seccomp.MASKED_EQ, _EXECUTABLE, 0))
+    if emulator:
+        for name in ("mmap", "mprotect"):
+            rules.add_rule(seccomp.ALLOW, name)
+        rules.add_rule(
+            seccomp.ALLOW, "clone", seccomp.Arg(0, seccomp.MASKED_EQ, _CLONE_THREAD, _CLONE_THREAD)
+        )
+        # Its flags lie in memory, which no filter sees; the C library takes clone where there is none.
+        rules.add_rule(seccomp.ERRNO(errno.ENOSYS), "clone3")
+    else:
+        for name in ("mmap", "mprotect"):
+            rules.add_rule(seccomp.ALLOW, name, seccomp.Arg(2, seccomp.MASKED_EQ, _EXECUTABLE, 0))
     if not writing:  # mapping the tensors' file makes another descriptor of it
         rules.add_rule(seccomp.ALLOW, "fcntl", seccomp.Arg(1, seccomp.EQ, fcntl.F_DUPFD_CLOEXEC))
     rules.add_rule(seccomp.ALLOW, "tgkill", seccomp.Arg(2, seccomp.EQ, _SIGABRT))

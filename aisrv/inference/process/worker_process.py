@@ -19,6 +19,7 @@ import trio
 import aisrv
 from aisrv.inference.interpreter import is_shipped
 from aisrv.inference.process.worker import MESSAGE_LIMIT, NUMBER_BYTES, OUTPUT_LIMIT, Startup
+from aisrv.printable import printable_lines
 from aisrv.protocol.engine_kind import EngineKind
 
 _BOOT: Final = (
@@ -127,6 +128,7 @@ class WorkerProcess:
             return ""
         printed = os.pread(self._output, OUTPUT_LIMIT, 0).decode(errors="replace")
         os.ftruncate(self._output, 0)
+        printed = printable_lines(printed)
         return printed if size < OUTPUT_LIMIT else f"{printed}\n(it printed more, which is lost)"
 
     async def end(self) -> Ending:

@@ -6,7 +6,7 @@ it wait for its end. Times are of Trio's clock.
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final
 
@@ -94,8 +94,15 @@ class FaultyPort(RelayPort[_Transfer]):
             self._unplugged = trio.Event()
 
     async def wait_unplugged(self) -> None:
-        """Wait for a disconnect."""
-        await self._unplugged.wait()
+        """Wait for a disconnect, or for the device to fail."""
+        async with trio.open_nursery() as nursery:
+
+            async def until(unplugged: Callable[[], Awaitable[None]]) -> None:
+                await unplugged()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(until, self._inner.wait_unplugged)
+            nursery.start_soon(until, self._unplugged.wait)
 
     # Transfers.
 

@@ -84,6 +84,11 @@ class RelayPort(HostPort, Generic[R]):
         """See `HostPort.reset`."""
         self._inner.reset()
 
+    @property
+    def has_failed(self) -> bool:
+        """See `HostPort.has_failed`."""
+        return self._inner.has_failed
+
     async def wait_unplugged(self) -> None:
         """See `HostPort.wait_unplugged`."""
         await self._inner.wait_unplugged()

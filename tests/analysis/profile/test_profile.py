@@ -27,10 +27,10 @@ from aisrv.analysis.profile import (
 )
 from aisrv.analysis.profile.export import CSV_COLUMNS, to_csv, to_json
 from aisrv.analysis.profile.html_report import MAX_BARS, to_html
-from aisrv.analysis.profile.model_profile import printable
 from aisrv.inference.memory import arena_need
 from aisrv.inference.timings import Basis, DeviceModel, Kernels
 from aisrv.model.reader import read_model
+from aisrv.printable import printable
 from aisrv.protocol.memory_map import ModelMemory
 from aisrv.settings.size import Size
 from tests.support import networks
@@ -187,7 +187,7 @@ def test_model_with_too_many_inputs_is_refused() -> None:
     ],
 )
 def test_names_are_made_printable(text: str, shown: str) -> None:
-    assert printable(text) == shown
+    assert printable(text, 100) == shown
 
 
 # This host.

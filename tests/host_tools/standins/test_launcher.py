@@ -2,7 +2,9 @@
 
 import ast
 import os
+import select
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Coroutine
 from functools import partial
@@ -240,12 +242,12 @@ def test_program_that_a_signal_ended(number: int) -> None:
 
 
 def test_program_that_has_ended_before_it_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def run_to_its_end(argv: list[str], *, task_status: Any, **_options: object) -> None:
-        process = await trio.lowlevel.open_process(argv)
-        await process.wait()
-        task_status.started(process)
+    def run_to_its_end(argv: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(argv, env=environment)
+        process.wait()
+        return process
 
-    monkeypatch.setattr(trio, "run_process", run_to_its_end)
+    monkeypatch.setattr("host_tools.standins.launcher._start", run_to_its_end)
     # Which task goes on first is for Trio's dice: 20 throws.
     assert [run(run_program, ["true"], dict(os.environ)) for _ in range(20)] == [0] * 20
 
@@ -290,7 +292,7 @@ def waiting_program(fifo: Path, number: int) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signal_is_passed_on(tmp_path: Path, number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # As in a service or a container: no terminal that would send SIGINT to both by itself.
     monkeypatch.setattr("host_tools.standins.launcher._in_foreground", lambda: False)
@@ -352,6 +354,34 @@ def test_cancelled_run_ends_the_program(tmp_path: Path) -> None:
 
     run(main)
     assert end.read_text() == "terminated"
+
+
+STUBBORN = """
+import signal
+from pathlib import Path
+for number in (1, 2, 15):
+    signal.signal(number, signal.SIG_IGN)
+{tell}
+signal.pause()
+"""
+
+
+def test_program_is_killed_with_the_process_that_runs_it(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    stubborn = STUBBORN.format(tell=f"open({str(fifo)!r}, 'w').write(str(__import__('os').getpid()))")
+    parent = (
+        "import os, sys, trio; from host_tools.standins.launcher import run_program; "
+        f"trio.run(run_program, [sys.executable, '-c', {stubborn!r}], dict(os.environ))"
+    )
+    with subprocess.Popen([sys.executable, "-c", parent]) as process:
+        program = os.pidfd_open(int(fifo.read_text()))
+        process.kill()
+    try:
+        ended, _, _ = select.select([program], [], [], 20)
+    finally:
+        os.close(program)
+    assert ended
 
 
 def test_start_of_the_injection_imports_nothing_else(foreign_python: Path) -> None:

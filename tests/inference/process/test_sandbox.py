@@ -15,7 +15,9 @@ from aisrv.inference.process.sandbox_layers import landlock_version, sandbox, sa
 from aisrv.inference.process.sandbox_layers import sandbox_layers as describe
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import intruder, networks
+from tests.support.engines import need
 from tests.support.programs import missing
+from tests.support.relocatable import digits_image
 
 KINDS = {
     "tflite": "Intruder",
@@ -25,7 +27,11 @@ KINDS = {
     "kernels": "Kernels",
     "kernels:numba": "Numba",
 }
+EMULATORS = {"relocatable": "Relocatable", "foreign": "Foreign"}
+"""Those that make code as they run, and start threads."""
 PACKAGES = {
+    "relocatable": "unicorn",
+    "foreign": "unicorn",
     "litert": "ai_edge_litert",
     "tflm": "tflite_micro",
     "xcore": "xmos_ai_tools",
@@ -44,10 +50,13 @@ async def attempts(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("AISRV_TEST_VICTIM", str(os.getpid()))
     monkeypatch.setenv("AISRV_TEST_PLACE", str(tmp_path))
     printed: list[str] = []
-    runner = IsolatedInterpreter(printed.append, EngineKind(f"tests.support.intruder:{KINDS[kind]}"))
+    runner = IsolatedInterpreter(
+        printed.append, EngineKind(f"tests.support.intruder:{(KINDS | EMULATORS)[kind]}")
+    )
+    model = digits_image() if kind == "relocatable" else digits.model_bytes()
     image, _ = digits.test_images()[0]
     try:
-        await runner.load(digits.model_bytes(), ARENA)
+        await runner.load(model, ARENA)
         for _ in range(2):
             runner.input(0)[:] = image
             await runner.invoke()
@@ -64,10 +73,26 @@ async def test_a_model_that_took_over_its_interpreter_gets_nowhere(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     needs_seccomp()
+    if kind == "xcore":
+        need(kind)
     if kind in PACKAGES and importlib.util.find_spec(PACKAGES[kind]) is None:
         pytest.skip(f"no {PACKAGES[kind]}")
     got = await attempts(kind, tmp_path, monkeypatch)
     assert got == dict.fromkeys(intruder.ATTEMPTS, "refused")
+    assert not (tmp_path / "intruder").exists()
+
+
+@pytest.mark.parametrize("kind", EMULATORS)
+async def test_an_emulator_may_make_code_and_threads_and_nothing_else(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needs_seccomp()
+    if importlib.util.find_spec(PACKAGES[kind]) is None:
+        pytest.skip(f"no {PACKAGES[kind]}")
+    got = await attempts(kind, tmp_path, monkeypatch)
+    allowed = {"start a thread", "map code"}
+    assert {name for name, outcome in got.items() if outcome == "could"} == allowed
+    assert got.keys() == intruder.ATTEMPTS.keys()
     assert not (tmp_path / "intruder").exists()
 
 
@@ -132,5 +157,5 @@ def test_missing_library_is_told_with_what_to_do(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("program", [b"", b"x" * 8, b"y" * 4000])
 def test_sandbox_crosses_the_socket(program: bytes) -> None:
-    whole = Sandbox(Layers.LIMITS | Layers.SECCOMP, 7, program)
+    whole = Sandbox(Layers.LIMITS | Layers.SECCOMP, 7, program[:2000], program)
     assert Sandbox.from_bytes(bytes(whole)) == whole

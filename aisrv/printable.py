@@ -1,0 +1,23 @@
+"""Text from elsewhere as it may be shown anywhere: on a terminal, in a log, in SVG and HTML.
+
+What a model, a device or an interpreter says may have control characters in it, which move a terminal's
+cursor, and which no XML file may have.
+"""
+
+from typing import Final
+
+REPLACEMENT: Final = "\N{REPLACEMENT CHARACTER}"
+
+
+def printable(text: str, limit: int | None = None) -> str:
+    """Return a text without control characters, and not longer than `limit` characters."""
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() else REPLACEMENT for each in text)
+    return text if limit is None or len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def printable_lines(text: str) -> str:
+    """Return a text of several lines without other control characters than newlines and tabs."""
+    if not text.isprintable():
+        text = "".join(each if each.isprintable() or each in "\n\t" else REPLACEMENT for each in text)
+    return text

@@ -1,4 +1,5 @@
-# `make demo` shows the device at work; `make test` runs the tests, `make docs` builds the site of the docs.
+# `make demo` shows the device at work; `make test` runs the tests, `make soak` the long checks (two hours),
+# `make docs` builds the site of the docs.
 # Each sets up what it needs, with the first Python from 3.11 on that it finds; PYTHON=... names one.
 PYTHON ?=
 VENV := .venv
@@ -9,7 +10,7 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist loadgroup
 QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board phy host_tools) \
 	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py
 
-.PHONY: demo test quick lint types compiled unit package bench docs clean
+.PHONY: demo test quick lint types compiled unit soak package bench docs clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -38,6 +39,9 @@ quick: compiled
 
 package: $(VENV)/bin/python
 	.ci/package
+
+soak: $(VENV)/.ready-test
+	$(BIN)/python -m tests.soak $(SOAK)
 
 bench: $(VENV)/.ready-test
 	$(BIN)/python -m benchmarks

@@ -14,9 +14,13 @@ MOMENT, COMMAND, ANSWER = 1000, 5000, 10_000
 
 
 class IoserverHost:
-    """One host with the device open. Methods raise usb.core.USBError."""
+    """One host with the device open. Methods raise usb.core.USBError.
 
-    def __init__(self, backend: Any = None) -> None:
+    `slack` multiplies the time-outs, for a machine that is busy with other things.
+    """
+
+    def __init__(self, backend: Any = None, slack: int = 1) -> None:
+        self.moment, self.command, self.answer = (slack * each for each in (MOMENT, COMMAND, ANSWER))
         self.device = usb.core.find(idVendor=0x20B1, product="xAISRV", backend=backend)
         assert self.device is not None, "no device"
         self.device.set_configuration()
@@ -25,10 +29,10 @@ class IoserverHost:
         assert (self.out.bEndpointAddress, self.into.bEndpointAddress) == (0x01, 0x81)
 
     def write_input(self, data: bytes, tensor: int = 0, model: int = 0) -> None:
-        self.out.write(bytes((3, model, tensor)))
-        self.out.write(data, MOMENT)
+        self.out.write(bytes((3, model, tensor)), self.moment)
+        self.out.write(data, self.moment)
         if len(data) % PACKET == 0:
-            self.out.write(b"", MOMENT)
+            self.out.write(b"", self.moment)
 
     def infer(self, model: int = 0) -> None:
         self._bare(1, model)
@@ -37,11 +41,11 @@ class IoserverHost:
         self._bare(7, model)
 
     def read_output(self, tensor: int = 0, model: int = 0) -> bytes:
-        self.out.write(bytes((2, model, tensor)), COMMAND)
+        self.out.write(bytes((2, model, tensor)), self.command)
         data = b""
         room = usb.util.create_buffer(PACKET)
         while True:
-            count: int = self.device.read(self.into, room, ANSWER)
+            count: int = self.device.read(self.into, room, self.answer)
             data += bytes(room[:count])
             if count < PACKET:
                 return data
@@ -56,9 +60,9 @@ class IoserverHost:
         self.device.clear_halt(self.into)
 
     def close(self) -> None:
-        self.device.write(self.out, bytes((8, 0, 0)), MOMENT)
+        self.device.write(self.out, bytes((8, 0, 0)), self.moment)
         usb.util.dispose_resources(self.device)
 
     def _bare(self, command: int, model: int) -> None:
-        self.out.write(bytes((command, model, 0)), MOMENT)
-        self.out.write(b"", MOMENT)
+        self.out.write(bytes((command, model, 0)), self.moment)
+        self.out.write(b"", self.moment)

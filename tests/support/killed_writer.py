@@ -1,9 +1,10 @@
 """Kills processes that write a chip file, and checks after each that every page and sector is old or new.
 
-    python -m tests.support.killed_writer FILE KILLS torn|whole
+    python -m tests.support.killed_writer FILE KILLS torn|whole [SEED [OTHER_NAME...]]
 
-Prints how many writers were killed, how many of them within a write (the journal finished it), and in how
-many cases the file was neither as before the write under way nor as after it.
+Each writer opens the file by one of its names, and afterwards it is read by another. Prints how many writers
+were killed, how many of them within a write (the journal finished it), and in how many cases the file was
+neither as before the write under way nor as after it.
 """
 
 import mmap
@@ -59,7 +60,7 @@ def operate(nor: Nor, dice: random.Random) -> None:
     nor.finish()
 
 
-def write_for_ever(storage: Storage, seed: int, started: memoryview) -> NoReturn:
+def write_until_killed(storage: Storage, seed: int, started: memoryview) -> NoReturn:
     """Do the steps, and tell of each before it is done."""
     nor, dice, step = Nor(PART, storage), random.Random(seed), 0
     while True:
@@ -82,25 +83,26 @@ def after(before: bytes, seed: int, steps: int) -> tuple[bytes, bytes]:
     return old, memory.read(0, PART.size)
 
 
-def main(path: str, kills: int, kind: str) -> None:
+def main(path: str, kills: int, kind: str, first_seed: int = 0, *others: str) -> None:
+    names = (path, *others)
     FileStorage(path, PART.size).close()
     opened: type[FileStorage] | type[Torn] = FileStorage if kind == "whole" else Torn
     # One store of 8 bytes, which no kill can tear: struct.pack_into clears them before it writes.
     started = memoryview(mmap.mmap(-1, 8)).cast("Q")
-    dice = random.Random(1)
+    dice = random.Random(first_seed + 1)
     repaired = mixed = 0
-    for seed in range(kills):
+    for seed in range(first_seed, first_seed + kills):
         before = Path(path).read_bytes()
         started[0] = 0
         child = os.fork()
         if not child:
-            write_for_ever(opened(path, PART.size), seed, started)
+            write_until_killed(opened(dice.choice(names), PART.size), seed, started)
         while not started[0]:
             os.sched_yield()
         time.sleep(dice.uniform(0, LONGEST_LIFE))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-        storage = opened(path, PART.size)
+        storage = opened(dice.choice(names), PART.size)
         repaired += storage.repaired
         found = storage.read(0, PART.size)
         storage.close()
@@ -109,4 +111,4 @@ def main(path: str, kills: int, kind: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]), sys.argv[3])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4]) if sys.argv[4:] else 0, *sys.argv[5:])

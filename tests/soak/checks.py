@@ -1,0 +1,11 @@
+"""All long checks by name, in the order in which they run."""
+
+from typing import Final
+
+from tests.soak import files, hosts, killed_writers, usbip, workers
+from tests.soak.check import Check
+
+CHECKS: Final[dict[str, Check]] = {
+    check.name: check
+    for check in (files.CHECK, usbip.CHECK, killed_writers.CHECK, workers.CHECK, hosts.CHECK)
+}

@@ -12,13 +12,15 @@ import resource
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import trio
 
+from aisrv import digits
 from aisrv.device.device import open_device
+from aisrv.inference.process.isolation import Limits
 from benchmarks.rows import Row
 from tests.support.engines import INSTALLED, PACKAGES, isolated_as
 from tests.support.hostile_models import Case, case
@@ -50,14 +52,21 @@ class Tally:
     """Bytes by which this process grew from the first check of the device to the last."""
 
 
-async def tally(kind: str, cases: int, seed: int) -> Tally:
-    """Run all cases on one device, and check now and then that it still classifies digits."""
+async def tally(
+    kind: str,
+    cases: int,
+    seed: int,
+    limits: Limits = LIMITS,
+    make: Callable[[int, int], Case] = case,
+    sound: bytes = digits.model_bytes(),
+) -> Tally:
+    """Run all cases on one device, and check now and then that it still classifies digits with `sound`."""
     found = Tally()
-    async with open_device(runner=isolated_as(kind, LIMITS)) as device:
-        await check_alive(device)
+    async with open_device(runner=isolated_as(kind, limits)) as device:
+        await check_alive(device, sound)
         before = resident_bytes()
         for number in range(cases):
-            hostile = case(number, seed)
+            hostile = make(number, seed)
             start = time.perf_counter()
             try:
                 verdict = await try_model(device, hostile)
@@ -66,14 +75,14 @@ async def tally(kind: str, cases: int, seed: int) -> Tally:
                     arena = device.engines[0].inference.arena_bytes
                     await check_result(verdict, hostile, isolated_as(kind), arena)
                 if number % ALIVE_EVERY == 0:
-                    await check_alive(device)
+                    await check_alive(device, sound)
             except AssertionError as fault:
                 found.faults.append(_describe(hostile, str(fault)))
                 continue
             found.outcomes[verdict.outcome] += 1
             if verdict.outcome in (Outcome.KILLED, Outcome.TIMED_OUT):
                 found.reasons.append(_describe(hostile, verdict.reason))
-        await check_alive(device)
+        await check_alive(device, sound)
         found.growth = resident_bytes() - before
     return found
 

@@ -2,10 +2,18 @@
 
 from typing import Final
 
-from tests.soak import commands, files, hosts, killed_writers, usbip, workers
+from tests.soak import commands, files, hosts, killed_writers, models, usbip, workers
 from tests.soak.check import Check
 
 CHECKS: Final[dict[str, Check]] = {
     check.name: check
-    for check in (files.CHECK, usbip.CHECK, commands.CHECK, killed_writers.CHECK, workers.CHECK, hosts.CHECK)
+    for check in (
+        files.CHECK,
+        usbip.CHECK,
+        commands.CHECK,
+        models.CHECK,
+        killed_writers.CHECK,
+        workers.CHECK,
+        hosts.CHECK,
+    )
 }

@@ -53,10 +53,10 @@ def need(kind: str) -> None:
 
 
 def isolated_as(kind: str, limits: Limits | None = None) -> Runners:
-    """Runners of one kind, each in a process of its own, whatever kind the board asks for."""
+    """Runners of one kind, such as `kernels:numba`, each in a process of its own, whatever boards ask for."""
 
     def run(log: LogSink, **_board: EngineKind) -> IsolatedInterpreter:
-        return IsolatedInterpreter(log, EngineKind(kind), limits)
+        return IsolatedInterpreter(log, EngineKind.parse(kind), limits)
 
     return run
 

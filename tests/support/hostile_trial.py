@@ -18,9 +18,10 @@ from aisrv.inference.engine import Runners
 from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import Limits
 from aisrv.model import Model
-from aisrv.model.reader import read_model
 from aisrv.protocol.commands import SERVER_ID, Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.relocatable.container import is_image
+from aisrv.relocatable.model import read_loadable
 from tests.support.hostile_models import Case
 
 LIMITS: Final = Limits(memory_bytes=1 << 29, load_seconds=5.0, invoke_seconds=1.0)
@@ -53,7 +54,7 @@ async def try_model(device: Device, case: Case) -> Verdict:
     if status:
         assert status is Status.ERROR_MODEL_ERR, (case.number, status)
         return await _failure(device, Command.SET_MODEL_EXT)
-    model = read_model(case.model)
+    model = read_loadable(case.model)
     for number, data in enumerate(inputs_of(case, model)):
         assert await set_command(engine, Command.SET_INPUT_TENSOR, number, data) is Status.OKAY
     status = await set_command(engine, Command.START_INFER)
@@ -111,8 +112,8 @@ async def check_result(verdict: Verdict, case: Case, runner: Runners, arena_byte
 
     One that reads outside its tensors gives others each time: no result of such a model is wrong.
     """
-    model = read_model(case.model)
-    if not has_one_result(model):
+    model = read_loadable(case.model)
+    if not is_image(case.model) and not has_one_result(model):
         return
     direct = await _run_directly(runner, case, model, arena_bytes)
     if direct != verdict.outputs:
@@ -137,13 +138,13 @@ async def _run_directly(
         await interpreter.close()
 
 
-async def check_alive(device: Device) -> None:
-    """Assert that the device says who it is, and classifies a digit."""
+async def check_alive(device: Device, model: bytes = digits.model_bytes()) -> None:
+    """Assert that the device says who it is, and classifies a digit with a model of them."""
     engine = device.local[0]
     identity = SERVER_ID.to_bytes(4, "little")
     assert await get_command(engine, Command.GET_ID) == (Status.OKAY, identity)
     image, label = digits.test_images()[0]
-    assert await set_command(engine, Command.SET_MODEL_EXT, 0, digits.model_bytes()) is Status.OKAY
+    assert await set_command(engine, Command.SET_MODEL_EXT, 0, model) is Status.OKAY
     assert await set_command(engine, Command.SET_INPUT_TENSOR, 0, image) is Status.OKAY
     assert await set_command(engine, Command.START_INFER) is Status.OKAY
     status, scores = await get_command(engine, Command.GET_OUTPUT_TENSOR)

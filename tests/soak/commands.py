@@ -365,19 +365,24 @@ class ExpectedSpi:
             self.engine.write_log(f"{name}: the host gave up in the middle of the data")
         self.set, self.data = None, b""
 
-    def write(self, command: int, block: bytes) -> None:
+    def _refuse_write(self, reason: str, command: int | None) -> None:
+        """Refuse at the port, before the engine hears that a set is given up."""
+        self.refuse(reason)
         self.abandon(command)
+        self.debug_log = self.engine.log_bytes
+
+    def write(self, command: int, block: bytes) -> None:
         if len(block) > BLOCK:
-            self.refuse(f"{Command(command).name} refused: {len(block)} bytes, a block has at most {BLOCK}")
-            self.abandon(None)  # of which the engine hears a little later
-            self.debug_log = self.engine.log_bytes
+            name = Command(command).name
+            self._refuse_write(f"{name} refused: {len(block)} bytes, a block has at most {BLOCK}", None)
         elif len(block) == BLOCK:
+            self.abandon(command)
             self.set, self.data = command, self.data + block
+        elif command == Command.SET_SERVER:
+            self._refuse_write("SET_SERVER refused: the board has no flash", None)
         else:
+            self.abandon(command)
             data, self.set, self.data = self.data + block, None, b""
-            if command == Command.SET_SERVER:
-                self.refuse("SET_SERVER refused: the board has no flash")
-                return
             self._note(self.engine.set(command, 0, data))
             self.follow()
 
@@ -387,10 +392,11 @@ class ExpectedSpi:
             self.output, self.timings = self.engine.outputs[0], self.engine.timings
 
     def acquire(self, block: bytes) -> None:
-        self.abandon(Command.START_ACQUIRE_SINGLE)
         if len(block) > BLOCK:
-            self.refuse(f"START_ACQUIRE_SINGLE refused: {len(block)} bytes, a block has at most {BLOCK}")
+            reason = f"START_ACQUIRE_SINGLE refused: {len(block)} bytes, a block has at most {BLOCK}"
+            self._refuse_write(reason, None)
             return
+        self.abandon(Command.START_ACQUIRE_SINGLE)
         region = block if any(block[12:]) else block[:12]
         region = region if any(region) else b""
         if not self._note(self.engine.set(Command.START_ACQUIRE_SINGLE, 0, region)):

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.soak import commands, files, hosts, killed_writers, models, usbip, workers
+from tests.soak import commands, files, guided, hosts, killed_writers, models, usbip, workers
 from tests.soak.check import Check
 
 CHECKS: Final[dict[str, Check]] = {
@@ -15,5 +15,6 @@ CHECKS: Final[dict[str, Check]] = {
         killed_writers.CHECK,
         workers.CHECK,
         hosts.CHECK,
+        guided.CHECK,
     )
 }

@@ -50,7 +50,7 @@ from tests.support.usbip_host import (
 
 SESSION: Final = 400
 """Messages of a session, on average."""
-PATIENCE: Final = 120.0
+PATIENCE: Final = 300.0
 """Seconds that no answer may take, however busy the machine is."""
 STATUSES: Final = frozenset((0, -12, -19, -22, -32, -75, -108))
 """What a request may end with; -104 is the answer of an UNLINK."""
@@ -484,10 +484,14 @@ async def in_process(size: int, seed: int) -> Figures:
                     stream.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 18)
                     return stream
 
+                await wait_all_tasks_blocked()
                 before = count_tasks(), count_descriptors()
                 figures = await fuzz(connect, size, f"{seed}:in process")
                 await wait_all_tasks_blocked(0.05)
-                assert (count_tasks(), count_descriptors()) == before, "a task or a socket is left"
+                after = count_tasks(), count_descriptors()
+                # Other tests of this process may close theirs meanwhile.
+                assert after[0] == before[0], f"{after[0]} tasks, {before[0]} before"
+                assert after[1] <= before[1], f"{after[1]} descriptors, {before[1]} before"
                 assert [each.imported_by for each in exports] == [None, None]
                 nursery.cancel_scope.cancel()
     return figures

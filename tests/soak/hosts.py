@@ -191,7 +191,7 @@ def seven_hosts(processes: list[Process]) -> Iterator[list[Host]]:
         two, second = stack.enter_context(
             running("--board", "two-engines", "--engine", tflm, "--spi-port", "0")
         )
-        io, third = stack.enter_context(running("--protocol", "ioserver", *files))
+        io, third = stack.enter_context(running("--protocol", "ioserver", "--engine", "tflite", *files))
         processes += [Process(three, 3), Process(two, 2), Process(io, 3)]
         for each in processes:
             each.descriptors = each.held()[1]
@@ -245,7 +245,7 @@ def run(size: int, seed: int) -> Figures:
             assert descriptors <= allowed, f"{descriptors} descriptors, {each.descriptors} before"
             each.process.terminate()
             errors = each.process.communicate(timeout=PATIENCE)[1]
-            assert (each.process.returncode, errors) == (0, "")
+            assert (each.process.returncode, errors) == (0, ""), errors[-2000:]
     counts = {host.name: host.inferences for host in hosts} | {"exec": int(output)}
     assert min(counts.values()) > 0, counts
     connections = sum(host.connections for host in hosts)

@@ -35,15 +35,14 @@ from tests.support.expected_engine import (
     ModelFacts,
     frame_data,
     interpreted,
-    steady_lines,
 )
+from tests.support.model_facts import facts_of
 
 DIGITS: Final = digits.model_bytes()
 ADDING: Final = networks.two_input_add_network(16)
 TWO_OUTPUTS: Final = digits.two_output_model_bytes()
 BAD_MODELS: Final = (b"", b"nonsense", DIGITS[:-1], DIGITS[:512], bytes(513))
-SHAPES: Final = {DIGITS: ((64,), (10,)), ADDING: ((16, 16), (16,)), TWO_OUTPUTS: ((64,), (10, 128))}
-"""Bytes of inputs and outputs."""
+GOOD_MODELS: Final = (DIGITS, ADDING, TWO_OUTPUTS)
 IMAGES: Final = [image for image, _ in digits.test_images()[:8]]
 LENGTHS: Final = (0, 1, 2, 3, 4, 5, 16, 60, 64, 65, 68, 511, 512, 513, 1024, 5000)
 
@@ -86,30 +85,6 @@ class SummingRun:
 
     def reset(self) -> None:
         self._last.clear()
-
-
-async def facts_of(command: int, model: bytes) -> ModelFacts:
-    """Learn from a device of its own what it knows of a model."""
-    async with open_device(runner=inline) as device:
-        engine = device.local[0]
-        if await set_command(engine, command, 0, model):
-            text = bytes(device.engines[0].log).rstrip(b"\0").decode()
-            return ModelFacts(refusal=text.partition(": ")[2].rstrip("\n"))
-        inputs, outputs = SHAPES[model]
-        _, memory = await get_command(engine, Command.GET_MEMORY)
-        _, tensors = await get_command(engine, Command.GET_TENSORS)
-        await set_command(engine, Command.START_INFER)
-        _, timings = await get_command(engine, Command.GET_TIMINGS)
-        _, profile = await get_command(engine, Command.GET_PROFILE)
-        return ModelFacts(
-            inputs,
-            outputs,
-            len(timings) // 4,
-            memory=memory,
-            tensors=tensors,
-            timings=timings,
-            profile=steady_lines(profile),
-        )
 
 
 @dataclass(frozen=True)
@@ -173,7 +148,7 @@ def data_of(chance: random.Random, command: int) -> bytes:
 
 def fix(command: int, data: bytes) -> bytes:
     """Return data whose effect the model of an engine knows, in place of random data."""
-    if command in LOADS and data not in (*SHAPES, *BAD_MODELS):
+    if command in LOADS and data not in (*GOOD_MODELS, *BAD_MODELS):
         return BAD_MODELS[0]
     if command == Command.START_ACQUIRE_SET_I2C and len(data) in (3, 4):
         return b""
@@ -750,7 +725,7 @@ async def _machine(device: Device, second: Device) -> Machine:
         {
             (command, model): await facts_of(command, model)
             for command in LOADS
-            for model in (*SHAPES, *BAD_MODELS)
+            for model in (*GOOD_MODELS, *BAD_MODELS)
         },
         no_memory=(await get_command(device.local[0], Command.GET_MEMORY))[1],
         frame=bytes(64),

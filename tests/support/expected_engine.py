@@ -266,6 +266,7 @@ class ExpectedEngine:
             Command.GET_MEMORY: lambda: self.loaded.memory or self.no_memory,
             Command.GET_TENSORS: lambda: self.loaded.tensors or bytes(4),
             Command.GET_ACQUIRE_MODE: lambda: bytes(4),
+            Command.GET_SENSOR_FORMAT: lambda: b"" if self.frame is None else struct.pack("<3I", 64, 1, 3),
             Command.GET_SENSOR_TENSOR_LENGTH: lambda: struct.pack("<I", len(self.frame or b"")),
             Command.GET_SPEC: lambda: self.spec,
             Command.GET_STATUS: self._take_errors,

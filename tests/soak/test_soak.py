@@ -1,10 +1,13 @@
 """Each long check, for a few seconds: `make soak` runs them in full."""
 
+import re
+
 import pytest
 
 from tests.soak import __main__ as soak
 from tests.soak.check import Check
 from tests.soak.checks import CHECKS
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize("check", [pytest.param(check, id=check.name) for check in CHECKS.values()])
@@ -13,6 +16,14 @@ def test_small_share(check: Check) -> None:
     if reason:
         pytest.skip(reason)
     assert check.run(check.small, 1)
+
+
+def test_page_has_every_check() -> None:
+    page = (ROOT / "docs/reference/reliability.md").read_text(encoding="utf-8")
+    described, measured = page.split("## Long checks")[1].split("## Figures")
+    rows = re.findall(r"^\| `(\w+)`", described, re.MULTILINE)
+    assert rows == list(CHECKS)
+    assert {*re.findall(r"^\| `(\w+)`", measured, re.MULTILINE)} == {*CHECKS}
 
 
 def test_fault_is_printed_with_its_seed(capsys: pytest.CaptureFixture[str]) -> None:

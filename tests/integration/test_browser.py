@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from flash_server.chip.serprog import pack_spi_operation
-from tests.support.programs import default_engine_line, running
+from tests.support.programs import default_engine_line, next_command_line, running
 from tests.support.usbip_host import request_import
 
 ERASE = pack_spi_operation(b"\x06", 0) + pack_spi_operation(b"\xc7", 0)
@@ -70,6 +70,7 @@ def test_each_listener_has_an_address_and_strangers_are_named(tmp_path: Path) ->
         process.wait(20)
         assert process.stderr is not None
         errors = process.stderr.read().splitlines()
-    assert len(errors) == 2
+    assert len(errors) == 3
     assert "a USB/IP peer may come from other machines: listening on 0.0.0.0" in errors[0]
     assert errors[1] + "\n" == default_engine_line()
+    assert errors[2] + "\n" == next_command_line(ready)

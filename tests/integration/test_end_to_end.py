@@ -19,7 +19,16 @@ from host_tools.client import AiServer
 from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
 from tests.inference.interpreters.test_tflite import scatter_network, unquantized_network
 from tests.support import networks
-from tests.support.programs import AISRV, HOST, TIMEOUT, default_engine_line, refusal, run_process, running
+from tests.support.programs import (
+    AISRV,
+    HOST,
+    TIMEOUT,
+    default_engine_line,
+    next_command_line,
+    refusal,
+    run_process,
+    running,
+)
 
 IMAGES = digits.test_images()
 
@@ -42,12 +51,13 @@ def test_it_says_where_it_is_ready_in_one_line() -> None:
 
 
 def test_it_says_what_runs_the_models_where_nobody_names_an_engine() -> None:
-    with running("--engine", "kernels") as (process, _):
+    with running("--engine", "kernels") as (process, address):
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=TIMEOUT) == ("", "")
-    with running("--board", "chained", "--devices", "2") as (process, _):
+        assert process.communicate(timeout=TIMEOUT) == ("", next_command_line(address))
+    with running("--board", "chained", "--devices", "2") as (process, address):
         process.send_signal(signal.SIGINT)
-        assert process.communicate(timeout=TIMEOUT) == ("", default_engine_line())
+        lines = default_engine_line() + next_command_line(address)
+        assert process.communicate(timeout=TIMEOUT) == ("", lines)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -57,7 +67,8 @@ def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
             server.load_model(digits.model_bytes())
             process.send_signal(number)
             output, errors = process.communicate(timeout=TIMEOUT)
-        assert (process.returncode, output, errors) == (0, "", default_engine_line())
+        lines = default_engine_line() + next_command_line(address)
+        assert (process.returncode, output, errors) == (0, "", lines)
 
 
 def test_it_loads_models_at_start(digits_file: Path) -> None:
@@ -118,7 +129,7 @@ def test_a_port_in_use_ends_it_with_the_reason() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         code, output, errors = refusal("run", "--port", str(taken.getsockname()[1]))
     assert (code, output) == (1, "")
-    assert "ddress already in use" in errors
+    assert "is in use; --port takes another" in errors
     assert "Traceback" not in errors
 
 

@@ -19,7 +19,15 @@ from host_tools.standins.pyusb_backend import get_backend
 from host_tools.transports.schemes import list_devices
 from host_tools.transports.transport import DeviceInfo
 from tests.support import networks
-from tests.support.programs import AISRV, HOST, TIMEOUT, default_engine_line, run_process, running
+from tests.support.programs import (
+    AISRV,
+    HOST,
+    TIMEOUT,
+    default_engine_line,
+    next_command_line,
+    run_process,
+    running,
+)
 
 IMAGES = digits.test_images()
 
@@ -44,7 +52,8 @@ def test_one_line_says_that_all_are_ready() -> None:
         assert names(address) == ["1-1 AISRV-1", "1-2 AISRV-2", "1-3 AISRV-3"]
         process.terminate()
         output, errors = process.communicate(timeout=TIMEOUT)
-    assert (process.returncode, output, errors) == (0, "", default_engine_line())
+    lines = default_engine_line() + next_command_line(address)
+    assert (process.returncode, output, errors) == (0, "", lines)
 
 
 @pytest.mark.parametrize("options", [(), ("--devices", "1")])

@@ -67,6 +67,11 @@ def default_engine_line() -> str:
     return f"aisrv: engine {default_kind()}; --engine KIND takes another\n"
 
 
+def next_command_line(place: str) -> str:
+    """Return what `aisrv run` tells to type next, by the addresses of its ready line."""
+    return f"aisrv: try aisrv-host --device {place.partition(', ')[0]} info\n"
+
+
 @contextmanager
 def running(*options: str) -> "Iterator[tuple[subprocess.Popen[str], str]]":
     """Run `aisrv run` on a free port: its process, and the addresses of its ready line."""

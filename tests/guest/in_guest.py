@@ -20,10 +20,11 @@ FREE, IN_USE = "004", "006"
 SECONDS = float((JOB / "seconds").read_text())
 RESULTS = Path("/dev/ttyS1").open("w")  # noqa: SIM115 - until the end
 
+READ = f"read:512:{SECONDS * 1000:.0f}"
 GET_ID, NO_COMMAND = "bytes:100000", "bytes:7f0000"
-FIRST_STEPS = ("speed", "config:1", "claim", GET_ID, "read:512:5000", "read:512:200")
-STALL_STEPS = (NO_COMMAND, "read:512:5000", GET_ID, "clear:1", "clear:0x81", GET_ID, "read:512:5000")
-LAST_STEPS = ("cancel:512", "reset", GET_ID, "read:512:5000", "release")
+FIRST_STEPS = ("speed", "config:1", "claim", GET_ID, READ, "read:512:200")
+STALL_STEPS = (NO_COMMAND, READ, GET_ID, "clear:1", "clear:0x81", GET_ID, READ)
+LAST_STEPS = ("cancel:512", "reset", GET_ID, READ, "release")
 
 SPIDEV = Path("/dev/spidev0.0")
 SPIDEV_PROGRAM = ROOT / "tests/support/spidev_program.py"

@@ -77,7 +77,7 @@ def wait(device: usb.core.Device, _job: Path) -> None:
     device.write(OUT, bytes((SET_MODEL_EXT, 0, 0)))
     device.write(OUT, bytes(1024))
     say("reading", True)
-    say("read", failure(lambda: device.read(IN, 512, timeout=20000)))
+    say("read", failure(lambda: device.read(IN, 512)))
 
 
 def again(device: usb.core.Device, _job: Path) -> None:
@@ -88,9 +88,10 @@ def main() -> None:
     device = usb.core.find(product="xAISRV")
     if device is None:
         sys.exit("no device with product xAISRV")
-    device.default_timeout = 30000  # an emulated processor takes seconds to start an interpreter
+    job = Path(sys.argv[2])
+    device.default_timeout = int(float((job / "seconds").read_text()) * 1000)  # as long as all of a step
     device.set_configuration()
-    {"everything": everything, "wait": wait, "again": again}[sys.argv[1]](device, Path(sys.argv[2]))
+    {"everything": everything, "wait": wait, "again": again}[sys.argv[1]](device, job)
 
 
 main()

@@ -42,5 +42,5 @@ def run(size: int, seed: int) -> Figures:
 
 
 CHECK: Final = Check(
-    "models", f"mutated models through {', '.join(KINDS)}", "models", 3000 * len(KINDS), 12, 40, run
+    "models", f"mutated models through {', '.join(KINDS)}", "models", 3000 * len(KINDS), len(KINDS), 40, run
 )

@@ -30,7 +30,7 @@ from aisrv.inference.parameters import (
     parameter_loads,
     read_parameters,
 )
-from aisrv.inference.timings import DeviceModel, OperatorTime, profiler_summary, to_words
+from aisrv.inference.timings import DeviceModel, OperatorTime, estimate_note, profiler_summary, to_words
 from aisrv.model import Model, ModelFileError, Tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
@@ -208,6 +208,8 @@ class InferenceEngine:
             examined.timings,
             runner,
         )
+        if note := estimate_note(examined.operator_times):
+            self._log(note)
 
     def _examine(self, model: bytes, memory: ModelMemory) -> _ExaminedModel:
         """Read and check a model, place it and estimate its times; it may run on a thread of its own."""

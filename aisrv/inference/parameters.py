@@ -8,21 +8,17 @@ Bindings.
 """
 
 import enum
-import struct
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, Protocol, Self
+from typing import Final, NamedTuple, Protocol, Self
 
 from msgspec import Struct
 
 from aisrv.inference.errors import ModelError
 from aisrv.model import Model, Operator
+from aisrv.model.custom_options import CustomOptions
 
 LOADS: Final = frozenset({"XC_ld_weights", "XC_ld_flash"})
 """Operators that load parameters."""
-MAX_OUTPUTS: Final = 10
-"""Tensors that XMOS's kernel fills in one load; it does not check."""
-LARGEST_OPTIONS: Final = 1 << 16
-"""Bytes of options that are read: those that hold only numbers have a few dozen."""
 MAX_EXTENT: Final = 0xFFFF * 1024
 """Bytes of the largest flash that the spec words can describe."""
 
@@ -119,61 +115,12 @@ class LoadOptions(NamedTuple):
     kind: int
 
 
-# The package follows every offset and takes every length for true: slices and conversions fail in many ways.
-_UNREADABLE: Final = (struct.error, ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
-
-
 def read_options(data: bytes) -> LoadOptions:
-    """Read a flexbuffer that maps the names of the options to integers and lists of them; ValueError."""
-    from flatbuffers import flexbuffers  # with numpy, which few models need
-
-    if not 3 <= len(data) <= LARGEST_OPTIONS:
-        raise ValueError(f"{len(data)} bytes: options have 3 to {LARGEST_OPTIONS}")
-    try:
-        root = flexbuffers.GetRoot(data)
-        if not root.IsMap:
-            raise ValueError("the root is not a map")
-        options = root.AsMap
-        return LoadOptions(
-            _integer(_find(options, "a", "addr")),
-            _integers(_find(options, "s", "sizes")),
-            _integer(options["t"]) if _has(options, "t") else LoadKind.FLASH,
-        )
-    except _UNREADABLE as error:
-        raise ValueError(str(error) or type(error).__name__) from error
-
-
-def _has(options: Any, name: str) -> bool:  # noqa: ANN401 - the package has no types
-    try:
-        options[name]
-    except KeyError:
-        return False
-    return True
-
-
-def _find(options: Any, *names: str) -> Any:  # noqa: ANN401
-    found = next((name for name in names if _has(options, name)), None)
-    if found is None:
-        raise ValueError(f"there is no {' or '.join(names)}")
-    return options[found]
-
-
-def _integer(value: Any) -> int:  # noqa: ANN401
-    if not value.IsInt:
-        raise ValueError(f"{value!r} is not an integer")
-    return int(value.AsInt)
-
-
-def _integers(value: Any) -> tuple[int, ...]:  # noqa: ANN401
-    if value.IsFixedTypedVector:
-        vector = value.AsFixedTypedVector
-    elif value.IsTypedVector:
-        vector = value.AsTypedVector
-    elif value.IsVector and not value.IsMap:
-        vector = value.AsVector
-    else:
-        raise ValueError(f"{value!r} is not a list of integers")
-    count = len(vector)
-    if count > MAX_OUTPUTS:
-        raise ValueError(f"a list has {count} elements, at most {MAX_OUTPUTS} can be")
-    return tuple(_integer(vector[index]) for index in range(count))
+    """Read the options of a load; ValueError."""
+    options = CustomOptions.from_bytes(data)
+    address, sizes, kind = options.integer("a", "addr"), options.integers("s", "sizes"), options.integer("t")
+    if address is None:
+        raise ValueError("there is no a or addr")
+    if sizes is None:
+        raise ValueError("there is no s or sizes")
+    return LoadOptions(address, sizes, LoadKind.FLASH if kind is None else kind)

@@ -8,12 +8,12 @@ COMPRESSION_METADATA) is not counted.
 """
 
 import math
-import struct
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from aisrv.model.arena_plan import Scratch
+from aisrv.model.custom_options import CustomOptions
 from aisrv.model.errors import ModelFileError
 from aisrv.model.values import Model, Operator, Tensor, TensorType
 
@@ -23,15 +23,6 @@ DEVICE_POINTER: Final = 4
 _WORD: Final = 4
 """Bytes of an int, an int32 and a float."""
 _QUANTIZED: Final = frozenset({TensorType.INT8, TensorType.INT16})
-_BROKEN_OPTIONS: Final = (
-    ValueError,
-    TypeError,
-    IndexError,
-    OverflowError,
-    AssertionError,
-    struct.error,
-)
-"""What the reader of flexbuffers raises for bytes that are none."""
 
 
 class _Incomplete(Exception):
@@ -58,15 +49,11 @@ class _Operands:
 
     def option(self, name: str) -> int:
         """Read a number among a custom operator's options; 0 where it is missing, as in TFLM."""
-        from flatbuffers import flexbuffers  # for the few models that have such an operator
-
         where = f"operator {self._operator.index} ({self._operator.name})"
         try:
-            value = int(flexbuffers.GetRoot(self._operator.custom_options).AsMap[name].AsInt)
-        except KeyError:
-            return 0
-        except _BROKEN_OPTIONS:
-            raise ModelFileError(f"{where} has options that are no flexbuffer") from None
+            value = CustomOptions.from_bytes(self._operator.custom_options).integer(name) or 0
+        except ValueError as error:
+            raise ModelFileError(f"{where}: its options cannot be read: {error}") from None
         if value < 0:
             raise ModelFileError(f"{where} has {name} {value}, which cannot be negative")
         return value

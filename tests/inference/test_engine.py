@@ -19,7 +19,7 @@ from aisrv.inference.timings import DeviceModel
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
 from aisrv.protocol.memory_map import MemoryRegion, ModelMemory
-from tests.support import networks, puppet
+from tests.support import mlperf_tiny, networks, puppet
 
 KIB = 1024
 ARENA = 448 * KIB
@@ -393,6 +393,23 @@ async def test_what_an_interpreter_prints_goes_to_the_log() -> None:
     with pytest.raises(ModelError, match="input 0 has 64 bytes in the file, 16 in the interpreter"):
         await load_digits(engine)
     assert lines == ["hello\nworld\n"]
+
+
+@pytest.mark.parametrize(
+    ("model", "lines"),
+    [
+        (digits.model_bytes, ["27.6 % of the model's predicted time are estimates.\n"]),
+        (lambda: mlperf_tiny.model_bytes("kws_ref_model"), []),
+    ],
+)
+async def test_model_with_more_than_a_tenth_of_estimates_is_told_in_the_log(
+    model: Callable[[], bytes], lines: list[str]
+) -> None:
+    logged: list[str] = []
+    engine = InferenceEngine(inline, arena_bytes=1 << 20, external_bytes=1 << 20, log=logged.append)
+    await engine.load_model(model(), ModelMemory.EXT)
+    await engine.unload_model()
+    assert logged == lines
 
 
 def test_layouts_survive_the_wire() -> None:

@@ -8,7 +8,8 @@ from flatbuffers import flexbuffers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.inference.parameters import LARGEST_OPTIONS, LoadKind, LoadOptions, read_options
+from aisrv.inference.parameters import LoadKind, LoadOptions, read_options
+from aisrv.model.custom_options import LARGEST_OPTIONS
 
 ADDRESSES = st.integers(-(2**63), 2**63 - 1)
 

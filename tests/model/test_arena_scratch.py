@@ -110,18 +110,21 @@ def test_tensors_without_dimensions_do_no_harm(operator: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (b"", "has options that are no flexbuffer"),
-        (b"\x01", "has options that are no flexbuffer"),
-        (bytes(3), "has options that are no flexbuffer"),
-        (b"\xff" * 40, "has options that are no flexbuffer"),
-        (bytes(flexbuffers.Dumps([1, 2])), "has options that are no flexbuffer"),
-        (bytes(flexbuffers.Dumps({"max_detections": -1})), "has max_detections -1, which cannot be negative"),
+        (b"", ": its options cannot be read: "),
+        (b"\x01", ": its options cannot be read: "),
+        (bytes(3), ": its options cannot be read: "),
+        (b"\xff" * 40, ": its options cannot be read: "),
+        (bytes(flexbuffers.Dumps([1, 2])), ": its options cannot be read: "),
+        (
+            bytes(flexbuffers.Dumps({"max_detections": -1})),
+            " has max_detections -1, which cannot be negative",
+        ),
     ],
 )
 def test_broken_options_are_named(options: bytes, message: str) -> None:
     inputs = tuple(tensor(*shape, kind=TensorType.FLOAT32) for shape in ((1, 10, 4), (1, 10, 3), (10, 4)))
     model = model_of("TFLite_Detection_PostProcess", inputs, tensor(1, 4, 4), options)
-    with pytest.raises(ModelFileError, match=rf"operator 0 \(TFLite_Detection_PostProcess\) {message}"):
+    with pytest.raises(ModelFileError, match=rf"operator 0 \(TFLite_Detection_PostProcess\){message}"):
         tflm_scratch(model)
     with pytest.raises(ModelError, match=message):
         arena_need(model)

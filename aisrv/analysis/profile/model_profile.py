@@ -11,10 +11,10 @@ from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import (
     FLASH_LOADS,
     MAX_THREADS,
-    Basis,
     DeviceModel,
     OperatorClass,
     OperatorTime,
+    estimate_share,
     operator_classes,
     used_constant_bytes,
 )
@@ -110,8 +110,7 @@ class ModelProfile:
     @property
     def estimate_share(self) -> float:
         """Part of the time that rests on estimates, 0 to 1."""
-        estimated = sum(time.ticks for time in self.times if time.basis is Basis.ESTIMATE)
-        return estimated / self.ticks if estimated else 0.0
+        return estimate_share(self.times)
 
 
 def milliseconds(ticks: float) -> float:

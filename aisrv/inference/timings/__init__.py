@@ -9,7 +9,13 @@ are assumed to have been made at 600 MHz. An operator without a published figure
 from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis
 from aisrv.inference.timings.device_model import MAX_THREADS, DeviceModel, Kernels, OperatorTime, to_words
 from aisrv.inference.timings.flash import FLASH_LOADS, used_constant_bytes
-from aisrv.inference.timings.summary import OperatorClass, operator_classes, profiler_summary
+from aisrv.inference.timings.summary import (
+    OperatorClass,
+    estimate_note,
+    estimate_share,
+    operator_classes,
+    profiler_summary,
+)
 
 __all__ = [
     "FITTED_CLOCK_MHZ",
@@ -20,6 +26,8 @@ __all__ = [
     "Kernels",
     "OperatorClass",
     "OperatorTime",
+    "estimate_note",
+    "estimate_share",
     "operator_classes",
     "profiler_summary",
     "to_words",

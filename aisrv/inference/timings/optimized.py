@@ -12,6 +12,7 @@ from typing import Final
 from aisrv.inference.timings.cost import Basis, Cost, CostRule
 from aisrv.inference.timings.operator_tensors import Images, OperatorTensors
 from aisrv.model import Padding
+from aisrv.model.custom_options import CustomOptions
 
 _CHANNEL_GROUP: Final = 16
 """Output channels that the vector unit computes at once."""
@@ -208,7 +209,40 @@ def _average_pool(node: OperatorTensors) -> Cost | None:
 
 
 def _max_pool(node: OperatorTensors) -> Cost | None:
-    cost = _average_pool(node)
+    return _as_estimate(_average_pool(node))
+
+
+def _older_average_pool(node: OperatorTensors) -> Cost | None:
+    """Cost of the average pool of XMOS's earlier converters, as that of TensorFlow Lite."""
+    images, window = Images.of(node), _older_window(node)
+    return None if images is None or window is None else _windows(images, window)
+
+
+def _older_global_average_pool(node: OperatorTensors) -> Cost | None:
+    """Cost of the pool whose window is the whole image; its output may be flat."""
+    data, output = node.input(0), node.output
+    if data is None or output is None or len(data.shape) != 4 or not data.shape[3]:
+        return None
+    batch, height, width, channels = data.shape
+    return _windows(Images(data.shape, (batch, 1, 1, channels)), height * width)
+
+
+def _older_max_pool(node: OperatorTensors) -> Cost | None:
+    return _as_estimate(_older_average_pool(node))
+
+
+def _older_window(node: OperatorTensors) -> int | None:
+    """Taps of a pool's window: its options map `pool` to height and width."""
+    try:
+        window = CustomOptions.from_bytes(node.operator.custom_options).integers("pool")
+    except ValueError:
+        return None
+    if window is None or len(window) != 2 or min(window) < 1:
+        return None
+    return window[0] * window[1]
+
+
+def _as_estimate(cost: Cost | None) -> Cost | None:
     return None if cost is None else Cost(cost.ticks, Basis.ESTIMATE, _WINDOW, cost.shared, cost.image)
 
 
@@ -260,7 +294,13 @@ XMOS: Final[dict[str, CostRule]] = {
     "XC_conv2d_shallowin": _older_convolution,
     "XC_conv2d_1x1": _older_convolution,
     "XC_conv2d_depthwise": _older_depthwise,
+    "XC_conv2d_shallowin_deepout_relu": _older_convolution,
+    "XC_conv2d_deepin_deepout_relu": _older_convolution,
     "XC_fc": _older_convolution,
+    "XC_fc_deepin_anyout": _older_convolution,
+    "XC_avgpool2d": _older_average_pool,
+    "XC_avgpool2d_global": _older_global_average_pool,
+    "XC_maxpool2d": _older_max_pool,
     "XC_lookup": _lookup,
     "XC_lookup_8": _lookup,
     "XC_pad": _pad,

@@ -29,6 +29,20 @@ class OperatorClass(Struct, frozen=True):
     has_estimates: bool
 
 
+def estimate_share(times: Sequence[OperatorTime]) -> float:
+    """Part of the total that rests on estimates, 0 to 1."""
+    estimated = sum(time.ticks for time in times if time.basis is Basis.ESTIMATE)
+    return estimated / sum(time.ticks for time in times) if estimated else 0.0
+
+
+def estimate_note(times: Sequence[OperatorTime]) -> str:
+    """Say how much of the total rests on estimates, as a line; empty up to NOTED_SHARE."""
+    share = estimate_share(times)
+    return (
+        f"{100 * share:.1f} % of the model's predicted time are estimates.\n" if share > NOTED_SHARE else ""
+    )
+
+
 def operator_classes(times: Sequence[OperatorTime]) -> tuple[OperatorClass, ...]:
     """Sum up the operators of each name, the largest sum first, equal ones in order of execution."""
     total = sum(time.ticks for time in times)
@@ -63,9 +77,9 @@ def profiler_summary(times: Sequence[OperatorTime]) -> str:
     for each in operator_classes(times):
         share = f"{100 * each.share:6.2f} %"
         lines.append(f"{each.count:5}  {_columns(each.name, each.ticks)} {share}{_mark(each.has_estimates)}")
-    estimated = sum(time.ticks for time in times if time.basis is Basis.ESTIMATE)
-    if estimated > NOTED_SHARE * total:
-        lines += ["", f"{100 * estimated / total:.1f} % of the total are estimates."]
+    share_of_estimates = estimate_share(times)
+    if share_of_estimates > NOTED_SHARE:
+        lines += ["", f"{100 * share_of_estimates:.1f} % of the total are estimates."]
     return "\n".join(lines) + "\n"
 
 

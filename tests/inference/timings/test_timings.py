@@ -4,12 +4,14 @@ import math
 from dataclasses import replace
 
 import pytest
+from flatbuffers import flexbuffers
 
 from aisrv.inference.timings import (
     Basis,
     DeviceModel,
     Kernels,
     OperatorTime,
+    estimate_note,
     operator_classes,
     profiler_summary,
     to_words,
@@ -561,3 +563,56 @@ def test_summary_of_nothing() -> None:
 
 def test_summary_of_operators_that_take_no_time() -> None:
     assert profiler_summary([op_time(0, "ADD", 0)]).splitlines()[-1].endswith("  0.00 %")
+
+
+def test_note_about_estimates_is_for_more_than_a_tenth() -> None:
+    fitted, estimate = op_time(0, "CONV_2D", 90), op_time(1, "MAX_POOL_2D", 11, Basis.ESTIMATE)
+    assert estimate_note([fitted, estimate]) == "10.9 % of the model's predicted time are estimates.\n"
+    assert estimate_note([fitted, replace(estimate, ticks=10)]) == ""
+    assert estimate_note([]) == ""
+    assert estimate_note([replace(estimate, ticks=0)]) == ""
+
+
+# Pools of older converters: their options are flexbuffers.
+
+
+def pool_of(name: str, window: object, *, output: tuple[int, ...] = (1, 2, 2, 32)) -> Model:
+    model = model_of(name, (1, 4, 4, 32), output=output)
+    options = bytes(flexbuffers.Dumps({"pool": window, "stride": [2, 2]}))
+    operator = replace(model.operators[0], is_custom=True, custom_options=options)
+    return replace(model, operators=(operator,))
+
+
+def test_average_pool_of_older_converters_is_that_of_nine_taps() -> None:
+    (time,) = DeviceModel().estimate(pool_of("XC_avgpool2d", [3, 3]))
+    assert (time.ticks, time.basis) == (193 * 4 * 2, Basis.FITTED)
+
+
+def test_average_pool_of_other_windows_goes_by_their_size() -> None:
+    (time,) = DeviceModel().estimate(pool_of("XC_avgpool2d", [2, 2]))
+    assert (time.ticks, time.basis) == (round(193 * 4 * 2 * (0.4 + 0.6 * 4 / 9)), Basis.ESTIMATE)
+
+
+def test_max_pool_of_older_converters_takes_what_a_plain_one_does() -> None:
+    plain = model_of("MAX_POOL_2D", (1, 4, 4, 32), output=(1, 2, 2, 32))
+    options = Options({"filter_width": 2, "filter_height": 2, "stride_w": 2, "stride_h": 2})
+    plain = replace(plain, operators=(replace(plain.operators[0], options=options),))
+    ours, theirs = time_of(pool_of("XC_maxpool2d", [2, 2])), time_of(plain)
+    assert (ours.ticks, ours.basis) == (theirs.ticks, Basis.ESTIMATE)
+
+
+@pytest.mark.parametrize("output", [(1, 32), (1, 1, 1, 32)])
+def test_global_average_pool_has_the_whole_image_as_its_window(output: tuple[int, ...]) -> None:
+    time = time_of(pool_of("XC_avgpool2d_global", [1, 1], output=output))
+    assert time.ticks == round(2550 / 16 * 2 * (0.4 + 0.6 * 16 / 9))
+
+
+def test_global_average_pool_of_3x3_pixels_is_published() -> None:
+    model = model_of("XC_avgpool2d_global", (1, 3, 3, 256), output=(1, 256))
+    assert (time_of(model).ticks, time_of(model).basis) == (2550, Basis.FITTED)
+
+
+@pytest.mark.parametrize("window", [[], [2], [2, 2, 2], [0, 2], [2, -1], ["a", "b"], 2, {}])
+def test_pool_without_a_window_is_estimated_by_the_bytes_that_it_moves(window: object) -> None:
+    time = time_of(pool_of("XC_maxpool2d", window))
+    assert (time.source, time.basis) == ("bytes moved", Basis.ESTIMATE)

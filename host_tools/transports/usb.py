@@ -13,8 +13,9 @@ Device identity, endpoints and packet size: "XCORE AI server: numbers and wire b
 import time
 from array import array
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import usb.core
@@ -23,13 +24,16 @@ from usb.backend import libusb1
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_PRODUCT_ID, USB_VENDOR_ID
 from aisrv.protocol.usb_descriptors import (
     DIRECTION_IN,
+    ENDPOINT_HALT,
     LANGID_ENGLISH_US,
     DescriptorType,
     Recipient,
+    SetupPacket,
     StandardRequest,
     halt_bit,
     string_text,
 )
+from aisrv.protocol.usbip import UrbStatus
 from host_tools.errors import (
     DeviceAccessDenied,
     DeviceBusy,
@@ -40,6 +44,7 @@ from host_tools.errors import (
     TransferStall,
     TransferTimeout,
 )
+from host_tools.transports.requests import TIMED_OUT, Outcome, Request
 from host_tools.transports.transport import Buffer, DeviceInfo, one_after_another
 
 CONFIGURATION: Final = 1
@@ -55,6 +60,16 @@ _ERRORS: Final[dict[int, tuple[type[HostError], str]]] = {
         f"no permission to use {USB_VENDOR_ID:04x}:{USB_PRODUCT_ID:04x}; on Linux a udev rule grants it",
     ),
 }
+
+
+_PROTOCOL_ERROR: Final = -71
+"""-EPROTO, for what has no status of its own."""
+
+_FAILURES: Final[tuple[tuple[type[HostError], int], ...]] = (
+    (TransferStall, UrbStatus.STALL),
+    (TransferTimeout, TIMED_OUT),
+    (DeviceGone, UrbStatus.NO_DEVICE),
+)
 
 
 @contextmanager
@@ -86,6 +101,7 @@ class UsbTransport:
         self._backend = backend
         self._bulk_write = backend.bulk_write
         self._bulk_read = backend.bulk_read
+        self._queues: dict[int, ThreadPoolExecutor] = {}
         with ExitStack() as opened, _translated("opening the device"):
             self._handle = backend.open_device(device)
             opened.callback(backend.close_device, self._handle)
@@ -149,6 +165,60 @@ class UsbTransport:
         )
         return halt_bit(status[:length].tobytes())
 
+    def start(self, request: Request, timeout: float | None) -> "UsbTicket":
+        """See `RequestTransport.start`.
+
+        Each endpoint has a thread, in which its requests wait for each other: what a device sees is the
+        same as with several in flight, which pyusb cannot do.
+        """
+        number = request.endpoint if request.endpoint & ~DIRECTION_IN else 0
+        if number not in self._queues:
+            self._queues[number] = ThreadPoolExecutor(1, f"endpoint {number:#04x}")
+        return UsbTicket(self._queues[number].submit(self._carry_out, request, timeout))
+
+    def _carry_out(self, request: Request, timeout: float | None) -> Outcome:
+        try:
+            if request.setup:
+                return self._control(request, timeout)
+            if request.endpoint & DIRECTION_IN:
+                packets = array("B", bytes(request.room))
+                received = self._bulk_read(
+                    self._handle, request.endpoint, INTERFACE, packets, _milliseconds(timeout)
+                )
+                return Outcome(0, received, packets[:received].tobytes())
+            self.write(request.data, timeout)
+            if request.zero_packet and len(request.data) % PACKET_SIZE == 0 and request.data:
+                self.write(b"", timeout)
+            return Outcome(0, len(request.data))
+        except usb.core.USBError as error:
+            return _failure(translate(error, "a request"))
+        except HostError as error:
+            return _failure(error)
+
+    def _control(self, request: Request, timeout: float | None) -> Outcome:
+        """Carry out a control request; those that libusb keeps track of go through its own calls."""
+        setup = SetupPacket.from_bytes(request.setup)
+        kind = setup.request_type, setup.request
+        if kind == (Recipient.DEVICE, StandardRequest.SET_CONFIGURATION):
+            self.reset()
+        elif kind == (Recipient.ENDPOINT, StandardRequest.CLEAR_FEATURE) and setup.value == ENDPOINT_HALT:
+            self._backend.clear_halt(self._handle, setup.index)
+        elif kind == (Recipient.INTERFACE, StandardRequest.SET_INTERFACE):
+            self._backend.set_interface_altsetting(self._handle, setup.index, setup.value)
+        else:
+            data = array("B", bytes(setup.length) if setup.to_host else request.data)
+            moved = self._backend.ctrl_transfer(
+                self._handle,
+                setup.request_type,
+                setup.request,
+                setup.value,
+                setup.index,
+                data,
+                _milliseconds(timeout),
+            )
+            return Outcome(0, moved, data[:moved].tobytes() if setup.to_host else b"")
+        return Outcome(0, 0)
+
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""
         with _translated("clearing the halts"):
@@ -165,7 +235,37 @@ class UsbTransport:
 
     def close(self) -> None:
         """See `Transport.close`. Closing the handle releases the interface, too."""
+        for queue in self._queues.values():
+            queue.shutdown(cancel_futures=True)
         self._resources.close()
+
+
+class UsbTicket:
+    """A request in the queue of an endpoint."""
+
+    def __init__(self, future: Future[Outcome]) -> None:
+        self._future = future
+
+    def finish(self) -> Outcome:
+        """See `Ticket.finish`."""
+        outcome = self._future.result()
+        if outcome.status == UrbStatus.NO_DEVICE:
+            raise DeviceGone("a request: the device is gone")
+        return outcome
+
+    def withdraw(self) -> Outcome:
+        """See `Ticket.withdraw`. A request that was begun ends with its time."""
+        if self._future.cancel():
+            return Outcome(UrbStatus.UNLINKED, 0)
+        outcome = self.finish()
+        return replace(outcome, status=UrbStatus.UNLINKED) if outcome.status == TIMED_OUT else outcome
+
+
+def _failure(error: HostError) -> Outcome:
+    for kind, status in _FAILURES:
+        if isinstance(error, kind):
+            return Outcome(status, 0)
+    return Outcome(_PROTOCOL_ERROR, 0)
 
 
 def _milliseconds(timeout: float | None) -> int:

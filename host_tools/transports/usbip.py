@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from typing import Final
 
 from aisrv.protocol.commands import (
@@ -14,7 +15,7 @@ from aisrv.protocol.commands import (
     USB_PRODUCT_ID,
     USB_VENDOR_ID,
 )
-from aisrv.protocol.usb_descriptors import DescriptorError
+from aisrv.protocol.usb_descriptors import DIRECTION_IN, DescriptorError
 from aisrv.protocol.usbip import PORT, DeviceRecord, UrbStatus
 from host_tools.errors import (
     BadAddressError,
@@ -27,9 +28,11 @@ from host_tools.errors import (
     TransferTimeout,
 )
 from host_tools.server_address import UNIX, check_address
+from host_tools.transports.requests import TIMED_OUT, Outcome, Request
 from host_tools.transports.transport import Buffer, DeviceInfo
 from host_tools.usbip import client as usbip_client
 from host_tools.usbip.client import Connection
+from host_tools.usbip.pipeline import Transfer, deadline_after
 from host_tools.usbip.standard_requests import (
     clear_halt,
     is_halted,
@@ -43,6 +46,9 @@ CONFIGURATION: Final = 1
 _ENDPOINTS: Final = (ENDPOINT_OUT, ENDPOINT_IN)
 
 _BUSID: Final = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
+
+_ZERO_PACKET: Final = 0x40
+"""URB_ZERO_PACKET of Linux, in the flags of a request."""
 
 _GONE: Final = (UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN)
 
@@ -103,6 +109,18 @@ class UsbipTransport:
         except TransferStall:  # it does not know the request
             return frozenset()
 
+    def start(self, request: Request, timeout: float | None) -> "UsbipTicket":
+        """See `RequestTransport.start`."""
+        inwards = bool(request.endpoint & DIRECTION_IN)
+        buffer = bytearray(request.room) if inwards else request.data
+        flags = _ZERO_PACKET if request.zero_packet else 0
+        deadline = deadline_after(timeout)
+        with _host_errors("starting a request"):
+            transfer = self._connection.submit(
+                request.endpoint, buffer, request.setup or bytes(8), flags, deadline
+            )
+        return UsbipTicket(self._connection, transfer, deadline)
+
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""
         with _host_errors("clearing the halts"):
@@ -124,6 +142,38 @@ class UsbipTransport:
     def close(self) -> None:
         """See `Transport.close`."""
         self._resources.close()
+
+
+class UsbipTicket:
+    """A request in flight to an imported device."""
+
+    def __init__(self, connection: Connection, transfer: Transfer, deadline: float | None) -> None:
+        self._connection = connection
+        self._transfer = transfer
+        self._deadline = deadline
+
+    def finish(self) -> Outcome:
+        """See `Ticket.finish`."""
+        with _host_errors("waiting for a request"):
+            if self._transfer.status is None and not self._connection.wait_until(
+                self._transfer, self._deadline
+            ):
+                self._connection.withdraw(self._transfer)
+                if self._transfer.status == UrbStatus.UNLINKED:
+                    return replace(self._outcome(), status=TIMED_OUT)
+        return self._outcome()
+
+    def withdraw(self) -> Outcome:
+        """See `Ticket.withdraw`."""
+        with _host_errors("taking back a request"):
+            if self._transfer.status is None:
+                self._connection.withdraw(self._transfer)
+        return self._outcome()
+
+    def _outcome(self) -> Outcome:
+        transfer = self._transfer
+        data = b"" if transfer.buffer is None else bytes(transfer.buffer[: transfer.actual])
+        return Outcome(transfer.status or 0, transfer.actual, data)
 
 
 def host_error(error: usbip_client.UsbipClientError, what: str) -> HostError:

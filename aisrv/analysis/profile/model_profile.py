@@ -11,6 +11,7 @@ from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import (
     FLASH_LOADS,
     MAX_THREADS,
+    Basis,
     DeviceModel,
     OperatorClass,
     OperatorTime,

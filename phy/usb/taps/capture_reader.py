@@ -1,4 +1,4 @@
-"""Reading captures of USB traffic: pcapng and pcap files of usbmon, from Wireshark, tcpdump or ours.
+"""Reading captures of USB traffic: pcapng and pcap files of usbmon and of USBPcap, whoever wrote them.
 
 Sources: "PCAP Now Generic (pcapng) Capture File Format", draft-ietf-opsawg-pcapng; the Wireshark wiki,
 Development/LibpcapFileFormat; Documentation/usb/usbmon.rst of the Linux kernel.
@@ -11,6 +11,7 @@ from typing import Final
 
 from phy.usb.taps.pcapng import ENHANCED_PACKET, INTERFACE_DESCRIPTION, SECTION_HEADER
 from phy.usb.taps.usbmon import LINKTYPE_USB_LINUX_MMAPPED, EventType, TransferType, UsbmonEvent, UsbmonHeader
+from phy.usb.taps.usbpcap import LINKTYPE_USBPCAP, UsbpcapError, UsbpcapEvents
 
 LINKTYPE_USB_LINUX: Final = 189
 """Packets with the first 48 bytes of usbmon's header only."""
@@ -27,7 +28,7 @@ _PCAP_MAGICS: Final = {
 
 
 class CaptureError(Exception):
-    """A file that is no capture of usbmon's, or that is damaged; the text says where."""
+    """A file that is no capture of USB, or that is damaged; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +51,21 @@ def read_capture(data: bytes) -> Iterator[CapturedEvent]:
         packets = _pcap(data)
     else:
         raise CaptureError("neither a pcapng nor a pcap file")
+    usbpcap = UsbpcapEvents()
     for number, (link_type, packet) in enumerate(packets, 1):
+        if link_type == LINKTYPE_USBPCAP:
+            try:
+                event = usbpcap.event(packet)
+            except UsbpcapError as error:
+                raise CaptureError(f"packet {number} {error}") from None
+            if event is not None:
+                yield CapturedEvent(number, event)
+            continue
         size = _HEADER_SIZES.get(link_type)
         if size is None:
             raise CaptureError(
-                f"packet {number} has the link type {link_type}, not that of usbmon (220 or 189); "
-                "captures of USBPcap cannot be replayed"
+                f"packet {number} has the link type {link_type}, "
+                "not that of usbmon (220 or 189) or of USBPcap (249)"
             )
         if len(packet) < size:
             raise CaptureError(f"packet {number} has {len(packet)} of the {size} bytes of its header")

@@ -20,6 +20,8 @@ MODEL = digits.model_bytes()
 SIZE = len(MODEL)
 NEED = arena_need(read_model(MODEL)).total
 ADVICE = "; it fits with the model in external memory"
+ESTIMATES = "27.6 % of the model's predicted time are estimates."
+"""What the debug log has of the model when it loads."""
 
 
 @asynccontextmanager
@@ -38,7 +40,7 @@ async def set_model(device: Device, command: Command, model: bytes = MODEL) -> t
 
 async def test_model_in_arena_memory_that_fits_exactly() -> None:
     async with device_with(SIZE + NEED) as device:
-        assert await set_model(device, Command.SET_MODEL_ARENA) == (Status.OKAY, "")
+        assert await set_model(device, Command.SET_MODEL_ARENA) == (Status.OKAY, ESTIMATES)
 
 
 async def test_tensors_that_lack_a_byte_beside_the_model() -> None:
@@ -59,7 +61,7 @@ async def test_tensors_that_would_fit_with_the_model_outside() -> None:
 
 async def test_model_in_external_memory_that_fits_exactly() -> None:
     async with device_with(NEED, SIZE) as device:
-        assert await set_model(device, Command.SET_MODEL_EXT) == (Status.OKAY, "")
+        assert await set_model(device, Command.SET_MODEL_EXT) == (Status.OKAY, ESTIMATES)
 
 
 async def test_tensors_that_lack_a_byte_with_the_model_outside() -> None:

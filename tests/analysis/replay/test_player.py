@@ -357,7 +357,7 @@ def test_recording_of_a_kernel_with_the_enumeration(address: str) -> None:
     """What Linux did when the device was plugged in, and a program on libusb."""
     result = played(recorded("linux"), address)
     assert result.difference is None
-    assert result.commands == 6
+    assert result.commands == 18
 
 
 @pytest.mark.parametrize("name", NAMES)

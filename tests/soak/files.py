@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from aisrv import digits
-from aisrv.analysis.replay import devices_of, transfers_of
+from aisrv.analysis.replay.transfers import devices_of, transfers_of
 from aisrv.board import BoardFileError
 from aisrv.board.toml_file import parse_board
 from aisrv.board.xn_file import parse_xn

@@ -10,7 +10,7 @@ import click
 import trio
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
-from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
 
@@ -30,7 +30,11 @@ if TYPE_CHECKING:
 )
 @click.option("--model", type=FILE, help="Model of the engine that the graph uses.")
 @click.option(
-    "--engine", type=ENGINE_KIND, default="tflite", metavar="KIND", help="What runs it. [default: tflite]"
+    "--engine",
+    type=ENGINE_KIND,
+    default=default_kind,
+    metavar="KIND",
+    help="What runs it, as of `aisrv run`.",
 )
 @click.option("--cores", type=click.IntRange(1, 8), default=1, help="Interpreters. [default: 1]")
 @click.option(

@@ -37,6 +37,8 @@ class ModelFacts:
     """GET_TIMINGS once it has run."""
     profile: bytes = b""
     """The lines of GET_PROFILE that are the same after each run."""
+    note: str = ""
+    """What the log has of it when it loads."""
 
 
 @functools.lru_cache(maxsize=8192)
@@ -131,6 +133,8 @@ class ExpectedEngine:
         self.model, self.loaded = data, facts
         self.inputs = [bytes(size) for size in facts.inputs]
         self.outputs = [bytes(size) for size in facts.outputs]
+        if facts.note:
+            self.write_log(facts.note)
         return OKAY
 
     def _number(self, command: int, kind: str, tensor: int, count: int) -> Status:

@@ -23,6 +23,7 @@ async def _learn(command: int, model: bytes) -> ModelFacts:
         if await set_command(engine, command, 0, model):
             text = bytes(device.engines[0].log).rstrip(b"\0").decode()
             return ModelFacts(refusal=text.partition(": ")[2].rstrip("\n"))
+        note = bytes(device.engines[0].log).rstrip(b"\0").decode().rstrip("\n")
         read = read_model(model)
         _, memory = await get_command(engine, Command.GET_MEMORY)
         _, tensors = await get_command(engine, Command.GET_TENSORS)
@@ -37,4 +38,5 @@ async def _learn(command: int, model: bytes) -> ModelFacts:
             tensors=tensors,
             timings=timings,
             profile=steady_lines(profile),
+            note=note,
         )

@@ -19,5 +19,6 @@ def printable(text: str, limit: int | None = None) -> str:
 def printable_lines(text: str) -> str:
     """Return a text of several lines without other control characters than newlines and tabs."""
     if not text.isprintable():
+        text = text.replace("\r\n", "\n")
         text = "".join(each if each.isprintable() or each in "\n\t" else REPLACEMENT for each in text)
     return text

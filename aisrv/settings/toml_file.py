@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from aisrv.printable import printable
 from aisrv.regular_file import read_regular
 from aisrv.settings import toml_lines
 from aisrv.settings.errors import KeyPath, SettingsError
@@ -73,7 +74,7 @@ def read_bounded(path: Path, largest: int) -> bytes:
     try:
         return read_regular(path, largest)
     except OSError as error:
-        raise SettingsError(f"{path}: {error.strerror}") from None
+        raise SettingsError(f"{printable(str(path))}: {error.strerror}") from None
 
 
 def shown(value: object) -> str:

@@ -217,7 +217,7 @@ async def test_what_it_prints_is_logged() -> None:
     runner = isolated_tflm(printed.append)
     with pytest.raises(ModelError):
         await runner.load(networks.custom_operator_network(), ARENA)
-    assert printed == ["Failed to get registration from op code CUSTOM\n \r\n"]
+    assert printed == ["Failed to get registration from op code CUSTOM\n \n"]
 
 
 # The binding.

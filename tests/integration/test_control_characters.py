@@ -83,4 +83,4 @@ def test_a_device_s_log_is_shown_without() -> None:
 def test_lengths_and_line_ends_are_kept() -> None:
     assert printable("a\nb\x00c\u00e9") == "a\ufffdb\ufffdc\u00e9"
     assert printable("abcdef", 4) == "abc…"
-    assert printable_lines("a\r\nb\tc") == "a\ufffd\nb\tc"
+    assert printable_lines("a\r\nb\tc\r") == "a\nb\tc\ufffd"

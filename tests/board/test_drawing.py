@@ -5,6 +5,7 @@ import pytest
 from aisrv.board import ArenaMemory, Board, EngineSpec, FlashSpec, PortSpec, SensorSpec, UsbProtocol
 from aisrv.board.catalog import BOARDS
 from aisrv.board.drawing import draw_board
+from aisrv.protocol.engine_kind import default_kind
 
 CHAINED = """\
 ╭─ tile 0, 512K, 600 MHz ────────────╮   ╭─ tile 1, 512K, 600 MHz ─────────────╮
@@ -30,8 +31,8 @@ channels
   program (1)     ──  aiengine 1 (1)  commands
 
 engines
-  0  tile 0  tflite  arena 448K  external memory 16M, feeds engine 1
-  1  tile 1  tflite  arena 448K  external memory 16M
+  0  tile 0  {kind}  arena 448K  external memory 16M, feeds engine 1
+  1  tile 1  {kind}  arena 448K  external memory 16M
 
 around
   USB  tile 1  the AI server's commands
@@ -39,7 +40,7 @@ around
 
 
 def test_a_board_is_drawn() -> None:
-    assert draw_board(BOARDS["chained"]) == CHAINED
+    assert draw_board(BOARDS["chained"]) == CHAINED.format(kind=default_kind())
 
 
 def test_all_that_may_be_around_a_board() -> None:
@@ -56,7 +57,7 @@ def test_all_that_may_be_around_a_board() -> None:
     )
     assert draw_board(board).partition("engines\n")[2].splitlines() == [
         (
-            "  0  tile 0  tflite  external arena 448K  "
+            f"  0  tile 0  {default_kind()}  external arena 448K  "
             "5 threads, acquires from the sensor, flash chip 0, LEDs red, green and 2 unnamed"
         ),
         "",

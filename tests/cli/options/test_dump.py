@@ -23,7 +23,5 @@ def test_dumping_boards_name_a_folder_for_each_engine(tmp_path: Path) -> None:
 
 
 def test_only_kernels_dump(tmp_path: Path) -> None:
-    with pytest.raises(
-        click.UsageError, match="engine 0 is of kind 'tflite': only kernels can write tensors"
-    ):
-        dump_tensors([Board()], tmp_path)
+    with pytest.raises(click.UsageError, match="engine 0 is of kind 'tflm': only kernels can write tensors"):
+        dump_tensors([Board(engines=(EngineSpec(kind=EngineKind("tflm")),))], tmp_path)

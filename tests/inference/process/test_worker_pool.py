@@ -13,7 +13,7 @@ from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
-from aisrv.protocol.engine_kind import EngineKind
+from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks, puppet
 
@@ -79,7 +79,7 @@ async def test_there_is_one_spare_of_a_kind() -> None:
 
 
 async def test_kinds_do_not_mix() -> None:
-    with open_worker_pool(puppet.KIND, EngineKind("tflite")) as workers:
+    with open_worker_pool(puppet.KIND, default_kind()) as workers:
         waiting = workers.pids
         interpreter = workers.isolated(lambda _text: None)
         await interpreter.load(digits.model_bytes(), ARENA)

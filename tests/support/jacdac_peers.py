@@ -62,7 +62,7 @@ def _node_packages(environment: dict[str, str]) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         for name in ("package.json", "package-lock.json"):
             shutil.copy(NODE_FOLDER / name, folder)
-        _run(["npm", "ci", "--no-audit", "--no-fund"], environment, folder)
+        _run(["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1"], environment, folder)
     return folder
 
 

@@ -13,6 +13,7 @@ import os
 import socket
 import statistics
 import struct
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,7 +24,7 @@ import trio
 
 from aisrv.board import Board
 from aisrv.cli.options.logging import start_logging
-from aisrv.cli.serving import DeviceSet, Listening, serve_devices
+from aisrv.cli.serving import SWITCH_SECONDS, DeviceSet, Listening, serve_devices
 from aisrv.monitor.loop_watch import LoopWatch
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest
 from benchmarks.rows import Row
@@ -108,6 +109,7 @@ async def _serve(pipe: Connection, turns: list[float]) -> None:
 
 
 def _run_server(pipe: Connection) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)  # as `aisrv run` does
     unread, errors = os.pipe()
     os.dup2(errors, 2)
     start_logging(1)

@@ -22,7 +22,7 @@ from aisrv.cli.options.logging import loop_watches, start_logging, verbose_optio
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
+from aisrv.cli.serving import SWITCH_SECONDS, DeviceSet, Listening, first_error, serve_devices
 from aisrv.device.device import ModelRefused
 from aisrv.device.failures import DeviceFailed
 from aisrv.protocol import usbip
@@ -93,6 +93,7 @@ async def run_until_signal(
 
     The ready line goes to standard output, the hint then to standard error.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with serve_devices(devices, listening) as service, trio.open_nursery() as ends:
             print(f"aisrv: ready at {service}", flush=True)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
 from msgspec import Struct, field
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from flash_server.chip.chip import FlashChip
     from flash_server.client.flash_channel import FlashChannel
     from phy.jacdac.bus import JacdacBus
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that plans a model may keep the interpreter from the event loop; Python's own is 5 ms."""
 
 
 class DeviceSet(Struct, frozen=True):

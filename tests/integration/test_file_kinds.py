@@ -10,7 +10,7 @@ import pytest
 from tests.support.programs import AISRV, FLASH, HOST
 
 SECONDS = 20
-"""Far more than a program needs to start, far less than for ever."""
+"""Far more than a program needs to start, and an end."""
 
 COMMANDS: dict[str, Sequence[str]] = {
     "model": (*AISRV, "run", "--port", "0", "--model", "FILE"),

@@ -31,7 +31,7 @@ def test_bus_answers_where_the_ready_line_says(tmp_path: Path) -> None:
         places = dict(place.split(":", 1) for place in line.removeprefix("aisrv: ready at ").split(", "))
         assert list(places) == ["usbip", "jacdac", "ws", "jacdac-serial"]
         host, port = places["jacdac"].split(":")
-        with socket.create_connection((host, int(port)), timeout=10) as connection:
+        with socket.create_connection((host, int(port)), timeout=60) as connection:
             question = multicast_frame(0x140F9A78, ServicePacket(0x3D, 0x1186))
             connection.sendall(bytes((len(question),)) + question)
             stream = connection.makefile("rb")

@@ -230,7 +230,7 @@ async def send_server(bus: SpiBus, image_: bytes) -> int:
     for start in range(0, len(image_) + 1, 512):
         await bus.transfer(b"\x04" + image_[start : start + 512])
         status = 1
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             while status & 1:
                 status = (await bus.transfer(b"\x01" + bytes(6)))[3]
     return status

@@ -34,7 +34,7 @@ class BusClient:
 
     async def next_packet(self, wanted: Callable[[Frame, ServicePacket], bool]) -> ServicePacket:
         """Wait for a packet; what comes before it is dropped."""
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             while True:
                 while self._frames:
                     frame = self._frames.pop(0)

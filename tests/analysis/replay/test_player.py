@@ -47,7 +47,7 @@ def recorded(name: str) -> list[Transfer]:
 def played(transfers: Sequence[Transfer], address: str, *, mask: bool = True) -> ReplayResult:
     transport = open_transport(address)
     try:
-        return replay(transfers, transport, mask=mask, timeout=10)  # type: ignore[arg-type]  # it is no SPI
+        return replay(transfers, transport, mask=mask, timeout=60)  # type: ignore[arg-type]  # it is no SPI
     finally:
         transport.close()
 
@@ -177,7 +177,7 @@ def test_requests_begin_and_end_in_the_order_of_the_capture(address: str) -> Non
             return self.inner.withdraw()
 
     transport = open_usbip(address.removeprefix("usbip:"))
-    result = replay(recorded("pipelined"), Watched(transport), timeout=10)
+    result = replay(recorded("pipelined"), Watched(transport), timeout=60)
     transport.close()
     assert result.difference is None
     assert events[-18:-1] == [
@@ -412,7 +412,7 @@ def test_ioserver_session(tmp_path: Path) -> None:
 def test_through_pyusb(name: str, address: str) -> None:
     backend = get_backend(address.removeprefix("usbip:"))
     transport = UsbTransport(backend, next(iter(backend.enumerate_devices())))
-    result = replay(recorded(name), transport, timeout=10)
+    result = replay(recorded(name), transport, timeout=60)
     transport.close()
     assert result.difference is None
 
@@ -423,7 +423,7 @@ def test_difference_through_pyusb(address: str) -> None:
     transfers = recorded("classic")
     stalled = next(each for each in transfers if each.status == -32)
     other = changed(transfers, stalled.number, status=0, length=4, received=b"1234")
-    difference = replay(other, transport, timeout=10).difference
+    difference = replay(other, transport, timeout=60).difference
     transport.close()
     assert difference is not None
     assert (difference.number, difference.got) == (stalled.number, "a stall")

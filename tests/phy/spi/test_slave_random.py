@@ -174,7 +174,7 @@ def test_random_transactions(steps: list[tuple[object, ...]]) -> None:
 
 async def follow(steps: list[tuple[object, ...]]) -> None:
     expected = Expected()
-    with trio.fail_after(10):
+    with trio.fail_after(60):
         async with spi_device() as device:
             device.engine.answers[spi.GET_SPEC] = expected.answers[spi.GET_SPEC]
             await device.notifications.outct(MODEL_CHANGED)

@@ -426,11 +426,11 @@ def device() -> Iterator[tuple[str, MemoryStorage]]:
 
     thread = threading.Thread(target=trio.run, args=(serve,))
     thread.start()
-    assert ready.wait(10)
+    assert ready.wait(60)
     yield address[0], storage
     token, scope = ends[0]
     trio.from_thread.run_sync(scope.cancel, trio_token=token)
-    thread.join(10)
+    thread.join(60)
 
 
 def test_write_to_a_running_device(device: tuple[str, MemoryStorage]) -> None:

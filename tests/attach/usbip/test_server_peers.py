@@ -43,7 +43,7 @@ class Transport(usbip.USBIP):  # type: ignore[misc]  # the package has no types
         peer: socket.socket = super().connect()
         self._sockets.append(peer)
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        peer.settimeout(10)
+        peer.settimeout(60)
         return peer
 
 

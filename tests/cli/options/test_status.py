@@ -197,7 +197,7 @@ def test_ctrl_c_ends_it_and_leaves_the_terminal_as_it_was(terminal: Terminal) ->
     assert not terminal.screen.cursor
     os.write(terminal.master, b"\x03")
     terminal.read_until("ended")
-    assert terminal.process.wait(10) == 0
+    assert terminal.process.wait(60) == 0
     assert terminal.screen.text == ["ready", "ended"]
     assert terminal.screen.cursor
     assert terminal.after == terminal.before
@@ -219,7 +219,7 @@ def test_device_answers_while_the_terminal_takes_nothing(terminal: Terminal) -> 
         time.sleep(0.6)  # the view would be drawn again, as the counts have changed
     os.write(terminal.master, b"\x03")
     terminal.read_until("ended")
-    assert terminal.process.wait(10) == 0
+    assert terminal.process.wait(60) == 0
 
 
 def test_view_taller_than_the_terminal_is_wiped_off_too() -> None:

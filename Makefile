@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist loadgroup
 QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board phy host_tools) \
 	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py
 
-.PHONY: demo test quick lint types compiled unit soak package bench docs clean
+.PHONY: demo test quick lint types compiled unit soak package bench docs reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -21,7 +21,7 @@ lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/deptry aisrv phy flash_server host_tools
-	$(BIN)/deptry --ignore DEP002,DEP004 tests benchmarks examples
+	$(BIN)/deptry --ignore DEP002,DEP004 tests benchmarks examples reference
 	$(BIN)/lint-imports --no-logo --no-cache
 
 types: $(VENV)/.ready-test
@@ -48,6 +48,10 @@ bench: $(VENV)/.ready-test
 
 docs: $(VENV)/.ready-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --config-file .mkdocs.yml
+
+# Writes the tables of the reference pages from the code; a test fails where a page differs.
+reference: $(VENV)/.ready
+	$(BIN)/python -m reference
 
 $(VENV)/bin/python:
 	@python=$$(.ci/find-python $(PYTHON)) && set -x && "$$python" -m venv $(VENV)

@@ -214,6 +214,11 @@ class Packet:
         return struct.Struct(cls._order + "".join(cls._wires[field].format for field in span))
 
     @classmethod
+    def layout(cls) -> list[tuple[str, int, str]]:
+        """The fields in their order: name, offset in bytes, and format as the `struct` module has it."""
+        return [(field, start, cls._wires[field].format) for field, start, _ in cls._places()]
+
+    @classmethod
     def _places(cls) -> Iterator[tuple[str, int, int]]:
         """Each field with the end of the previous one and its own, in bytes; the gap is for alignment."""
         start, layout = 0, cls._order

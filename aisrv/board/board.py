@@ -50,20 +50,29 @@ class Board:
     """
 
     engines: tuple[EngineSpec, ...] = field(default_factory=lambda: (EngineSpec(),))
+    """Its AI engines, from engine 0."""
     tiles: int = 2
+    """Tiles of the node: 1 or 2."""
     usb_tile: int = 1
+    """The tile of the USB tasks."""
     core_clock_mhz: int = 600
+    """Core clock in MHz."""
     internal_kib: int = 512
+    """KiB of SRAM of each tile."""
     spi: SpiSpec | None = DEFAULT_SPI
+    """An SPI port; None is off."""
     flashes: tuple[FlashSpec, ...] = ()
+    """Its flash chips, from chip 0."""
     serial: str | None = None
     """USB serial number; hardware has none."""
     protocol: UsbProtocol = UsbProtocol.AISRV
+    """What the device speaks over USB: the AI server's commands, or those of XMOS's ioserver."""
     sensor: SensorSpec | None = None
+    """A sensor with the tasks that acquire its frames."""
     jacdac: JacdacSpec | None = None
     """A Jacdac device, which takes a core; None is off."""
     ports: tuple[PortSpec, ...] = ()
-    """Ports with a use, for those who show them; nothing is driven by them."""
+    """Ports with a use, only to be shown; nothing drives them."""
     tasks: tuple[TaskSpec, ...] = ()
     """Tasks of the user's own, beside those of the parts above."""
     graph: GraphSpec | None = None
@@ -71,7 +80,7 @@ class Board:
     usb_port: int | None = None
     """TCP port that `aisrv run` serves USB/IP on; None leaves that to the command."""
     description: str = ""
-    """What it is, in a line."""
+    """What the board is, in a line."""
 
     def __post_init__(self) -> None:
         if self.tiles not in (1, 2):

@@ -72,14 +72,15 @@ class EngineSpec:
     """One AI engine: where it runs, with how much memory, and where its outputs go."""
 
     tile: int = 0
+    """The tile that it runs on."""
     arena_bytes: int = DEFAULT_ARENA
-    """Tensor arena; a model set in ARENA memory takes its bytes from it."""
+    """Bytes of the tensor arena; a model set in ARENA memory takes its bytes from it."""
     arena_memory: ArenaMemory = ArenaMemory.INTERNAL
-    """Where the arena lies."""
+    """Where the arena lies: in the SRAM of its tile, or in external memory."""
     external_bytes: int = DEFAULT_EXTERNAL
-    """External memory for models set in EXT memory."""
+    """Bytes of external memory for models set in EXT memory."""
     threads: int = 1
-    """Logical cores that the interpreter of the modeled device uses, 1 to 5."""
+    """Logical cores that the modeled interpreter uses, 1 to 5."""
     chain_to: int | None = None
     """Number of the engine that gets each output as its input."""
     flash: int = 0
@@ -89,13 +90,13 @@ class EngineSpec:
     cache: CacheGeometry = XCORE_AI_CACHE
     """Cache of the window on its flash image, see `Device.open_window`."""
     kind: EngineKind = field(default_factory=default_kind)
-    """What runs its models."""
+    """What runs its models: tflite, litert, tflm, xcore, kernels, relocatable, none, or `module:class`."""
     sensor: bool | None = None
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
     leds: tuple[str, ...] = ()
-    """Names of its GPIO outputs for those who show them, from output 0; unnamed ones have their number."""
+    """Names of its GPIO outputs, up to four, from output 0; unnamed ones have their number."""
     labels: tuple[str, ...] = ()
-    """Names of its classes for those who show them, from class 0; none leaves that to the model's file."""
+    """Names of its classes, from class 0; without any, those in the model's file."""
     origin: str = field(default="", compare=False)
     """Where the kind is written, as messages begin: `board.toml:4: engines[0].kind`."""
 
@@ -115,7 +116,9 @@ class SpiSpec:
     """An SPI port: where its slave and buffer run, and the engine that it belongs to."""
 
     tile: int = 1
+    """The tile of its two tasks."""
     engine: int = 0
+    """Number of the engine that it belongs to."""
     port: int | None = None
     """TCP port that `aisrv run` serves it on; None leaves that to the command."""
 
@@ -128,8 +131,9 @@ class JacdacSpec:
     """A Jacdac device: where its task runs, and how the bus is reached."""
 
     tile: int = 1
+    """The tile of its task."""
     device_id: int | None = None
-    """64 bits; None derives it from the USB serial number."""
+    """64 bits that name the device on the bus; None derives them from the USB serial number."""
     port: int | None = None
     """TCP port that `aisrv run` serves the bus on; None leaves that to the command."""
     websocket_port: int | None = None
@@ -150,17 +154,19 @@ class FlashSpec:
     """A flash chip, and where its server runs."""
 
     part: FlashPart = MX25R6435F
+    """The chip: the name of a known part, or a part of your own."""
     tile: int = 0
+    """The tile of its server."""
     path: Path | None = None
-    """File with the chip's contents, made where it is missing; None is a chip in memory, erased."""
+    """File with the chip's contents, created where it is missing; None is a chip in memory, erased."""
     boot_bytes: int = DEFAULT_BOOT
-    """Size of the boot partition; the rest is the data partition."""
+    """Bytes of the boot partition; the rest is the data partition."""
     clock_hz: int = CLOCK_HZ
-    """Clock of its bus."""
+    """Clock of its bus, in Hz."""
     width: int = WIDTH
     """Lines that carry the data of the server's reads and programs: 1, 2 or 4."""
     paced: bool = False
-    """Whether its commands and operations take the time that they take on the part."""
+    """Whether its commands and operations take as long as on the part."""
     port: int | None = None
     """TCP port that `aisrv run` serves a programmer on; None leaves that to the command."""
 
@@ -175,10 +181,11 @@ class SensorSpec:
     """A sensor, and where the task runs that acquires its frames."""
 
     tile: int
+    """The tile of its two tasks."""
     source: str
     """Where frames come from, as "scheme:what": `pattern:bars`."""
     encoding: str = "bayer"
-    """One of ENCODINGS."""
+    """How the bytes of a frame are pixels: bayer, yuv, rgb or samples."""
     width: int = 640
     """Pixels of a row."""
     height: int = 480
@@ -186,7 +193,7 @@ class SensorSpec:
     rate: float | None = None
     """Frames a second of device time; None delivers each frame as soon as it is asked for."""
     registers: str = "generic"
-    """One of REGISTER_MODELS: what answers on the sensor's I2C bus."""
+    """What answers on the sensor's I2C bus: generic or gc2145."""
     stream: bool = False
     """Whether its engines acquire and infer by themselves as soon as a model is loaded."""
     folder: Path = field(default=Path(), compare=False)
@@ -200,8 +207,9 @@ class PortSpec:
     """A port of a tile that the board gives a use, for those who show it."""
 
     tile: int
+    """The tile that has the port."""
     location: str
-    """As XMOS names ports: `XS1_PORT_4C`."""
+    """The port as XMOS names it: `XS1_PORT_4C`."""
     name: str
     """What it is for: `PORT_LEDS`."""
 
@@ -211,21 +219,22 @@ class GraphSpec:
     """A graph of stream-processing nodes that runs on the device, and what its IOs are joined to."""
 
     path: Path
-    """The graph: its words as text, or its text, which is then compiled."""
+    """File of the graph: its words, or its text, which is then compiled."""
     tile: int = 0
+    """The tile of its interpreters."""
     cores: int = 1
-    """Interpreters, each on a core: processors 1, 2 and so on of the graph."""
+    """Interpreters, 1 to 7, each on a core: processors 1, 2 and so on of the graph."""
     engines: tuple[int, ...] | None = None
     """The engines that its nodes may use; None: all."""
     ios: Mapping[int, str] = field(default_factory=dict, hash=False)
-    """By IO_AL_idx what an IO is joined to, as "scheme:what": a source of frames, `file:PATH` or
+    """What each IO, by its IO_AL_idx, is joined to, as "scheme:what": a source of frames, `file:PATH` or
     `gpio:NAME`."""
     platform: Path | None = None
     """The top manifest that its text is compiled for; None: the one that is shipped."""
     folder: Path = field(default=Path(), compare=False)
     """Relative paths in `ios` are below it."""
     paced: bool = True
-    """Whether samples come at the rate of their format; else as fast as the graph takes them."""
+    """Whether samples come at the rate of their format, or else as fast as the graph takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,11 +242,13 @@ class TaskSpec:
     """A task of the user's own: an async function that runs on a core, with channel ends as arguments."""
 
     name: str
+    """Its name in drawings and messages."""
     task: str
     """The function, as "module:function"; the module may be beside the board file."""
     tile: int = 0
+    """The tile that it runs on."""
     ends: Mapping[str, str] = field(default_factory=dict, hash=False)
-    """For each parameter that is a channel end what it is joined to, see `aisrv.board.user_tasks`."""
+    """What each parameter that is a channel end is joined to."""
     folder: Path | None = field(default=None, compare=False)
     """Where the module is looked for, besides where Python finds modules."""
     origin: str = field(default="", compare=False)

@@ -79,37 +79,47 @@ class _Engine(
     chain_to: Integer | None = None
     flash: Integer | None = None
     boot: Literal["arena", "ext"] | None = None
+    """The memory that its model is loaded to from flash at start; none: it starts without a model."""
     cache: _Cache | None = None
+    """The cache of the engine's windows on flash."""
     sensor: bool | None = None
+    """Whether it acquires from the board's sensor. Default: engine 0 does."""
     leds: _Leds | None = None
     labels: Path | None = None
-    """A text file with the name of a class in each line."""
+    """A text file with the name of a class in each line; without it, those in the model's file."""
 
 
 class _Node(Table, frozen=True, rename={"core_clock_mhz": "clock"}):
     tiles: Integer | None = None
     core_clock_mhz: Integer | None = None
     memory: Size | None = None
+    """SRAM of each tile, in whole KiB."""
 
 
 class _Usb(Table, frozen=True, rename={"usb_tile": "tile", "usb_port": "port"}):
     usb_tile: Integer | None = None
     serial: str | None = None
+    """USB serial number; hardware has none."""
     protocol: UsbProtocol | None = None
     usb_port: Integer | None = None
+    """TCP port that `aisrv run` serves USB/IP on. Default: the command's."""
 
 
 class _Spi(Table, frozen=True):
     tile: Integer | None = None
     engine: Integer | None = None
     port: Integer | None = None
+    """TCP port that `aisrv run` serves the SPI link on. Default: the command's."""
 
 
 class _Jacdac(Table, frozen=True):
     tile: Integer | None = None
     device_id: Integer | None = None
+    """64 bits that name the device on the bus. Default: made of the USB serial number."""
     port: Integer | None = None
+    """TCP port that `aisrv run` serves the bus on. Default: the command's."""
     websocket_port: Integer | None = None
+    """TCP port that `aisrv run` serves WebSockets on. Default: the command's."""
     hub: str | None = None
     protocol_test: bool | None = None
     resets_after_load: bool | None = None
@@ -135,8 +145,9 @@ class _Part(
     jedec_id: Integer
     page_size: Size | None = None
     erases: tuple[_Erase, ...] | None = None
+    """An erase command, for each, from the smallest; without any, those of the MX25R6435F."""
     clock: Integer | None = None
-    """MHz."""
+    """Largest clock of a quad read, in MHz."""
     page_program_seconds: Number | None = None
     chip_erase_seconds: Number | None = None
     write_status_seconds: Number | None = None
@@ -153,12 +164,14 @@ class _Flash(
     part: _PartName | _Part | None = None
     tile: Integer | None = None
     path: Path | None = None
+    """File with the chip's contents, created where it is missing; none: a chip in memory, erased."""
     boot_bytes: Size | None = None
     clock_hz: Integer | None = None
-    """MHz."""
+    """Clock of its bus, in MHz."""
     width: Integer | None = None
     paced: bool | None = None
     port: Integer | None = None
+    """TCP port that `aisrv run` serves a programmer on. Default: the command's."""
 
 
 class _Sensor(Table, frozen=True):
@@ -168,6 +181,7 @@ class _Sensor(Table, frozen=True):
     width: Integer | None = None
     height: Integer | None = None
     rate: Number | None = None
+    """Frames a second of device time; none delivers each frame as soon as it is asked for."""
     registers: str | None = None
     stream: bool | None = None
 
@@ -190,27 +204,41 @@ class _Graph(Table, frozen=True, rename={"path": "file"}):
     tile: Integer | None = None
     cores: Integer | None = None
     engines: tuple[Integer, ...] | None = None
+    """Numbers of the engines that its nodes may use. Default: all."""
     ios: dict[str, str] | None = None
     platform: Path | None = None
+    """The top manifest that its text is compiled for. Default: the one that is shipped."""
     paced: bool | None = None
 
 
-class _File(Table, frozen=True):
+class BoardTables(Table, frozen=True):
+    """The tables of a board's file."""
+
     description: str | None = None
     node: _Node | None = None
+    """The chip."""
     usb: _Usb | None = None
+    """The USB port, which every board has."""
     spi: _Spi | None = None
+    """An SPI port; without this table there is none."""
     jacdac: _Jacdac | None = None
+    """A device on a Jacdac bus; without this table there is none."""
     engines: tuple[_Engine, ...] | None = None
+    """An AI engine, for each; without any of these tables there is one engine with the defaults."""
     flash: tuple[_Flash, ...] | None = None
+    """A flash chip, for each; without any of these tables there is none."""
     sensor: _Sensor | None = None
+    """A sensor; without this table there is none."""
     ports: tuple[_Port, ...] | None = None
+    """A port with a use, for each, only to be shown."""
     graph: _Graph | None = None
+    """A graph of stream-processing nodes; without this table there is none."""
     tasks: tuple[_Task, ...] | None = None
+    """A task of your own, for each."""
 
 
 def _board(file: TomlFile) -> Board:
-    tables = convert(file, _File)
+    tables = convert(file, BoardTables)
     changes: dict[str, Any] = {"spi": None if tables.spi is None else SpiSpec(**tables.spi.given())}
     if tables.jacdac is not None:
         changes["jacdac"] = JacdacSpec(**tables.jacdac.given())

@@ -50,47 +50,79 @@ class Command(enum.IntEnum):
     """Commands of the AI engine. Bit 7 set: the host writes data (SET); clear: it reads (GET)."""
 
     NONE = 0x00
+    """No effect."""
     GET_STATUS = 0x01
+    """u32: the status bits; reading them clears the error bits."""
     GET_INPUT_TENSOR = 0x03
+    """The bytes of an input tensor."""
     SET_SERVER = 0x04
+    """The upgrade image of the server, over SPI only: the one SET without bit 7."""
     GET_OUTPUT_TENSOR = 0x05
+    """The bytes of an output tensor."""
     GET_SPEC = 0x08
+    """The spec words: five over USB, six over SPI."""
     GET_TIMINGS = 0x09
+    """A u32 for each operator of the last run, in ticks of 10 ns."""
     GET_INPUT_TENSOR_LENGTH = 0x0A
+    """u32: the bytes of an input tensor."""
     GET_OUTPUT_TENSOR_LENGTH = 0x0B
+    """u32: the bytes of an output tensor."""
     GET_SENSOR_TENSOR_LENGTH = 0x0C
-    """Ours: u32 bytes of a sensor frame, 0 without a sensor."""
+    """Ours: u32 bytes of a sensor's frame, 0 without a sensor."""
     GET_SENSOR_TENSOR = 0x0D
+    """The bytes of the sensor's latest frame."""
     GET_ACQUIRE_MODE = 0x0E
+    """u32: 0 single, 1 stream; 0 without a sensor."""
     GET_DEBUG_LOG = 0x0F
+    """2,048 bytes: the newest lines of the log as text, padded with NUL."""
     GET_ID = 0x10
+    """u32: 0x12345678."""
     GET_OUTPUT_GPIO_EN = 0x11
+    """u32: 1 while inferences drive the outputs, else 0."""
     GET_OUTPUT_GPIO_THRESH = 0x12
+    """Four i8, the threshold of each output."""
     GET_OUTPUT_GPIO_MODE = 0x13
+    """u32: 0 none, 1 max."""
     GET_BOOT = 0x14
-    """Ours: what was booted at the last reset, see `flash_server.boot.boot_image`; empty without a flash."""
+    """Ours: five words, what was booted at the last reset; no data without flash."""
     GET_MEMORY = 0x15
-    """Ours: where a model and its tensors lie in the engine's memories, see `aisrv.protocol.memory_map`."""
+    """Ours: six words, where a model and its tensors lie in the engine's memories."""
     GET_TENSORS = 0x16
-    """Ours: types, shapes and quantization of the model's inputs and outputs, see `tensor_descriptions`."""
+    """Ours: u16 inputs, u16 outputs; for each tensor u8 type, u8 dimensions, u16 0, f32 scale, i32 zero
+    point, and a u32 for each dimension."""
     GET_SENSOR_FORMAT = 0x17
-    """Ours: size and encoding of a sensor's frames, see `sensor_format`; empty without a sensor."""
+    """Ours: u32 width, u32 height, u32 encoding (0 Bayer, 1 YUV 4:2:2, 2 RGB, 3 samples) of a sensor's
+    frames; no data without a sensor."""
     GET_PROFILE = 0x18
     """Ours: the profiler summary of the last run as text, which goes to the debug log, too."""
     HELLO = 0x55
+    """First contact over SPI; no effect."""
     SET_INPUT_TENSOR = 0x83
+    """The bytes of an input tensor, which may be padded to whole words."""
     START_INFER = 0x84
+    """No data: runs the model."""
     SET_MODEL_ARENA = 0x86
+    """A `.tflite` file, for the arena."""
     SET_MODEL_EXT = 0x87
+    """A `.tflite` file, for external memory."""
     START_ACQUIRE_SINGLE = 0x8C
+    """Six u16, the region and its size, or no data for the whole frame: acquires one frame."""
     SET_SENSOR_TENSOR = 0x8D
+    """The bytes of a frame, which stand for the sensor's latest until the next one comes."""
     START_ACQUIRE_STREAM = 0x8E
+    """No data: acquires and infers until the stream ends."""
     START_ACQUIRE_SET_I2C = 0x8F
+    """Three bytes, address, register and value: writes a register of the sensor."""
     SET_OUTPUT_GPIO_EN = 0x91
+    """0 or 1 in 1 to 4 bytes: whether inferences drive the outputs."""
     SET_OUTPUT_GPIO_THRESH = 0x92
+    """u8 index, i8 threshold of an output."""
     SET_OUTPUT_GPIO_MODE = 0x93
+    """0 none or 1 max, in 1 to 4 bytes."""
     SET_MODEL_ARENA_FLASH = 0x96
+    """No data: the model is read from flash, into the arena."""
     SET_MODEL_EXT_FLASH = 0x97
+    """No data: the model is read from flash, into external memory."""
 
 
 def is_set(command: int) -> bool:
@@ -110,12 +142,19 @@ class Status(enum.IntFlag):
     """Status word of a command; no bit set is OKAY."""
 
     OKAY = 0
+    """No bit is set."""
     BUSY = 0x01
+    """Over SPI: the command is in progress."""
     SENSING = 0x02
+    """Over SPI: the device waits for a frame."""
     ERROR_NO_MODEL = 0x04
+    """The command needs a model, and none is loaded."""
     ERROR_MODEL_ERR = 0x08
+    """The model cannot be loaded, or does not fit."""
     ERROR_INFER_ERR = 0x10
+    """The inference, or the acquisition, failed."""
     ERROR_BAD_CMD = 0x20
+    """An unknown command; or an engine, tensor, length or value that does not exist."""
 
 
 STATUS_ERRORS: Final = (
@@ -189,11 +228,17 @@ class FrameRegion(AisrvPacket, name="a region"):
     """Data of START_ACQUIRE_SINGLE: the wanted part of a frame, ends excluded, and its size subsampled."""
 
     start_x: U16
+    """The first column."""
     end_x: U16
+    """The column after the last."""
     start_y: U16
+    """The first row."""
     end_y: U16
+    """The row after the last."""
     width: U16
+    """Columns of the result."""
     height: U16
+    """Rows of the result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,8 +246,11 @@ class RegisterWrite(AisrvPacket, name="a register write"):
     """Data of START_ACQUIRE_SET_I2C: the sensor's address, a register and its new value."""
 
     address: U8
+    """The sensor's I2C address, of seven bits."""
     register: U8
+    """The register's number."""
     value: U8
+    """What it becomes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +258,9 @@ class GpioThreshold(AisrvPacket, name="a threshold"):
     """Data of SET_OUTPUT_GPIO_THRESH: an output, and the level above which it is high."""
 
     index: U8
+    """The output, 0 to 3."""
     threshold: I8
+    """The output is high where its element is above this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,16 +268,23 @@ class Spec(AisrvPacket, name="a spec"):
     """Answer of GET_SPEC: 5 words over USB, a sixth (sensor frame bytes) over SPI."""
 
     server_kind: U8 = 0
+    """The kind of server."""
     tiles: U8 = 0
+    """Tiles of the node."""
     internal_kib: U16 = 0
-    """KiB of internal memory per tile."""
+    """KiB of internal memory of each tile."""
     flash_kib: U16 = 0
+    """KiB of flash."""
     external_kib: U16 = 0
+    """KiB of external memory."""
     input_bytes: U32 = 0
+    """Bytes of all input tensors; 0 while no model is loaded."""
     output_bytes: U32 = 0
+    """Bytes of all output tensors; 0 while no model is loaded."""
     timing_count: U32 = 0
+    """Number of timings; 0 while no model is loaded."""
     sensor_bytes: int | None = None
-    """Bytes of a sensor frame; None in the five-word form."""
+    """Bytes of a sensor's frame. Over SPI only: USB has five words, and None here."""
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:

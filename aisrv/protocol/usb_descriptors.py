@@ -138,19 +138,33 @@ class DeviceDescriptor(Descriptor, name="a device descriptor"):
     TYPE: ClassVar = DescriptorType.DEVICE
 
     length: U8 = field(default=18, kw_only=True)
+    """bLength."""
     descriptor_type: U8 = field(default=DescriptorType.DEVICE, kw_only=True)
+    """bDescriptorType."""
     usb_version: U16 = 0x0200
+    """bcdUSB: USB 2.0."""
     device_class: U8 = VENDOR_SPECIFIC
+    """bDeviceClass: of the vendor."""
     device_subclass: U8 = VENDOR_SPECIFIC
+    """bDeviceSubClass."""
     device_protocol: U8 = VENDOR_SPECIFIC
+    """bDeviceProtocol."""
     max_packet_size: U8 = CONTROL_PACKET_SIZE
+    """bMaxPacketSize0, of endpoint 0, in bytes."""
     vendor: U16 = USB_VENDOR_ID
+    """idVendor: XMOS."""
     product: U16 = USB_PRODUCT_ID
+    """idProduct: the AI server."""
     bcd_device: U16 = 0x1000
+    """bcdDevice."""
     manufacturer_string: U8 = 1
+    """iManufacturer, an index of a string."""
     product_string: U8 = 2
+    """iProduct."""
     serial_string: U8 = 0
+    """iSerialNumber: 4 where the board has one."""
     configuration_count: U8 = 1
+    """bNumConfigurations."""
 
     def qualifier(self) -> DeviceQualifier:
         """The DEVICE_QUALIFIER, section 9.6.2: the device at the other speed, where it is the same."""
@@ -171,14 +185,23 @@ class DeviceQualifier(Descriptor, name="a device qualifier"):
     TYPE: ClassVar = DescriptorType.DEVICE_QUALIFIER
 
     length: U8 = field(default=10, kw_only=True)
+    """bLength."""
     descriptor_type: U8 = field(default=DescriptorType.DEVICE_QUALIFIER, kw_only=True)
+    """bDescriptorType."""
     usb_version: U16
+    """bcdUSB."""
     device_class: U8
+    """bDeviceClass."""
     device_subclass: U8
+    """bDeviceSubClass."""
     device_protocol: U8
+    """bDeviceProtocol."""
     max_packet_size: U8
+    """bMaxPacketSize0, in bytes."""
     configuration_count: U8
+    """bNumConfigurations."""
     reserved: ClassVar[Pad1]
+    """bReserved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,11 +211,17 @@ class EndpointDescriptor(Descriptor, name="an endpoint descriptor"):
     TYPE: ClassVar = DescriptorType.ENDPOINT
 
     length: U8 = field(default=7, kw_only=True)
+    """bLength."""
     descriptor_type: U8 = field(default=DescriptorType.ENDPOINT, kw_only=True)
+    """bDescriptorType."""
     address: U8
+    """bEndpointAddress: bit 7 is set for IN."""
     attributes: U8 = TRANSFER_BULK
+    """bmAttributes: 2 is bulk."""
     max_packet_size: U16 = PACKET_SIZE
+    """wMaxPacketSize, in bytes."""
     interval: U8 = 1
+    """bInterval."""
     more: Rest = b""
     """What a longer descriptor has besides: bRefresh and bSynchAddress of an audio device's."""
     extra: bytes = b""
@@ -211,15 +240,23 @@ class InterfaceDescriptor(Descriptor, name="an interface descriptor"):
     TYPE: ClassVar = DescriptorType.INTERFACE
 
     length: U8 = field(default=9, kw_only=True)
+    """bLength."""
     descriptor_type: U8 = field(default=DescriptorType.INTERFACE, kw_only=True)
+    """bDescriptorType."""
     number: U8 = 0
+    """bInterfaceNumber."""
     alternate: U8 = 0
+    """bAlternateSetting."""
     endpoint_count: U8 = field(default=0, kw_only=True, compare=False, repr=False)
-    """As read; what is written counts `endpoints`."""
+    """bNumEndpoints. As read; what is written counts `endpoints`."""
     interface_class: U8 = VENDOR_SPECIFIC
+    """bInterfaceClass: of the vendor."""
     interface_subclass: U8 = VENDOR_SPECIFIC
+    """bInterfaceSubClass."""
     interface_protocol: U8 = VENDOR_SPECIFIC
+    """bInterfaceProtocol."""
     string: U8 = 3
+    """iInterface."""
     endpoints: tuple[EndpointDescriptor, ...] = (
         EndpointDescriptor(ENDPOINT_OUT),
         EndpointDescriptor(ENDPOINT_IN),
@@ -238,16 +275,21 @@ class ConfigurationDescriptor(Descriptor, name="a configuration descriptor"):
     TYPE: ClassVar = DescriptorType.CONFIGURATION
 
     length: U8 = field(default=9, kw_only=True)
+    """bLength."""
     descriptor_type: U8 = field(default=DescriptorType.CONFIGURATION, kw_only=True)
+    """bDescriptorType."""
     total_length: U16 = field(default=0, kw_only=True, compare=False, repr=False)
-    """As read; what is written is the length of all of it."""
+    """wTotalLength, in bytes. As read; what is written is the length of all of it."""
     interface_count: U8 = field(default=0, kw_only=True, compare=False, repr=False)
-    """As read; what is written counts `settings`."""
+    """bNumInterfaces. As read; what is written counts `settings`."""
     value: U8 = 1
+    """bConfigurationValue."""
     string: U8 = 0
+    """iConfiguration."""
     attributes: U8 = BUS_POWERED
+    """bmAttributes: bus-powered."""
     max_power: U8 = 0xFA
-    """In units of 2 mA."""
+    """bMaxPower, in units of 2 mA: 500 mA."""
     interfaces: tuple[InterfaceDescriptor, ...] = (InterfaceDescriptor(),)
     """All alternate settings of all interfaces."""
     extra: bytes = b""

@@ -6,7 +6,7 @@ long exposures need) is not modeled.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Final
 
@@ -77,29 +77,43 @@ _ROWS: Final[Mapping[Encoding, Callable[[list[Color]], tuple[bytes, bytes]]]] = 
 )
 
 
-class GenericSensor:
-    """A sensor of ours with four registers; it does not acknowledge any other.
+@dataclass(frozen=True, slots=True)
+class SensorRegister:
+    """A register of a sensor: its number, its name, and what it does to the picture."""
 
-    0x00 chip id, read only; 0x01 exposure, 64 is the picture as it is; 0x02 gain, 16 is 1; 0x03 test pattern:
-    0 none, 1 color bars, 2 white, 3 black.
-    """
+    number: int
+    name: str
+    meaning: str
+    at_reset: int = 0
+    read_only: bool = False
+
+
+class GenericSensor:
+    """A sensor of ours with four registers; it does not acknowledge any other."""
 
     CHIP_ID: Final = 0x5A
     EXPOSURE: Final = 0x01
     GAIN: Final = 0x02
     TEST_PATTERN: Final = 0x03
     PATTERNS: Final = MappingProxyType({1: COLOR_BARS, 2: (WHITE,), 3: (BLACK,)})
+    REGISTERS: Final = (
+        SensorRegister(0x00, "CHIP_ID", "the chip's id", CHIP_ID, read_only=True),
+        SensorRegister(EXPOSURE, "EXPOSURE", "exposure: 64 is the picture as it is", 64),
+        SensorRegister(GAIN, "GAIN", "gain: 16 is 1", 16),
+        SensorRegister(TEST_PATTERN, "TEST_PATTERN", "0 none, 1 color bars, 2 white, 3 black"),
+    )
+    _READ_ONLY: Final = frozenset(register.number for register in REGISTERS if register.read_only)
 
     def __init__(self, address: int = 0x10) -> None:
         self.address: Final = address
-        self._registers = {0x00: self.CHIP_ID, self.EXPOSURE: 64, self.GAIN: 16, self.TEST_PATTERN: 0}
+        self._registers = {register.number: register.at_reset for register in self.REGISTERS}
 
     def write(self, register: int, value: int) -> None:
         """Write a register; raises I2cNak for one that is not there, or a pattern that is not."""
         self.read(register)
         if register == self.TEST_PATTERN and value and value not in self.PATTERNS:
             raise I2cNak(f"test pattern {value}, there are 0 to {max(self.PATTERNS)}")
-        if register:  # the chip id keeps its value
+        if register not in self._READ_ONLY:
             self._registers[register] = value
 
     def read(self, register: int) -> int:
@@ -119,10 +133,8 @@ class GenericSensor:
 class Gc2145:
     """GalaxyCore GC2145, the two-megapixel camera of XMOS's own vision firmware, as far as pictures show it.
 
-    On page 0: 0x03 and 0x04 exposure in lines, 13 bits, high byte first; 0xb0 global gain, 0x40 is 1; 0x8c
-    test pattern, on with bit 0; 0x8d with bit 3 one color all over, by bits 4 to 7, else bars. On each page:
-    0xf0 and 0xf1 chip id, read only; 0xfe page in bits 0 to 1, reset with bit 7. It acknowledges every
-    register, and keeps what is written to those without effect here.
+    Registers below 0xf0 are on page 0, the others on every page. It acknowledges every register, and keeps
+    what is written to those without effect here.
 
     Sources, as facts: the Linux driver `drivers/media/i2c/gc2145.c` (registers, chip id, test patterns and
     their colors); XMOS's vision firmware (address 0x3C, pages). The exposure at reset is that of common
@@ -142,6 +154,31 @@ class Gc2145:
     PAGE_SELECT: Final = 0xFE
     NOMINAL_EXPOSURE: Final = 0x04E2
     UNITY_GAIN: Final = 0x40
+    REGISTERS: Final = (
+        SensorRegister(
+            EXPOSURE_HIGH,
+            "EXPOSURE_HIGH",
+            "exposure in lines, bits 8 to 12; 0x04E2 is 1",
+            NOMINAL_EXPOSURE >> 8,
+        ),
+        SensorRegister(
+            EXPOSURE_LOW, "EXPOSURE_LOW", "exposure in lines, bits 0 to 7", NOMINAL_EXPOSURE & 0xFF
+        ),
+        SensorRegister(DEBUG_MODE2, "DEBUG_MODE2", "bit 0: a test pattern in the place of the picture"),
+        SensorRegister(
+            DEBUG_MODE3,
+            "DEBUG_MODE3",
+            "the test pattern: with bit 3 one color by bits 4 to 7 (0 black, 4 white, 5 red, 6 green, "
+            "8 yellow, 9 cyan, 10 magenta), else bars",
+        ),
+        SensorRegister(GLOBAL_GAIN, "GLOBAL_GAIN", "gain: 0x40 is 1", UNITY_GAIN),
+        SensorRegister(
+            CHIP_ID_HIGH, "CHIP_ID_HIGH", "the chip's id, high byte", CHIP_ID >> 8, read_only=True
+        ),
+        SensorRegister(CHIP_ID_LOW, "CHIP_ID_LOW", "the chip's id, low byte", CHIP_ID & 0xFF, read_only=True),
+        SensorRegister(PAGE_SELECT, "PAGE_SELECT", "bits 0 and 1: the page; bit 7: resets the registers"),
+    )
+    _READ_ONLY: Final = frozenset(register.number for register in REGISTERS if register.read_only)
     SOLID: Final = MappingProxyType({0: BLACK, 4: WHITE, 5: RED, 6: GREEN, 8: YELLOW, 9: CYAN, 10: MAGENTA})
 
     _COMMON: Final = 0xF0  # from here on all pages have the same registers
@@ -162,7 +199,7 @@ class Gc2145:
             if value & 0x80:
                 self._reset()
             self._page = value & 0x03
-        elif register not in (self.CHIP_ID_HIGH, self.CHIP_ID_LOW):
+        elif register not in self._READ_ONLY:
             self._registers[self._place(register)] = value
 
     def read(self, register: int) -> int:
@@ -183,15 +220,8 @@ class Gc2145:
         return scaled(frame, exposure / self.NOMINAL_EXPOSURE * gain)
 
     def _reset(self) -> None:
-        high, low = divmod(self.NOMINAL_EXPOSURE, 256)
         self._page = 0
-        self._registers = {
-            (0, self.EXPOSURE_HIGH): high,
-            (0, self.EXPOSURE_LOW): low,
-            (0, self.GLOBAL_GAIN): self.UNITY_GAIN,
-            (0, self.CHIP_ID_HIGH): self.CHIP_ID >> 8,
-            (0, self.CHIP_ID_LOW): self.CHIP_ID & 0xFF,
-        }
+        self._registers = {(0, register.number): register.at_reset for register in self.REGISTERS}
 
     def _place(self, register: int) -> tuple[int, int]:
         return (0 if register >= self._COMMON else self._page), register

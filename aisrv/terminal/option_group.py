@@ -60,8 +60,8 @@ class GroupedCommand(click.Command):
         single: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is None:
-                continue
+            if record is None or isinstance(parameter, click.Argument):
+                continue  # the usage and the text have the arguments
             if isinstance(parameter, GroupedOption):
                 sections.setdefault(parameter.group_title, []).append(record)
             else:

@@ -34,8 +34,11 @@ class Erase:
     """An erase command: what it clears, and its typical time in seconds."""
 
     opcode: int
+    """The code of the command, 0 to 255."""
     size: int
+    """Bytes that it erases: a power of two."""
     seconds: float
+    """Typical time in seconds."""
 
 
 SECTOR_ERASE: Final = 0x20
@@ -55,22 +58,23 @@ class FlashPart:
     """A QSPI NOR flash part. Raises PartError where its values contradict each other."""
 
     name: str
+    """What messages call it."""
     size: int
-    """Bytes."""
+    """Bytes of the chip."""
     jedec_id: int
     """Manufacturer, memory type and density, as RDID answers them: 0xC22817."""
     page_size: int = 256
     """Bytes that one program command reaches."""
     erases: tuple[Erase, ...] = field(default=MX25R_ERASES)
-    """From the smallest, which is the sector."""
+    """Its erase commands, from the smallest, which is the sector."""
     largest_clock_hz: int = 50_000_000
-    """Of a quad read ("XCORE AI server: numbers and wire behavior", section Flash: up to 50 MHz)."""
+    """Largest clock of a quad read, in Hz: up to 50 MHz ("XCORE AI server: numbers and wire behavior")."""
     page_program_seconds: float = 0.000_896
-    """Of a whole page, typical (DWORD 11)."""
+    """Seconds to program a whole page, typical (DWORD 11)."""
     chip_erase_seconds: float = 52.0
-    """Typical (DWORD 11)."""
+    """Seconds to erase the chip, typical (DWORD 11)."""
     write_status_seconds: float = 0.010
-    """An estimate."""
+    """Seconds to write the status register, an estimate."""
 
     def __post_init__(self) -> None:
         """Check what everything else relies on."""

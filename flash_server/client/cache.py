@@ -21,8 +21,11 @@ class CacheGeometry:
     """The shape of a cache: bytes in all, ways of a set, bytes of a line; all powers of two."""
 
     size: int = 256
+    """Bytes in all."""
     ways: int = 8
+    """Lines of a set."""
     line_bytes: int = 32
+    """Bytes of a line, 4 at least."""
 
     def __post_init__(self) -> None:
         """Check the shape."""

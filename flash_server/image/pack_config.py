@@ -30,25 +30,39 @@ from flash_server.image.pack_options import MISSING, PackConfig
 
 class _Engine(Table, frozen=True):
     model: Path | None = None
+    """A `.tflite` file."""
     parameters: Path | None = None
+    """The parameters of a model that was converted without them."""
     operators: Path | None = None
+    """Code of operators, or an image of relocatable code."""
     xip: Path | None = None
+    """Data and code that are used in place (XIP)."""
 
 
-class _File(Table, frozen=True, rename={"alignment": "align"}):
+class PackTables(Table, frozen=True, rename={"alignment": "align"}):
+    """The tables of a packing file."""
+
     generation: Generation | None = None
+    """How the data partition begins."""
     nibbles: Literal["swapped", "normal", "straight"] | None = None
+    """How bytes are stored; straight is an older name of normal. Default: swapped for fast, else normal."""
     size: Size | None = None
+    """The data partition's size; an image that is larger is refused."""
     alignment: Size | None = None
+    """Parts begin at multiples of this."""
     fill: bool | None = None
+    """Whether the image is padded with FF up to `size`."""
     missing: Literal["placed", "zero"] | None = None
+    """Where a missing part is: at an offset with nothing behind it, or at 0. Default: placed for fast, else
+    zero."""
     engine: tuple[_Engine, ...] = ()
+    """The files of each engine, in order; any of them may be missing."""
 
 
 def read_config(path: Path) -> PackConfig:
     """Read a packing file. Raises InputError, which names the file, the line and the key."""
     try:
-        tables = convert(read_toml(path), _File)
+        tables = convert(read_toml(path), PackTables)
     except SettingsError as error:
         raise InputError(str(error)) from None
     fields = tables.given()

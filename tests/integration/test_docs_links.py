@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from aisrv.protocol.commands import Command, Status
 from tests.support.paths import ROOT
 
 SOURCES = ("aisrv", "benchmarks", "examples", "flash_server", "host_tools", "phy", "tests")
@@ -65,18 +64,6 @@ def test_imports_on_pages_work(page: Path) -> None:
         f"{module}.{name.strip()}" for module, found in imports for name in found.split(",") if name.strip()
     ]
     assert [name for name in names if not exists(name)] == []
-
-
-def test_the_usb_page_has_every_command_and_status() -> None:
-    page = (ROOT / "docs/reference/usb.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (0x[\dA-Fx, ]+) \| ([A-Z][A-Z\d_, ]+?)(?: \(ours\))? \|", page, re.MULTILINE)
-    named = {
-        name: int(code, 16)
-        for codes, names in rows
-        for code, name in zip(codes.split(", "), names.split(", "), strict=True)
-    }
-    over_usb = {command.name: command.value for command in Command if command is not Command.SET_SERVER}
-    assert named == over_usb | {status.name: status.value for status in Status}
 
 
 def test_the_dependencies_page_has_every_package() -> None:

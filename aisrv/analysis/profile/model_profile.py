@@ -36,9 +36,13 @@ class Configuration:
     """A device to profile on: what decides on time, and the memory of its engine in bytes."""
 
     device: DeviceModel = field(default_factory=DeviceModel)
+    """What decides on time."""
     arena_bytes: int = DEFAULT_ARENA
+    """Bytes of the engine's tensor arena."""
     external_bytes: int = DEFAULT_EXTERNAL
+    """Bytes of the engine's external memory."""
     name: str = ""
+    """What reports call it."""
 
 
 @dataclass(frozen=True, slots=True)

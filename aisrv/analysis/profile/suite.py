@@ -66,13 +66,17 @@ class SuiteSettings(Table, frozen=True):
     """The settings of one configuration that were given; None for those left out."""
 
     threads: Annotated[int, Meta(ge=1, le=5)] | None = None
+    """Threads of an inference, 1 to 5."""
     clock: _Positive | None = None
-    """In MHz."""
+    """Core clock in MHz."""
     kernels: Kernels | None = None
+    """Who computes the operators that XMOS's converter did not replace."""
     flash_rate: _Positive | None = None
-    """In MB/s, that is 10**6 bytes a second."""
+    """Rate of the flash in MB/s, that is 10**6 bytes a second."""
     arena: Size | None = None
+    """Tensor arena of the engine."""
     external: Size | None = None
+    """External memory of the engine."""
 
     def over(self, base: Configuration, name: str = "") -> Configuration:
         """Return a configuration with these settings in place of its own. Raises ValueError."""
@@ -90,21 +94,29 @@ class SuiteSettings(Table, frozen=True):
 
 class _Configuration(SuiteSettings, frozen=True):
     name: Annotated[str, Meta(min_length=1, description="a text in quotes")] | None = None
+    """What reports call it; otherwise it has its number."""
 
 
 class _Model(Table, frozen=True):
     path: _ModelPath
+    """A `.tflite` file or an image of relocatable code; the path counts from the suite's file."""
     name: str | None = None
+    """What reports call it; otherwise its path."""
 
 
-class _File(Table, frozen=True):
+class SuiteTables(Table, frozen=True):
+    """The tables of a suite's file."""
+
     models: Annotated[tuple[_ModelPath | _Model, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None = (
         None
     )
+    """The models to profile: paths, or tables."""
     defaults: SuiteSettings | None = None
+    """The settings of all configurations."""
     configurations: (
         Annotated[tuple[_Configuration, ...], Meta(min_length=1, max_length=MAX_ENTRIES)] | None
     ) = None
+    """The devices to profile on; without any, one with the defaults."""
 
 
 def load_suite(path: Path) -> Suite:
@@ -129,7 +141,7 @@ def read_suite(text: str, *, where: str, directory: Path) -> Suite:
 
 
 def _suite(file: TomlFile) -> Suite:
-    tables = convert(file, _File)
+    tables = convert(file, SuiteTables)
     models = tuple(_model(entry, file.directory) for entry in tables.models or ())
     base = Configuration()
     if tables.defaults is not None:

@@ -51,9 +51,13 @@ class DeviceModel:
     """
 
     clock_mhz: float = FITTED_CLOCK_MHZ
+    """Core clock in MHz."""
     threads: int = 1
+    """Threads of an inference, 1 to 5."""
     flash_rate: float = 12_500_000
+    """Bytes a second that are read from flash."""
     kernels: Kernels = Kernels.OPTIMIZED
+    """Who computes the operators that XMOS's converter did not replace."""
 
     def __post_init__(self) -> None:
         if not (self.clock_mhz > 0 and math.isfinite(self.clock_mhz)):

@@ -1,0 +1,38 @@
+"""The tables by the names that pages call them by."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Final
+
+from aisrv.cli.main import main as aisrv
+from flash_server.cli import main as aisrv_flash
+from host_tools.cli import main as aisrv_host
+from reference.command_lines import program
+from reference.settings_keys import board_keys, pack_keys, suite_keys
+from reference.wires import (
+    command_table,
+    descriptor_tables,
+    ioserver_table,
+    jacdac_tables,
+    sensor_tables,
+    spec_table,
+    spi_table,
+    status_table,
+)
+
+TABLES: Final[Mapping[str, Callable[[], str]]] = {
+    "aisrv": partial(program, aisrv, "aisrv"),
+    "aisrv-host": partial(program, aisrv_host, "aisrv-host"),
+    "aisrv-flash": partial(program, aisrv_flash, "aisrv-flash"),
+    "board-keys": board_keys,
+    "pack-keys": pack_keys,
+    "suite-keys": suite_keys,
+    "commands": command_table,
+    "status": status_table,
+    "spec": spec_table,
+    "descriptors": descriptor_tables,
+    "ioserver": ioserver_table,
+    "spi": spi_table,
+    "sensor-registers": sensor_tables,
+    "jacdac": jacdac_tables,
+}

@@ -92,6 +92,14 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
         "fused_activation_function": (2, "b", 0),
         "pot_scale_int16": (3, "?", True),
     },
+    "ArgMaxOptions": {
+        "output_type": (2, "b", 0),
+    },
+    "BatchMatMulOptions": {
+        "adj_x": (2, "?", False),
+        "adj_y": (3, "?", False),
+        "asymmetric_quantize_inputs": (4, "?", False),
+    },
     "CallOnceOptions": {
         "init_subgraph_index": (2, "i", 0),
     },
@@ -107,6 +115,9 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
         "dilation_w_factor": (6, "i", 1),
         "dilation_h_factor": (7, "i", 1),
         "quantized_bias_type": (8, "b", 0),
+    },
+    "DepthToSpaceOptions": {
+        "block_size": (2, "i", 0),
     },
     "DepthwiseConv2DOptions": {
         "padding": (2, "b", 0),
@@ -124,11 +135,22 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
         "asymmetric_quantize_inputs": (5, "?", False),
         "quantized_bias_type": (6, "b", 0),
     },
+    "GatherOptions": {
+        "axis": (2, "i", 0),
+        "batch_dims": (3, "i", 0),
+    },
     "LeakyReluOptions": {
         "alpha": (2, "f", 0.0),
     },
+    "MirrorPadOptions": {
+        "mode": (2, "b", 0),
+    },
     "MulOptions": {
         "fused_activation_function": (2, "b", 0),
+    },
+    "PackOptions": {
+        "values_count": (2, "i", 0),
+        "axis": (3, "i", 0),
     },
     "Pool2DOptions": {
         "padding": (2, "b", 0),
@@ -138,12 +160,24 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
         "filter_height": (6, "i", 0),
         "fused_activation_function": (7, "b", 0),
     },
+    "ResizeBilinearOptions": {
+        "align_corners": (4, "?", False),
+        "half_pixel_centers": (5, "?", False),
+    },
     "ResizeNearestNeighborOptions": {
         "align_corners": (2, "?", False),
         "half_pixel_centers": (3, "?", False),
     },
+    "SVDFOptions": {
+        "rank": (2, "i", 0),
+        "fused_activation_function": (3, "b", 0),
+        "asymmetric_quantize_inputs": (4, "?", False),
+    },
     "SoftmaxOptions": {
         "beta": (2, "f", 0.0),
+    },
+    "SpaceToDepthOptions": {
+        "block_size": (2, "i", 0),
     },
     "StridedSliceOptions": {
         "begin_mask": (2, "i", 0),
@@ -164,6 +198,18 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
         "fused_activation_function": (5, "b", 0),
         "quantized_bias_type": (6, "b", 0),
     },
+    "UnidirectionalSequenceLSTMOptions": {
+        "fused_activation_function": (2, "b", 0),
+        "cell_clip": (3, "f", 0.0),
+        "proj_clip": (4, "f", 0.0),
+        "time_major": (5, "?", False),
+        "asymmetric_quantize_inputs": (6, "?", False),
+        "diagonal_recurrent_tensors": (7, "?", False),
+    },
+    "UnpackOptions": {
+        "num": (2, "i", 0),
+        "axis": (3, "i", 0),
+    },
     "VarHandleOptions": {
         "container": (2, "s", None),
         "shared_name": (3, "s", None),
@@ -172,19 +218,30 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
 
 OPTION_TABLES: Final = {
     "AddOptions": 11,
+    "ArgMaxOptions": 40,
+    "BatchMatMulOptions": 101,
     "CallOnceOptions": 103,
     "ConcatenationOptions": 10,
     "Conv2DOptions": 1,
+    "DepthToSpaceOptions": 94,
     "DepthwiseConv2DOptions": 2,
     "FullyConnectedOptions": 8,
+    "GatherOptions": 23,
     "LeakyReluOptions": 75,
+    "MirrorPadOptions": 77,
     "MulOptions": 21,
+    "PackOptions": 59,
     "Pool2DOptions": 5,
+    "ResizeBilinearOptions": 15,
     "ResizeNearestNeighborOptions": 74,
+    "SVDFOptions": 6,
     "SoftmaxOptions": 9,
+    "SpaceToDepthOptions": 19,
     "StridedSliceOptions": 32,
     "SubOptions": 28,
     "TransposeConvOptions": 49,
+    "UnidirectionalSequenceLSTMOptions": 71,
+    "UnpackOptions": 64,
     "VarHandleOptions": 111,
 }
 """The number of each table of options in the union of an operator."""

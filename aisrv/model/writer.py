@@ -39,28 +39,29 @@ ABSENT: Final = ""
 OPTION_TABLES: Final[Mapping[str, str]] = {
     **OPTIONS_READ,
     "ADD_N": "AddNOptions",
+    "CAST": "CastOptions",
     "DEQUANTIZE": "DequantizeOptions",
     "EXPAND_DIMS": "ExpandDimsOptions",
     "HARD_SWISH": "HardSwishOptions",
     "MEAN": "ReducerOptions",
-    "MIRROR_PAD": "MirrorPadOptions",
     "PAD": "PadOptions",
     "QUANTIZE": "QuantizeOptions",
     "REDUCE_ALL": "ReducerOptions",
     "REDUCE_MAX": "ReducerOptions",
     "REDUCE_MIN": "ReducerOptions",
     "RESHAPE": "ReshapeOptions",
+    "SHAPE": "ShapeOptions",
     "SPLIT": "SplitOptions",
     "SPLIT_V": "SplitVOptions",
     "SQUEEZE": "SqueezeOptions",
     "SUM": "ReducerOptions",
-    "SVDF": "SVDFOptions",
     "TRANSPOSE": "TransposeOptions",
 }
 """The operators that can be given options, and the schema's table of them."""
 
 _VERSIONS: Final[Mapping[str, int]] = {
     "CALL_ONCE": 1,
+    "CAST": 1,
     "CONV_2D": 3,
     "DEPTHWISE_CONV_2D": 3,
     "EXPAND_DIMS": 1,
@@ -68,8 +69,11 @@ _VERSIONS: Final[Mapping[str, int]] = {
     "HARD_SWISH": 1,
     "L2_POOL_2D": 1,
     "RESHAPE": 1,
+    "RESIZE_BILINEAR": 3,
+    "SHAPE": 1,
     "SQUEEZE": 1,
     "SVDF": 3,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": 3,
     "VAR_HANDLE": 1,
 }
 """Versions of the operators with options for int8, where they are not 2; all others have version 1."""

@@ -5,7 +5,8 @@
     graph.invoke()
     scores = bytes(graph.outputs[0])
 
-All the checking is done at load; a run is a loop over kernels.
+All the checking is done at load, and what follows from constants alone is computed there. A run is a loop
+over kernels.
 """
 
 from collections.abc import Sequence
@@ -16,6 +17,10 @@ from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator
 from aisrv.model.arena_plan import ArenaPlan
+
+
+def nothing() -> None:
+    """Do nothing: the kernel of an operator that a run leaves out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +57,9 @@ class Graph:
         """The bytes of each input, format "b": write them before every run."""
         self.outputs: Final = tuple(self.tensors[index].buffer for index in model.outputs)
         """The bytes of each output, format "b": they hold the result of the last run."""
-        self._kernels = tuple(operator.kernel for operator in self.operators)
+        self._kernels = tuple(
+            operator.kernel for operator in self.operators if operator.kernel is not nothing
+        )
 
     def invoke(self) -> None:
         """Run the model once."""

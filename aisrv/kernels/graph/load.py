@@ -6,19 +6,20 @@ backend allocates for its own tables is its own matter; where the host has not t
 too.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
-from aisrv.kernels.graph.graph import Graph, GraphOperator
+from aisrv.kernels.graph.folding import Folding, folded
+from aisrv.kernels.graph.graph import Graph, GraphOperator, nothing
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.kernels.graph.plan import plan_graph
-from aisrv.kernels.graph.tensors import GraphMemory
+from aisrv.kernels.graph.tensors import GraphMemory, GraphTensor
 from aisrv.kernels.graph.variables import Variables
-from aisrv.kernels.params import NO_SCRATCH
+from aisrv.kernels.params import NO_SCRATCH, Buffer
 from aisrv.model import Model, ModelFileError, Operator
 from aisrv.model.arena_plan import ArenaPlan
 from aisrv.model.reader import read_model
@@ -56,10 +57,17 @@ def load_graph(
     try:
         memory = GraphMemory(model, plan)
         resources = Variables(arena_bytes - plan.head - variables)
-        operators = [_prepare(model, operator, backend, memory, resources) for operator in model.operators]
+        tensors, folding = list(memory.tensors), Folding(model)
+        operators = []
+        for operator in model.operators:
+            scratch = memory.scratch.get(operator.index, NO_SCRATCH)
+            node = _node(model, operator, backend, tensors, resources, scratch)
+            operators.append(_prepare(node, folding))
+            for output in operators[-1].outputs:
+                tensors[output.tensor.index] = output
     except MemoryError as error:
         raise GraphError(f"the host has not enough memory for the model: {error}") from None
-    return Graph(model, plan, memory.tensors, operators)
+    return Graph(model, plan, tensors, operators)
 
 
 def _check_operators(model: Model) -> None:
@@ -98,27 +106,32 @@ def _check_order(model: Model) -> None:
             raise GraphError(f"nothing writes tensor {index}, an output of the model")
 
 
-def _prepare(
+def _node(
     model: Model,
     operator: Operator,
     backend: KernelBackend,
-    memory: GraphMemory,
+    tensors: Sequence[GraphTensor],
     variables: Variables,
-) -> GraphOperator:
-    tensors = memory.tensors
-    node = OperatorNode(
+    scratch: Buffer,
+) -> OperatorNode:
+    return OperatorNode(
         operator=operator,
         model=model,
         inputs=tuple(tensors[index] if index >= 0 else None for index in operator.inputs),
         outputs=tuple(tensors[index] for index in operator.outputs),
         backend=backend,
         variables=variables,
-        scratch=memory.scratch.get(operator.index, NO_SCRATCH),
+        scratch=scratch,
     )
+
+
+def _prepare(node: OperatorNode, folding: Folding) -> GraphOperator:
+    operator = node.operator
     try:
-        kernel = OPERATORS[operator.name](node)
+        kernel, outputs = OPERATORS[operator.name](node), node.outputs
+        if folding.includes(node):
+            kernel()
+            kernel, outputs = nothing, folded(outputs)
     except (KernelError, ModelFileError) as error:
         raise GraphError(f"operator {operator.index} ({operator.name}): {error}") from error
-    return GraphOperator(
-        operator, kernel, tuple(each for each in node.inputs if each is not None), node.outputs
-    )
+    return GraphOperator(operator, kernel, tuple(each for each in node.inputs if each is not None), outputs)

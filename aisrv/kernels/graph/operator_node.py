@@ -1,6 +1,10 @@
 """An operator of a graph that is being prepared, with its tensors and its backend."""
 
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.errors import GraphError
@@ -100,6 +104,22 @@ def same_shape(one: GraphTensor, other: GraphTensor) -> None:
     """Check that two tensors have one shape."""
     if one.shape != other.shape:
         raise GraphError(f"{one} has shape {list(one.shape)}, {other} has {list(other.shape)}: must be equal")
+
+
+def expect_shape(tensor: GraphTensor, shape: tuple[int, ...]) -> None:
+    """Check that a tensor has the shape that an operator makes."""
+    if tensor.shape != shape:
+        raise GraphError(f"{tensor} has shape {list(tensor.shape)}, expected {list(shape)}")
+
+
+def broadcast_view(tensor: GraphTensor, output: GraphTensor) -> npt.NDArray[Any]:
+    """View the elements of a tensor as of the output's shape, as NumPy and TFLM broadcast."""
+    try:
+        return np.broadcast_to(tensor.array, output.shape)
+    except ValueError:
+        raise GraphError(
+            f"{tensor} of shape {list(tensor.shape)} does not broadcast to {list(output.shape)}"
+        ) from None
 
 
 def same_type(one: GraphTensor, other: GraphTensor) -> None:

@@ -18,7 +18,7 @@ from aisrv.kernels.checks import (
 )
 from aisrv.kernels.errors import InternalError
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, same_shape, shape4
+from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, shape4
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import (
     Bias,
@@ -217,12 +217,7 @@ def broadcast(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel 
     """Return a buffer of the output's shape, and the step that fills it before each run, None without one."""
     if tensor.shape == output.shape:
         return tensor.buffer, None
-    try:
-        view = np.broadcast_to(tensor.array, output.shape)
-    except ValueError:
-        raise GraphError(
-            f"{tensor} of shape {list(tensor.shape)} does not broadcast to {list(output.shape)}"
-        ) from None
+    view = broadcast_view(tensor, output)
     copy = np.empty(output.shape, view.dtype)
     copy[...] = view
 

@@ -1,12 +1,24 @@
-"""Operators that move elements and change none: copies, padding, transposing, joining, resizing."""
+"""Operators that move elements and change none: copies, padding, transposing, joining, blocks."""
+
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, same_quantization, same_type, shape4
+from aisrv.kernels.graph.operator_node import (
+    OperatorNode,
+    expect_shape,
+    same_quantization,
+    same_type,
+    shape4,
+)
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Activation, TensorType
+
+_REFLECT: Final = 0
+_SYMMETRIC: Final = 1
 
 
 def copy(node: OperatorNode) -> Kernel:
@@ -39,7 +51,7 @@ def pad(node: OperatorNode) -> Kernel:
         raise GraphError(f"paddings are {amounts}, expected {rank} pairs that are not negative")
     before, after = amounts[::2], amounts[1::2]
     shape = tuple(a + extent + b for a, extent, b in zip(before, source.shape, after, strict=True))
-    _expect_shape(output, shape)
+    expect_shape(output, shape)
     is_quantized = source.tensor.type in (TensorType.INT8, TensorType.UINT8)
     fill = output.quantization.zero_point if is_quantized else 0
     whole, read = output.array, source.array
@@ -60,7 +72,7 @@ def transpose(node: OperatorNode) -> Kernel:
     if sorted(permutation) != list(range(len(source.shape))):
         raise GraphError(f"{permutation} is no permutation of {len(source.shape)} dimensions")
     view, write = source.array.transpose(permutation), output.array
-    _expect_shape(output, view.shape)
+    expect_shape(output, view.shape)
 
     def kernel() -> None:
         write[...] = view
@@ -100,20 +112,32 @@ def concatenation(node: OperatorNode) -> Kernel:
     return kernel
 
 
-def resize_nearest_neighbor(node: OperatorNode) -> Kernel:
-    """Prepare RESIZE_NEAREST_NEIGHBOR. Source: `resize_nearest_neighbor.h`, in float32."""
+def mirror_pad(node: OperatorNode) -> Kernel:
+    """Prepare MIRROR_PAD: pairs of elements before and after each dimension, as in a mirror.
+
+    The mode REFLECT does not repeat the elements at the border, SYMMETRIC does.
+    """
     node.expect(2)
-    source, output, size = node.input(0), node.output(), node.integers(1)
+    source, output, amounts = node.input(0), node.output(), node.integers(1)
     same_type(source, output)
-    batch, height, width, channels = shape4(source)
-    if len(size) != 2:
-        raise GraphError(f"the new size is {size}, expected height and width")
-    _expect_shape(output, (batch, *size, channels))
-    align, half = node.options.integer("align_corners"), node.options.integer("half_pixel_centers")
-    rows = _nearest(height, size[0], align_corners=bool(align), half_pixel_centers=bool(half))
-    columns = _nearest(width, size[1], align_corners=bool(align), half_pixel_centers=bool(half))
-    read, write = source.array, output.array
-    index = np.ix_(np.arange(batch), rows, columns)
+    same_quantization(source, output)
+    rank, mode = len(source.shape), node.options.integer("mode")
+    if mode not in (_REFLECT, _SYMMETRIC):
+        raise GraphError(f"mode is {mode}, must be REFLECT (0) or SYMMETRIC (1)")
+    if len(amounts) != 2 * rank or min(amounts, default=0) < 0:
+        raise GraphError(f"paddings are {amounts}, expected {rank} pairs that are not negative")
+    places = []
+    for extent, before, after in zip(source.shape, amounts[::2], amounts[1::2], strict=True):
+        if max(before, after) > extent - (mode == _REFLECT):
+            raise GraphError(
+                f"paddings are {amounts}: {extent} elements have no mirror of {max(before, after)}"
+            )
+        inner = np.arange(extent)
+        border = inner[1:] if mode == _REFLECT else inner
+        tail = inner[:-1] if mode == _REFLECT else inner
+        places.append(np.concatenate([border[:before][::-1], inner, tail[extent:None:-1][:after]]))
+    expect_shape(output, tuple(map(len, places)))
+    index, read, write = np.ix_(*places), source.array, output.array
 
     def kernel() -> None:
         write[...] = read[index]
@@ -121,21 +145,50 @@ def resize_nearest_neighbor(node: OperatorNode) -> Kernel:
     return kernel
 
 
-def _nearest(
-    inputs: int, outputs: int, *, align_corners: bool, half_pixel_centers: bool
-) -> "np.ndarray[tuple[int], np.dtype[np.intp]]":
-    one = np.float32(1)
-    scale = (
-        np.float32(inputs - 1) / np.float32(outputs - 1)
-        if align_corners and outputs > 1
-        else np.float32(inputs) / np.float32(outputs)
-    )
-    offset = one / np.float32(2) if half_pixel_centers else np.float32(0)
-    places = (np.arange(outputs, dtype=np.float32) + offset) * scale
-    # C's roundf takes halves away from zero, and places are never negative.
-    nearest = np.floor(places + np.float32(0.5)) if align_corners else np.floor(places)
-    indices: np.ndarray[tuple[int], np.dtype[np.intp]] = np.minimum(nearest.astype(np.intp), inputs - 1)
-    return indices
+def space_to_depth(node: OperatorNode) -> Kernel:
+    """Prepare SPACE_TO_DEPTH: each square of `block_size` pixels becomes one with all their channels."""
+    node.expect(1)
+    source, output = node.input(0), node.output()
+    same_type(source, output)
+    block = _block_size(node)
+    batch, height, width, channels = shape4(source)
+    if height % block or width % block:
+        raise GraphError(f"{height} by {width} pixels do not divide into squares of {block}")
+    rows, columns = height // block, width // block
+    expect_shape(output, (batch, rows, columns, channels * block * block))
+    view = source.array.reshape(batch, rows, block, columns, block, channels).swapaxes(2, 3)
+    return _copy_view(view, output)
+
+
+def depth_to_space(node: OperatorNode) -> Kernel:
+    """Prepare DEPTH_TO_SPACE: each pixel becomes a square of `block_size`, of a part of its channels each."""
+    node.expect(1)
+    source, output = node.input(0), node.output()
+    same_type(source, output)
+    block = _block_size(node)
+    batch, height, width, channels = shape4(source)
+    if channels % (block * block):
+        raise GraphError(f"{channels} channels do not divide into squares of {block} by {block} pixels")
+    depth = channels // (block * block)
+    expect_shape(output, (batch, height * block, width * block, depth))
+    view = source.array.reshape(batch, height, width, block, block, depth).swapaxes(2, 3)
+    return _copy_view(view, output)
+
+
+def _block_size(node: OperatorNode) -> int:
+    block = node.options.integer("block_size")
+    if block < 1:
+        raise GraphError(f"block_size is {block}, must be positive")
+    return block
+
+
+def _copy_view(view: npt.NDArray[Any], output: GraphTensor) -> Kernel:
+    write = output.array.reshape(view.shape)
+
+    def kernel() -> None:
+        write[...] = view
+
+    return kernel
 
 
 def dimension(axis: int, tensor: GraphTensor) -> int:
@@ -144,8 +197,3 @@ def dimension(axis: int, tensor: GraphTensor) -> int:
     if not -rank <= axis < rank:
         raise GraphError(f"there is no dimension {axis} in shape {list(tensor.shape)}")
     return axis % rank
-
-
-def _expect_shape(output: GraphTensor, shape: tuple[int, ...]) -> None:
-    if output.shape != shape:
-        raise GraphError(f"{output} has shape {list(output.shape)}, the result has {list(shape)}")

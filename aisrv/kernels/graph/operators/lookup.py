@@ -8,6 +8,9 @@ import math
 from collections.abc import Callable
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
+
 from aisrv.kernels.arithmetic import (
     INT8_MAX,
     INT8_MIN,
@@ -45,6 +48,11 @@ def by_table(source: GraphTensor, output: GraphTensor, function: Callable[[int],
         write[:] = bytes(read).translate(table)
 
     return kernel
+
+
+def int8_table(function: Callable[[int], int]) -> npt.NDArray[np.int64]:
+    """What a function makes of each int8 value, by its byte."""
+    return np.array([function(byte - 256 if byte > INT8_MAX else byte) for byte in range(256)], np.int64)
 
 
 def limits(tensor: GraphTensor) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.graph import nothing
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator, TensorType
@@ -18,7 +19,7 @@ def var_handle(node: OperatorNode) -> Kernel:
     if output.tensor.type is not TensorType.RESOURCE:
         raise GraphError(f"{output} is {output.tensor.type.name}, must be RESOURCE")
     node.variables.name(output.tensor.index, _variable_name(node.operator))
-    return _nothing
+    return nothing
 
 
 def read_variable(node: OperatorNode) -> Kernel:
@@ -111,7 +112,3 @@ def _handle(node: OperatorNode) -> int:
 def _first(tensor: GraphTensor) -> int:
     quantization = tensor.tensor.quantization
     return 0 if quantization is None else quantization.zero_points[0]
-
-
-def _nothing() -> None:
-    """Do nothing."""

@@ -5,7 +5,7 @@ from typing import Final
 
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, same_type
+from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type
 from aisrv.kernels.graph.operators.layout import dimension
 from aisrv.kernels.graph.tensors import GraphTensor
 
@@ -54,6 +54,31 @@ def strided_slice(node: OperatorNode) -> Kernel:
         raise GraphError(f"{output} has shape {list(output.shape)}, the slice has {shape}")
     view = source.array[tuple(index)]
     write = output.array.reshape(view.shape)
+
+    def kernel() -> None:
+        write[...] = view
+
+    return kernel
+
+
+def slice_(node: OperatorNode) -> Kernel:
+    """Prepare SLICE: a begin and a size for each dimension; -1 is all that is left."""
+    node.expect(3)
+    source, output = node.input(0), node.output()
+    same_type(source, output)
+    begins, sizes = node.integers(1), node.integers(2)
+    if not len(begins) == len(sizes) == len(source.shape):
+        raise GraphError(
+            f"has {len(begins)} begins and {len(sizes)} sizes for {len(source.shape)} dimensions"
+        )
+    index = []
+    for number, (begin, size, extent) in enumerate(zip(begins, sizes, source.shape, strict=True)):
+        end = extent if size == -1 else begin + size
+        if not 0 <= begin <= end <= extent:
+            raise GraphError(f"begin {begin} and size {size} leave dimension {number} of {extent}")
+        index.append(slice(begin, end))
+    view, write = source.array[tuple(index)], output.array
+    expect_shape(output, view.shape)
 
     def kernel() -> None:
         write[...] = view

@@ -10,10 +10,8 @@ from aisrv.kernels.arithmetic import (
     quantized_multiplier,
 )
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode
+from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view
 from aisrv.kernels.graph.operators.vectors import multiply
-from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import QuantParam
 from aisrv.model import TensorType
 
@@ -29,7 +27,7 @@ def subtract(node: OperatorNode) -> Kernel:
     table2 = _table(quant2, quantized_multiplier(quant2.scale / twice_larger))
     multiplier = quantized_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * output_quant.scale))
     low, high = activation_bounds(node.activation, output_quant)
-    index1, index2 = _index(one, output), _index(two, output)
+    index1, index2 = broadcast_view(one, output).view(np.uint8), broadcast_view(two, output).view(np.uint8)
     write, zero_point = output.array, output_quant.zero_point
 
     def kernel() -> None:
@@ -49,12 +47,3 @@ def _table(quant: QuantParam, multiplier: Multiplier) -> "np.ndarray[tuple[int],
         ],
         np.int64,
     )
-
-
-def _index(tensor: GraphTensor, output: GraphTensor) -> "np.ndarray[tuple[int, ...], np.dtype[np.uint8]]":
-    try:
-        return np.broadcast_to(tensor.array.view(np.uint8), output.shape)
-    except ValueError:
-        raise GraphError(
-            f"{tensor} of shape {list(tensor.shape)} does not broadcast to {list(output.shape)}"
-        ) from None

@@ -1,0 +1,51 @@
+"""What a graph computes once, at load: small tensors that follow from constants and from shapes.
+
+Converters write the new shape of a RESHAPE as a chain of operators (SHAPE, STRIDED_SLICE, PACK), which no run
+need repeat. The plan keeps the places of such tensors, so that the arena's head stays TFLM's.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from typing import Final
+
+from aisrv.kernels.graph.operator_node import OperatorNode
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.model import Model
+
+LARGEST_FOLDED: Final = 1024
+"""Bytes of outputs that are kept beside the arena for one operator; larger ones are computed in each run."""
+
+_OF_SHAPES: Final = "SHAPE"
+
+
+class Folding:
+    """Which operators of a model need no run."""
+
+    def __init__(self, model: Model) -> None:
+        """Note the tensors that somebody else may write."""
+        times = Counter(index for operator in model.operators for index in operator.outputs)
+        self._written_again: Final = {index for index, count in times.items() if count > 1} | set(
+            model.inputs
+        )
+
+    def includes(self, node: OperatorNode) -> bool:
+        """Whether the outputs of an operator are small, and the same after every run."""
+        outputs = [output.tensor for output in node.outputs]
+        if not outputs or sum(output.nbytes for output in outputs) > LARGEST_FOLDED:
+            return False
+        if any(output.is_variable or output.index in self._written_again for output in outputs):
+            return False
+        if node.operator.name == _OF_SHAPES:
+            return True
+        inputs = [each.tensor for each in node.inputs if each is not None]
+        return bool(inputs) and all(each.is_constant for each in inputs)
+
+
+def folded(outputs: tuple[GraphTensor, ...]) -> tuple[GraphTensor, ...]:
+    """Make constants of tensors, of what is in them now."""
+    return tuple(_constant(output) for output in outputs)
+
+
+def _constant(output: GraphTensor) -> GraphTensor:
+    data = output.buffer.tobytes()
+    return GraphTensor(replace(output.tensor, data=data), memoryview(data).cast("b"))

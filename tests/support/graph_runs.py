@@ -1,0 +1,59 @@
+"""Runs of a graph on our kernels beside those of TensorFlow Lite Micro: every byte of every output."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import HealthCheck, settings
+
+from aisrv.kernels.backends.numpy.backend import NumpyBackend
+from aisrv.kernels.graph.graph import Graph
+from aisrv.kernels.graph.load import load_graph
+
+Inputs = Sequence[npt.NDArray[Any]]
+
+FEW: Final = settings(
+    max_examples=25, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
+)
+"""Generated cases of one operator: the same at every run."""
+
+
+def loaded(model: bytes) -> Graph:
+    """The graph of a model on NumPy's kernels."""
+    return load_graph(model, NumpyBackend())
+
+
+def run_graph(graph: Graph, inputs: Inputs) -> list[bytes]:
+    """The bytes of a graph's outputs after a run."""
+    for buffer, data in zip(graph.inputs, inputs, strict=True):
+        buffer[:] = memoryview(np.ascontiguousarray(data).tobytes()).cast("b")
+    graph.invoke()
+    return [buffer.tobytes() for buffer in graph.outputs]
+
+
+def run_tflm(model: bytes, runs: Sequence[Inputs], outputs: int) -> list[list[bytes]]:
+    """The bytes of a model's outputs after each run in TensorFlow Lite Micro."""
+    runtime = pytest.importorskip("tflite_micro.python.tflite_micro.runtime")
+    interpreter = runtime.Interpreter.from_bytes(model, arena_size=1 << 20)
+    found = []
+    for inputs in runs:
+        for number, data in enumerate(inputs):
+            interpreter.set_input(data, number)
+        interpreter.invoke()
+        found.append([interpreter.get_output(number).tobytes() for number in range(outputs)])
+    return found
+
+
+def agree(model: bytes, *inputs: npt.NDArray[Any], outputs: int = 1) -> list[bytes]:
+    """Run a model once in both; the outputs that both have."""
+    return agree_in_turn(model, [inputs], outputs)[0]
+
+
+def agree_in_turn(model: bytes, runs: Sequence[Inputs], outputs: int = 1) -> list[list[bytes]]:
+    """Run a model in both, with one input after the other; the outputs that both have."""
+    graph = loaded(model)
+    ours = [run_graph(graph, inputs) for inputs in runs]
+    assert ours == run_tflm(model, runs, outputs)
+    return ours

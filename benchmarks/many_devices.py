@@ -23,7 +23,7 @@ import trio.testing
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import open_devices
-from aisrv.xcore.runtime import WATCH_SECONDS
+from aisrv.xcore.deadlock_watch import WATCH_SECONDS
 from benchmarks.rows import Row
 from host_tools.usbip.discovery import import_device, list_devices
 

@@ -18,6 +18,7 @@ from aisrv.inference.process.isolation import isolated
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.node import open_node
 from aisrv.xcore.runtime import OnTrap
 from aisrv.xcore.traps import XcoreError
@@ -107,6 +108,7 @@ async def open_device(
     runner: Runners = isolated,
     source: "FrameSource | None" = None,
     on_trap: OnTrap = "raise",
+    watch: DeadlockWatch | None = None,
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
@@ -119,7 +121,7 @@ async def open_device(
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
 
     A trap ends the block with the error; with `on_trap="halt"` it is logged and stops its core alone, as on
-    silicon.
+    silicon. Devices may share `watch`, which tells of cores that only each other could wake.
     """
     board = board or Board()
     plan = _checked_plan(board)
@@ -137,7 +139,7 @@ async def open_device(
             ) as node:
                 parts = DeviceParts.of(board, node, runner, storages, user_tasks, source, graph)
                 device = Device(parts, wire(plan, parts))
-                node.watch_deadlocks()
+                node.watch_deadlocks(watch)
                 await device.boot()
                 yield device
                 node.stop()
@@ -187,7 +189,7 @@ async def open_devices(
         nonlocal left
         device: Device | None = None
         try:
-            async with open_device(board, runner=runner, on_trap=on_trap) as device:
+            async with open_device(board, runner=runner, on_trap=on_trap, watch=watch) as device:
                 task_status.started(device)
                 await trio.sleep_forever()
         except* Exception as errors:
@@ -201,6 +203,7 @@ async def open_devices(
 
     with Failures(logger) as failures:
         async with trio.open_nursery() as nursery:
+            watch = DeadlockWatch(nursery)
             yield tuple([await nursery.start(run, number, board) for number, board in enumerate(boards)])
             nursery.cancel_scope.cancel()
 

@@ -29,9 +29,9 @@ async def aiengine(
     """Serve the clients' commands one at a time, until cancelled; `set_handlers`: its SET commands."""
     await engine.power_up()
     sensor = engine.sensor
-    frames = [] if sensor is None else [Case(sensor.frames, lambda: engine.streams)]
-    some_client = Selection(*clients)
-    client_or_frame = Selection(*clients, *frames)
+    some_client = client_or_frame = Selection(*clients)
+    if sensor is not None:
+        client_or_frame = Selection(*clients, Case(sensor.frames, lambda: engine.streams))
     while True:
         chosen: Event | None = await client_or_frame.wait()
         if sensor is not None and chosen is sensor.frames:

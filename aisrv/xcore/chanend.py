@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from aisrv.xcore.core import Core, check_tile, current_core
+from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import known_to_use, name_of, verb_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.tokenbuffer import TokenBuffer
@@ -91,7 +92,7 @@ class ChanEnd:
         "_offered",
         "_offered_next",
         "_parking",
-        "_release",
+        "_pool",
         "_result",
         "_room",
         "_route",
@@ -107,21 +108,21 @@ class ChanEnd:
         "tile",
     )
 
-    def __init__(self, runtime: Runtime, tile: int, number: int, release: Callable[[int], None]) -> None:
-        """Allocate an end on a tile; `release` takes its number back when it is freed."""
+    def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
+        """Allocate an end with a number from its tile's pool, which gets it back when the end is freed."""
         self.runtime: Final = runtime
         self.tile: Final = tile
         """The tile's number."""
-        self.number: Final = number
-        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
-        self._release = release
+        self.number: Final = pool.take()
+        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, self.number)
+        self._pool = pool
         self._freed = False
         self._switch = runtime.switch
         self._user: Core | None = None  # the core whose verb began last
         # Input.
         self._buffer = TokenBuffer()
         self._source: ChanEnd | None = None  # the end whose route is open to this one
-        self._claims: list[ChanEnd] = []  # ends that wait for their route to this one: few, mostly none
+        self._claims: tuple[ChanEnd, ...] = ()  # ends that wait for their route to this one: few, mostly none
         self._listener: Listener | None = None
         # Output.
         self._destination: int | None = None
@@ -187,7 +188,7 @@ class ChanEnd:
         self._freed = True
         self._destination = None
         self._switch.remove(self)
-        self._release(self.number)
+        self._pool.give_back(self.number)
 
     def _why_not_free(self) -> str:
         """Return the first reason why the end cannot be freed now; empty where it can."""
@@ -469,7 +470,7 @@ class ChanEnd:
         elif self._destination is not None:
             claimed = self._switch.find(self._destination)
             if claimed is not None and self in claimed._claims:
-                claimed._claims.remove(self)
+                claimed._claims = tuple(end for end in claimed._claims if end is not self)
 
     def _check_usable(self, verb: str) -> None:
         """Trap where the verb may not begin now."""
@@ -523,7 +524,7 @@ class ChanEnd:
         if target._source is None:
             target._source = self
         else:
-            target._claims.append(self)
+            target._claims = (*target._claims, self)
             while target._source is not self:
                 yield
         self._route = target
@@ -534,8 +535,10 @@ class ChanEnd:
         self._route = None
         if self.runtime.tracer is not None:
             self.runtime.tracer.route_closed(self, target)
-        target._source = target._claims.pop(0) if target._claims else None
-        if target._source is not None:
+        target._source = None
+        if target._claims:
+            target._source, *rest = target._claims
+            target._claims = tuple(rest)
             self._switch.step(target._source)
 
     def _deliver(self, target: "ChanEnd", run: Run) -> None:

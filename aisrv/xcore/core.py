@@ -22,7 +22,7 @@ class Resource(Protocol):
 class Core:
     """One logical core of a tile."""
 
-    __slots__ = ("has_ended", "name", "number", "poll", "task", "tile", "trap", "verb", "waits_on")
+    __slots__ = ("_poll", "has_ended", "name", "number", "task", "tile", "trap", "verb", "waits_on")
 
     def __init__(self, tile: int, number: int, name: str) -> None:
         self.tile: Final = tile
@@ -35,13 +35,19 @@ class Core:
         self.waits_on: Resource | None = None
         self.trap: Trap | None = None
         """What halted it, None unless something did."""
-        self.poll: Final = Poll()
-        """Its polling loops on virtual time."""
+        self._poll: Poll | None = None
         self.has_ended = False
         """Whether its task returned, trapped or was cancelled."""
 
     def __str__(self) -> str:
         return f"tile {self.tile} core {self.number} ({self.name})"
+
+    @property
+    def poll(self) -> Poll:
+        """Its polling loops on virtual time."""
+        if self._poll is None:
+            self._poll = Poll()
+        return self._poll
 
     def enter(self) -> None:
         """Register the running task as this core."""

@@ -1,10 +1,10 @@
 """Hardware locks: four per tile, granted in the order of asking."""
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from aisrv.xcore.core import Core, User, check_tile, current_core, current_user
+from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
@@ -15,15 +15,15 @@ RESOURCE_TYPE: Final = 5
 class Lock:
     """One lock of a tile. Allocate with `Tile.allocate_lock`."""
 
-    def __init__(self, runtime: Runtime, tile: int, number: int, release: Callable[[int], None]) -> None:
-        """Create a lock; `release` takes its number back when it is freed."""
+    def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
+        """Create a lock with a number from its tile's pool, which gets it back when the lock is freed."""
         self._runtime = runtime
         self._tile = tile
-        self.number: Final = number
-        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
+        self.number: Final = pool.take()
+        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, self.number)
         self.name: Final = f"lock 0x{self.resource_id:08x}"
         """Name with resource id, as traps and reports give it."""
-        self._release = release
+        self._pool = pool
         self._freed = False
         self._held = False
         self._owner: User | None = None
@@ -72,7 +72,7 @@ class Lock:
         if self._held:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"freer on {self.name}, which {name_of(self._owner)} holds")
         self._freed = True
-        self._release(self.number)
+        self._pool.give_back(self.number)
 
     def _check_usable(self, verb: str) -> None:
         if self._freed:

@@ -49,12 +49,12 @@ class TileMemory:
         self.tile: Final = tile
         """The tile's number."""
         self.capacity: Final = capacity
-        self._blocks: set[MemoryBlock] = set()
+        self._used = 0
 
     @property
     def available(self) -> int:
         """Bytes not in any block."""
-        return self.capacity - sum(block.size for block in self._blocks)
+        return self.capacity - self._used
 
     def allocate(self, name: str, size: int) -> MemoryBlock:
         """Take `size` bytes, zeroed; more than there are raises OutOfMemory, less than none SizeError."""
@@ -64,13 +64,12 @@ class TileMemory:
                 f"{name!r} needs {size} bytes on tile {self.tile}, {self.available} of "
                 f"{self.capacity} are available"
             )
-        block = MemoryBlock(self, name, size)
-        self._blocks.add(block)
-        return block
+        self._used += size
+        return MemoryBlock(self, name, size)
 
     def release(self, block: MemoryBlock) -> None:
-        """Forget a block."""
-        self._blocks.discard(block)
+        """Take the bytes of a block back."""
+        self._used -= block.size
 
     def check_access(self, name: str) -> None:
         """Trap with LOAD_STORE where the running core is of another tile, or of another node."""

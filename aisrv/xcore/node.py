@@ -6,13 +6,15 @@ names the core, or with `Deadlock` when no core can ever run again.
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractContextManager, asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import trio
 from msgspec import Struct
 
 from aisrv.xcore.channel import Channel
+from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.runtime import OnTrap, Runtime
+from aisrv.xcore.switch import Switch
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.trace import Tracer
 
@@ -68,9 +70,12 @@ class Node:
         lines = [f"tick {self.clock.ticks()}:", self.runtime.report()]
         return "\n".join(lines if deadlock is None else [*lines, str(deadlock)])
 
-    def watch_deadlocks(self) -> None:
-        """Log cores that only each other could wake, once; they do not end the node."""
-        self.runtime.watch_deadlocks()
+    def watch_deadlocks(self, watch: DeadlockWatch | None = None) -> None:
+        """Log cores that only each other could wake, once; they do not end the node.
+
+        Nodes may share `watch`.
+        """
+        self.runtime.watch_deadlocks(watch)
 
     def statistics(self) -> NodeStatistics:
         """Count cores, channel ends and the tokens on their way."""
@@ -102,8 +107,14 @@ async def open_node(
     repeatable. `on_trap="halt"` stops only the core that trapped, as silicon does. `name` begins what is
     logged, to tell several nodes apart.
     """
-    async with trio.open_nursery() as nursery:
-        runtime = Runtime(nursery, number=number, tiles=tiles, name=name, on_trap=on_trap, seed=seed)
-        node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz)
-        with node.outside_world():
-            yield node
+    switch: Switch[Any] = Switch()
+    try:
+        async with trio.open_nursery() as nursery:
+            runtime = Runtime(
+                nursery, switch, number=number, tiles=tiles, name=name, on_trap=on_trap, seed=seed
+            )
+            node = Node(runtime, tiles=tiles, core_clock_mhz=core_clock_mhz)
+            with runtime.outside_world():
+                yield node
+    finally:
+        switch.clear()

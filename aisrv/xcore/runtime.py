@@ -8,13 +8,14 @@ import random
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from typing import Any, Final, Literal, TypeVar, TypeVarTuple
+from typing import Any, Final, Literal, Protocol, TypeVar, TypeVarTuple
 
 import trio
 from trio.lowlevel import current_task
 
 from aisrv.xcore.clock import Clock, Poll
 from aisrv.xcore.core import Core, Resource, current_core
+from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer
@@ -25,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-WATCH_SECONDS: Final = 1.0
-"""Time from when a core parks to when deadlocks are looked for, so that this costs a busy node little."""
 MOST_AT_ONCE: Final = 256
 """Verbs that may follow each other without waiting before others get to run."""
 ALL_CORES: Final = 1 << 30
@@ -34,11 +33,26 @@ ALL_CORES: Final = 1 << 30
 OnTrap = Literal["raise", "halt"]
 
 
+class CoreOwner(Protocol):
+    """Who a core belongs to: its tile."""
+
+    def release_core(self, core: Core) -> None:
+        """Take a core back whose task has ended."""
+
+
 class Runtime:
     """One for each node; every resource of the node is handed it."""
 
     def __init__(
-        self, nursery: trio.Nursery, *, number: int, tiles: int, name: str, on_trap: OnTrap, seed: int | None
+        self,
+        nursery: trio.Nursery,
+        switch: Switch[Any],
+        *,
+        number: int,
+        tiles: int,
+        name: str,
+        on_trap: OnTrap,
+        seed: int | None,
     ) -> None:
         self._nursery = nursery
         self._name = name
@@ -50,7 +64,7 @@ class Runtime:
         """The node's number."""
         self.tiles: Final = tiles
         """The number of its tiles."""
-        self.switch: Final[Switch[Any]] = Switch()
+        self.switch: Final = switch
         """Its ends are `ChanEnd`s, which are made with a runtime."""
         self.clock: Final = Clock()
         self.tracer: Tracer | None = None
@@ -58,10 +72,8 @@ class Runtime:
         """Cores that run, or wait for something that is sure to come."""
         self.verbs_at_once = 0
         """Verbs that began since a task last waited; see `let_others_run`."""
-        self.poll: Final = Poll()
-        """Polling loops on virtual time outside of any core."""
         self._halted: list[Core] = []
-        self._watches = False
+        self._watch: DeadlockWatch | None = None
         self._watch_below = 0  # as few cores running, a core that parks is looked at
         self._reported: set[Core] = set()
 
@@ -69,6 +81,11 @@ class Runtime:
     def random(self) -> random.Random:
         """Chooses among ready events; made at its first use, as its state is larger than that of a core."""
         return random.Random(self._seed)  # noqa: S311 - keeps no secret
+
+    @cached_property
+    def poll(self) -> Poll:
+        """Polling loops on virtual time outside of any core."""
+        return Poll()
 
     @property
     def cores(self) -> tuple[Core, ...]:
@@ -101,38 +118,42 @@ class Runtime:
     def run_core(
         self,
         core: Core,
-        release: Callable[[Core], None],
+        owner: CoreOwner,
         function: Callable[[*Ts], Awaitable[object]],
         *args: *Ts,
     ) -> None:
-        """Start the task of a core; `release` takes the core back when it returns, not where it trapped."""
+        """Start the task of a core; `owner` gets the core back when it returns, not where it trapped."""
         self._live.append(core)
         self.runnable += 1
+        self._nursery.start_soon(self._run_core, core, owner, function, *args, name=str(core))
 
-        async def run() -> None:
-            core.enter()
+    async def _run_core(
+        self, core: Core, owner: CoreOwner, function: Callable[[*Ts], Awaitable[object]], *args: *Ts
+    ) -> None:
+        core.enter()
+        if self.tracer is not None:
+            self.tracer.core_started(core)
+        try:
+            await function(*args)
+        except trio.Cancelled as cancelled:
+            cancelled.__traceback__ = None  # keeps frames of a thousand devices until the last of them ends
+            raise
+        except Trap as trap:
+            self._trapped(core, trap)
+        except BaseExceptionGroup as group:
+            trap_of_child = _sole_trap(group)
+            if trap_of_child is None:
+                raise
+            self._trapped(core, trap_of_child)
+        else:
+            owner.release_core(core)
+        finally:
+            core.has_ended, core.task = True, None  # its task has the core in its context: a cycle
+            self._live.remove(core)
+            self.runnable -= 1
             if self.tracer is not None:
-                self.tracer.core_started(core)
-            try:
-                await function(*args)
-            except Trap as trap:
-                self._trapped(core, trap)
-            except BaseExceptionGroup as group:
-                trap_of_child = _sole_trap(group)
-                if trap_of_child is None:
-                    raise
-                self._trapped(core, trap_of_child)
-            else:
-                release(core)
-            finally:
-                core.has_ended = True
-                self._live.remove(core)
-                self.runnable -= 1
-                if self.tracer is not None:
-                    self.tracer.core_ended(core)
-                self._check_deadlock()
-
-        self._nursery.start_soon(run, name=str(core))
+                self.tracer.core_ended(core)
+            self._check_deadlock()
 
     async def let_others_run(self) -> None:
         """Pass a checkpoint: what verbs do that began `MOST_AT_ONCE` times in a row without waiting."""
@@ -150,9 +171,9 @@ class Runtime:
         if self.tracer is not None:
             self.tracer.parked(core, verb, resource)
         if self.runnable <= self._watch_below:
-            if self._watches:
+            if self._watch is not None:
                 self._watch_below = 0
-                self._nursery.start_soon(self._look, name="deadlock watch")
+                self._watch.look_later(self)
             self._check_deadlock()
 
     def core_woken(self, core: Core) -> None:
@@ -171,16 +192,17 @@ class Runtime:
         """Find the cores that only each other, or halted ones, could wake."""
         return find_deadlock(self._live)
 
-    def watch_deadlocks(self) -> None:
+    def watch_deadlocks(self, watch: DeadlockWatch | None = None) -> None:
         """Log cores that only each other could wake, once; they do not end the node.
 
-        Cores are looked at `WATCH_SECONDS` after one has parked, and not at all while none does.
+        Cores are looked at a while after one has parked, and not at all while none does. Nodes may share
+        `watch`; without it the node has one of its own.
         """
-        self._watches = True
+        self._watch = watch or DeadlockWatch(self._nursery)
         self._watch_below = ALL_CORES
 
-    async def _look(self) -> None:
-        await trio.sleep(WATCH_SECONDS)
+    def look(self) -> None:
+        """Log cores that only each other could wake, where that was not logged yet."""
         self._watch_below = ALL_CORES
         deadlock = self.find_deadlock()
         if deadlock is not None and not self._reported.issuperset(deadlock.cores):
@@ -268,6 +290,7 @@ class Parking(Waiter[T]):
 
     def _leave(self) -> None:
         self.task = None
+        self._withdraw = withdraw_nothing
         core, self._core = self._core, None
         if core is not None:
             self._runtime.core_woken(core)

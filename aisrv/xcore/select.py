@@ -1,6 +1,6 @@
 """Select: wait for the first of several events. Rules: "The XCORE substrate", section Select."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
 
@@ -72,13 +72,13 @@ class Selection:
 
     def __init__(self, *cases: Event | Case, ordered: bool = False) -> None:
         self._ordered = ordered
-        self._cases = cases
-        self._events = [case.event if isinstance(case, Case) else case for case in cases]
+        self._guarded = any(isinstance(case, Case) for case in cases)
+        self._cases = cases if self._guarded else ()
+        self._events = tuple(case.event if isinstance(case, Case) else case for case in cases)
         if not self._events:
             raise SelectError("a select must have a case")
         self._runtime = self._events[0].runtime
         self._parking: Parking[Any] = Parking(self._runtime)
-        self._guarded = any(isinstance(case, Case) for case in cases)
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)
         resources = [event.timer if isinstance(event, TimerAfter) else event for event in self._events]
         if len(set(map(id, resources))) != len(resources):
@@ -125,7 +125,7 @@ class Selection:
                 await self._let_time_pass(events, step)
         return chosen
 
-    async def _let_time_pass(self, events: list[Event], ticks: int) -> None:
+    async def _let_time_pass(self, events: Sequence[Event], ticks: int) -> None:
         """Let virtual time pass, up to the next event at most."""
         if self._choose(events) is None:
             clock = self._runtime.clock
@@ -168,19 +168,19 @@ class Selection:
         """Wake the core, for the resource that is ready."""
         self._parking.wake(resource)
 
-    def _enabled(self) -> list[Event]:
+    def _enabled(self) -> Sequence[Event]:
         if not self._guarded:
             return self._events
         pairs = zip(self._cases, self._events, strict=True)
         return [event for case, event in pairs if not isinstance(case, Case) or case.guard()]
 
-    def _choose(self, events: list[Event]) -> Event | None:
+    def _choose(self, events: Sequence[Event]) -> Event | None:
         ready = [event for event in events if event.ready]
         if not ready:
             return None
         return ready[0] if self._ordered or len(ready) == 1 else self._runtime.random.choice(ready)
 
-    async def _wait_for(self, events: list[Event], *, timed: bool = False) -> Any:  # noqa: ANN401 - an Event
+    async def _wait_for(self, events: Sequence[Event], *, timed: bool = False) -> Any:  # noqa: ANN401 - an Event
         """Park until an event comes; a deadline among the events counts as one.
 
         With `timed` the caller bounds the wait.
@@ -191,7 +191,7 @@ class Selection:
                 if not isinstance(event, TimerAfter):
                     event.listen(self)
                     listening.append(event)
-            timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else []
+            timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else ()
             if not timers:
                 return await self._parking.park("select", self, timed=timed)
             first = min(timers, key=lambda event: event.deadline)

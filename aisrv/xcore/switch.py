@@ -44,6 +44,10 @@ class Switch(Generic[E]):
         """Take an end off: tokens sent to it are dropped from now on."""
         del self._ends[end.resource_id]
 
+    def clear(self) -> None:
+        """Forget all ends, which know their switch: a node that has ended is no cycle."""
+        self._ends.clear()
+
     def find(self, resource_id: int) -> E | None:
         """Return the allocated end with that id."""
         return self._ends.get(resource_id)

@@ -1,9 +1,9 @@
 """Hardware synchronizers: seven per tile, at which cores wait for each other."""
 
-from collections.abc import Callable
 from typing import Final
 
 from aisrv.xcore.core import Core, User, check_tile, current_user
+from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import known_to_use, name_of
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
@@ -14,18 +14,16 @@ RESOURCE_TYPE: Final = 3
 class Synchronizer:
     """A barrier of a fixed number of cores. Allocate with `Tile.allocate_synchronizer`."""
 
-    def __init__(
-        self, runtime: Runtime, tile: int, number: int, members: int, release: Callable[[int], None]
-    ) -> None:
-        """Create a barrier for `members` cores; `release` takes its number back when it is freed."""
+    def __init__(self, runtime: Runtime, tile: int, pool: Pool, members: int) -> None:
+        """Create a barrier for `members` cores, with a number from its tile's pool."""
         self._runtime = runtime
         self._tile = tile
         self._members = members
-        self.number: Final = number
-        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
+        self.number: Final = pool.take()
+        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, self.number)
         self.name: Final = f"synchronizer 0x{self.resource_id:08x}"
         """Name with resource id, as traps and reports give it."""
-        self._release = release
+        self._pool = pool
         self._freed = False
         self._waiting: list[tuple[Parking[None], User]] = []
         self._known: list[Core] = []
@@ -63,7 +61,7 @@ class Synchronizer:
             place = f"freer on {self.name}"
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, at which {len(self._waiting)} wait", place)
         self._freed = True
-        self._release(self.number)
+        self._pool.give_back(self.number)
 
     def _check_usable(self, verb: str) -> None:
         place = f"{verb} on {self.name}"

@@ -1,12 +1,14 @@
 """Tiles: eight logical cores, 32 channel ends, ten timers, four locks and private memory."""
 
 from collections.abc import Awaitable, Callable
+from functools import cached_property
 from typing import Final, TypeVarTuple
 
 from aisrv.xcore.chanend import CHANENDS, ChanEnd
 from aisrv.xcore.core import Core
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
+from aisrv.xcore.pool import Pool
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.synchronizer import Synchronizer
 from aisrv.xcore.timer import Timer
@@ -22,39 +24,6 @@ ISSUE_SLOTS: Final = 5
 Ts = TypeVarTuple("Ts")
 
 
-class _Pool:
-    """Numbers of one kind of resource, lowest first."""
-
-    __slots__ = ("_count", "_kind", "_tile", "_used", "give_back")
-
-    def __init__(self, tile: int, kind: str, count: int) -> None:
-        self._tile = tile
-        self._kind = kind
-        self._count = count
-        self._used = 0  # bit by bit, as a thousand devices have ten thousand of these
-        self.give_back: Final = self._give_back
-        """Take a number back."""
-
-    def take(self) -> int:
-        number = (~self._used & self._used + 1).bit_length() - 1  # of the lowest bit that is 0
-        if number >= self._count:
-            raise Trap(
-                TrapKind.ILLEGAL_RESOURCE, f"tile {self._tile} has {self._count} {self._kind}, all are in use"
-            )
-        self._used |= 1 << number
-        return number
-
-    def _give_back(self, number: int) -> None:
-        self._used &= ~(1 << number)
-
-    @property
-    def free(self) -> int:
-        return self._count - len(self)
-
-    def __len__(self) -> int:
-        return self._used.bit_count()
-
-
 class Tile:
     """One tile of a node."""
 
@@ -65,12 +34,23 @@ class Tile:
         self._core_clock_mhz = core_clock_mhz
         self.number: Final = number
         self.memory: Final = TileMemory(runtime, number)
-        self._cores = _Pool(number, "logical cores", CORES)
+        self._cores = Pool(number, "logical cores", CORES)
         self._taken: dict[int, Core] = {}
-        self._chanends = _Pool(number, "channel ends", CHANENDS)
-        self._timers = _Pool(number, "timers", TIMERS)
-        self._locks = _Pool(number, "locks", LOCKS)
-        self._synchronizers = _Pool(number, "synchronizers", SYNCHRONIZERS)
+        self._chanends = Pool(number, "channel ends", CHANENDS)
+
+    # The pools that many a program takes nothing from are made when one first does.
+
+    @cached_property
+    def _timers(self) -> Pool:
+        return Pool(self.number, "timers", TIMERS)
+
+    @cached_property
+    def _locks(self) -> Pool:
+        return Pool(self.number, "locks", LOCKS)
+
+    @cached_property
+    def _synchronizers(self) -> Pool:
+        return Pool(self.number, "synchronizers", SYNCHRONIZERS)
 
     @property
     def cores_in_use(self) -> int:
@@ -120,7 +100,7 @@ class Tile:
         for argument in args:
             if isinstance(argument, ChanEnd):
                 argument.assign(core)
-        self.runtime.run_core(core, self.release_core, function, *args)
+        self.runtime.run_core(core, self, function, *args)
         return core
 
     def reserve_core(self, name: str) -> Core:
@@ -136,19 +116,17 @@ class Tile:
 
     def allocate_chanend(self) -> ChanEnd:
         """Allocate the lowest free channel end (`getr`); the 33rd traps with ILLEGAL_RESOURCE."""
-        pool = self._chanends
-        return ChanEnd(self.runtime, self.number, pool.take(), pool.give_back)
+        return ChanEnd(self.runtime, self.number, self._chanends)
 
     def allocate_timer(self) -> Timer:
         """Allocate a timer; the eleventh traps with ILLEGAL_RESOURCE."""
-        return Timer(self.runtime, self.number, self._timers.take(), self._timers.give_back)
+        return Timer(self.runtime, self.number, self._timers)
 
     def allocate_lock(self) -> Lock:
         """Allocate a lock; the fifth traps with ILLEGAL_RESOURCE."""
-        return Lock(self.runtime, self.number, self._locks.take(), self._locks.give_back)
+        return Lock(self.runtime, self.number, self._locks)
 
     def allocate_synchronizer(self, members: int) -> Synchronizer:
         """Allocate a barrier for so many cores; the eighth traps with ILLEGAL_RESOURCE."""
         check_size(members - 1, "members of a synchronizer, without the first")
-        pool = self._synchronizers
-        return Synchronizer(self.runtime, self.number, pool.take(), members, pool.give_back)
+        return Synchronizer(self.runtime, self.number, self._synchronizers, members)

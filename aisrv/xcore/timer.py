@@ -1,12 +1,13 @@
 """Timers, which read the reference clock, and the events that they raise."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
 import trio
 
 from aisrv.xcore.core import User, check_tile, current_core, current_user
+from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import name_of
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.traps import Trap, TrapKind
@@ -21,15 +22,15 @@ def _signed(difference: int) -> int:
 class Timer:
     """One of the ten timers of a tile. Times are 32-bit and wrap: they compare within 21 s."""
 
-    def __init__(self, runtime: Runtime, tile: int, number: int, release: Callable[[int], None]) -> None:
-        """Create a timer; `release` takes its number back when it is freed."""
+    def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
+        """Create a timer with a number from its tile's pool, which gets it back when the timer is freed."""
         self.runtime: Final = runtime
-        self.number: Final = number
-        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, number)
+        self.number: Final = pool.take()
+        self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, self.number)
         self.name: Final = f"timer 0x{self.resource_id:08x}"
         """Name with resource id, as traps and reports give it."""
         self._tile = tile
-        self._release = release
+        self._pool = pool
         self._freed = False
         self._waiting = False
         self._user: User | None = None
@@ -55,7 +56,7 @@ class Timer:
         """Give the timer back to its tile; one that a core waits for traps."""
         self._check_usable("freer")
         self._freed = True
-        self._release(self.number)
+        self._pool.give_back(self.number)
 
     @contextmanager
     def in_use(self, verb: str) -> Iterator[None]:

@@ -70,10 +70,12 @@ class Waiter(Generic[T]):
         return self.wake(_Failure(error))  # type: ignore[arg-type]  # no value: `wait` raises it
 
     def _abort(self, _: object) -> Abort:
+        withdraw = self._withdraw
         self._leave()
-        self._withdraw()
+        withdraw()
         return Abort.SUCCEEDED
 
     def _leave(self) -> None:
-        """Forget the task, which runs on from now."""
+        """Forget the task, which runs on from now, and what it withdraws, which mostly holds this waiter."""
         self.task = None
+        self._withdraw = withdraw_nothing

@@ -61,12 +61,22 @@ def exponential(argument: int) -> int:
 
 def reciprocal(argument: int) -> int:
     """V(a): 1/(1 + a) for a from 0 to 1, 31 bits after the point in both."""
+    return saturate32(_double_reciprocal(argument) << 1)
+
+
+def difference_over_sum(argument: int) -> int:
+    """(1 - a)/(1 + a) for a from 0 to 1, 31 bits after the point in both."""
+    return saturate32((_double_reciprocal(argument) - (1 << 29)) << 2)
+
+
+def _double_reciprocal(argument: int) -> int:
+    """2/(1 + a), of 31 bits after the point, with 29: three steps of Newton's method."""
     product = arithmetic.doubling_high_multiply
     half = (argument + (1 << 31)) // 2
     x = _FORTY_EIGHT_17THS + product(half, _MINUS_THIRTY_TWO_17THS)
     for _ in range(3):
         x += saturate32(product(x, (1 << 29) - product(half, x)) << 2)
-    return saturate32(x << 1)
+    return x
 
 
 def exponential_table(beta: float, scale: float, rounding: Rounding = Rounding.DOUBLE) -> tuple[int, ...]:

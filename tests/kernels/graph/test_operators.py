@@ -12,7 +12,7 @@ from tflite import BuiltinOperator, TensorType
 from aisrv.kernels.arithmetic import multiply_once_rounded
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.graph.operators import lookup, mean, quantize, subtraction
+from aisrv.kernels.graph.operators import lookup, quantize, reductions, subtraction
 from aisrv.kernels.softmax import reciprocal
 from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor, tflm
 
@@ -326,7 +326,7 @@ def requantize() -> None:
             lambda: test_leaky_relu(1 / 16, 0, 0.75, 0, 0.375),
         ),
         (lookup, "rounding_shift", lambda v, n: v >> n, lambda: test_hard_swish(0.1, -7, 0.08, -100)),
-        (mean, "multiply", lambda v, m: v * m.mantissa >> 31 - m.shift, lambda: means(0.05, 0.05)),
+        (reductions, "multiply", lambda v, m: v * m.mantissa >> 31 - m.shift, lambda: means(0.05, 0.05)),
         (
             subtraction,
             "multiply",

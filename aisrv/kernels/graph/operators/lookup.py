@@ -1,7 +1,7 @@
 """Operators from one int8 value to one int8 value: a table of 256 bytes, made once in plain integers.
 
-Source: TensorFlow Lite's reference kernels (`integer_ops/logistic.h`, `integer_ops/leaky_relu.h`,
-`hard_swish.h`) and the fixed-point functions of gemmlowp (`fixedpoint.h`).
+Source: TensorFlow Lite's reference kernels (`integer_ops/logistic.h`, `integer_ops/tanh.h`,
+`integer_ops/leaky_relu.h`, `hard_swish.h`) and the fixed-point functions of gemmlowp (`fixedpoint.h`).
 """
 
 import math
@@ -27,7 +27,7 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import QuantParam
-from aisrv.kernels.softmax import reciprocal, saturate32
+from aisrv.kernels.softmax import difference_over_sum, exponential, reciprocal, saturate32
 from aisrv.model import TensorType
 
 _INT16_MAX: Final = (1 << 15) - 1
@@ -60,14 +60,15 @@ def limits(tensor: GraphTensor) -> tuple[int, int]:
     return (INT8_MIN, INT8_MAX) if tensor.tensor.type is TensorType.INT8 else (0, 255)
 
 
-def _unary(node: OperatorNode) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam]:
+def unary(node: OperatorNode) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam]:
+    """Input and output of an operator on single int8 values, and the quantization of each."""
     node.expect(1)
     source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)
     same_shape(source, output)
     return source, output, source.quantization, output.quantization
 
 
-# LOGISTIC.
+# LOGISTIC and TANH.
 
 _INTEGER_BITS: Final = 4
 _FRACTION_BITS: Final = 31 - _INTEGER_BITS
@@ -78,12 +79,25 @@ _EXP_OF_POWERS: Final = (1672461947, 1302514674, 790015084, 290630308, 39332535,
 
 def logistic(node: OperatorNode) -> Kernel:
     """Prepare LOGISTIC: the output's scale is 1/256, its zero point -128."""
-    source, output, quant, output_quant = _unary(node)
-    if output_quant != QuantParam(1 / 256, -128):
-        raise GraphError(f"{output} must have scale 1/256 and zero point -128")
+    return _saturating(node, QuantParam(1 / 256, INT8_MIN), _logistic)
+
+
+def tanh(node: OperatorNode) -> Kernel:
+    """Prepare TANH: the output's scale is 1/128, its zero point 0."""
+    return _saturating(node, QuantParam(1 / 128, 0), _tanh)
+
+
+def _saturating(node: OperatorNode, needed: QuantParam, function: Callable[[int], int]) -> Kernel:
+    """Prepare a function of reals with 27 bits after the point, the results having 31; far out it is flat."""
+    source, output, quant, output_quant = unary(node)
+    if output_quant != needed:
+        raise GraphError(
+            f"{output} must have scale 1/{1 / needed.scale:.0f} and zero point {needed.zero_point}"
+        )
     multiplier = quantized_multiplier(quant.scale * (1 << _FRACTION_BITS))
     largest = ((1 << _INTEGER_BITS) - 1) * 2.0 ** (_FRACTION_BITS - multiplier.shift)
     radius = math.floor(min(largest, 256.0))
+    shift = 31 + math.frexp(needed.scale)[1] - 1
 
     def value(integer: int) -> int:
         difference = integer - quant.zero_point
@@ -91,7 +105,8 @@ def logistic(node: OperatorNode) -> Kernel:
             return INT8_MIN
         if difference >= radius:
             return INT8_MAX
-        return rounding_shift(_logistic(multiply_twice_rounded(difference, multiplier)), 23) + INT8_MIN
+        result = function(multiply_twice_rounded(difference, multiplier))
+        return rounding_shift(result, shift) + needed.zero_point
 
     return by_table(source, output, value)
 
@@ -102,6 +117,15 @@ def _logistic(argument: int) -> int:
         return 1 << 30
     positive = reciprocal(_exponential(-abs(argument)))
     return positive if argument > 0 else INT32_MAX - positive
+
+
+def _tanh(argument: int) -> int:
+    """Tanh of a real with 27 bits after the point; the result has 31."""
+    if argument == 0:
+        return 0
+    # Twice the argument has 26 bits after the point.
+    positive = difference_over_sum(exponential(-abs(argument)))
+    return positive if argument > 0 else -positive
 
 
 def _exponential(argument: int) -> int:
@@ -124,7 +148,7 @@ def _exponential(argument: int) -> int:
 
 def leaky_relu(node: OperatorNode) -> Kernel:
     """Prepare LEAKY_RELU: one multiplier for what is positive, one for what is not."""
-    source, output, quant, output_quant = _unary(node)
+    source, output, quant, output_quant = unary(node)
     alpha = node.options.real("alpha")
     if not math.isfinite(alpha):
         raise GraphError(f"alpha is {alpha}")
@@ -150,7 +174,7 @@ def _signed_multiplier(real: float) -> Multiplier:
 
 def hard_swish(node: OperatorNode) -> Kernel:
     """Prepare HARD_SWISH: x * relu6(x + 3) / 6 in 16 bits."""
-    source, output, quant, output_quant = _unary(node)
+    source, output, quant, output_quant = unary(node)
     fine_scale = float32(float32(1 / 128) * quant.scale)
     to_output = quantized_multiplier(fine_scale / output_quant.scale)
     # A 16-bit value that stands for 3 where it is largest.

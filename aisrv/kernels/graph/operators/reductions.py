@@ -1,0 +1,112 @@
+"""Operators that reduce dimensions: MEAN, SUM, REDUCE_MAX, ARG_MAX.
+
+Sources: "The INT8 kernel engine", section Arithmetic; `reduce.h`, `arg_min_max.h`.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, Multiplier, quantized_multiplier
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_quantization, same_type
+from aisrv.kernels.graph.operators.layout import dimension
+from aisrv.kernels.graph.operators.vectors import multiply
+from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.model import TensorType
+
+
+@dataclass(frozen=True, slots=True)
+class _Reduction:
+    """The tensors of a reduction, and the dimensions that it reduces."""
+
+    source: GraphTensor
+    output: GraphTensor
+    axes: tuple[int, ...]
+    kept: tuple[int, ...]
+    """The shape of the result where each of them has the extent 1."""
+
+    @property
+    def count(self) -> int:
+        """The number of elements that become one."""
+        return math.prod(self.source.shape[axis] for axis in self.axes)
+
+
+def _reduction(node: OperatorNode, *types: TensorType) -> _Reduction:
+    """Read the operands; the output's own shape says whether the dimensions are kept."""
+    node.expect(2)
+    source, output = node.input(0, *types), node.output(0, *types)
+    axes = tuple(sorted({dimension(axis, source) for axis in node.integers(1)}))
+    kept = tuple(1 if i in axes else extent for i, extent in enumerate(source.shape))
+    dropped = tuple(extent for i, extent in enumerate(source.shape) if i not in axes)
+    if output.shape not in (kept, dropped):
+        raise GraphError(f"{output} has shape {list(output.shape)}, expected {list(kept)} or {list(dropped)}")
+    return _Reduction(source, output, axes, kept)
+
+
+def mean(node: OperatorNode) -> Kernel:
+    """Prepare MEAN."""
+    reduction = _reduction(node, TensorType.INT8)
+    mantissa, shift = _rescaling(reduction)
+    # The division by the count goes into the multiplier, as far as 32 bits hold it.
+    widening = max(min(reduction.count.bit_length() - 1, 32, 31 + shift), 0)
+    multiplier = Multiplier((mantissa << widening) // reduction.count, shift - widening)
+    if multiplier.shift < -62:
+        raise GraphError("the input's scale is too small for the output's")
+    return _rescaled_sum(reduction, multiplier)
+
+
+def sum_(node: OperatorNode) -> Kernel:
+    """Prepare SUM."""
+    reduction = _reduction(node, TensorType.INT8)
+    return _rescaled_sum(reduction, _rescaling(reduction))
+
+
+def _rescaling(reduction: _Reduction) -> Multiplier:
+    return quantized_multiplier(reduction.source.quantization.scale / reduction.output.quantization.scale)
+
+
+def _rescaled_sum(reduction: _Reduction, multiplier: Multiplier) -> Kernel:
+    axes, output_quant = reduction.axes, reduction.output.quantization
+    read, write = reduction.source.array, reduction.output.array.reshape(reduction.kept)
+    zero_sum = reduction.count * reduction.source.quantization.zero_point
+
+    def kernel() -> None:
+        sums = read.sum(axis=axes, dtype=np.int64, keepdims=True) - zero_sum
+        values = multiply(sums, multiplier) + output_quant.zero_point
+        np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
+
+    return kernel
+
+
+def reduce_max(node: OperatorNode) -> Kernel:
+    """Prepare REDUCE_MAX, of elements as they are."""
+    reduction = _reduction(node, TensorType.INT8, TensorType.FLOAT32)
+    same_type(reduction.source, reduction.output)
+    same_quantization(reduction.source, reduction.output)
+    axes = reduction.axes
+    read, write = reduction.source.array, reduction.output.array.reshape(reduction.kept)
+
+    def kernel() -> None:
+        np.max(read, axis=axes, keepdims=True, out=write)
+
+    return kernel
+
+
+def arg_max(node: OperatorNode) -> Kernel:
+    """Prepare ARG_MAX along one dimension, which vanishes: the first place of the largest element."""
+    node.expect(2)
+    source, output = node.input(0, TensorType.INT8, TensorType.FLOAT32), node.output(0, TensorType.INT32)
+    axes = node.integers(1)
+    if len(axes) != 1:
+        raise GraphError(f"the axes are {axes}, must be one")
+    axis = dimension(axes[0], source)
+    expect_shape(output, source.shape[:axis] + source.shape[axis + 1 :])
+    read, write = source.array, output.array
+
+    def kernel() -> None:
+        write[...] = read.argmax(axis=axis)
+
+    return kernel

@@ -8,7 +8,7 @@ in this process. Each is imported at its first use. Their types are in `__init__
 
 from importlib import import_module
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = ["AiServer", "Board", "__version__", "open_device"]
 

@@ -12,6 +12,7 @@ from typing import Final
 
 import click
 
+from aisrv import __version__
 from aisrv.relocatable.errors import RelocatableError
 from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.option_group import option_group
@@ -50,7 +51,7 @@ class FlashGroup(CommandGroup):
     + "\n\n\b\nExit codes: 0 done and the same, 1 failed or different, 2 wrong usage, 130 interrupted.",
 )
 @option_group("settings", FlashSettings)
-@click.version_option(package_name="aisrv", prog_name=NAME)
+@click.version_option(__version__, prog_name=NAME)
 @click.pass_context
 def main(context: click.Context, settings: FlashSettings) -> None:
     """Create, check and install flash images for an XCORE AI server."""

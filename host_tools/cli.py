@@ -16,6 +16,7 @@ from typing import Final
 
 import click
 
+from aisrv import __version__
 from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.option_group import option_group
@@ -84,7 +85,7 @@ class ExitCodes(HostGroup):
     "4 not done in time, 5 a transfer failed, 130 interrupted.",
 )
 @option_group("settings", HostSettings)
-@click.version_option(package_name="aisrv", prog_name=NAME)
+@click.version_option(__version__, prog_name=NAME)
 @click.pass_context
 def main(context: click.Context, settings: HostSettings) -> None:
     """Talk to an XCORE AI server: load networks, run them, read their outputs and timings."""

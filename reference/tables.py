@@ -7,6 +7,7 @@ from typing import Final
 from aisrv.cli.main import main as aisrv
 from flash_server.cli import main as aisrv_flash
 from host_tools.cli import main as aisrv_host
+from reference.code_map import code_map
 from reference.command_lines import program
 from reference.settings_keys import board_keys, pack_keys, suite_keys
 from reference.wires import (
@@ -35,4 +36,5 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "spi": spi_table,
     "sensor-registers": sensor_tables,
     "jacdac": jacdac_tables,
+    "code-map": code_map,
 }

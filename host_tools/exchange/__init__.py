@@ -1,1 +1,1 @@
-"""The device's commands as transfers, over USB and over SPI."""
+"""The device's commands as transfers, over USB, SPI and Jacdac."""

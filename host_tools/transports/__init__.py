@@ -1,1 +1,1 @@
-"""Ways to reach a device: USB, USB/IP, SPI, a virtual one."""
+"""Ways to reach a device: USB, USB/IP, SPI, Jacdac, a virtual one."""

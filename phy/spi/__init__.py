@@ -1,1 +1,1 @@
-"""SPI: the bus, the slave, and the buffer that stands between the slave and an engine."""
+"""SPI: the bus, the slave, and the buffer between the slave and an engine."""

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from aisrv import __version__
 from tests.support.paths import ROOT
 
 SOURCES = ("aisrv", "benchmarks", "examples", "flash_server", "host_tools", "phy", "tests")
-LINKING = ("README.md", "examples/README.md")
+LINKING = ("README.md", "CONTRIBUTING.md", "examples/README.md")
 GROUPS = ("aisrv.kernel_backends",)  # entry points, not modules
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 HEADING = re.compile(r"^#{1,6} (.+)$", re.MULTILINE)
@@ -85,6 +86,26 @@ def test_the_architecture_page_has_the_floors() -> None:
     tool = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]
     contract = next(each for each in tool["importlinter"]["contracts"] if each["type"] == "layers")
     assert floors == [layer.split(" | ") for layer in contract["layers"]]
+
+
+def test_the_changelog_begins_with_the_version() -> None:
+    headings = re.findall(
+        r"^## (\S+) \((\S+)\)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert headings[0][0] == __version__
+    assert [date for _, date in headings] == sorted((date for _, date in headings), reverse=True)
+
+
+@pytest.mark.parametrize("heading", ["Words of XCORE", "Words of the host"])
+def test_the_glossary_is_in_order(heading: str) -> None:
+    page = (ROOT / "docs/reference/glossary.md").read_text(encoding="utf-8")
+    section = page.split(f"## {heading}\n")[1].split("\n## ", maxsplit=1)[0]
+    words = [
+        re.sub(r"[^a-z0-9]", "", word.lower())
+        for word in re.findall(r"^\| \*\*([^,*]+)", section, re.MULTILINE)
+    ]
+    assert len(words) > 25
+    assert words == sorted(words)
 
 
 def names(requirements: list[str]) -> list[str]:

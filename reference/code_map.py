@@ -21,7 +21,8 @@ def code_map() -> str:
     """The packages by floor, from the highest; those beside the product come last."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     layers = next(each["layers"] for each in settings["contracts"] if each["type"] == "layers")
-    blocks, found = [], set()
+    blocks: list[str] = []
+    found: set[str] = set()
     for height, layer in enumerate(reversed(layers)):
         rows = [row for room in layer.split(" | ") for row in _rows(room)]
         found |= {name for name, _ in rows}

@@ -16,8 +16,10 @@ from typing import Final, NamedTuple
 
 from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
 from aisrv.kernels.params import (
+    INT8,
     Conv2dParams,
     DepthwiseConv2dParams,
+    ElementType,
     ElementwiseAddParams,
     FullyConnectedParams,
     FusedActivation,
@@ -174,14 +176,14 @@ def _per_channel(
     return multipliers * channels if len(multipliers) == 1 else multipliers
 
 
-def add_multipliers(params: ElementwiseAddParams) -> AddMultipliers:
-    """The three factors of ADD."""
+def add_multipliers(params: ElementwiseAddParams, left_shift: int = ADD_LEFT_SHIFT) -> AddMultipliers:
+    """The three factors of ADD, whose inputs are widened by `left_shift` bits."""
     scale1, scale2 = params.input1_quant.scale, params.input2_quant.scale
     twice_larger = 2 * max(scale1, scale2)
     return AddMultipliers(
         quantized_multiplier(scale1 / twice_larger),
         quantized_multiplier(scale2 / twice_larger),
-        quantized_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * params.output_quant.scale)),
+        quantized_multiplier(twice_larger / ((1 << left_shift) * params.output_quant.scale)),
     )
 
 
@@ -195,20 +197,22 @@ def mul_multiplier(params: MulParams) -> Multiplier:
 # Activations and windows.
 
 
-def activation_bounds(activation: FusedActivation, output: QuantParam) -> Bounds:
-    """The range of an int8 output after its activation; UnsupportedActivation for one without a kernel."""
-    zero = output.zero_point
+def activation_bounds(
+    activation: FusedActivation, output: QuantParam, elements: ElementType = INT8
+) -> Bounds:
+    """The range of an output after its activation; UnsupportedActivation for one without a kernel."""
+    zero, low, high = output.zero_point, elements.low, elements.high
     match activation:
         case FusedActivation.NONE:
-            return Bounds(INT8_MIN, INT8_MAX)
+            return Bounds(low, high)
         case FusedActivation.RELU:
-            return Bounds(max(INT8_MIN, zero), INT8_MAX)
+            return Bounds(max(low, zero), high)
         case FusedActivation.RELU6:
-            return Bounds(max(INT8_MIN, zero), min(INT8_MAX, zero + _steps(6.0, output.scale)))
+            return Bounds(max(low, zero), min(high, zero + _steps(6.0, output.scale)))
         case FusedActivation.RELU_N1_TO_1:
             one = _steps(1.0, output.scale)
-            return Bounds(max(INT8_MIN, zero - one), min(INT8_MAX, zero + one))
-    raise UnsupportedActivation(f"the activation {activation.name} has no int8 kernel")
+            return Bounds(max(low, zero - one), min(high, zero + one))
+    raise UnsupportedActivation(f"the activation {activation.name} has no {elements.name} kernel")
 
 
 def _steps(real: float, scale: float) -> int:

@@ -62,6 +62,44 @@ class KernelBackend(Protocol):
         """Bytes of scratch that `softmax` wants for so many classes; 0 for none."""
 
 
+class Int16Kernels(Protocol):
+    """Prepares kernels of int16 activations with int8 weights.
+
+    A backend that has such kernels has them in its attribute `int16`. Activations are signed halfwords with
+    zero points of 0; see `aisrv.kernels.params`.
+    """
+
+    def conv2d(self, params: Conv2dParams) -> Kernel:
+        """Prepare CONV_2D."""
+
+    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
+        """Prepare DEPTHWISE_CONV_2D."""
+
+    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
+        """Prepare FULLY_CONNECTED."""
+
+    def avg_pool(self, params: PoolParams) -> Kernel:
+        """Prepare AVERAGE_POOL_2D."""
+
+    def max_pool(self, params: PoolParams) -> Kernel:
+        """Prepare MAX_POOL_2D."""
+
+    def softmax(self, params: SoftmaxParams) -> Kernel:
+        """Prepare SOFTMAX."""
+
+    def add(self, params: ElementwiseAddParams) -> Kernel:
+        """Prepare ADD."""
+
+    def mul(self, params: MulParams) -> Kernel:
+        """Prepare MUL."""
+
+
+def int16_kernels(backend: object) -> Int16Kernels | None:
+    """Return the kernels of int16 activations that a backend has, None where it has none."""
+    kernels: Int16Kernels | None = getattr(backend, "int16", None)
+    return kernels
+
+
 class ScratchFree:
     """The scratch queries of a backend that needs no scratch: 0 bytes for every operator."""
 

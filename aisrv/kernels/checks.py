@@ -1,9 +1,9 @@
 """The checks of a kernel's parameters, before any backend prepares it.
 
 Each `check_` function returns nothing and raises InvalidShape, UnsupportedActivation, or InternalError for a
-buffer, scale or zero point that no int8 kernel can work with. After it, every index that a kernel computes
-lies in its buffer. `check_alignment` is for backends that were told to assume alignment. Source: "The INT8
-kernel engine", sections KernelBackend and Arithmetic.
+buffer, scale or zero point that no kernel of its element type can work with. After it, every index that a
+kernel computes lies in its buffer. `check_alignment` is for backends that were told to assume alignment.
+Source: "The INT8 kernel engine", sections KernelBackend and Arithmetic.
 """
 
 import math
@@ -12,8 +12,6 @@ from dataclasses import fields
 from typing import Final, TypeAlias
 
 from aisrv.kernels.arithmetic import (
-    INT8_MAX,
-    INT8_MIN,
     Window,
     activation_bounds,
     conv_windows,
@@ -21,8 +19,11 @@ from aisrv.kernels.arithmetic import (
 )
 from aisrv.kernels.errors import AlignmentError, InternalError, InvalidShape
 from aisrv.kernels.params import (
+    INT8,
+    INT16,
     Conv2dParams,
     DepthwiseConv2dParams,
+    ElementType,
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
@@ -37,7 +38,7 @@ ALIGNMENT: Final = 16
 """Bytes: where buffers start that an aligned backend is given."""
 
 SOFTMAX_OUTPUT: Final = QuantParam(1 / 256, -128)
-"""The one quantization that SOFTMAX writes."""
+"""The one quantization that SOFTMAX of int8 writes."""
 
 Params: TypeAlias = (
     Conv2dParams
@@ -52,11 +53,14 @@ Params: TypeAlias = (
 
 _CONV_CHANNELS: Final = 0
 _DEPTHWISE_CHANNELS: Final = 3
+_UNITS: Final = {"b": "bytes", "h": "halfwords"}
+_BIAS_FORMATS: Final = {"b": ("i",), "h": ("q", "i")}
+_NEAR_ENOUGH: Final = 0.001
 
 
-def check_conv2d(params: Conv2dParams) -> None:
+def check_conv2d(params: Conv2dParams, elements: ElementType = INT8) -> None:
     """Check CONV_2D."""
-    _check_convolution(params, _CONV_CHANNELS)
+    _check_convolution(params, elements, _CONV_CHANNELS)
     out_channels, _, _, in_channels = params.weights_shape
     if in_channels != params.input_shape[3]:
         raise InvalidShape(
@@ -65,14 +69,16 @@ def check_conv2d(params: Conv2dParams) -> None:
     _check_out_channels(out_channels, params.output_shape[3])
 
 
-def check_depthwise_conv2d(params: DepthwiseConv2dParams) -> None:
+def check_depthwise_conv2d(params: DepthwiseConv2dParams, elements: ElementType = INT8) -> None:
     """Check DEPTHWISE_CONV_2D."""
-    _check_convolution(params, _DEPTHWISE_CHANNELS)
+    _check_convolution(params, elements, _DEPTHWISE_CHANNELS)
     _check_positive("depth_multiplier", params.depth_multiplier)
     if params.weights_shape[0] != 1:
         raise InvalidShape(
             f"weights_shape: depthwise weights start with 1, these with {params.weights_shape[0]}"
         )
+    if elements is INT16 and params.bias is not None and params.bias.format != "q":
+        raise InternalError('bias: of int16 activations, must be signed words of 64 bits (format "q")')
     channels = params.input_shape[3] * params.depth_multiplier
     if params.weights_shape[3] != channels:
         raise InvalidShape(
@@ -82,27 +88,27 @@ def check_depthwise_conv2d(params: DepthwiseConv2dParams) -> None:
     _check_out_channels(channels, params.output_shape[3])
 
 
-def check_fully_connected(params: FullyConnectedParams) -> None:
+def check_fully_connected(params: FullyConnectedParams, elements: ElementType = INT8) -> None:
     """Check FULLY_CONNECTED."""
-    _check_shape("weights", params.weights, params.weights_shape)
+    _check_shape("weights", params.weights, params.weights_shape, INT8)
     outputs, inputs = params.weights_shape
     if outputs != params.output_depth:
         raise InvalidShape(f"weights are for {outputs} outputs, output_depth is {params.output_depth}")
-    _check_bytes("input", params.input)
+    _check_elements("input", params.input, elements)
     if not len(params.input) or len(params.input) % inputs:
         raise InvalidShape(f"input has {len(params.input)} values, no multiple of the weights' {inputs}")
-    _check_length("output", params.output, len(params.input) // inputs * outputs)
+    _check_length("output", params.output, len(params.input) // inputs * outputs, elements)
     _check_weights_quant(params.weights_quant, params.weights_per_channel_quant, outputs, _CONV_CHANNELS)
-    _check_bias(params.bias, outputs)
-    _check_quant("input_quant", params.input_quant)
-    _check_output(params)
-    activation_bounds(params.activation, params.output_quant)
+    _check_bias(params.bias, outputs, elements)
+    _check_quant("input_quant", params.input_quant, elements)
+    _check_output(params, elements)
+    activation_bounds(params.activation, params.output_quant, elements)
 
 
-def check_pool(params: PoolParams) -> None:
+def check_pool(params: PoolParams, elements: ElementType = INT8) -> None:
     """Check AVERAGE_POOL_2D and MAX_POOL_2D."""
-    _check_shape("input", params.input, params.input_shape)
-    _check_shape("output", params.output, params.output_shape)
+    _check_shape("input", params.input, params.input_shape, elements)
+    _check_shape("output", params.output, params.output_shape, elements)
     for name in ("stride_w", "stride_h", "filter_w", "filter_h"):
         _check_positive(name, getattr(params, name))
     if params.output_shape[3] != params.input_shape[3]:
@@ -111,18 +117,24 @@ def check_pool(params: PoolParams) -> None:
             f"the output {params.output_shape[3]}"
         )
     _check_output_size(params.input_shape, params.output_shape, pool_windows(params))
-    _check_quant("input_quant", params.input_quant)
-    _check_output(params)
-    activation_bounds(params.activation, params.output_quant)
+    _check_quant("input_quant", params.input_quant, elements)
+    _check_output(params, elements)
+    activation_bounds(params.activation, params.output_quant, elements)
 
 
-def check_softmax(params: SoftmaxParams) -> None:
+def check_softmax(params: SoftmaxParams, elements: ElementType = INT8) -> None:
     """Check SOFTMAX: the output's quantization is fixed."""
-    _check_shape("input", params.input, params.input_shape)
-    _check_length("output", params.output, len(params.input))
-    _check_quant("input_quant", params.input_quant)
-    _check_output(params)
-    if params.output_quant != SOFTMAX_OUTPUT:
+    _check_shape("input", params.input, params.input_shape, elements)
+    _check_length("output", params.output, len(params.input), elements)
+    _check_quant("input_quant", params.input_quant, elements)
+    _check_output(params, elements)
+    if elements is INT16:
+        # As TensorFlow Lite Micro, which lets converters be a thousandth off.
+        if abs(params.output_quant.scale * (1 << 15) - 1) > _NEAR_ENOUGH:
+            raise InternalError(
+                f"output_quant: SOFTMAX of int16 writes scale 1/32768, not {params.output_quant.scale}"
+            )
+    elif params.output_quant != SOFTMAX_OUTPUT:
         raise InternalError(
             f"output_quant: SOFTMAX writes scale 1/256 and zero point -128, "
             f"not {params.output_quant.scale} and {params.output_quant.zero_point}"
@@ -131,16 +143,16 @@ def check_softmax(params: SoftmaxParams) -> None:
         raise InternalError(f"beta: must be a positive number, is {params.beta}")
 
 
-def check_add(params: ElementwiseAddParams) -> None:
+def check_add(params: ElementwiseAddParams, elements: ElementType = INT8) -> None:
     """Check ADD: all lengths are one."""
-    _check_elementwise(params)
+    _check_elementwise(params, elements)
     if len(params.input1) != len(params.input2):
         raise InvalidShape(f"input1 has {len(params.input1)} values, input2 {len(params.input2)}")
 
 
-def check_mul(params: MulParams) -> None:
+def check_mul(params: MulParams, elements: ElementType = INT8) -> None:
     """Check MUL: the shorter input's length divides the longer's, which is the output's."""
-    _check_elementwise(params)
+    _check_elementwise(params, elements)
     shorter, longer = sorted((len(params.input1), len(params.input2)))
     if longer % shorter:
         raise InvalidShape(
@@ -171,48 +183,53 @@ def address(buffer: memoryview) -> int:
     return int(np.frombuffer(buffer, np.uint8).__array_interface__["data"][0])
 
 
-def _check_convolution(params: Conv2dParams | DepthwiseConv2dParams, channels_dimension: int) -> None:
-    _check_shape("input", params.input, params.input_shape)
-    _check_shape("weights", params.weights, params.weights_shape)
-    _check_shape("output", params.output, params.output_shape)
+def _check_convolution(
+    params: Conv2dParams | DepthwiseConv2dParams, elements: ElementType, channels_dimension: int
+) -> None:
+    _check_shape("input", params.input, params.input_shape, elements)
+    _check_shape("weights", params.weights, params.weights_shape, INT8)
+    _check_shape("output", params.output, params.output_shape, elements)
     for name in ("stride_w", "stride_h", "dilation_w_factor", "dilation_h_factor"):
         _check_positive(name, getattr(params, name))
     _check_output_size(params.input_shape, params.output_shape, conv_windows(params))
     channels = params.output_shape[3]
     _check_weights_quant(params.weights_quant, params.weights_per_channel_quant, channels, channels_dimension)
-    _check_bias(params.bias, channels)
-    _check_quant("input_quant", params.input_quant)
-    _check_output(params)
-    activation_bounds(params.activation, params.output_quant)
+    _check_bias(params.bias, channels, elements)
+    _check_quant("input_quant", params.input_quant, elements)
+    _check_output(params, elements)
+    activation_bounds(params.activation, params.output_quant, elements)
 
 
-def _check_elementwise(params: ElementwiseAddParams | MulParams) -> None:
+def _check_elementwise(params: ElementwiseAddParams | MulParams, elements: ElementType) -> None:
     for name in ("input1", "input2"):
         buffer = getattr(params, name)
-        _check_bytes(name, buffer)
+        _check_elements(name, buffer, elements)
         if not len(buffer):
             raise InvalidShape(f"{name} is empty")
-        _check_quant(f"{name}_quant", getattr(params, f"{name}_quant"))
-    _check_length("output", params.output, max(len(params.input1), len(params.input2)))
-    _check_output(params)
-    activation_bounds(params.activation, params.output_quant)
+        _check_quant(f"{name}_quant", getattr(params, f"{name}_quant"), elements)
+    _check_length("output", params.output, max(len(params.input1), len(params.input2)), elements)
+    _check_output(params, elements)
+    activation_bounds(params.activation, params.output_quant, elements)
 
 
-def _check_bytes(name: str, buffer: memoryview) -> None:
-    if buffer.format != "b" or buffer.ndim != 1 or not buffer.contiguous:
-        raise InternalError(f'{name}: must be one contiguous run of signed bytes (format "b")')
+def _check_elements(name: str, buffer: memoryview, elements: ElementType) -> None:
+    if buffer.format != elements.format or buffer.ndim != 1 or not buffer.contiguous:
+        raise InternalError(
+            f"{name}: must be one contiguous run of signed {_UNITS[elements.format]} "
+            f'(format "{elements.format}")'
+        )
 
 
-def _check_length(name: str, buffer: memoryview, length: int) -> None:
-    _check_bytes(name, buffer)
+def _check_length(name: str, buffer: memoryview, length: int, elements: ElementType) -> None:
+    _check_elements(name, buffer, elements)
     if len(buffer) != length:
         raise InvalidShape(f"{name} has {len(buffer)} values, needs {length}")
 
 
-def _check_shape(name: str, buffer: memoryview, shape: Sequence[int]) -> None:
+def _check_shape(name: str, buffer: memoryview, shape: Sequence[int], elements: ElementType) -> None:
     if min(shape) < 1:
         raise InvalidShape(f"{name}_shape: dimensions must be positive, these are {list(shape)}")
-    _check_bytes(name, buffer)
+    _check_elements(name, buffer, elements)
     if len(buffer) != math.prod(shape):
         raise InvalidShape(
             f"{name} has {len(buffer)} values, its shape {list(shape)} needs {math.prod(shape)}"
@@ -242,14 +259,16 @@ def _check_scale(name: str, scale: float) -> None:
         raise InternalError(f"{name}: a scale must be a positive number, is {scale}")
 
 
-def _check_quant(name: str, quant: QuantParam) -> None:
+def _check_quant(name: str, quant: QuantParam, elements: ElementType) -> None:
     _check_scale(name, quant.scale)
-    if not INT8_MIN <= quant.zero_point <= INT8_MAX:
-        raise InternalError(f"{name}: the zero point {quant.zero_point} is outside of int8")
+    if elements is INT16 and quant.zero_point != 0:
+        raise InternalError(f"{name}: the zero point of int16 must be 0, is {quant.zero_point}")
+    if not elements.low <= quant.zero_point <= elements.high:
+        raise InternalError(f"{name}: the zero point {quant.zero_point} is outside of {elements.name}")
 
 
-def _check_output(params: Params) -> None:
-    _check_quant("output_quant", params.output_quant)
+def _check_output(params: Params, elements: ElementType) -> None:
+    _check_quant("output_quant", params.output_quant, elements)
     if params.output.readonly:
         raise InternalError("output: must be writable")
 
@@ -258,7 +277,7 @@ def _check_weights_quant(
     quant: QuantParam, per_channel: PerChannelQuantParam | None, channels: int, dimension: int
 ) -> None:
     if per_channel is None:
-        _check_quant("weights_quant", quant)
+        _check_quant("weights_quant", quant, INT8)
         return
     name, count = "weights_per_channel_quant", len(per_channel.scales)
     if count not in (1, channels):
@@ -272,10 +291,12 @@ def _check_weights_quant(
         _check_scale(name, scale)
 
 
-def _check_bias(bias: memoryview | None, channels: int) -> None:
+def _check_bias(bias: memoryview | None, channels: int, elements: ElementType) -> None:
     if bias is None:
         return
-    if bias.format != "i" or bias.ndim != 1 or not bias.contiguous:
-        raise InternalError('bias: must be one contiguous run of signed words (format "i")')
+    formats = _BIAS_FORMATS[elements.format]
+    if bias.format not in formats or bias.ndim != 1 or not bias.contiguous:
+        names = " or ".join(f'"{each}"' for each in formats)
+        raise InternalError(f"bias: must be one contiguous run of signed words (format {names})")
     if len(bias) != channels:
         raise InvalidShape(f"bias has {len(bias)} values for {channels} output channels")

@@ -5,6 +5,9 @@ convolution weights OHWI. Source: "The INT8 kernel engine", section KernelBacken
 
 Buffers are memoryviews of the arena, of signed bytes (format "b"), and stay where they are as long as the
 kernel exists: a kernel is prepared once with its parameters and then invoked any number of times.
+
+Kernels of int16 activations (`aisrv.kernels.backend.Int16Kernels`) have the same parameters: activations are
+signed halfwords (format "h"), weights signed bytes, biases signed words of 64 or 32 bits (format "q", "i").
 """
 
 import enum
@@ -14,14 +17,29 @@ from typing import Final, TypeAlias
 from aisrv.model import Padding
 
 Buffer: TypeAlias = memoryview
-"""Signed bytes, format "b"; weights are read-only."""
+"""Signed bytes, format "b", or halfwords, format "h"; weights are read-only signed bytes."""
 
 Bias: TypeAlias = memoryview
-"""Signed words, format "i", read-only: one for each output channel."""
+"""Signed words, format "i" (or "q" beside int16 activations), read-only: one for each output channel."""
 
 Shape4: TypeAlias = tuple[int, int, int, int]
 
 NO_SCRATCH: Final = memoryview(bytearray()).cast("b")
+
+
+@dataclass(frozen=True, slots=True)
+class ElementType:
+    """A quantized type of activations: its name, its format in a memoryview, and its range."""
+
+    name: str
+    format: str
+    low: int
+    high: int
+
+
+INT8: Final = ElementType("int8", "b", -(1 << 7), (1 << 7) - 1)
+INT16: Final = ElementType("int16", "h", -(1 << 15), (1 << 15) - 1)
+"""Its zero points are 0."""
 
 
 class FusedActivation(enum.Enum):

@@ -16,7 +16,6 @@ start at a multiple of 16 bytes, which the schema asks of `Buffer.data` (`force_
 the same bytes at every call with one version of the `flatbuffers` package.
 """
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -77,6 +76,9 @@ _VERSIONS: Final[Mapping[str, int]] = {
     "VAR_HANDLE": 1,
 }
 """Versions of the operators with options for int8, where they are not 2; all others have version 1."""
+
+_WRITABLE: Final = frozenset({*DTYPES, TensorType.INT4})
+"""Types of constants: those of DTYPES, and two elements a byte."""
 
 _LAST_INT8_CODE: Final = 127  # BuiltinOperator.PLACEHOLDER_FOR_GREATER_OP_CODES
 
@@ -156,11 +158,12 @@ def _check(tensor: Tensor) -> None:
         return
     if tensor.is_variable:
         raise WriteError(f"{where}: a variable tensor has no data")
-    if tensor.type not in DTYPES:
+    if tensor.type not in _WRITABLE:
         raise WriteError(f"{where}: constants of tensor type {tensor.type} cannot be written")
-    needed = math.prod(tensor.shape) * DTYPES[tensor.type].itemsize
-    if len(tensor.data) != needed:
-        raise WriteError(f"{where}: {len(tensor.data)} bytes of data, its shape and type need {needed}")
+    if len(tensor.data) != tensor.nbytes:
+        raise WriteError(
+            f"{where}: {len(tensor.data)} bytes of data, its shape and type need {tensor.nbytes}"
+        )
 
 
 def _write(model: Network, builder: flatbuffers.Builder, indices: Mapping[str, int]) -> None:

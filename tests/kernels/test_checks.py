@@ -17,8 +17,11 @@ from aisrv.kernels.errors import (
     UnsupportedActivation,
 )
 from aisrv.kernels.params import (
+    INT8,
+    INT16,
     Conv2dParams,
     DepthwiseConv2dParams,
+    ElementType,
     ElementwiseAddParams,
     FullyConnectedParams,
     FusedActivation,
@@ -279,6 +282,58 @@ def test_softmax_writes_one_quantization(quant: QuantParam) -> None:
 def test_beta_is_a_positive_number(beta: float) -> None:
     with pytest.raises(InternalError, match=f"beta: must be a positive number, is {beta}"):
         checks.check_softmax(replace(SOFTMAX, beta=beta))
+
+
+# int16 activations.
+
+
+def halfwords(count: int) -> memoryview:
+    return memoryview(array("h", [0] * count))
+
+
+WIDE_DENSE = replace(DENSE, input=halfwords(8), output=halfwords(6))
+WIDE_DEPTHWISE = replace(DEPTHWISE, input=halfwords(5 * 4 * 3), output=halfwords(5 * 4 * 6))
+WIDE_SOFTMAX = replace(SOFTMAX, input=halfwords(6), output=halfwords(6), output_quant=QuantParam(2**-15, 0))
+
+
+@pytest.mark.parametrize("bias", [None, words([0] * 3), memoryview(array("q", [0] * 3))])
+def test_int16_layers_have_biases_of_32_or_64_bits(bias: memoryview | None) -> None:
+    checks.check_fully_connected(replace(WIDE_DENSE, bias=bias), INT16)
+
+
+def test_int16_layers_have_no_biases_of_8_bits() -> None:
+    with pytest.raises(InternalError, match=r'bias: .* signed words \(format "q" or "i"\)'):
+        checks.check_fully_connected(replace(WIDE_DENSE, bias=zeros(3)), INT16)
+
+
+def test_int16_depthwise_has_a_bias_of_64_bits() -> None:
+    checks.check_depthwise_conv2d(replace(WIDE_DEPTHWISE, bias=memoryview(array("q", [0] * 6))), INT16)
+    with pytest.raises(InternalError, match=r'bias: .* 64 bits \(format "q"\)'):
+        checks.check_depthwise_conv2d(replace(WIDE_DEPTHWISE, bias=words([0] * 6)), INT16)
+
+
+@pytest.mark.parametrize(("params", "elements"), [(DENSE, INT16), (WIDE_DENSE, INT8)])
+def test_activations_of_the_other_type(params: Any, elements: ElementType) -> None:
+    with pytest.raises(InternalError, match="input: must be one contiguous run of signed"):
+        checks.check_fully_connected(params, elements)
+
+
+@pytest.mark.parametrize("zero_point", [-1, 1, 128])
+def test_int16_has_no_zero_point(zero_point: int) -> None:
+    params = replace(WIDE_DENSE, output_quant=QuantParam(1.0, zero_point))
+    with pytest.raises(InternalError, match=f"zero point of int16 must be 0, is {zero_point}"):
+        checks.check_fully_connected(params, INT16)
+
+
+@pytest.mark.parametrize("off", [0.0, -0.0009, 0.0009])
+def test_int16_softmax_writes_about_one_scale(off: float) -> None:
+    checks.check_softmax(replace(WIDE_SOFTMAX, output_quant=QuantParam((1 + off) / 32768, 0)), INT16)
+
+
+@pytest.mark.parametrize("off", [-0.002, 0.002, 1.0])
+def test_int16_softmax_writes_no_other_scale(off: float) -> None:
+    with pytest.raises(InternalError, match="SOFTMAX of int16 writes scale 1/32768"):
+        checks.check_softmax(replace(WIDE_SOFTMAX, output_quant=QuantParam((1 + off) / 32768, 0)), INT16)
 
 
 def aligned(count: int, beyond: int = 0) -> memoryview:

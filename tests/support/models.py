@@ -22,7 +22,7 @@ def tensor(
     kind: TensorType = TensorType.INT8,
 ) -> Tensor:
     """A tensor that is computed or given."""
-    quantized = kind in (TensorType.INT8, TensorType.UINT8)
+    quantized = kind in (TensorType.INT8, TensorType.UINT8, TensorType.INT16)
     return Tensor(name, tuple(shape), kind, Quantization.per_tensor(scale, zero_point) if quantized else None)
 
 
@@ -31,6 +31,13 @@ def constant(
 ) -> Tensor:
     """A constant of the values."""
     return constant_tensor(name, np.array(values, dtype), quantization)
+
+
+def packed_int4(name: str, values: npt.NDArray[np.int8], quantization: Quantization) -> Tensor:
+    """A constant of 4 bits an element, the first in the lower half of a byte."""
+    halves = np.append(values.ravel(), np.zeros(values.size % 2, np.int8)).astype(np.uint8) & 15
+    data = (halves[0::2] | halves[1::2] << 4).tobytes()
+    return Tensor(name, values.shape, TensorType.INT4, quantization, data)
 
 
 def single(

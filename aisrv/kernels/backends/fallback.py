@@ -15,7 +15,7 @@ for those parameters for which its method raises NotImplementedError. Any other 
 from collections.abc import Callable
 from typing import Any
 
-from aisrv.kernels.backend import Kernel, KernelBackend
+from aisrv.kernels.backend import Int16Kernels, Kernel, KernelBackend, int16_kernels
 from aisrv.kernels.params import (
     Conv2dParams,
     DepthwiseConv2dParams,
@@ -31,9 +31,15 @@ from aisrv.kernels.params import (
 class Fallback:
     """The kernels of `first` where it has them, else those of `second`; either may be a Fallback too."""
 
-    def __init__(self, first: object, second: KernelBackend) -> None:
+    def __init__(self, first: object, second: KernelBackend | Int16Kernels) -> None:
         self.first = first
         self.second = second
+
+    @property
+    def int16(self) -> Int16Kernels | None:
+        """The kernels of int16 activations that either has; None where neither has any."""
+        first, second = int16_kernels(self.first), int16_kernels(self.second)
+        return second if first is None else first if second is None else Fallback(first, second)
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
         """Prepare CONV_2D."""

@@ -4,14 +4,21 @@ Slow and exact, for small shapes; other backends are compared with it. It needs 
 Source: "The INT8 kernel engine", section Arithmetic.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Final
 
-from aisrv.kernels import arithmetic, checks, softmax
-from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, MULTIPLY, Bounds, Rounding, Window
+from aisrv.kernels import arithmetic, checks, int16, softmax
+from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, MULTIPLY, Bounds, Multiplier, Rounding, Window
 from aisrv.kernels.backend import Kernel, ScratchFree
+from aisrv.kernels.int16 import Multiply
 from aisrv.kernels.params import (
+    INT8,
+    INT16,
+    Bias,
     Conv2dParams,
     DepthwiseConv2dParams,
+    ElementType,
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
@@ -24,15 +31,28 @@ from aisrv.kernels.params import (
 class ReferenceBackend(ScratchFree):
     """Kernels of plain Python integers, with one policy of rounding."""
 
+    elements: ElementType = INT8
+    add_left_shift: int = ADD_LEFT_SHIFT
+
     def __init__(self, rounding: Rounding = Rounding.DOUBLE) -> None:
-        self._rounding = rounding
-        self._multiply = MULTIPLY[rounding]
+        self.rounding: Final = rounding
+        self.multiply: Multiply = MULTIPLY[rounding]
+
+    @property
+    def int16(self) -> "ReferenceInt16":
+        """The kernels of int16 activations."""
+        return ReferenceInt16(self.rounding)
+
+    def scaling(self, bias: Bias | None, multipliers: Sequence[Multiplier]) -> Multiply:  # noqa: ARG002 (int16's)
+        """How accumulators are scaled."""
+        return self.multiply
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
         """Prepare CONV_2D: bias + sum of (x - zero point) * weight, scaled by output channel."""
-        checks.check_conv2d(params)
+        checks.check_conv2d(params, self.elements)
         windows, multipliers = arithmetic.conv_windows(params), arithmetic.conv_multipliers(params)
-        bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+        multiply = self.scaling(params.bias, multipliers)
+        bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
         zero_in, zero_out = params.input_quant.zero_point, params.output_quant.zero_point
         channels = range(params.input_shape[3])
 
@@ -46,15 +66,16 @@ class ReferenceBackend(ScratchFree):
                             _offset(params.weights_shape, out_channel, tap_row, tap_column, channel)
                         ]
                         total += (value - zero_in) * weight
-                params.output[at] = _clamp(self._multiply(total, multipliers[out_channel]) + zero_out, bounds)
+                params.output[at] = _clamp(multiply(total, multipliers[out_channel]) + zero_out, bounds)
 
         return invoke
 
     def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
         """Prepare DEPTHWISE_CONV_2D: output channel ic * depth_multiplier + j sees input channel ic alone."""
-        checks.check_depthwise_conv2d(params)
+        checks.check_depthwise_conv2d(params, self.elements)
         windows, multipliers = arithmetic.conv_windows(params), arithmetic.conv_multipliers(params)
-        bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+        multiply = self.scaling(params.bias, multipliers)
+        bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
         zero_in, zero_out = params.input_quant.zero_point, params.output_quant.zero_point
 
         def invoke() -> None:
@@ -67,15 +88,16 @@ class ReferenceBackend(ScratchFree):
                         _offset(params.weights_shape, 0, tap_row, tap_column, out_channel)
                     ]
                     total += (value - zero_in) * weight
-                params.output[at] = _clamp(self._multiply(total, multipliers[out_channel]) + zero_out, bounds)
+                params.output[at] = _clamp(multiply(total, multipliers[out_channel]) + zero_out, bounds)
 
         return invoke
 
     def fully_connected(self, params: FullyConnectedParams) -> Kernel:
         """Prepare FULLY_CONNECTED: the weights have a zero point where they are scaled per tensor."""
-        checks.check_fully_connected(params)
+        checks.check_fully_connected(params, self.elements)
         multipliers = arithmetic.fully_connected_multipliers(params)
-        bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+        multiply = self.scaling(params.bias, multipliers)
+        bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
         zero_in, zero_out = params.input_quant.zero_point, params.output_quant.zero_point
         zero_weight = 0 if params.weights_per_channel_quant else params.weights_quant.zero_point
         outputs, inputs = params.weights_shape
@@ -87,14 +109,14 @@ class ReferenceBackend(ScratchFree):
                 for i in range(inputs):
                     value = params.input[batch * inputs + i] - zero_in
                     total += value * (params.weights[output * inputs + i] - zero_weight)
-                params.output[at] = _clamp(self._multiply(total, multipliers[output]) + zero_out, bounds)
+                params.output[at] = _clamp(multiply(total, multipliers[output]) + zero_out, bounds)
 
         return invoke
 
     def avg_pool(self, params: PoolParams) -> Kernel:
         """Prepare AVERAGE_POOL_2D: the mean of the taps inside of the input, half away from zero."""
-        checks.check_pool(params)
-        bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+        checks.check_pool(params, self.elements)
+        bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
 
         def invoke() -> None:
             for at, values in enumerate(_pool_values(params)):
@@ -104,8 +126,8 @@ class ReferenceBackend(ScratchFree):
 
     def max_pool(self, params: PoolParams) -> Kernel:
         """Prepare MAX_POOL_2D: the largest of the taps inside of the input."""
-        checks.check_pool(params)
-        bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+        checks.check_pool(params, self.elements)
+        bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
 
         def invoke() -> None:
             for at, values in enumerate(_pool_values(params)):
@@ -115,8 +137,8 @@ class ReferenceBackend(ScratchFree):
 
     def softmax(self, params: SoftmaxParams) -> Kernel:
         """Prepare SOFTMAX over each row."""
-        checks.check_softmax(params)
-        table = softmax.exponential_table(params.beta, params.input_quant.scale, self._rounding)
+        checks.check_softmax(params, self.elements)
+        table = softmax.exponential_table(params.beta, params.input_quant.scale, self.rounding)
         batches, classes = params.input_shape
 
         def invoke() -> None:
@@ -129,26 +151,26 @@ class ReferenceBackend(ScratchFree):
 
     def add(self, params: ElementwiseAddParams) -> Kernel:
         """Prepare ADD: both inputs on a common scale, 20 bits wider, summed and scaled back."""
-        checks.check_add(params)
-        multipliers = arithmetic.add_multipliers(params)
-        bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+        checks.check_add(params, self.elements)
+        multipliers = arithmetic.add_multipliers(params, self.add_left_shift)
+        bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
         zero1, zero2 = params.input1_quant.zero_point, params.input2_quant.zero_point
         zero_out = params.output_quant.zero_point
 
         def invoke() -> None:
             for at, (a, b) in enumerate(zip(params.input1, params.input2, strict=True)):
-                scaled1 = self._multiply((a - zero1) << ADD_LEFT_SHIFT, multipliers.input1)
-                scaled2 = self._multiply((b - zero2) << ADD_LEFT_SHIFT, multipliers.input2)
-                total = self._multiply(scaled1 + scaled2, multipliers.output)
+                scaled1 = self.multiply((a - zero1) << self.add_left_shift, multipliers.input1)
+                scaled2 = self.multiply((b - zero2) << self.add_left_shift, multipliers.input2)
+                total = self.multiply(scaled1 + scaled2, multipliers.output)
                 params.output[at] = _clamp(total + zero_out, bounds)
 
         return invoke
 
     def mul(self, params: MulParams) -> Kernel:
         """Prepare MUL: the product of the two values less their zero points, scaled."""
-        checks.check_mul(params)
+        checks.check_mul(params, self.elements)
         multiplier = arithmetic.mul_multiplier(params)
-        bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+        bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
         zero1, zero2 = params.input1_quant.zero_point, params.input2_quant.zero_point
         zero_out = params.output_quant.zero_point
 
@@ -156,7 +178,41 @@ class ReferenceBackend(ScratchFree):
             for at in range(len(params.output)):
                 a = params.input1[at % len(params.input1)] - zero1
                 b = params.input2[at % len(params.input2)] - zero2
-                params.output[at] = _clamp(self._multiply(a * b, multiplier) + zero_out, bounds)
+                params.output[at] = _clamp(self.multiply(a * b, multiplier) + zero_out, bounds)
+
+        return invoke
+
+
+class ReferenceInt16(ReferenceBackend):
+    """Kernels of int16 activations and int8 weights in plain Python integers."""
+
+    elements = INT16
+    add_left_shift = int16.ADD_LEFT_SHIFT
+
+    def __init__(self, rounding: Rounding = Rounding.DOUBLE) -> None:
+        super().__init__(rounding)
+        self.multiply = partial(int16.multiply_word, rounding=rounding)
+
+    def scaling(self, bias: Bias | None, multipliers: Sequence[Multiplier]) -> Multiply:
+        """How accumulators are scaled; InternalError for factors that they cannot have."""
+        if not int16.is_wide(bias):
+            return self.multiply
+        int16.check_wide(multipliers)
+        return int16.multiply_wide
+
+    def softmax(self, params: SoftmaxParams) -> Kernel:
+        """Prepare SOFTMAX over each row, by tables of exponentials and reciprocals."""
+        checks.check_softmax(params, self.elements)
+        multiplier = int16.softmax_multiplier(params)
+        exponentials, reciprocals = int16.exponentials(), int16.reciprocals()
+        batches, classes = params.input_shape
+
+        def invoke() -> None:
+            for start in range(0, batches * classes, classes):
+                row = params.input[start : start + classes].tolist()
+                outputs = int16.softmax_row(row, multiplier, exponentials, reciprocals, self.rounding)
+                for at, value in enumerate(outputs, start):
+                    params.output[at] = value
 
         return invoke
 

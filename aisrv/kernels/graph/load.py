@@ -9,7 +9,8 @@ too.
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.backend import Int16Kernels, KernelBackend, int16_kernels
+from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
 from aisrv.kernels.graph.folding import Folding, folded
@@ -57,11 +58,12 @@ def load_graph(
     try:
         memory = GraphMemory(model, plan)
         resources = Variables(arena_bytes - plan.head - variables)
+        int16 = int16_kernels(backend) or NumpyBackend().int16
         tensors, folding = list(memory.tensors), Folding(model)
         operators = []
         for operator in model.operators:
             scratch = memory.scratch.get(operator.index, NO_SCRATCH)
-            node = _node(model, operator, backend, tensors, resources, scratch)
+            node = _node(model, operator, backend, int16, tensors, resources, scratch)
             operators.append(_prepare(node, folding))
             for output in operators[-1].outputs:
                 tensors[output.tensor.index] = output
@@ -110,6 +112,7 @@ def _node(
     model: Model,
     operator: Operator,
     backend: KernelBackend,
+    int16: Int16Kernels,
     tensors: Sequence[GraphTensor],
     variables: Variables,
     scratch: Buffer,
@@ -120,6 +123,7 @@ def _node(
         inputs=tuple(tensors[index] if index >= 0 else None for index in operator.inputs),
         outputs=tuple(tensors[index] for index in operator.outputs),
         backend=backend,
+        int16=int16,
         variables=variables,
         scratch=scratch,
     )

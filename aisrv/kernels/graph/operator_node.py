@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.backend import Int16Kernels, KernelBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.graph.variables import Variables
-from aisrv.kernels.params import NO_SCRATCH, Buffer, FusedActivation, Shape4
+from aisrv.kernels.params import INT8, INT16, NO_SCRATCH, Buffer, ElementType, FusedActivation, Shape4
 from aisrv.model import Model, Operator, Options, TensorType
 
 
@@ -28,6 +28,8 @@ class OperatorNode:
     """None for an optional input that is left out."""
     outputs: tuple[GraphTensor, ...]
     backend: KernelBackend
+    int16: Int16Kernels
+    """Kernels of int16 activations: the backend's, or NumPy's where it has none."""
     variables: Variables
     scratch: Buffer = NO_SCRATCH
 
@@ -70,6 +72,12 @@ class OperatorNode:
             raise GraphError(f"input {number} (tensor {tensor.tensor.index}) has {tensor.array.size} values")
         values: list[int] = tensor.array.ravel().tolist()
         return values
+
+    def kernels(self, tensor: GraphTensor) -> tuple[ElementType, KernelBackend | Int16Kernels]:
+        """Return the element type of an activation of 8 or 16 bits, and the kernels for it."""
+        if tensor.tensor.type is TensorType.INT16:
+            return INT16, self.int16
+        return INT8, self.backend
 
     @property
     def options(self) -> Options:

@@ -14,7 +14,12 @@ from aisrv.model.dtypes import DTYPES
 BASE_ALIGNMENT: Final = 64
 """Bytes to which memory is aligned: a cache line, and more than kernels ask for."""
 
-_ZERO_POINTS: Final = {TensorType.INT8: (-128, 127), TensorType.UINT8: (0, 255)}
+_ZERO_POINTS: Final = {
+    TensorType.INT8: (-128, 127),
+    TensorType.UINT8: (0, 255),
+    TensorType.INT16: (0, 0),
+    TensorType.INT4: (-8, 7),
+}
 
 
 class GraphTensor:
@@ -45,17 +50,22 @@ class GraphTensor:
         return np.frombuffer(self.buffer, dtype).reshape(self.shape)
 
     @property
+    def elements(self) -> Buffer:
+        """Its bytes as elements of its type, which is one of 8 or 16 bits."""
+        return self.buffer.cast("B").cast("h") if self.tensor.type is TensorType.INT16 else self.buffer
+
+    @property
     def quantization(self) -> QuantParam:
-        """The one scale and zero point of an 8-bit tensor; GraphError where there are none that serve."""
+        """The one scale and zero point of a tensor of at most 16 bits; GraphError where none serve."""
         quantization = self.tensor.quantization
         limits = _ZERO_POINTS.get(self.tensor.type)
         if quantization is None or limits is None or quantization.is_per_channel:
-            raise GraphError(f"{self} is not quantized to 8 bits with one scale")
+            raise GraphError(f"{self} is not quantized to 8 or 16 bits with one scale")
         scale, zero_point = quantization.scale, quantization.zero_point
         if not 0.0 < scale < float("inf"):
             raise GraphError(f"{self} has the scale {scale}, which must be positive and finite")
         if not limits[0] <= zero_point <= limits[1]:
-            raise GraphError(f"{self} has the zero point {zero_point}, outside of its type")
+            raise GraphError(f"{self} has the zero point {zero_point}, outside of its type's range")
         return QuantParam(scale, zero_point)
 
 

@@ -22,7 +22,7 @@ from aisrv.model.errors import LoadResult
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import mlperf_tiny, networks, wake_words
+from tests.support import engines, int16_models, kernel_backends, mlperf_tiny, networks, wake_words
 
 ARENA = 448 * 1024
 
@@ -69,6 +69,27 @@ async def test_device_classifies_with_kernels() -> None:
         assert await set_command(engine, Command.START_INFER) is Status.OKAY
         expected = networks.run(digits.model_bytes(), image())
         assert await get_command(engine, Command.GET_OUTPUT_TENSOR) == (Status.OKAY, expected[0])
+
+
+# int16 activations and weights of 4 bits.
+
+
+@pytest.mark.parametrize("backend", kernel_backends.NAMES)
+async def test_networks_of_int16_and_int4_equal_tflm(backend: str) -> None:
+    engines.need("tflm")
+    kernel_backends.shipped_backend(backend)
+    random = np.random.default_rng(3)
+    for model, data in (
+        (int16_models.int16_network(), random.uniform(-16, 16, 90).astype(np.float32)),
+        (int16_models.int4_network(), random.integers(-128, 128, 90, np.int8)),
+    ):
+        results = []
+        for engine in (f"kernels:{backend}", "tflm"):
+            runner = InlineInterpreter(EngineKind.parse(engine))
+            await runner.load(model, ARENA)
+            results.append(await engines.run_once(runner, data.tobytes()))
+        assert results[0] == results[1]
+        assert len(set(results[0][0])) > 2
 
 
 # Errors.

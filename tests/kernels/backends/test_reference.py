@@ -15,7 +15,7 @@ from aisrv.kernels import arithmetic, softmax
 from aisrv.kernels.arithmetic import Bounds, Multiplier, Rounding, Window
 from aisrv.kernels.backends import reference
 from aisrv.kernels.backends.reference import ReferenceBackend
-from aisrv.kernels.params import FusedActivation, PoolParams, QuantParam
+from aisrv.kernels.params import INT8, ElementType, FusedActivation, PoolParams, QuantParam
 from tests.support.operators import METHODS, Case, Draw, values
 
 CONV, DEPTHWISE = BuiltinOperator.CONV_2D, BuiltinOperator.DEPTHWISE_CONV_2D
@@ -96,9 +96,9 @@ def coarse_mantissa(real: float) -> Multiplier:
     return Multiplier(mantissa & ~0xFFFF, shift)
 
 
-def bounded(low: int, high: int) -> Callable[[FusedActivation, QuantParam], Bounds]:
-    def bounds(activation: FusedActivation, quant: QuantParam) -> Bounds:
-        right = right_bounds(activation, quant)
+def bounded(low: int, high: int) -> Callable[..., Bounds]:
+    def bounds(activation: FusedActivation, quant: QuantParam, elements: ElementType = INT8) -> Bounds:
+        right = right_bounds(activation, quant, elements)
         return Bounds(min(right.low + low, 127), max(right.high + high, -128))
 
     return bounds

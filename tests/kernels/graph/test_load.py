@@ -202,12 +202,17 @@ def test_scale_that_is_none(scale: float) -> None:
 
 def test_input_that_is_not_quantized() -> None:
     model = with_tensor(name_of("input"), lambda each: replace(each, quantization=None))
-    assert "is not quantized to 8 bits with one scale" in refusal(model)
+    assert "is not quantized to 8 or 16 bits with one scale" in refusal(model)
 
 
 def test_input_of_another_type() -> None:
+    model = with_tensor(name_of("input"), lambda each: replace(each, type=TensorType.INT32))
+    assert refusal(model) == "operator 0 (CONV_2D): input 0 (tensor 0) is INT32, must be INT8 or INT16"
+
+
+def test_output_of_another_type_than_the_input() -> None:
     model = with_tensor(name_of("input"), lambda each: replace(each, type=TensorType.INT16))
-    assert refusal(model) == "operator 0 (CONV_2D): input 0 (tensor 0) is INT16, must be INT8"
+    assert refusal(model) == "operator 0 (CONV_2D): output 0 (tensor 3) is INT8, must be INT16"
 
 
 def test_weights_that_are_computed() -> None:

@@ -14,6 +14,7 @@ from aisrv.kernels.backends.numpy import conv as numpy_conv
 from aisrv.kernels.backends.numpy import elementwise as numpy_elementwise
 from aisrv.kernels.backends.numpy import pool as numpy_pool
 from aisrv.kernels.backends.numpy import softmax as numpy_softmax
+from aisrv.kernels.backends.numpy.int16 import NumpyInt16
 from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.params import (
     Conv2dParams,
@@ -32,6 +33,11 @@ class NumpyBackend(ScratchFree):
     def __init__(self, rounding: Rounding = Rounding.DOUBLE, workspace: Workspace | None = None) -> None:
         self.rounding: Final = rounding
         self.workspace: Final = Workspace() if workspace is None else workspace
+
+    @property
+    def int16(self) -> NumpyInt16:
+        """The kernels of int16 activations."""
+        return NumpyInt16(self.rounding, self.workspace)
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
         """Prepare CONV_2D."""

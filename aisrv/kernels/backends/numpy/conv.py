@@ -111,7 +111,7 @@ def _convolve(
     image, load = padded_input(source, spans, params.input_quant.zero_point, sums.dtype)
     steps: list[tuple[Array, Array, Array, Array]] = []
     start, taps = 0, len(right)
-    for piece in _pieces(windows(image, spans), taps * right.itemsize):
+    for piece in pieces(windows(image, spans), taps * right.itemsize):
         rows = piece.size // taps
         columns = workspace.array("columns", rows * taps, sums.dtype)
         result = sums.rows[start : start + rows]
@@ -139,7 +139,7 @@ def _convolve(
     return invoke
 
 
-def _pieces(view: Array, window_bytes: int) -> list[Array]:
+def pieces(view: Array, window_bytes: int) -> list[Array]:
     """Cut windows so that copies of them fit into a cache: whole pictures, else rows, else parts of a row."""
     batches, down, across = view.shape[:3]
     at_once = max(1, COLUMNS_BYTES // window_bytes)

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import fields
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,12 +16,16 @@ from aisrv.kernels.checks import (
     check_pool,
     check_softmax,
 )
-from aisrv.kernels.errors import InternalError
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, shape4
+from aisrv.kernels.graph.operators.weights import (
+    WEIGHTS,
+    layer_bias,
+    layer_weights,
+    weights_quantization,
+)
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import (
-    Bias,
     Buffer,
     Conv2dParams,
     ConvolutionParams,
@@ -29,53 +33,60 @@ from aisrv.kernels.params import (
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
-    PerChannelQuantParam,
     PoolParams,
-    QuantParam,
     SoftmaxParams,
 )
 from aisrv.model import TensorType
 
-_INT8 = TensorType.INT8
+_ACTIVATIONS: Final = (TensorType.INT8, TensorType.INT16)
 _FULLY_CONNECTED_OPTIONS = 8
 
 
 def conv2d(node: OperatorNode) -> Kernel:
     """Prepare CONV_2D: input, weights, and bias or none."""
     params = Conv2dParams(**_fields(_convolution(node)))
-    check_conv2d(params)
+    elements, kernels = node.kernels(node.input(0))
+    check_conv2d(params, elements)
     _bound_convolution(params)
-    return node.backend.conv2d(params)
+    return kernels.conv2d(params)
 
 
 def depthwise_conv2d(node: OperatorNode) -> Kernel:
     """Prepare DEPTHWISE_CONV_2D; a depth multiplier of 0 in the file follows from the shapes."""
     shared = _convolution(node)
+    elements, kernels = node.kernels(node.input(0))
     multiplier = node.operator.options.depth_multiplier or shared.weights_shape[3] // shared.input_shape[3]
     params = DepthwiseConv2dParams(**_fields(shared), depth_multiplier=multiplier)
-    check_depthwise_conv2d(params)
+    check_depthwise_conv2d(params, elements)
     _bound_convolution(params)
-    return node.backend.depthwise_conv2d(params)
+    return kernels.depthwise_conv2d(params)
+
+
+def _activations(node: OperatorNode) -> tuple[GraphTensor, GraphTensor]:
+    """Return the first input and the output, both int8 or both int16."""
+    source = node.input(0, *_ACTIVATIONS)
+    return source, node.output(0, source.tensor.type)
 
 
 def _convolution(node: OperatorNode) -> ConvolutionParams:
     """Read the parameters that both kinds of convolution have."""
     node.expect(3, optional=1)
-    source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
+    source, output = _activations(node)
+    weights = node.constant(1, *WEIGHTS)
     options = node.operator.options
-    quant, per_channel = _weights_quantization(weights)
+    quant, per_channel = weights_quantization(weights)
     if any(() if weights.tensor.quantization is None else weights.tensor.quantization.zero_points):
         raise GraphError("weights have zero points other than 0, which convolutions do not know")
     return ConvolutionParams(
-        input=source.buffer,
+        input=source.elements,
         input_shape=shape4(source),
         input_quant=source.quantization,
-        weights=weights.buffer,
+        weights=layer_weights(weights),
         weights_shape=shape4(weights),
         weights_quant=quant,
         weights_per_channel_quant=per_channel,
-        bias=_bias(node),
-        output=output.buffer,
+        bias=layer_bias(node),
+        output=output.elements,
         output_shape=shape4(output),
         output_quant=output.quantization,
         stride_w=options.stride_w,
@@ -100,47 +111,51 @@ def _bound_convolution(params: ConvolutionParams) -> None:
 def fully_connected(node: OperatorNode) -> Kernel:
     """Prepare FULLY_CONNECTED: rows of the input are as long as those of the weights, whatever its shape."""
     node.expect(3, optional=1)
-    source, weights, output = node.input(0, _INT8), node.constant(1, _INT8), node.output(0, _INT8)
+    source, output = _activations(node)
+    weights = node.constant(1, *WEIGHTS)
     if node.options.integer("weights_format"):
         raise GraphError("weights are shuffled: only the default format can be read")
     if len(weights.shape) != 2:
         raise GraphError(f"weights have shape {list(weights.shape)}, must have two dimensions")
-    quant, per_channel = _weights_quantization(weights)
+    quant, per_channel = weights_quantization(weights)
     params = FullyConnectedParams(
-        input=source.buffer,
+        input=source.elements,
         input_quant=source.quantization,
-        weights=weights.buffer,
+        weights=layer_weights(weights),
         weights_shape=(weights.shape[0], weights.shape[1]),
         weights_quant=quant,
         weights_per_channel_quant=per_channel,
-        bias=_bias(node),
-        output=output.buffer,
+        bias=layer_bias(node),
+        output=output.elements,
         output_depth=weights.shape[0],
         output_quant=output.quantization,
         activation=node.activation,
     )
-    check_fully_connected(params)
-    return node.backend.fully_connected(params)
+    elements, kernels = node.kernels(source)
+    check_fully_connected(params, elements)
+    return kernels.fully_connected(params)
 
 
 def average_pool(node: OperatorNode) -> Kernel:
     """Prepare AVERAGE_POOL_2D."""
-    return node.backend.avg_pool(_pool(node))
+    params = _pool(node)
+    return node.kernels(node.input(0))[1].avg_pool(params)
 
 
 def max_pool(node: OperatorNode) -> Kernel:
     """Prepare MAX_POOL_2D."""
-    return node.backend.max_pool(_pool(node))
+    params = _pool(node)
+    return node.kernels(node.input(0))[1].max_pool(params)
 
 
 def _pool(node: OperatorNode) -> PoolParams:
     node.expect(1)
-    source, output, options = node.input(0, _INT8), node.output(0, _INT8), node.operator.options
+    (source, output), options = _activations(node), node.operator.options
     params = PoolParams(
-        input=source.buffer,
+        input=source.elements,
         input_shape=shape4(source),
         input_quant=source.quantization,
-        output=output.buffer,
+        output=output.elements,
         output_shape=shape4(output),
         output_quant=output.quantization,
         stride_w=options.stride_w,
@@ -150,7 +165,7 @@ def _pool(node: OperatorNode) -> PoolParams:
         padding=options.padding,
         activation=node.activation,
     )
-    check_pool(params)
+    check_pool(params, node.kernels(source)[0])
     _bound_window(params.input_shape, (options.kernel_h, options.kernel_w), (1, 1))
     return params
 
@@ -158,65 +173,70 @@ def _pool(node: OperatorNode) -> PoolParams:
 def softmax(node: OperatorNode) -> Kernel:
     """Prepare SOFTMAX over the last dimension."""
     node.expect(1)
-    source, output = node.input(0, _INT8), node.output(0, _INT8)
+    source, output = _activations(node)
     same_shape(source, output)
     if not source.shape:
         raise GraphError("a scalar has no classes")
     params = SoftmaxParams(
-        input=source.buffer,
+        input=source.elements,
         input_shape=(math.prod(source.shape[:-1]), source.shape[-1]),
         input_quant=source.quantization,
-        output=output.buffer,
+        output=output.elements,
         output_quant=output.quantization,
         beta=node.operator.options.beta,
         scratch=node.scratch,
     )
-    check_softmax(params)
-    return node.backend.softmax(params)
+    elements, kernels = node.kernels(source)
+    check_softmax(params, elements)
+    return kernels.softmax(params)
 
 
 def add(node: OperatorNode) -> Kernel:
     """Prepare ADD, of inputs that broadcast."""
     node.expect(2)
-    one, two, output = node.input(0, _INT8), node.input(1, _INT8), node.output(0, _INT8)
+    one, output = _activations(node)
+    two = node.input(1, one.tensor.type)
+    elements, kernels = node.kernels(one)
     (first, copy_first), (second, copy_second) = broadcast(one, output), broadcast(two, output)
     params = ElementwiseAddParams(
         input1=first,
         input1_quant=one.quantization,
         input2=second,
         input2_quant=two.quantization,
-        output=output.buffer,
+        output=output.elements,
         output_quant=output.quantization,
         activation=node.activation,
     )
-    check_add(params)
-    return _after(copy_first, copy_second, node.backend.add(params))
+    check_add(params, elements)
+    return _after(copy_first, copy_second, kernels.add(params))
 
 
 def mul(node: OperatorNode) -> Kernel:
     """Prepare MUL, of inputs that broadcast; one whose shape ends the other's repeats in the backend."""
     node.expect(2)
-    one, two, output = node.input(0, _INT8), node.input(1, _INT8), node.output(0, _INT8)
+    one, output = _activations(node)
+    two = node.input(1, one.tensor.type)
+    elements, kernels = node.kernels(one)
     (first, copy_first), (second, copy_second) = _repeated(one, output), _repeated(two, output)
-    if max(len(first), len(second)) < len(output.buffer):
+    if max(len(first), len(second)) < len(output.elements):
         (second, copy_second) = broadcast(two, output)
     params = MulParams(
         input1=first,
         input1_quant=one.quantization,
         input2=second,
         input2_quant=two.quantization,
-        output=output.buffer,
+        output=output.elements,
         output_quant=output.quantization,
         activation=node.activation,
     )
-    check_mul(params)
-    return _after(copy_first, copy_second, node.backend.mul(params))
+    check_mul(params, elements)
+    return _after(copy_first, copy_second, kernels.mul(params))
 
 
 def broadcast(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel | None]:
     """Return a buffer of the output's shape, and the step that fills it before each run, None without one."""
     if tensor.shape == output.shape:
-        return tensor.buffer, None
+        return tensor.elements, None
     view = broadcast_view(tensor, output)
     copy = np.empty(output.shape, view.dtype)
     copy[...] = view
@@ -224,8 +244,10 @@ def broadcast(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel 
     def fill() -> None:
         copy[...] = view
 
-    buffer = memoryview(copy.reshape(-1).data).cast("b")
-    return buffer, None if tensor.tensor.is_constant else fill
+    buffer = memoryview(copy.reshape(-1).data).cast("B")
+    return buffer.cast(
+        "h" if tensor.tensor.type is TensorType.INT16 else "b"
+    ), None if tensor.tensor.is_constant else fill
 
 
 def _repeated(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel | None]:
@@ -233,7 +255,7 @@ def _repeated(tensor: GraphTensor, output: GraphTensor) -> tuple[Buffer, Kernel 
     while shape and shape[0] == 1:
         shape = shape[1:]
     if len(tensor.shape) <= len(output.shape) and shape == output.shape[len(output.shape) - len(shape) :]:
-        return tensor.buffer, None
+        return tensor.elements, None
     return broadcast(tensor, output)
 
 
@@ -248,29 +270,6 @@ def _after(first: Kernel | None, second: Kernel | None, kernel: Kernel) -> Kerne
             step()
 
     return run
-
-
-def _weights_quantization(weights: GraphTensor) -> tuple[QuantParam, PerChannelQuantParam | None]:
-    quantization = weights.tensor.quantization
-    if quantization is None:
-        raise GraphError(f"weights ({weights}) are not quantized")
-    if not quantization.is_per_channel:
-        return weights.quantization, None
-    zero_points = quantization.zero_points
-    if len(zero_points) == 1:
-        zero_points *= len(quantization.scales)
-    if any(zero_points):
-        raise InternalError("weights with a scale for each channel must have zero points of 0")
-    return (
-        QuantParam(quantization.scales[0], 0),
-        PerChannelQuantParam(quantization.scales, zero_points, quantization.dimension),
-    )
-
-
-def _bias(node: OperatorNode) -> Bias | None:
-    if node.optional_input(2, TensorType.INT32) is None:
-        return None
-    return node.constant(2).buffer.cast("B").cast("i")
 
 
 def _bound_window(shape: tuple[int, ...], taps: tuple[int, ...], dilations: tuple[int, int]) -> None:

@@ -1,4 +1,4 @@
-"""Operators from one int8 value to one int8 value: a table of 256 bytes, made once in plain integers.
+"""Operators from one value to one value: of int8 by a table of 256 bytes, made once in plain integers.
 
 Source: TensorFlow Lite's reference kernels (`integer_ops/logistic.h`, `integer_ops/tanh.h`,
 `integer_ops/leaky_relu.h`, `hard_swish.h`) and the fixed-point functions of gemmlowp (`fixedpoint.h`).
@@ -16,6 +16,7 @@ from aisrv.kernels.arithmetic import (
     INT8_MIN,
     INT32_MAX,
     Multiplier,
+    Rounding,
     doubling_high_multiply,
     float32,
     multiply_twice_rounded,
@@ -23,13 +24,19 @@ from aisrv.kernels.arithmetic import (
     rounding_shift,
 )
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.int16 import word_scale
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.tensors import GraphTensor
-from aisrv.kernels.params import QuantParam
+from aisrv.kernels.params import INT16, QuantParam
 from aisrv.kernels.softmax import difference_over_sum, exponential, reciprocal, saturate32
 from aisrv.model import TensorType
 
+_LIMITS: Final = {
+    TensorType.INT8: (INT8_MIN, INT8_MAX),
+    TensorType.UINT8: (0, 255),
+    TensorType.INT16: (INT16.low, INT16.high),
+}
 _INT16_MAX: Final = (1 << 15) - 1
 _INT16_MIN: Final = -(1 << 15)
 
@@ -56,14 +63,15 @@ def int8_table(function: Callable[[int], int]) -> npt.NDArray[np.int64]:
 
 
 def limits(tensor: GraphTensor) -> tuple[int, int]:
-    """Lowest and highest value of an 8-bit type."""
-    return (INT8_MIN, INT8_MAX) if tensor.tensor.type is TensorType.INT8 else (0, 255)
+    """Lowest and highest value of a type of 8 or 16 bits."""
+    return _LIMITS[tensor.tensor.type]
 
 
-def unary(node: OperatorNode) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam]:
-    """Input and output of an operator on single int8 values, and the quantization of each."""
+def unary(node: OperatorNode, *types: TensorType) -> tuple[GraphTensor, GraphTensor, QuantParam, QuantParam]:
+    """Input and output of an operator on single values (int8 unless types are given), their quantization."""
     node.expect(1)
-    source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)
+    source = node.input(0, *(types or (TensorType.INT8,)))
+    output = node.output(0, source.tensor.type)
     same_shape(source, output)
     return source, output, source.quantization, output.quantization
 
@@ -147,13 +155,16 @@ def _exponential(argument: int) -> int:
 
 
 def leaky_relu(node: OperatorNode) -> Kernel:
-    """Prepare LEAKY_RELU: one multiplier for what is positive, one for what is not."""
-    source, output, quant, output_quant = unary(node)
+    """Prepare LEAKY_RELU, of int8 or int16: one multiplier for what is positive, one for what is not."""
+    source, output, quant, output_quant = unary(node, TensorType.INT8, TensorType.INT16)
     alpha = node.options.real("alpha")
     if not math.isfinite(alpha):
         raise GraphError(f"alpha is {alpha}")
     identity = _signed_multiplier(float32(quant.scale / output_quant.scale))
     slope = _signed_multiplier(float32(float32(quant.scale * alpha) / output_quant.scale))
+
+    if source.tensor.type is TensorType.INT16:
+        return _leaky_relu_int16(source, output, identity, slope)
 
     def value(integer: int) -> int:
         difference = integer - quant.zero_point
@@ -162,6 +173,19 @@ def leaky_relu(node: OperatorNode) -> Kernel:
         )
 
     return by_table(source, output, value)
+
+
+def _leaky_relu_int16(
+    source: GraphTensor, output: GraphTensor, identity: Multiplier, slope: Multiplier
+) -> Kernel:
+    positive, negative = (word_scale((each,), Rounding.DOUBLE) for each in (identity, slope))
+    read, write = source.array, output.array
+
+    def kernel() -> None:
+        values = read.astype(np.int64)
+        write[...] = np.clip(np.where(values >= 0, positive(values), negative(values)), INT16.low, INT16.high)
+
+    return kernel
 
 
 def _signed_multiplier(real: float) -> Multiplier:

@@ -1,29 +1,33 @@
-"""QUANTIZE and DEQUANTIZE: between floats and 8 bits, and from one quantization to another.
+"""QUANTIZE and DEQUANTIZE: between floats and 8 or 16 bits, and from one quantization to another.
 
 Source: "The INT8 kernel engine", section Arithmetic; `quantize.h`, `requantize.h`, `dequantize.h`.
 """
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import multiply_twice_rounded, quantized_multiplier
+from aisrv.kernels.arithmetic import Multiplier, Rounding, multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.int16 import word_scale
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.operators.lookup import by_table, limits
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 
 _EIGHT_BITS = (TensorType.INT8, TensorType.UINT8)
+_QUANTIZED = (*_EIGHT_BITS, TensorType.INT16)
 
 
 def quantize(node: OperatorNode) -> Kernel:
-    """Prepare QUANTIZE: float32, int8 or uint8 to int8 or uint8."""
+    """Prepare QUANTIZE: float32, int8, uint8 or int16 to int8, uint8 or int16."""
     node.expect(1)
-    source, output = node.input(0, TensorType.FLOAT32, *_EIGHT_BITS), node.output(0, *_EIGHT_BITS)
+    source, output = node.input(0, TensorType.FLOAT32, *_QUANTIZED), node.output(0, *_QUANTIZED)
     same_shape(source, output)
     if source.tensor.type is TensorType.FLOAT32:
         return _from_float(source, output)
     quant, output_quant = source.quantization, output.quantization
     multiplier = quantized_multiplier(quant.scale / output_quant.scale)
+    if TensorType.INT16 in (source.tensor.type, output.tensor.type):
+        return _rescaled(source, output, multiplier)
     return by_table(
         source,
         output,
@@ -31,15 +35,27 @@ def quantize(node: OperatorNode) -> Kernel:
     )
 
 
+def _rescaled(source: GraphTensor, output: GraphTensor, multiplier: Multiplier) -> Kernel:
+    zero, output_zero = source.quantization.zero_point, output.quantization.zero_point
+    scale, (low, high) = word_scale((multiplier,), Rounding.DOUBLE), limits(output)
+    read, write = source.array, output.array
+
+    def kernel() -> None:
+        write[...] = np.clip(scale(read.astype(np.int64) - zero) + output_zero, low, high)
+
+    return kernel
+
+
 def _from_float(source: GraphTensor, output: GraphTensor) -> Kernel:
     quant = output.quantization
     scale, zero_point, (low, high) = np.float32(quant.scale), quant.zero_point, limits(output)
+    beyond = np.float32(4 * (high - low + 1))
     read, write = source.array, output.array
 
     def kernel() -> None:
         # Floats may be anything: what is no number becomes the lowest value.
         with np.errstate(over="ignore", invalid="ignore"):
-            steps = np.fmin(np.fmax(read / scale, np.float32(-1024)), np.float32(1024))
+            steps = np.fmin(np.fmax(read / scale, -beyond), beyond)
         rounded = np.copysign(np.floor(np.abs(steps).astype(np.float64) + 0.5), steps)
         write[...] = np.clip(rounded + zero_point, low, high)
 
@@ -47,11 +63,13 @@ def _from_float(source: GraphTensor, output: GraphTensor) -> Kernel:
 
 
 def dequantize(node: OperatorNode) -> Kernel:
-    """Prepare DEQUANTIZE: int8 or uint8 to float32."""
+    """Prepare DEQUANTIZE: int8, uint8 or int16 to float32."""
     node.expect(1)
-    source, output = node.input(0, *_EIGHT_BITS), node.output(0, TensorType.FLOAT32)
+    source, output = node.input(0, *_QUANTIZED), node.output(0, TensorType.FLOAT32)
     same_shape(source, output)
     quant = source.quantization
+    if source.tensor.type is TensorType.INT16:
+        return _to_float(source, output)
     values = np.arange(256, dtype=np.uint8).view(source.array.dtype).astype(np.int32) - quant.zero_point
     with np.errstate(over="ignore"):
         table = np.float32(quant.scale) * values.astype(np.float32)
@@ -59,5 +77,15 @@ def dequantize(node: OperatorNode) -> Kernel:
 
     def kernel() -> None:
         np.take(table, index, out=write, mode="clip")
+
+    return kernel
+
+
+def _to_float(source: GraphTensor, output: GraphTensor) -> Kernel:
+    scale, read, write = np.float32(source.quantization.scale), source.array, output.array
+
+    def kernel() -> None:
+        with np.errstate(over="ignore"):
+            np.multiply(read.astype(np.float32), scale, out=write)
 
     return kernel

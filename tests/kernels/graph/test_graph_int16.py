@@ -1,0 +1,63 @@
+"""Operators of int16 activations, and of weights of 4 bits, beside TensorFlow Lite Micro: every byte."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.graph.load import load_graph
+from aisrv.model import TensorType
+from tests.support import int16_models
+from tests.support.int16_models import Draw, Drawn
+from tests.support.models import tflm
+
+SEEDS = st.integers(0, 1 << 32)
+EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
+
+
+def outputs(model: bytes, inputs: tuple[np.ndarray[Any, Any], ...], backend: str) -> list[bytes]:
+    graph = load_graph(model, find_backend(backend))
+    for buffer, data in zip(graph.inputs, inputs, strict=True):
+        buffer[:] = memoryview(data.tobytes()).cast("b")
+    graph.invoke()
+    return [bytes(buffer) for buffer in graph.outputs]
+
+
+def agree(drawn: Drawn) -> None:
+    model, inputs = drawn
+    expected = tflm(model, *inputs)
+    assert outputs(model, inputs, "reference") == expected
+    assert outputs(model, inputs, "numpy") == expected
+
+
+@EXAMPLES
+@given(SEEDS)
+@pytest.mark.parametrize("operator", int16_models.OPERATORS)
+def test_int16_activations(operator: str, seed: int) -> None:
+    agree(int16_models.OPERATORS[operator](Draw(seed)))
+
+
+@EXAMPLES
+@given(SEEDS)
+@pytest.mark.parametrize("operator", int16_models.LAYERS)
+def test_int4_weights(operator: str, seed: int) -> None:
+    agree(int16_models.LAYERS[operator](Draw(seed, TensorType.INT8, TensorType.INT4)))
+
+
+@EXAMPLES
+@given(SEEDS)
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (TensorType.FLOAT32, TensorType.INT16),
+        (TensorType.INT8, TensorType.INT16),
+        (TensorType.INT16, TensorType.INT8),
+        (TensorType.INT16, TensorType.INT16),
+        (TensorType.INT16, TensorType.FLOAT32),
+    ],
+)
+def test_quantization_to_and_from_int16(source: TensorType, target: TensorType, seed: int) -> None:
+    agree(int16_models.requantizing(Draw(seed), source, target))

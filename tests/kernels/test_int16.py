@@ -1,0 +1,86 @@
+"""The arithmetic of int16 activations on values that were worked out by hand."""
+
+from array import array
+
+import pytest
+
+from aisrv.kernels import int16
+from aisrv.kernels.arithmetic import Multiplier, Rounding, quantized_multiplier
+from aisrv.kernels.errors import InternalError
+from tests.support.operators import words
+
+HALF = quantized_multiplier(0.5)
+
+
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, -(2**31)), (-(2**31) - 1, 2**31 - 1), (2**32 + 5, 5)],
+)
+def test_words_wrap(value: int, result: int) -> None:
+    assert int16.wrapped(value) == result
+
+
+@pytest.mark.parametrize(
+    ("real", "mantissa"), [(0.5, 1 << 14), (1 - 2.0**-31, 32767), (0.75, 3 << 13), (0.5 + 2.0**-16, 16385)]
+)
+def test_mantissas_are_rounded_to_15_bits(real: float, mantissa: int) -> None:
+    assert int16.reduced_mantissa(quantized_multiplier(real)) == mantissa
+
+
+# 5/2 and -5/2 are ties: up with 64 bits; half away from zero with 32 bits of the default policy, where the
+# second rounding is left out as no bits are shifted, so up as well; a quarter of 6 is rounded twice.
+@pytest.mark.parametrize(
+    ("value", "result"), [(5, 3), (-5, -2), (1 << 40, 1 << 39), (-(1 << 40), -(1 << 39))]
+)
+def test_wide_sums_are_rounded_up_once(value: int, result: int) -> None:
+    assert int16.multiply_wide(value, HALF) == result
+
+
+@pytest.mark.parametrize(("value", "result"), [(6, 2), (-6, -2), (2**32 + 6, 2)])
+def test_narrow_sums_are_rounded_twice_and_wrap(value: int, result: int) -> None:
+    # A quarter, as a half and a bit to the right: of -6 the half is -3, of which a half is -1.5.
+    assert int16.multiply_word(value, Multiplier(1 << 30, -1)) == result
+
+
+def test_narrow_sums_of_the_single_policy_are_rounded_once() -> None:
+    assert int16.multiply_word(-6, Multiplier(1 << 30, -1), Rounding.SINGLE) == -1
+
+
+def test_what_is_shifted_left_wraps() -> None:
+    assert int16.multiply_word(1 << 30, Multiplier(1 << 30, 1)) == -(1 << 30)
+
+
+def test_sums_have_the_bits_of_the_bias() -> None:
+    assert int16.is_wide(None)
+    assert int16.is_wide(memoryview(array("q", [1])))
+    assert not int16.is_wide(words([1]))
+
+
+def test_factors_of_wide_sums_are_bounded() -> None:
+    int16.check_wide([quantized_multiplier(127.9)])
+    with pytest.raises(InternalError, match=r"below 2\*\*7"):
+        int16.check_wide([HALF, quantized_multiplier(128.0)])
+
+
+def test_tables_begin_and_end_with_their_functions() -> None:
+    exponentials, reciprocals = int16.exponentials(), int16.reciprocals()
+    assert (len(exponentials), len(reciprocals)) == (513, 513)
+    # exp(-10) is 1.5 of 32768; exp(0) is cut to what int16 holds. 1/(1 + 0) likewise, 1/2 is exact.
+    assert (exponentials[0], exponentials[-1]) == (2, 32767)
+    assert (reciprocals[0], reciprocals[-1]) == (32767, 16384)
+
+
+@pytest.mark.parametrize(("value", "result"), [(-32768, 0), (-32768 + 64, 5), (-32767, 0), (32767, 10)])
+def test_between_two_entries_there_is_a_line(value: int, result: int) -> None:
+    table = [0, *[10] * 512]
+    assert int16.look_up(value, table) == result
+
+
+@pytest.mark.parametrize(
+    ("row", "outputs"),
+    [([7], [32767]), ([5, 5], [16384, 16384]), ([0, -32768, -32768], [32764, 2, 2])],
+)
+def test_softmax_of_rows_that_can_be_worked_out(row: list[int], outputs: list[int]) -> None:
+    # A step is worth 1, so -32768 is far beyond the table, whose least is 2: 32767 of 32771.
+    multiplier = quantized_multiplier(6553.5)
+    assert int16.softmax_row(row, multiplier, int16.exponentials(), int16.reciprocals()) == outputs

@@ -303,7 +303,7 @@ def int16_network(seed: int = 0) -> bytes:
         constant("flat", [1, 4]),
         halfwords("row", 1, 4, scale=2.0**-8),
         *dense,
-        halfwords("scores", 1, 4, scale=2.0**-11),
+        halfwords("scores", 1, 4, scale=2.0**-12),
         halfwords("probabilities", 1, 4, scale=2.0**-15),
         tensor("result", (1, 4), kind=TensorType.FLOAT32),
     )
@@ -340,7 +340,10 @@ def int4_network(seed: int = 0) -> bytes:
         return [replace(each, name=f"{name} {each.name}") for each in layers]
 
     conv, depthwise = layer("conv", (4, 3, 3, 3), 0), layer("depthwise", (1, 3, 3, 4), 3)
-    dense = layer("dense", (5, 120), 0)
+    dense = [
+        replace(each, quantization=Quantization.per_tensor(scale, 0))
+        for each, scale in zip(layer("dense", (5, 120), 0), (2.0**-5, 2.0**-11), strict=False)
+    ]
     tensors = (
         tensor("picture", (1, 6, 5, 3), 2.0**-6, 3),
         *conv,

@@ -1,0 +1,383 @@
+"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED as steps of the library: packed weights and tables of offsets.
+
+A window is read in segments: bytes that follow each other in memory. A 1x1 window is one segment of the input
+itself; others are read from a copy with borders. Source: "Speed of the INT8 kernels", section Kernels.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from aisrv.kernels import arithmetic
+from aisrv.kernels.arithmetic import Multiplier
+from aisrv.kernels.backends.native.library import Kind, Step, Variant, address
+from aisrv.kernels.backends.native.rescaling import LANES, pack_rescaling
+from aisrv.kernels.backends.native.structures import Convolution, Depthwise, Depthwise3x3, Picture
+from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels
+from aisrv.kernels.backends.numpy.conv import conv_spans, met
+from aisrv.kernels.backends.numpy.windows import TapSpan
+from aisrv.kernels.params import Conv2dParams, DepthwiseConv2dParams, FullyConnectedParams
+
+SPARE: Final = 128
+"""Elements behind a copy, which kernels may read and do not use."""
+
+_SIGN: Final = 128
+"""What is added to each input byte, so that it has no sign."""
+
+_Offsets = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """How a variant multiplies: so many neighboring elements of a type at once."""
+
+    element: npt.DTypeLike
+    depth: int
+    """Elements of a window that are multiplied by one instruction."""
+    sign: int
+    """What the kernel adds to each input."""
+    convolution: Kind
+    depthwise: Kind
+
+
+FORMATS: Final = {
+    Variant.AVX512_VNNI: Format(np.int8, 4, _SIGN, Kind.CONVOLUTION_512, Kind.DEPTHWISE_512),
+    Variant.AVX2: Format(np.int16, 2, 0, Kind.CONVOLUTION_256, Kind.DEPTHWISE_256),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What windows are read from: the input itself, or a copy that is made before."""
+
+    picture: Picture
+    address: int
+    row: int
+    """Elements from row to row."""
+    plane: int
+    """Elements from picture to picture."""
+    kept: tuple[object, ...]
+
+
+def conv2d(params: Conv2dParams, variant: Variant) -> Step:
+    """Prepare CONV_2D."""
+    weights = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape).transpose(1, 2, 3, 0)
+    return _convolution(params, weights, variant)
+
+
+def fully_connected(params: FullyConnectedParams, variant: Variant) -> Step:
+    """Prepare FULLY_CONNECTED: one pixel for each row of the batch."""
+    if params.weights_per_channel_quant is None and params.weights_quant.zero_point:
+        raise NotImplementedError("weights with a zero point")
+    outputs, inputs = params.weights_shape
+    rows = len(params.input) // inputs
+    kind = FORMATS[variant]
+    weights = np.frombuffer(params.weights, np.int8).reshape(outputs, inputs).T
+    if _reads_directly(kind, inputs):
+        source = _direct(params.input, rows, inputs)
+    else:
+        source = _copied(params.input, rows, 1, inputs, inputs, 1, 0, params.input_quant.zero_point, kind)
+    pixels = (np.arange(rows) * source.plane).astype(np.int32)
+    multipliers = arithmetic.fully_connected_multipliers(params)
+    return _tiled(params, variant, source, pixels, [(0, inputs)], weights, multipliers, inputs)
+
+
+def depthwise_conv2d(params: DepthwiseConv2dParams, variant: Variant) -> Step:
+    """Prepare DEPTHWISE_CONV_2D: of one input channel as CONV_2D; 3x3 straight from the input where it can be."""
+    whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
+    if params.input_shape[3] == 1:
+        return _convolution(params, whole[:, :, None], variant)
+    if variant is Variant.AVX512_VNNI and _is_plain_3x3(params):
+        return _depthwise_3x3(params, whole)
+    return _depthwise(params, whole, variant)
+
+
+def _convolution(
+    params: Conv2dParams | DepthwiseConv2dParams, weights: npt.NDArray[np.int8], variant: Variant
+) -> Step:
+    """Convolve with weights [rows, columns, input channels, output channels]."""
+    kind, spans = FORMATS[variant], conv_spans(params)
+    taps = met(weights, spans)
+    if not taps.size:
+        raise NotImplementedError("windows that never meet the input")
+    channels = params.input_shape[3]
+    segments = _segments(spans, channels, spans[1].size * channels)
+    if all(_reads_directly(kind, length) for _, length in segments) and _has_no_border(params, spans):
+        source = _direct(params.input, params.input_shape[0], *params.input_shape[1:])
+    else:
+        source = _bordered(params, spans, kind)
+    pixels = _pixels(spans, source, params.input_shape[0], channels)
+    multipliers = arithmetic.conv_multipliers(params)
+    flat = taps.reshape(-1, taps.shape[3])
+    pixel_bytes = channels * min(taps.shape[0], spans[0].stride) * min(taps.shape[1], spans[1].stride)
+    return _tiled(params, variant, source, pixels, segments, flat, multipliers, pixel_bytes)
+
+
+def _reads_directly(kind: Format, length: int) -> bool:
+    return kind.element == np.int8 and length % kind.depth == 0
+
+
+def _has_no_border(params: Conv2dParams | DepthwiseConv2dParams, spans: tuple[TapSpan, TapSpan]) -> bool:
+    return all(
+        span.before == 0 and span.size == size
+        for span, size in zip(spans, params.input_shape[1:3], strict=True)
+    )
+
+
+def _direct(source: memoryview, batches: int, *shape: int) -> Source:
+    plane = len(source) // batches
+    row = plane // shape[0] if len(shape) > 1 else plane
+    return Source(Picture(), address(source), row, plane, (source,))
+
+
+def _bordered(
+    params: Conv2dParams | DepthwiseConv2dParams,
+    spans: tuple[TapSpan, TapSpan],
+    kind: Format,
+    repeats: int = 1,
+) -> Source:
+    """A copy of the input with borders of its zero point, each channel so many times."""
+    batches, height, width, channels = params.input_shape
+    pixel = channels * repeats
+    down, across = spans
+    row = across.size * pixel
+    start = down.before * row + across.before * pixel
+    zero = params.input_quant.zero_point
+    return _copied(
+        params.input, batches, height, width * channels, row, down.size, start, zero, kind, repeats
+    )
+
+
+def _copied(
+    data: memoryview,
+    batches: int,
+    height: int,
+    width: int,
+    row: int,
+    rows: int,
+    start: int,
+    zero: int,
+    kind: Format,
+    repeats: int = 1,
+) -> Source:
+    """A copy of pictures of `height` times `width`, from element `start` on of `rows` rows of `row`."""
+    plane = rows * row
+    memory = np.full(batches * plane + SPARE, zero, kind.element)
+    picture = Picture(
+        source=address(data),
+        copy=address(memory) + start * memory.itemsize,
+        batches=batches,
+        height=height,
+        width=width,
+        line=row,
+        plane=plane,
+        repeats=repeats,
+    )
+    return Source(picture, address(memory), row, plane, (data, memory))
+
+
+def _segments(spans: tuple[TapSpan, TapSpan], channels: int, row: int) -> list[tuple[int, int]]:
+    """Offset and length of what follows each other in a window, in the order of the weights."""
+    down, across = spans
+    segments: list[tuple[int, int]] = []
+    for tap_row in range(down.taps):
+        for tap_column in range(across.taps):
+            offset = (down.skip + tap_row * down.dilation) * row
+            offset += (across.skip + tap_column * across.dilation) * channels
+            if segments and sum(segments[-1]) == offset:
+                segments[-1] = segments[-1][0], segments[-1][1] + channels
+            else:
+                segments.append((offset, channels))
+    return segments
+
+
+def _pixels(spans: tuple[TapSpan, TapSpan], source: Source, batches: int, channels: int) -> _Offsets:
+    down, across = spans
+    planes = np.arange(batches)[:, None, None] * source.plane
+    rows = np.arange(down.outputs)[None, :, None] * down.stride * source.row
+    columns = np.arange(across.outputs)[None, None, :] * across.stride * channels
+    return _offsets(planes + rows + columns)
+
+
+def _offsets(numbers: npt.NDArray[np.int64]) -> _Offsets:
+    if numbers.max() > np.iinfo(np.int32).max:
+        raise NotImplementedError("an input of more than 2 GB")
+    return numbers.reshape(-1).astype(np.int32)
+
+
+def _rescaling(
+    params: Conv2dParams | DepthwiseConv2dParams | FullyConnectedParams,
+    weights: npt.NDArray[np.int64],
+    multipliers: tuple[Multiplier, ...],
+    sign: int,
+) -> npt.NDArray[np.int32]:
+    """The rescaling of sums with weights [taps, channels]."""
+    channels = weights.shape[1]
+    bias = np.zeros(channels, np.int64) if not params.bias else np.array(params.bias, np.int64)
+    zero_in, zero_out = params.input_quant.zero_point, params.output_quant.zero_point
+    start = bias - (zero_in + sign) * weights.sum(axis=0)
+    bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+    return pack_rescaling(start, bias, weights, zero_in, multipliers, zero_out, bounds)
+
+
+def _tiled(
+    params: Conv2dParams | DepthwiseConv2dParams | FullyConnectedParams,
+    variant: Variant,
+    source: Source,
+    pixels: _Offsets,
+    segments: list[tuple[int, int]],
+    weights: npt.NDArray[np.int8] | npt.NDArray[np.int64],
+    multipliers: tuple[Multiplier, ...],
+    pixel_bytes: int,
+) -> Step:
+    """Prepare sums of windows: weights [taps, channels] in the order of the segments."""
+    kind = FORMATS[variant]
+    channels = weights.shape[1]
+    rescaling = _rescaling(params, weights.astype(np.int64), multipliers, kind.sign)
+    padded = _pad_segments(weights, segments, kind)
+    blocks = padded.shape[2]
+    groups = choose_groups(variant, len(pixels), blocks)
+    parts, table, at = [], [], 0
+    for group in groups:
+        part = padded[:, :, group.first_block : group.first_block + group.blocks]
+        part = np.ascontiguousarray(part.transpose(0, 2, 3, 1))
+        parts.append(part.reshape(-1))
+        table.append((group.pixels, group.blocks, group.first_block, at))
+        at += part.nbytes
+    packed, order = np.concatenate(parts), np.array(table, np.int64)
+    ends = np.array(
+        [(offset, offset + -(-length // kind.depth) * kind.depth) for offset, length in segments], np.int32
+    )
+    bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+    step = Convolution(
+        picture=source.picture,
+        input=source.address,
+        output=address(params.output),
+        weights=address(packed),
+        rescaling=address(rescaling),
+        pixels=address(pixels),
+        segments=address(ends),
+        groups=address(order),
+        pixel_count=len(pixels),
+        segment_count=len(segments),
+        group_count=len(groups),
+        channels=channels,
+        chunk=chunk_pixels(groups, pixel_bytes * np.dtype(kind.element).itemsize),
+        low=bounds.low,
+        high=bounds.high,
+    )
+    return Step(
+        kind.convolution, step, (source.kept, params.output, packed, rescaling, pixels, ends, order)
+    )
+
+
+def _pad_segments(
+    weights: npt.NDArray[np.int8] | npt.NDArray[np.int64], segments: list[tuple[int, int]], kind: Format
+) -> npt.NDArray[np.int8]:
+    """Weights as [depth, element, block, lane], zeros behind each segment and behind the last channel."""
+    channels = weights.shape[1]
+    blocks = -(-channels // LANES)
+    parts, at = [], 0
+    for _, length in segments:
+        part = np.zeros((-(-length // kind.depth) * kind.depth, blocks * LANES), kind.element)
+        part[:length, :channels] = weights[at : at + length]
+        parts.append(part.reshape(-1, kind.depth, blocks, LANES))
+        at += length
+    return np.concatenate(parts)
+
+
+def _is_plain_3x3(params: DepthwiseConv2dParams) -> bool:
+    return (
+        params.weights_shape[1:3] == (3, 3)
+        and params.depth_multiplier == 1
+        and (params.dilation_h_factor, params.dilation_w_factor) == (1, 1)
+        and params.stride_h == params.stride_w
+        and params.stride_h in (1, 2)
+    )
+
+
+def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8]) -> Step:
+    """Prepare windows of 3x3 with weights [3, 3, channels]: columns, for an upper and a lower row of outputs."""
+    batches, height, width, channels = params.input_shape
+    multipliers = arithmetic.conv_multipliers(params)
+    rescaling = _rescaling(params, weights.reshape(9, channels).astype(np.int64), multipliers, _SIGN)
+    blocks = len(rescaling)
+    # [upper or lower, column, channel, row of the input]
+    packed = np.zeros((2, 3, blocks * LANES, 4), np.int8)
+    packed[0, :, :channels, :3] = weights.transpose(1, 2, 0)
+    packed[1, :, :channels, 1:] = weights.transpose(1, 2, 0)
+    packed = np.ascontiguousarray(packed.reshape(2, 3, blocks, LANES, 4).transpose(2, 0, 1, 3, 4))
+    border = np.full(width * channels, params.input_quant.zero_point, np.int8)
+    down, across = arithmetic.conv_windows(params)
+    bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+    step = Depthwise3x3(
+        input=address(params.input),
+        output=address(params.output),
+        weights=address(packed),
+        rescaling=address(rescaling),
+        border=address(border),
+        batches=batches,
+        height=height,
+        width=width,
+        channels=channels,
+        out_height=down.outputs,
+        out_width=across.outputs,
+        stride=params.stride_h,
+        top=down.before,
+        left=across.before,
+        zero=params.input_quant.zero_point,
+        low=bounds.low,
+        high=bounds.high,
+    )
+    return Step(Kind.DEPTHWISE_3X3_512, step, (params.input, params.output, packed, rescaling, border))
+
+
+def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], variant: Variant) -> Step:
+    """Prepare windows of any form with weights [rows, columns, channels]."""
+    kind, spans = FORMATS[variant], conv_spans(params)
+    taps = met(weights, spans)
+    if not taps.size:
+        raise NotImplementedError("windows that never meet the input")
+    down, across = spans
+    channels = taps.shape[2]
+    source = _bordered(params, spans, kind, params.depth_multiplier)
+    rows = (down.skip + np.arange(down.taps) * down.dilation)[:, None] * source.row
+    columns = (across.skip + np.arange(across.taps) * across.dilation)[None, :] * channels
+    groups = -(-taps.shape[0] * taps.shape[1] // kind.depth)
+    offsets = np.zeros(groups * kind.depth, np.int32)
+    offsets[: rows.size * columns.size] = _offsets(rows + columns)
+    flat = taps.reshape(-1, channels)
+    rescaling = _rescaling(params, flat, arithmetic.conv_multipliers(params), kind.sign)
+    blocks = len(rescaling)
+    padded = np.zeros((groups * kind.depth, blocks * LANES), kind.element)
+    padded[: len(flat), :channels] = flat
+    # [block, group, lane, tap]
+    packed = padded.reshape(groups, kind.depth, blocks, LANES).transpose(2, 0, 3, 1)
+    if variant is Variant.AVX2:
+        packed = packed[:, :, _INTERLEAVED]
+    packed = np.ascontiguousarray(packed)
+    pixels = _pixels(spans, source, params.input_shape[0], channels)
+    bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
+    step = Depthwise(
+        picture=source.picture,
+        input=source.address,
+        output=address(params.output),
+        weights=address(packed),
+        rescaling=address(rescaling),
+        pixels=address(pixels),
+        taps=address(offsets),
+        pixel_count=len(pixels),
+        tap_groups=groups,
+        channels=channels,
+        low=bounds.low,
+        high=bounds.high,
+    )
+    return Step(
+        kind.depthwise, step, (source.kept, params.output, packed, rescaling, pixels, offsets)
+    )
+
+
+_INTERLEAVED: Final = [*range(4), *range(8, 12), *range(4, 8), *range(12, 16)]
+"""Channels in the order in which AVX2 interleaves two rows of 16 words."""

@@ -1,0 +1,984 @@
+/* The int8 kernels of the backend `native`, for x86-64 with AVX-512 VNNI or with AVX2.
+
+   Bit for bit what TensorFlow Lite Micro computes: sums of products in int32, rescaled with two roundings. Python
+   prepares everything (packed weights, tables of offsets, constants of the rescaling) and proves that no number here
+   leaves its range; a run is a list of steps. Nothing here allocates, fails or keeps state, but for the threads of a
+   team. Source: "Speed of the INT8 kernels".
+
+   The structures are those of `structures.py`, field by field. Words used here:
+     block      16 output channels, the lanes of a register of 512 bits
+     tile       the sums of some pixels and blocks that are computed at once, in registers
+     segment    bytes of one window that follow each other in memory
+     chunk      pixels whose inputs stay in a core's first cache while all their channels are computed
+     rescaling  five words for each lane of a block: start of the sum, multiplier, shifts left and right, half */
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define INLINE static inline __attribute__((always_inline))
+#define UNROLL _Pragma("GCC unroll 16")
+/* Keeps a sum in its register: compilers like to copy all of them to the stack, each time round a loop. */
+#define KEEP(sum) __asm__("" : "+v"(sum))
+
+enum { LANES = 16, RESCALING = 5 * LANES, MOST_PIXELS = 12, MOST_BLOCKS = 8 };
+
+struct step {
+    int64_t kind;
+    const void *arguments;
+};
+
+/* A copy of an input with borders, which were written once and stay. Sizes count elements. */
+struct picture {
+    const int8_t *source;
+    void *copy;      /* at the first element that is not border */
+    int64_t batches; /* 0: there is no copy, the kernel reads the input itself */
+    int64_t height;
+    int64_t width;   /* of a row of the source, channels included */
+    int64_t line;    /* from row to row of the copy */
+    int64_t plane;   /* from picture to picture of the copy */
+    int64_t repeats; /* how often each element comes, one beside the other */
+};
+
+struct convolution {
+    struct picture picture;
+    const void *input;
+    int8_t *output;
+    const void *weights;
+    const int32_t *rescaling; /* by block */
+    const int32_t *pixels;    /* offset of each pixel's window in the input */
+    const int32_t *segments;  /* pairs: offset in the window, and its end, in elements */
+    const int64_t *groups;    /* fours: pixels and blocks of a tile, first block, offset of the weights in bytes */
+    int64_t pixel_count;
+    int64_t segment_count;
+    int64_t group_count;
+    int64_t channels;
+    int64_t chunk;
+    int64_t low;
+    int64_t high;
+};
+
+/* Windows of any form, one channel each: `taps` are offsets, `weights` by block and by group of taps. */
+struct depthwise {
+    struct picture picture;
+    const void *input;
+    int8_t *output;
+    const void *weights;
+    const int32_t *rescaling;
+    const int32_t *pixels;
+    const int32_t *taps;
+    int64_t pixel_count;
+    int64_t tap_groups;
+    int64_t channels;
+    int64_t low;
+    int64_t high;
+};
+
+/* Windows of 3x3, strides of 1 or 2, at most one row and column of border on each side. */
+struct depthwise_3x3 {
+    const int8_t *input;
+    int8_t *output;
+    const int8_t *weights;    /* by block: columns of a window, each as a row of four words of bytes */
+    const int32_t *rescaling;
+    const int8_t *border;     /* a row of the zero point */
+    int64_t batches;
+    int64_t height;
+    int64_t width;
+    int64_t channels;
+    int64_t out_height;
+    int64_t out_width;
+    int64_t stride;
+    int64_t top;
+    int64_t left;
+    int64_t zero;
+    int64_t low;
+    int64_t high;
+};
+
+/* Elements of one length: a line in float32, which was proven for all pairs. */
+struct addition {
+    const int8_t *first;
+    const int8_t *second;
+    int8_t *output;
+    int64_t count;
+    int64_t low;
+    int64_t high;
+    float factor1;
+    float factor2;
+    float offset;
+};
+
+/* A table of all pairs; a shorter input repeats. */
+struct pairs {
+    const uint8_t *first;
+    const uint8_t *second;
+    int8_t *output;
+    const int8_t *table;
+    int64_t first_count;
+    int64_t second_count;
+    int64_t count;
+};
+
+struct pool {
+    const int8_t *input;
+    int8_t *output;
+    int64_t batches;
+    int64_t height;
+    int64_t width;
+    int64_t channels;
+    int64_t out_height;
+    int64_t out_width;
+    int64_t filter_h;
+    int64_t filter_w;
+    int64_t stride_h;
+    int64_t stride_w;
+    int64_t top;
+    int64_t left;
+    int64_t low;
+    int64_t high;
+};
+
+struct softmax {
+    const int8_t *input;
+    int8_t *output;
+    const int32_t *exponentials; /* of the differences 0, -1, ... to the largest of a row */
+    const int32_t *rounded;      /* the same, as they are summed */
+    int64_t rows;
+    int64_t classes;
+};
+
+struct copy {
+    const int8_t *input;
+    int8_t *output;
+    int64_t count;
+};
+
+/* Threads that share the work of each step. */
+struct team;
+static void wait_for_all(struct team *team);
+
+struct share {
+    struct team *team; /* NULL for one thread alone */
+    int64_t thread;
+    int64_t threads;
+};
+
+INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+INLINE int64_t first_of(const struct share *share, int64_t count) { return count * share->thread / share->threads; }
+INLINE int64_t end_of(const struct share *share, int64_t count) {
+    return count * (share->thread + 1) / share->threads;
+}
+
+/* Steps that every processor computes alike. */
+
+static void run_copy(const void *arguments, const struct share *share) {
+    const struct copy *step = arguments;
+    if (share->thread == 0) memcpy(step->output, step->input, step->count);
+}
+
+static void run_pairs(const void *arguments, const struct share *share) {
+    const struct pairs *step = arguments;
+    const uint8_t *first = step->first, *second = step->second;
+    const int64_t begin = first_of(share, step->count), end = end_of(share, step->count);
+    if (step->first_count == step->second_count) {
+        for (int64_t i = begin; i < end; i++) step->output[i] = step->table[first[i] << 8 | second[i]];
+        return;
+    }
+    int64_t a = begin % step->first_count, b = begin % step->second_count;
+    for (int64_t i = begin; i < end; i++) {
+        step->output[i] = step->table[first[a] << 8 | second[b]];
+        if (++a == step->first_count) a = 0;
+        if (++b == step->second_count) b = 0;
+    }
+}
+
+static void run_softmax(const void *arguments, const struct share *share) {
+    const struct softmax *step = arguments;
+    const int64_t half = 1 << 30;
+    for (int64_t row = first_of(share, step->rows); row < end_of(share, step->rows); row++) {
+        const int8_t *input = step->input + row * step->classes;
+        int8_t *output = step->output + row * step->classes;
+        int32_t largest = -128;
+        for (int64_t i = 0; i < step->classes; i++) largest = input[i] > largest ? input[i] : largest;
+        uint32_t total = 0; /* a word, which wraps */
+        for (int64_t i = 0; i < step->classes; i++) total += (uint32_t)step->rounded[largest - input[i]];
+        const int zeros = total ? __builtin_clz(total) : 32;
+        /* 1 / (1 + a) by three steps of Newton's, in fixed point. */
+        const int64_t middle = (((int64_t)total << zeros) - ((int64_t)1 << 31) + ((int64_t)1 << 31)) >> 1;
+        int64_t x = 1515870810 + ((middle * -1010580540 + half) >> 31);
+        for (int i = 0; i < 3; i++) x += ((x * ((1 << 29) - ((middle * x + half) >> 31)) + half) >> 31) * 4;
+        const int64_t factor = smaller(x * 2, INT32_MAX);
+        const int shift = 35 - zeros;
+        for (int64_t i = 0; i < step->classes; i++) {
+            const int64_t product = (step->exponentials[largest - input[i]] * factor + half) >> 31;
+            const int64_t result = (product + ((int64_t)1 << (shift - 1))) >> shift;
+            output[i] = (int8_t)(smaller(result, 255) - 128);
+        }
+    }
+}
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+typedef void (*tile_function)(const struct convolution *, const int8_t *, int64_t, int64_t);
+
+/* All tiles of a convolution: chunks of pixels, in each all groups of blocks. A last tile that would go over the end
+   moves back and computes some pixels twice. */
+INLINE void run_tiles(const struct convolution *step, const struct share *share,
+                      const tile_function tiles[][MOST_PIXELS]) {
+    const int64_t chunks = (step->pixel_count + step->chunk - 1) / step->chunk, items = chunks * step->group_count;
+    for (int64_t item = first_of(share, items); item < end_of(share, items); item++) {
+        const int64_t *group = step->groups + 4 * (item % step->group_count);
+        const int64_t begin = item / step->group_count * step->chunk;
+        const int64_t end = smaller(begin + step->chunk, step->pixel_count), pixels = group[0];
+        const int8_t *weights = (const int8_t *)step->weights + group[3];
+        const tile_function tile = tiles[group[1] - 1][pixels - 1];
+        for (int64_t pixel = begin; pixel < end; pixel += pixels)
+            tile(step, weights, group[2], larger(0, smaller(pixel, end - pixels)));
+    }
+}
+
+/* Processors with AVX-512 VNNI: products of four bytes at once. */
+
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma"))), \
+                             apply_to = function)
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")
+#endif
+
+static void copy_bytes(const struct picture *picture, const struct share *share) {
+    const int64_t rows = picture->batches * picture->height, width = picture->width, repeats = picture->repeats;
+    for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
+        const int8_t *source = picture->source + row * width;
+        int8_t *copy = (int8_t *)picture->copy + row / picture->height * picture->plane +
+                       row % picture->height * picture->line;
+        if (repeats == 1)
+            memcpy(copy, source, width);
+        else
+            for (int64_t i = 0; i < width; i++) memset(copy + i * repeats, source[i], repeats);
+    }
+    if (picture->batches) wait_for_all(share->team);
+}
+
+struct lanes512 {
+    __m512i multiplier, odd_multiplier, left, right, half;
+    __mmask16 rounded; /* lanes that are shifted to the right */
+};
+
+INLINE struct lanes512 load_lanes512(const int32_t *rescaling) {
+    struct lanes512 lanes;
+    lanes.multiplier = _mm512_loadu_si512(rescaling + LANES);
+    lanes.odd_multiplier = _mm512_srli_epi64(lanes.multiplier, 32);
+    lanes.left = _mm512_loadu_si512(rescaling + 2 * LANES);
+    lanes.right = _mm512_loadu_si512(rescaling + 3 * LANES);
+    lanes.half = _mm512_loadu_si512(rescaling + 4 * LANES);
+    lanes.rounded = _mm512_test_epi32_mask(lanes.right, lanes.right);
+    return lanes;
+}
+
+/* R(S(sum * 2**l, m), r) + zero point, as words. */
+INLINE __m512i rescale512(__m512i sum, const struct lanes512 *lanes) {
+    const __m512i one = _mm512_set1_epi64((int64_t)1 << 31);
+    const __m512i a = _mm512_sllv_epi32(sum, lanes->left);
+    const __m512i even = _mm512_add_epi64(_mm512_mul_epi32(a, lanes->multiplier), one);
+    const __m512i odd =
+        _mm512_add_epi64(_mm512_mul_epi32(_mm512_srli_epi64(a, 32), lanes->odd_multiplier), one);
+    __m512i y = _mm512_castps_si512(
+        _mm512_mask_movehdup_ps(_mm512_castsi512_ps(odd), 0x5555, _mm512_castsi512_ps(even)));
+    y = _mm512_mask_add_epi32(y, lanes->rounded, y, _mm512_srai_epi32(y, 31));
+    return _mm512_srav_epi32(_mm512_add_epi32(y, lanes->half), lanes->right);
+}
+
+INLINE __m128i to_bytes512(__m512i words, __m128i low, __m128i high) {
+    return _mm_min_epi8(_mm_max_epi8(_mm512_cvtsepi32_epi8(words), low), high);
+}
+
+INLINE void store512(int8_t *output, __m128i bytes, int64_t lanes) {
+    if (lanes >= LANES)
+        _mm_storeu_si128((__m128i *)output, bytes);
+    else
+        _mm_mask_storeu_epi8(output, (__mmask16)((1 << lanes) - 1), bytes);
+}
+
+/* Rescale the sums of a tile, by pixel and block. A function of its own: where it is part of the loop before it,
+   compilers run out of registers there. */
+static __attribute__((noinline)) void finish_tile512(const struct convolution *step, const __m512i *sums,
+                                                     int64_t first_block, int64_t first_pixel, int64_t pixels,
+                                                     int64_t blocks) {
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    for (int64_t b = 0; b < blocks; b++) {
+        const struct lanes512 lanes = load_lanes512(step->rescaling + (first_block + b) * RESCALING);
+        const int64_t channel = (first_block + b) * LANES;
+        int8_t *output = step->output + first_pixel * step->channels + channel;
+        for (int64_t p = 0; p < pixels; p++)
+            store512(output + p * step->channels,
+                     to_bytes512(rescale512(sums[p * blocks + b], &lanes), low, high), step->channels - channel);
+    }
+}
+
+INLINE void tile512(const struct convolution *step, const int8_t *weights, int64_t first_block, int64_t first_pixel,
+                    const int pixels, const int blocks) {
+    __m512i sums[MOST_PIXELS][MOST_BLOCKS];
+    const int8_t *windows[MOST_PIXELS];
+    const __m512i sign = _mm512_set1_epi32((int32_t)0x80808080);
+    const int32_t *rescaling = step->rescaling + first_block * RESCALING;
+    UNROLL for (int p = 0; p < pixels; p++)
+        windows[p] = (const int8_t *)step->input + step->pixels[first_pixel + p];
+    UNROLL for (int b = 0; b < blocks; b++) {
+        const __m512i start = _mm512_loadu_si512(rescaling + b * RESCALING);
+        UNROLL for (int p = 0; p < pixels; p++) {
+            sums[p][b] = start;
+            KEEP(sums[p][b]);
+        }
+    }
+    const int32_t *segment = step->segments, *const last = segment + 2 * step->segment_count;
+    do {
+        int64_t at = segment[0];
+        const int64_t end = segment[1];
+        do {
+            __m512i weight[MOST_BLOCKS];
+            UNROLL for (int b = 0; b < blocks; b++) weight[b] = _mm512_loadu_si512(weights + 64 * b);
+            UNROLL for (int p = 0; p < pixels; p++) {
+                int32_t four;
+                memcpy(&four, windows[p] + at, 4);
+                const __m512i values = _mm512_xor_si512(_mm512_set1_epi32(four), sign);
+                UNROLL for (int b = 0; b < blocks; b++) {
+                    sums[p][b] = _mm512_dpbusd_epi32(sums[p][b], values, weight[b]);
+                    KEEP(sums[p][b]);
+                }
+            }
+            weights += 64 * blocks;
+            at += 4;
+        } while (at < end);
+        segment += 2;
+    } while (segment < last);
+    __m512i results[MOST_PIXELS * MOST_BLOCKS];
+    UNROLL for (int p = 0; p < pixels; p++)
+        UNROLL for (int b = 0; b < blocks; b++) results[p * blocks + b] = sums[p][b];
+    finish_tile512(step, results, first_block, first_pixel, pixels, blocks);
+}
+
+#define TILE512(P, B)                                                                                         \
+    static void tile512_##P##x##B(const struct convolution *step, const int8_t *weights, int64_t first_block, \
+                                  int64_t first_pixel) {                                                      \
+        tile512(step, weights, first_block, first_pixel, P, B);                                               \
+    }
+#define TILES512(B) TILE512(1, B) TILE512(2, B) TILE512(3, B) TILE512(4, B) TILE512(5, B) TILE512(6, B)
+#define MORE_TILES512(B) TILE512(7, B) TILE512(8, B)
+#define MOST_TILES512(B) TILE512(9, B) TILE512(10, B) TILE512(11, B) TILE512(12, B)
+TILES512(1) MORE_TILES512(1) MOST_TILES512(1)
+TILES512(2) MORE_TILES512(2) MOST_TILES512(2)
+TILES512(3) MORE_TILES512(3)
+TILES512(4)
+TILE512(1, 8)
+TILE512(2, 8)
+
+#define ROW512(B) tile512_1x##B, tile512_2x##B, tile512_3x##B, tile512_4x##B, tile512_5x##B, tile512_6x##B
+#define MORE_ROW512(B) tile512_7x##B, tile512_8x##B
+#define MOST_ROW512(B) tile512_9x##B, tile512_10x##B, tile512_11x##B, tile512_12x##B
+static const tile_function TILES512_BY_SIZE[MOST_BLOCKS][MOST_PIXELS] = {
+    [0] = {ROW512(1), MORE_ROW512(1), MOST_ROW512(1)},
+    [1] = {ROW512(2), MORE_ROW512(2), MOST_ROW512(2)},
+    [2] = {ROW512(3), MORE_ROW512(3)},
+    [3] = {ROW512(4)},
+    [7] = {tile512_1x8, tile512_2x8},
+};
+
+static void run_convolution512(const void *arguments, const struct share *share) {
+    const struct convolution *step = arguments;
+    copy_bytes(&step->picture, share);
+    run_tiles(step, share, TILES512_BY_SIZE);
+}
+
+/* Four rows of 16 bytes become 16 words of four bytes, less their sign. */
+INLINE __m512i turn512(__m128i a, __m128i b, __m128i c, __m128i d) {
+    const __m512i words = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i bytes = _mm512_broadcast_i32x4(_mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    __m512i rows = _mm512_castsi128_si512(a);
+    rows = _mm512_inserti32x4(rows, b, 1);
+    rows = _mm512_inserti32x4(rows, c, 2);
+    rows = _mm512_inserti32x4(rows, d, 3);
+    rows = _mm512_shuffle_epi8(_mm512_permutexvar_epi32(words, rows), bytes);
+    return _mm512_xor_si512(rows, _mm512_set1_epi32((int32_t)0x80808080));
+}
+
+INLINE void depthwise_pixels512(const struct depthwise *step, int64_t block, int64_t first_pixel, const int pixels) {
+    const int32_t *rescaling = step->rescaling + block * RESCALING;
+    const int8_t *weights = (const int8_t *)step->weights + block * step->tap_groups * 64;
+    const int8_t *windows[4];
+    __m512i sums[4];
+    UNROLL for (int p = 0; p < pixels; p++) {
+        windows[p] = (const int8_t *)step->input + step->pixels[first_pixel + p] + block * LANES;
+        sums[p] = _mm512_loadu_si512(rescaling);
+    }
+    for (int64_t group = 0; group < step->tap_groups; group++) {
+        const int32_t *taps = step->taps + 4 * group;
+        const __m512i weight = _mm512_loadu_si512(weights + 64 * group);
+        UNROLL for (int p = 0; p < pixels; p++) {
+            const int8_t *window = windows[p];
+            const __m512i values = turn512(_mm_loadu_si128((const __m128i *)(window + taps[0])),
+                                           _mm_loadu_si128((const __m128i *)(window + taps[1])),
+                                           _mm_loadu_si128((const __m128i *)(window + taps[2])),
+                                           _mm_loadu_si128((const __m128i *)(window + taps[3])));
+            sums[p] = _mm512_dpbusd_epi32(sums[p], values, weight);
+        }
+    }
+    const struct lanes512 lanes = load_lanes512(rescaling);
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    int8_t *output = step->output + first_pixel * step->channels + block * LANES;
+    UNROLL for (int p = 0; p < pixels; p++)
+        store512(output + p * step->channels, to_bytes512(rescale512(sums[p], &lanes), low, high),
+                 step->channels - block * LANES);
+}
+
+static void run_depthwise512(const void *arguments, const struct share *share) {
+    const struct depthwise *step = arguments;
+    copy_bytes(&step->picture, share);
+    const int64_t blocks = (step->channels + LANES - 1) / LANES;
+    const int64_t begin = first_of(share, step->pixel_count), end = end_of(share, step->pixel_count);
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t pixel = begin;
+        for (; pixel + 4 <= end; pixel += 4) depthwise_pixels512(step, block, pixel, 4);
+        for (; pixel < end; pixel++) depthwise_pixels512(step, block, pixel, 1);
+    }
+}
+
+/* One column of four rows, 16 channels each; columns beyond the edge are border. */
+INLINE __m512i column512(const int8_t *const rows[4], int64_t column, int64_t width, int64_t channels, __mmask16 mask,
+                         __m512i border) {
+    if ((uint64_t)column >= (uint64_t)width) return border;
+    const int64_t at = column * channels;
+    return turn512(_mm_maskz_loadu_epi8(mask, rows[0] + at), _mm_maskz_loadu_epi8(mask, rows[1] + at),
+                   _mm_maskz_loadu_epi8(mask, rows[2] + at), _mm_maskz_loadu_epi8(mask, rows[3] + at));
+}
+
+static void run_depthwise_3x3_512(const void *arguments, const struct share *share) {
+    const struct depthwise_3x3 *step = arguments;
+    const int64_t channels = step->channels, width = step->width, stride = step->stride;
+    const int64_t rows_at_once = stride == 1 ? 2 : 1;
+    const int64_t bands = (step->out_height + rows_at_once - 1) / rows_at_once, items = step->batches * bands;
+    const __m512i border = _mm512_set1_epi8((int8_t)(step->zero ^ 0x80));
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    for (int64_t item = first_of(share, items); item < end_of(share, items); item++) {
+        const int64_t batch = item / bands, out_row = item % bands * rows_at_once;
+        const int8_t *lines[4];
+        for (int r = 0; r < 4; r++) {
+            const int64_t row = out_row * stride - step->top + r;
+            const int inside = row >= 0 && row < step->height && (r < 3 || stride == 1);
+            lines[r] = inside ? step->input + (batch * step->height + row) * width * channels : step->border;
+        }
+        int8_t *out_line = step->output + (batch * step->out_height + out_row) * step->out_width * channels;
+        const int both = out_row + 1 < step->out_height && stride == 1;
+        for (int64_t channel = 0; channel < channels; channel += LANES) {
+            const int64_t count = channels - channel;
+            const __mmask16 mask = count >= LANES ? 0xFFFF : (__mmask16)((1 << count) - 1);
+            const int32_t *rescaling = step->rescaling + channel / LANES * RESCALING;
+            const int8_t *weights = step->weights + channel / LANES * 6 * 64;
+            const __m512i start = _mm512_loadu_si512(rescaling);
+            const struct lanes512 lanes = load_lanes512(rescaling);
+            const int8_t *rows[4] = {lines[0] + channel, lines[1] + channel, lines[2] + channel, lines[3] + channel};
+            int8_t *output = out_line + channel;
+            const __m512i w0 = _mm512_loadu_si512(weights), w1 = _mm512_loadu_si512(weights + 64),
+                          w2 = _mm512_loadu_si512(weights + 128);
+            int64_t column = -step->left;
+            __m512i a = column512(rows, column, width, channels, mask, border);
+            if (stride == 1) {
+                const __m512i v0 = _mm512_loadu_si512(weights + 192), v1 = _mm512_loadu_si512(weights + 256),
+                              v2 = _mm512_loadu_si512(weights + 320);
+                int8_t *const second = both ? output + step->out_width * channels : output;
+                __m512i b = column512(rows, column + 1, width, channels, mask, border);
+                for (int64_t i = 0; i < step->out_width; i++, column++) {
+                    const __m512i c = column512(rows, column + 2, width, channels, mask, border);
+                    __m512i sum = _mm512_dpbusd_epi32(start, a, w0), below = _mm512_dpbusd_epi32(start, a, v0);
+                    sum = _mm512_dpbusd_epi32(sum, b, w1), below = _mm512_dpbusd_epi32(below, b, v1);
+                    sum = _mm512_dpbusd_epi32(sum, c, w2), below = _mm512_dpbusd_epi32(below, c, v2);
+                    /* The lower row first: where it is missing, the upper one overwrites it. */
+                    store512(second + i * channels, to_bytes512(rescale512(below, &lanes), low, high), count);
+                    store512(output + i * channels, to_bytes512(rescale512(sum, &lanes), low, high), count);
+                    a = b;
+                    b = c;
+                }
+            } else {
+                for (int64_t i = 0; i < step->out_width; i++, column += 2) {
+                    const __m512i b = column512(rows, column + 1, width, channels, mask, border);
+                    const __m512i c = column512(rows, column + 2, width, channels, mask, border);
+                    __m512i sum = _mm512_dpbusd_epi32(start, a, w0);
+                    sum = _mm512_dpbusd_epi32(sum, b, w1);
+                    sum = _mm512_dpbusd_epi32(sum, c, w2);
+                    store512(output + i * channels, to_bytes512(rescale512(sum, &lanes), low, high), count);
+                    a = c;
+                }
+            }
+        }
+    }
+}
+
+static void run_addition512(const void *arguments, const struct share *share) {
+    const struct addition *step = arguments;
+    const __m512 factor1 = _mm512_set1_ps(step->factor1), factor2 = _mm512_set1_ps(step->factor2);
+    const __m512 offset = _mm512_set1_ps(step->offset);
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    const int64_t end = end_of(share, step->count);
+    for (int64_t i = first_of(share, step->count); i < end; i += LANES) {
+        const __mmask16 mask = end - i >= LANES ? 0xFFFF : (__mmask16)((1 << (end - i)) - 1);
+        const __m512 a = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, step->first + i)));
+        const __m512 b = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, step->second + i)));
+        const __m512i sum = _mm512_cvtps_epi32(_mm512_fmadd_ps(a, factor1, _mm512_fmadd_ps(b, factor2, offset)));
+        store512(step->output + i, to_bytes512(sum, low, high), end - i);
+    }
+}
+
+static void run_pool512(const struct pool *step, const struct share *share, const int is_mean) {
+    const int64_t channels = step->channels, rows = step->batches * step->out_height;
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
+        const int64_t top = row % step->out_height * step->stride_h - step->top;
+        const int64_t y0 = larger(top, 0), y1 = smaller(top + step->filter_h, step->height);
+        const int8_t *image = step->input + row / step->out_height * step->height * step->width * channels;
+        for (int64_t column = 0; column < step->out_width; column++) {
+            const int64_t left = column * step->stride_w - step->left;
+            const int64_t x0 = larger(left, 0), x1 = smaller(left + step->filter_w, step->width);
+            const int32_t taps = (int32_t)((y1 - y0) * (x1 - x0));
+            int8_t *output = step->output + (row * step->out_width + column) * channels;
+            for (int64_t channel = 0; channel < channels; channel += LANES) {
+                const int64_t count = channels - channel;
+                const __mmask16 mask = count >= LANES ? 0xFFFF : (__mmask16)((1 << count) - 1);
+                __m128i bytes = _mm_set1_epi8(-128);
+                __m512i sum = _mm512_setzero_si512();
+                for (int64_t y = y0; y < y1; y++)
+                    for (int64_t x = x0; x < x1; x++) {
+                        const __m128i values =
+                            _mm_maskz_loadu_epi8(mask, image + (y * step->width + x) * channels + channel);
+                        if (is_mean)
+                            sum = _mm512_add_epi32(sum, _mm512_cvtepi8_epi32(values));
+                        else
+                            bytes = _mm_max_epi8(bytes, values);
+                    }
+                if (is_mean) {
+                    /* Half of the count away from zero, then truncated: exact in float32 up to 2**16 taps. */
+                    const __m512i half = _mm512_set1_epi32(taps / 2);
+                    const __mmask16 below = _mm512_movepi32_mask(sum);
+                    sum = _mm512_mask_sub_epi32(_mm512_add_epi32(sum, half), below, sum, half);
+                    bytes = _mm512_cvtsepi32_epi8(_mm512_cvttps_epi32(
+                        _mm512_div_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps((float)taps))));
+                }
+                store512(output + channel, _mm_min_epi8(_mm_max_epi8(bytes, low), high), count);
+            }
+        }
+    }
+}
+
+static void run_average_pool512(const void *arguments, const struct share *share) { run_pool512(arguments, share, 1); }
+static void run_max_pool512(const void *arguments, const struct share *share) { run_pool512(arguments, share, 0); }
+
+#ifdef __clang__
+#pragma clang attribute pop
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
+#pragma GCC pop_options
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#endif
+
+/* Processors with AVX2: products of pairs of int16, so that inputs are widened as they are copied. */
+
+static void copy_words(const struct picture *picture, const struct share *share) {
+    const int64_t rows = picture->batches * picture->height, width = picture->width, repeats = picture->repeats;
+    for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
+        const int8_t *source = picture->source + row * width;
+        int16_t *copy = (int16_t *)picture->copy + row / picture->height * picture->plane +
+                        row % picture->height * picture->line;
+        int64_t i = 0;
+        if (repeats == 1)
+            for (; i + LANES <= width; i += LANES)
+                _mm256_storeu_si256((__m256i *)(copy + i),
+                                    _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(source + i))));
+        for (; i < width; i++)
+            for (int64_t j = 0; j < repeats; j++) copy[i * repeats + j] = source[i];
+    }
+    if (picture->batches) wait_for_all(share->team);
+}
+
+/* Half a block: eight lanes. */
+INLINE __m256i rescale256(__m256i sum, const int32_t *rescaling) {
+    const __m256i one = _mm256_set1_epi64x((int64_t)1 << 31);
+    const __m256i multiplier = _mm256_loadu_si256((const __m256i *)(rescaling + LANES));
+    const __m256i left = _mm256_loadu_si256((const __m256i *)(rescaling + 2 * LANES));
+    const __m256i right = _mm256_loadu_si256((const __m256i *)(rescaling + 3 * LANES));
+    const __m256i half = _mm256_loadu_si256((const __m256i *)(rescaling + 4 * LANES));
+    const __m256i a = _mm256_sllv_epi32(sum, left);
+    const __m256i even = _mm256_add_epi64(_mm256_mul_epi32(a, multiplier), one);
+    const __m256i odd = _mm256_add_epi64(
+        _mm256_mul_epi32(_mm256_srli_epi64(a, 32), _mm256_srli_epi64(multiplier, 32)), one);
+    __m256i y = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xAA);
+    const __m256i rounded = _mm256_cmpgt_epi32(right, _mm256_setzero_si256());
+    y = _mm256_add_epi32(y, _mm256_and_si256(_mm256_srai_epi32(y, 31), rounded));
+    return _mm256_srav_epi32(_mm256_add_epi32(y, half), right);
+}
+
+INLINE __m128i to_bytes256(__m256i first, __m256i second, __m128i low, __m128i high) {
+    const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(first, second), 0xD8);
+    const __m128i bytes = _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1));
+    return _mm_min_epi8(_mm_max_epi8(bytes, low), high);
+}
+
+INLINE void store256(int8_t *output, __m128i bytes, int64_t lanes) {
+    if (lanes >= LANES) {
+        _mm_storeu_si128((__m128i *)output, bytes);
+    } else {
+        int8_t some[LANES];
+        _mm_storeu_si128((__m128i *)some, bytes);
+        memcpy(output, some, lanes);
+    }
+}
+
+/* Of 16 bytes, those that exist; the others are 0. */
+INLINE __m128i load256(const int8_t *input, int64_t lanes) {
+    if (lanes >= LANES) return _mm_loadu_si128((const __m128i *)input);
+    int8_t some[LANES] = {0};
+    memcpy(some, input, lanes);
+    return _mm_loadu_si128((const __m128i *)some);
+}
+
+static __attribute__((noinline)) void finish_tile256(const struct convolution *step, const __m256i *sums,
+                                                     int64_t first_block, int64_t first_pixel, int64_t pixels,
+                                                     int64_t blocks) {
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    for (int64_t b = 0; b < blocks; b++) {
+        const int32_t *rescaling = step->rescaling + (first_block + b) * RESCALING;
+        const int64_t channel = (first_block + b) * LANES;
+        int8_t *output = step->output + first_pixel * step->channels + channel;
+        for (int64_t p = 0; p < pixels; p++) {
+            const __m256i *both = sums + 2 * (p * blocks + b);
+            store256(output + p * step->channels,
+                     to_bytes256(rescale256(both[0], rescaling), rescale256(both[1], rescaling + 8), low, high),
+                     step->channels - channel);
+        }
+    }
+}
+
+INLINE void tile256(const struct convolution *step, const int8_t *weights, int64_t first_block, int64_t first_pixel,
+                    const int pixels, const int blocks) {
+    __m256i sums[6][8];
+    const int16_t *windows[6];
+    const int32_t *rescaling = step->rescaling + first_block * RESCALING;
+    UNROLL for (int p = 0; p < pixels; p++)
+        windows[p] = (const int16_t *)step->input + step->pixels[first_pixel + p];
+    UNROLL for (int b = 0; b < 2 * blocks; b++) {
+        const __m256i start = _mm256_loadu_si256((const __m256i *)(rescaling + b / 2 * RESCALING + b % 2 * 8));
+        UNROLL for (int p = 0; p < pixels; p++) {
+            sums[p][b] = start;
+            KEEP(sums[p][b]);
+        }
+    }
+    const int32_t *segment = step->segments, *const last = segment + 2 * step->segment_count;
+    do {
+        int64_t at = segment[0];
+        const int64_t end = segment[1];
+        do {
+            __m256i weight[8];
+            UNROLL for (int b = 0; b < 2 * blocks; b++)
+                weight[b] = _mm256_loadu_si256((const __m256i *)(weights + 32 * b));
+            UNROLL for (int p = 0; p < pixels; p++) {
+                int32_t two;
+                memcpy(&two, windows[p] + at, 4);
+                const __m256i values = _mm256_set1_epi32(two);
+                UNROLL for (int b = 0; b < 2 * blocks; b++) {
+                    sums[p][b] = _mm256_add_epi32(sums[p][b], _mm256_madd_epi16(values, weight[b]));
+                    KEEP(sums[p][b]);
+                }
+            }
+            weights += 64 * blocks;
+            at += 2;
+        } while (at < end);
+        segment += 2;
+    } while (segment < last);
+    __m256i results[6 * 2];
+    UNROLL for (int p = 0; p < pixels; p++)
+        UNROLL for (int b = 0; b < 2 * blocks; b++) results[2 * p * blocks + b] = sums[p][b];
+    finish_tile256(step, results, first_block, first_pixel, pixels, blocks);
+}
+
+#define TILE256(P, B)                                                                                         \
+    static void tile256_##P##x##B(const struct convolution *step, const int8_t *weights, int64_t first_block, \
+                                  int64_t first_pixel) {                                                      \
+        tile256(step, weights, first_block, first_pixel, P, B);                                               \
+    }
+TILE256(1, 1) TILE256(2, 1) TILE256(3, 1) TILE256(4, 1) TILE256(5, 1) TILE256(6, 1)
+TILE256(1, 2) TILE256(2, 2) TILE256(3, 2)
+TILE256(1, 4)
+
+static const tile_function TILES256_BY_SIZE[MOST_BLOCKS][MOST_PIXELS] = {
+    [0] = {tile256_1x1, tile256_2x1, tile256_3x1, tile256_4x1, tile256_5x1, tile256_6x1},
+    [1] = {tile256_1x2, tile256_2x2, tile256_3x2},
+    [3] = {tile256_1x4},
+};
+
+static void run_convolution256(const void *arguments, const struct share *share) {
+    const struct convolution *step = arguments;
+    copy_words(&step->picture, share);
+    run_tiles(step, share, TILES256_BY_SIZE);
+}
+
+INLINE void depthwise_pixels256(const struct depthwise *step, int64_t block, int64_t first_pixel, const int pixels) {
+    const int32_t *rescaling = step->rescaling + block * RESCALING;
+    const int8_t *weights = (const int8_t *)step->weights + block * step->tap_groups * 64;
+    const int16_t *windows[2];
+    __m256i lower[2], upper[2];
+    UNROLL for (int p = 0; p < pixels; p++) {
+        windows[p] = (const int16_t *)step->input + step->pixels[first_pixel + p] + block * LANES;
+        lower[p] = upper[p] = _mm256_setzero_si256();
+    }
+    for (int64_t group = 0; group < step->tap_groups; group++) {
+        const int32_t *taps = step->taps + 2 * group;
+        const __m256i first = _mm256_loadu_si256((const __m256i *)(weights + 64 * group));
+        const __m256i second = _mm256_loadu_si256((const __m256i *)(weights + 64 * group + 32));
+        UNROLL for (int p = 0; p < pixels; p++) {
+            const __m256i a = _mm256_loadu_si256((const __m256i *)(windows[p] + taps[0]));
+            const __m256i b = _mm256_loadu_si256((const __m256i *)(windows[p] + taps[1]));
+            lower[p] = _mm256_add_epi32(lower[p], _mm256_madd_epi16(_mm256_unpacklo_epi16(a, b), first));
+            upper[p] = _mm256_add_epi32(upper[p], _mm256_madd_epi16(_mm256_unpackhi_epi16(a, b), second));
+        }
+    }
+    const __m256i start1 = _mm256_loadu_si256((const __m256i *)rescaling);
+    const __m256i start2 = _mm256_loadu_si256((const __m256i *)(rescaling + 8));
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    int8_t *output = step->output + first_pixel * step->channels + block * LANES;
+    UNROLL for (int p = 0; p < pixels; p++) {
+        const __m256i sum1 = _mm256_add_epi32(_mm256_permute2x128_si256(lower[p], upper[p], 0x20), start1);
+        const __m256i sum2 = _mm256_add_epi32(_mm256_permute2x128_si256(lower[p], upper[p], 0x31), start2);
+        store256(output + p * step->channels,
+                 to_bytes256(rescale256(sum1, rescaling), rescale256(sum2, rescaling + 8), low, high),
+                 step->channels - block * LANES);
+    }
+}
+
+static void run_depthwise256(const void *arguments, const struct share *share) {
+    const struct depthwise *step = arguments;
+    copy_words(&step->picture, share);
+    const int64_t blocks = (step->channels + LANES - 1) / LANES;
+    const int64_t begin = first_of(share, step->pixel_count), end = end_of(share, step->pixel_count);
+    for (int64_t block = 0; block < blocks; block++) {
+        int64_t pixel = begin;
+        for (; pixel + 2 <= end; pixel += 2) depthwise_pixels256(step, block, pixel, 2);
+        for (; pixel < end; pixel++) depthwise_pixels256(step, block, pixel, 1);
+    }
+}
+
+INLINE __m256i add_lanes256(__m128i a, __m128i b, const struct addition *step) {
+    const __m256 first = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(a));
+    const __m256 second = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(b));
+    const __m256 offset = _mm256_fmadd_ps(second, _mm256_set1_ps(step->factor2), _mm256_set1_ps(step->offset));
+    return _mm256_cvtps_epi32(_mm256_fmadd_ps(first, _mm256_set1_ps(step->factor1), offset));
+}
+
+static void run_addition256(const void *arguments, const struct share *share) {
+    const struct addition *step = arguments;
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    const int64_t end = end_of(share, step->count);
+    for (int64_t i = first_of(share, step->count); i < end; i += LANES) {
+        const __m128i a = load256(step->first + i, end - i), b = load256(step->second + i, end - i);
+        const __m256i sum1 = add_lanes256(a, b, step);
+        const __m256i sum2 = add_lanes256(_mm_srli_si128(a, 8), _mm_srli_si128(b, 8), step);
+        store256(step->output + i, to_bytes256(sum1, sum2, low, high), end - i);
+    }
+}
+
+INLINE __m256i mean256(__m256i sum, int32_t taps) {
+    const __m256i half = _mm256_set1_epi32(taps / 2), below = _mm256_srai_epi32(sum, 31);
+    sum = _mm256_add_epi32(sum, _mm256_sub_epi32(_mm256_xor_si256(half, below), below));
+    return _mm256_cvttps_epi32(_mm256_div_ps(_mm256_cvtepi32_ps(sum), _mm256_set1_ps((float)taps)));
+}
+
+static void run_pool256(const struct pool *step, const struct share *share, const int is_mean) {
+    const int64_t channels = step->channels, rows = step->batches * step->out_height;
+    const __m128i low = _mm_set1_epi8((int8_t)step->low), high = _mm_set1_epi8((int8_t)step->high);
+    for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
+        const int64_t top = row % step->out_height * step->stride_h - step->top;
+        const int64_t y0 = larger(top, 0), y1 = smaller(top + step->filter_h, step->height);
+        const int8_t *image = step->input + row / step->out_height * step->height * step->width * channels;
+        for (int64_t column = 0; column < step->out_width; column++) {
+            const int64_t left = column * step->stride_w - step->left;
+            const int64_t x0 = larger(left, 0), x1 = smaller(left + step->filter_w, step->width);
+            const int32_t taps = (int32_t)((y1 - y0) * (x1 - x0));
+            int8_t *output = step->output + (row * step->out_width + column) * channels;
+            for (int64_t channel = 0; channel < channels; channel += LANES) {
+                const int64_t count = channels - channel;
+                __m128i bytes = _mm_set1_epi8(-128);
+                __m256i sum1 = _mm256_setzero_si256(), sum2 = sum1;
+                for (int64_t y = y0; y < y1; y++)
+                    for (int64_t x = x0; x < x1; x++) {
+                        const __m128i values = load256(image + (y * step->width + x) * channels + channel, count);
+                        if (is_mean) {
+                            sum1 = _mm256_add_epi32(sum1, _mm256_cvtepi8_epi32(values));
+                            sum2 = _mm256_add_epi32(sum2, _mm256_cvtepi8_epi32(_mm_srli_si128(values, 8)));
+                        } else {
+                            bytes = _mm_max_epi8(bytes, values);
+                        }
+                    }
+                if (is_mean)
+                    bytes = to_bytes256(mean256(sum1, taps), mean256(sum2, taps), low, high);
+                store256(output + channel, _mm_min_epi8(_mm_max_epi8(bytes, low), high), count);
+            }
+        }
+    }
+}
+
+static void run_average_pool256(const void *arguments, const struct share *share) { run_pool256(arguments, share, 1); }
+static void run_max_pool256(const void *arguments, const struct share *share) { run_pool256(arguments, share, 0); }
+
+#ifdef __clang__
+#pragma clang attribute pop
+#else
+#pragma GCC pop_options
+#endif
+
+/* Bit 0: AVX2; bit 1: AVX-512 VNNI. The compiler's check asks the operating system, too. */
+EXPORT int32_t aisrv_variants(void) {
+    __builtin_cpu_init();
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const int vnni = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                     __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
+                     __builtin_cpu_supports("avx512vnni");
+    return (avx2 ? 1 : 0) | (vnni ? 2 : 0);
+}
+
+typedef void (*run_function)(const void *, const struct share *);
+
+static const run_function RUN[] = {
+    run_copy,           run_pairs,           run_softmax,     run_convolution512,  run_depthwise512, run_depthwise_3x3_512,
+    run_addition512,    run_average_pool512, run_max_pool512, run_convolution256,  run_depthwise256, run_addition256,
+    run_average_pool256, run_max_pool256,
+};
+
+#else /* other processors */
+
+EXPORT int32_t aisrv_variants(void) { return 0; }
+
+typedef void (*run_function)(const void *, const struct share *);
+
+static const run_function RUN[] = {run_copy, run_pairs, run_softmax};
+
+#endif
+
+static void run_all(const struct step *steps, int64_t count, const struct share *share) {
+    for (int64_t i = 0; i < count; i++) {
+        RUN[steps[i].kind](steps[i].arguments, share);
+        if (share->team) wait_for_all(share->team);
+    }
+}
+
+/* Run steps in order, on the calling thread. */
+EXPORT void aisrv_run(const struct step *steps, int64_t count) {
+    const struct share alone = {NULL, 0, 1};
+    run_all(steps, count, &alone);
+}
+
+/* Teams: threads that wait for lists of steps, and meet after each step. */
+
+enum { SPINS = 4000 };
+
+struct member {
+    struct team *team;
+    pthread_t thread;
+    int64_t number;
+};
+
+struct team {
+    int64_t threads;
+    const struct step *steps;
+    int64_t count;
+    int64_t arrived;  /* of the threads, at the next meeting */
+    int64_t meetings; /* how many there were */
+    int64_t jobs;     /* how many lists were given out */
+    int stop;
+    pthread_mutex_t lock;
+    pthread_cond_t given;
+    struct member members[];
+};
+
+static void pause_thread(int64_t spins) {
+    if (spins > SPINS) sched_yield();
+#if defined(__x86_64__)
+    else __builtin_ia32_pause();
+#endif
+}
+
+static void wait_for_all(struct team *team) {
+    if (!team) return;
+    const int64_t meeting = __atomic_load_n(&team->meetings, __ATOMIC_ACQUIRE);
+    if (__atomic_add_fetch(&team->arrived, 1, __ATOMIC_ACQ_REL) == team->threads) {
+        __atomic_store_n(&team->arrived, 0, __ATOMIC_RELAXED);
+        __atomic_store_n(&team->meetings, meeting + 1, __ATOMIC_RELEASE);
+        return;
+    }
+    for (int64_t spins = 0; __atomic_load_n(&team->meetings, __ATOMIC_ACQUIRE) == meeting; spins++)
+        pause_thread(spins);
+}
+
+static void *work(void *argument) {
+    struct member *member = argument;
+    struct team *team = member->team;
+    const struct share share = {team, member->number, team->threads};
+    for (int64_t done = 0;; done++) {
+        for (int64_t spins = 0; spins < SPINS && __atomic_load_n(&team->jobs, __ATOMIC_ACQUIRE) == done; spins++)
+            pause_thread(0);
+        pthread_mutex_lock(&team->lock);
+        while (team->jobs == done && !team->stop) pthread_cond_wait(&team->given, &team->lock);
+        const int stop = team->stop;
+        pthread_mutex_unlock(&team->lock);
+        if (stop) return NULL;
+        run_all(team->steps, team->count, &share);
+    }
+}
+
+static void end_members(struct team *team, int64_t started) {
+    pthread_mutex_lock(&team->lock);
+    team->stop = 1;
+    pthread_cond_broadcast(&team->given);
+    pthread_mutex_unlock(&team->lock);
+    for (int64_t i = 1; i < started; i++) pthread_join(team->members[i].thread, NULL);
+    pthread_cond_destroy(&team->given);
+    pthread_mutex_destroy(&team->lock);
+    free(team);
+}
+
+/* Start all threads but the calling one; NULL where the system has not so many. */
+EXPORT struct team *aisrv_team_start(int64_t threads) {
+    struct team *team = calloc(1, sizeof(struct team) + (size_t)threads * sizeof(struct member));
+    if (!team) return NULL;
+    team->threads = threads;
+    pthread_mutex_init(&team->lock, NULL);
+    pthread_cond_init(&team->given, NULL);
+    for (int64_t i = 1; i < threads; i++) {
+        team->members[i].team = team;
+        team->members[i].number = i;
+        if (pthread_create(&team->members[i].thread, NULL, work, &team->members[i])) {
+            end_members(team, i);
+            return NULL;
+        }
+    }
+    return team;
+}
+
+/* Run steps in order, each shared by the team; for one caller at a time. */
+EXPORT void aisrv_team_run(struct team *team, const struct step *steps, int64_t count) {
+    const struct share share = {team, 0, team->threads};
+    pthread_mutex_lock(&team->lock);
+    team->steps = steps;
+    team->count = count;
+    __atomic_store_n(&team->jobs, team->jobs + 1, __ATOMIC_RELEASE);
+    pthread_cond_broadcast(&team->given);
+    pthread_mutex_unlock(&team->lock);
+    run_all(steps, count, &share);
+}
+
+/* End the threads of a team that runs nothing. */
+EXPORT void aisrv_team_end(struct team *team) { end_members(team, team->threads); }

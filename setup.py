@@ -1,0 +1,31 @@
+"""The one part of the build that pyproject.toml cannot state: an optional library of C, without Python's headers.
+
+Where it cannot be compiled, the package is installed without it, as pure Python.
+"""
+
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+
+NATIVE_KERNELS = Extension(
+    "aisrv.kernels.backends.native._kernels",
+    sources=["aisrv/kernels/backends/native/kernels.c"],
+    extra_compile_args=["-O2", "-g0", "-fno-tree-pre", "-fvisibility=hidden", "-pthread"],
+    extra_link_args=["-pthread"],
+    optional=True,
+    py_limited_api=True,  # no name of a Python version in the file's name: it is loaded by ctypes
+)
+
+
+class Wheel(bdist_wheel):
+    """A wheel for every Python: of this platform where the library was built, of all platforms without it."""
+
+    def get_tag(self) -> tuple[str, str, str]:
+        """Name what the wheel runs on."""
+        built = any(Path(self.bdist_dir).rglob("_kernels*.so"))
+        platform = super().get_tag()[2] if built else "any"
+        return "py3", "none", platform
+
+
+setup(ext_modules=[NATIVE_KERNELS], cmdclass={"bdist_wheel": Wheel})

@@ -56,11 +56,14 @@ reference: $(VENV)/.ready
 $(VENV)/bin/python:
 	@python=$$(.ci/find-python $(PYTHON)) && set -x && "$$python" -m venv $(VENV)
 
-$(VENV)/.ready: $(VENV)/bin/python pyproject.toml
+# What an installation compiles is part of it.
+BUILD := pyproject.toml setup.py aisrv/kernels/backends/native/kernels.c
+
+$(VENV)/.ready: $(VENV)/bin/python $(BUILD)
 	$(PIP) -e .
 	touch $@
 
-$(VENV)/.ready-test: $(VENV)/bin/python pyproject.toml
+$(VENV)/.ready-test: $(VENV)/bin/python $(BUILD)
 	$(PIP) -e ".[test]"
 	touch $@ $(VENV)/.ready
 
@@ -69,4 +72,4 @@ $(VENV)/.ready-docs: $(VENV)/bin/python pyproject.toml
 	touch $@ $(VENV)/.ready
 
 clean:
-	rm -rf $(VENV) build *.egg-info .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build *.egg-info aisrv/kernels/backends/native/*.so .mypy_cache .ruff_cache .hypothesis

@@ -1,4 +1,4 @@
-"""The one part of the build that pyproject.toml cannot state: an optional library of C, without Python's headers.
+"""What pyproject.toml cannot state of the build: an optional library of C, without Python's headers.
 
 Where it cannot be compiled, the package is installed without it, as pure Python.
 """

@@ -5,10 +5,11 @@ only: it reads the input buffers and fills the output buffer, each time it is ca
 engine", section KernelBackend.
 """
 
-from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from collections.abc import Callable, Iterable
+from typing import Protocol, TypeAlias, runtime_checkable
 
 from aisrv.kernels.params import (
+    Buffer,
     Conv2dParams,
     DepthwiseConv2dParams,
     ElementwiseAddParams,
@@ -21,6 +22,30 @@ from aisrv.kernels.params import (
 
 Kernel: TypeAlias = Callable[[], None]
 """A prepared kernel; calling it is the invoke phase."""
+
+
+@runtime_checkable
+class JoinableKernel(Protocol):
+    """A kernel that can run in one call with the one after it."""
+
+    def __call__(self) -> None:
+        """Run it alone."""
+
+    def followed_by(self, kernel: Kernel, /) -> Kernel | None:
+        """Return one kernel that runs this one, then the other; None where these two cannot be joined."""
+
+
+def join_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
+    """Join neighbors that can run in one call."""
+    joined: list[Kernel] = []
+    for kernel in kernels:
+        last = joined[-1] if joined else None
+        both = last.followed_by(kernel) if isinstance(last, JoinableKernel) else None
+        if both is None:
+            joined.append(kernel)
+        else:
+            joined[-1] = both
+    return tuple(joined)
 
 
 class KernelBackend(Protocol):
@@ -98,6 +123,14 @@ def int16_kernels(backend: object) -> Int16Kernels | None:
     """Return the kernels of int16 activations that a backend has, None where it has none."""
     kernels: Int16Kernels | None = getattr(backend, "int16", None)
     return kernels
+
+
+@runtime_checkable
+class CopyingBackend(Protocol):
+    """A backend that copies tensors, too, which the graph does otherwise."""
+
+    def copy(self, source: Buffer, output: Buffer) -> Kernel:
+        """Prepare a copy of all bytes; both buffers have one length and share no memory."""
 
 
 class ScratchFree:

@@ -26,6 +26,7 @@ DEFAULT_BACKEND: Final = "numpy"
 CONFINEMENTS: Final = {
     "reference": Confinement.BEFORE_LOAD,
     "numpy": Confinement.BEFORE_LOAD,
+    "native": Confinement.BEFORE_LOAD,
     "numba": Confinement.AFTER_LOAD,
 }
 """When workers with a backend enter their sandbox; others may make code and start threads at any time."""

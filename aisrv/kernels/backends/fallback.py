@@ -15,8 +15,15 @@ for those parameters for which its method raises NotImplementedError. Any other 
 from collections.abc import Callable
 from typing import Any
 
-from aisrv.kernels.backend import Int16Kernels, Kernel, KernelBackend, int16_kernels
+from aisrv.kernels.backend import (
+    CopyingBackend,
+    Int16Kernels,
+    Kernel,
+    KernelBackend,
+    int16_kernels,
+)
 from aisrv.kernels.params import (
+    Buffer,
     Conv2dParams,
     DepthwiseConv2dParams,
     ElementwiseAddParams,
@@ -72,6 +79,17 @@ class Fallback:
     def mul(self, params: MulParams) -> Kernel:
         """Prepare MUL."""
         return self._prepare("mul", params)
+
+    def copy(self, source: Buffer, output: Buffer) -> Kernel:
+        """Prepare a copy of all bytes, on whichever of the two backends copies tensors."""
+        for backend in (self.first, self.second):
+            if isinstance(backend, CopyingBackend):
+                return backend.copy(source, output)
+
+        def kernel() -> None:
+            output[:] = source
+
+        return kernel
 
     def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
         """Bytes of scratch that is enough for whichever prepares CONV_2D."""

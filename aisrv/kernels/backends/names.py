@@ -5,6 +5,7 @@ from typing import Final
 SHIPPED: Final = {
     "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
     "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
+    "native": "aisrv.kernels.backends.native.backend:native_backend",
     "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
     "relocatable": "aisrv.relocatable.backend:relocatable_backend",
 }

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backend import Kernel, join_kernels
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator
 from aisrv.model.arena_plan import ArenaPlan
@@ -57,11 +57,11 @@ class Graph:
         """The bytes of each input, format "b": write them before every run."""
         self.outputs: Final = tuple(self.tensors[index].buffer for index in model.outputs)
         """The bytes of each output, format "b": they hold the result of the last run."""
-        self._kernels = tuple(
-            operator.kernel for operator in self.operators if operator.kernel is not nothing
+        self.kernels: Final = join_kernels(
+            [operator.kernel for operator in self.operators if operator.kernel is not nothing]
         )
 
     def invoke(self) -> None:
         """Run the model once."""
-        for kernel in self._kernels:
+        for kernel in self.kernels:
             kernel()

@@ -114,7 +114,7 @@ def test_reference_is_shipped() -> None:
 
 
 def test_shipped_names() -> None:
-    assert backend_names()[:4] == ("reference", "numpy", "numba", "relocatable")
+    assert backend_names()[:5] == ("reference", "numpy", "native", "numba", "relocatable")
 
 
 def test_interface_of_a_backend() -> None:
@@ -143,6 +143,7 @@ def test_names_are_those_shipped_and_those_registered() -> None:
     assert backend_names() == (
         "reference",
         "numpy",
+        "native",
         "numba",
         "relocatable",
         "absent",
@@ -172,7 +173,7 @@ def test_shipped_name_cannot_be_taken() -> None:
         ("in-need", r"'in-need' needs the module numba; install it with the extra aisrv\[numba\]$"),
         (
             "nothing",
-            "there is no kernel backend 'nothing'; there are: reference, numpy, numba, relocatable, absent, ",
+            "no kernel backend 'nothing'; there are: reference, numpy, native, numba, relocatable, absent, ",
         ),
         ("", "there is no kernel backend ''"),
     ],

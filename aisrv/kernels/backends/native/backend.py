@@ -11,7 +11,8 @@ from aisrv.kernels import checks
 from aisrv.kernels.backend import Kernel, ScratchFree
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native import convolution, elementwise
-from aisrv.kernels.backends.native.library import NativeError, NativeKernel, Step, Team, Variant, load
+from aisrv.kernels.backends.native.library import NativeError, Team, Variant, load
+from aisrv.kernels.backends.native.steps import NativeKernel, Step
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.params import (
     Buffer,

@@ -1,4 +1,4 @@
-"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED as steps of the library: packed weights and tables of offsets.
+"""CONV_2D, DEPTHWISE_CONV_2D and FULLY_CONNECTED as steps of the library: packed weights, tables of offsets.
 
 A window is read in segments: bytes that follow each other in memory. A 1x1 window is one segment of the input
 itself; others are read from a copy with borders. Source: "Speed of the INT8 kernels", section Kernels.
@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
 from aisrv.kernels.arithmetic import Multiplier
-from aisrv.kernels.backends.native.library import Kind, Step, Variant, address
+from aisrv.kernels.backends.native.library import Variant
 from aisrv.kernels.backends.native.rescaling import LANES, pack_rescaling
+from aisrv.kernels.backends.native.steps import Kind, Step, address
 from aisrv.kernels.backends.native.structures import Convolution, Depthwise, Depthwise3x3, Picture
 from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels
 from aisrv.kernels.backends.numpy.conv import conv_spans, met
@@ -85,7 +86,7 @@ def fully_connected(params: FullyConnectedParams, variant: Variant) -> Step:
 
 
 def depthwise_conv2d(params: DepthwiseConv2dParams, variant: Variant) -> Step:
-    """Prepare DEPTHWISE_CONV_2D: of one input channel as CONV_2D; 3x3 straight from the input where it can be."""
+    """Prepare DEPTHWISE_CONV_2D: as CONV_2D where there is one input channel."""
     whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
     if params.input_shape[3] == 1:
         return _convolution(params, whole[:, :, None], variant)
@@ -268,9 +269,7 @@ def _tiled(
         low=bounds.low,
         high=bounds.high,
     )
-    return Step(
-        kind.convolution, step, (source.kept, params.output, packed, rescaling, pixels, ends, order)
-    )
+    return Step(kind.convolution, step, (source.kept, params.output, packed, rescaling, pixels, ends, order))
 
 
 def _pad_segments(
@@ -299,7 +298,7 @@ def _is_plain_3x3(params: DepthwiseConv2dParams) -> bool:
 
 
 def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8]) -> Step:
-    """Prepare windows of 3x3 with weights [3, 3, channels]: columns, for an upper and a lower row of outputs."""
+    """Prepare windows of 3x3 with weights [3, 3, channels]: columns, for two rows of outputs."""
     batches, height, width, channels = params.input_shape
     multipliers = arithmetic.conv_multipliers(params)
     rescaling = _rescaling(params, weights.reshape(9, channels).astype(np.int64), multipliers, _SIGN)
@@ -374,9 +373,7 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], var
         low=bounds.low,
         high=bounds.high,
     )
-    return Step(
-        kind.depthwise, step, (source.kept, params.output, packed, rescaling, pixels, offsets)
-    )
+    return Step(kind.depthwise, step, (source.kept, params.output, packed, rescaling, pixels, offsets))
 
 
 _INTERLEAVED: Final = [*range(4), *range(8, 12), *range(4, 8), *range(12, 16)]

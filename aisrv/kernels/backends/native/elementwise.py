@@ -1,5 +1,6 @@
 """ADD, MUL, pools, SOFTMAX and copies as steps of the library."""
 
+import ctypes
 from typing import Final
 
 import numpy as np
@@ -7,7 +8,8 @@ import numpy.typing as npt
 
 from aisrv.kernels import arithmetic, softmax
 from aisrv.kernels.arithmetic import Bounds, Rounding
-from aisrv.kernels.backends.native.library import Kind, Library, Step, Variant, address
+from aisrv.kernels.backends.native.library import Library, Variant
+from aisrv.kernels.backends.native.steps import Kind, Step, address
 from aisrv.kernels.backends.native.structures import Addition, Copy, Pairs, Pool, Softmax, StepStructure
 from aisrv.kernels.backends.numpy import elementwise as tables
 from aisrv.kernels.params import ElementwiseAddParams, MulParams, PoolParams, SoftmaxParams
@@ -25,7 +27,7 @@ _VALUES: Final = _BYTES.view(np.int8).astype(np.float64)
 
 
 def add(params: ElementwiseAddParams, variant: Variant, library: Library) -> Step:
-    """Prepare ADD: as a line in float32 where that is exact for all pairs of bytes, else as a table of them."""
+    """Prepare ADD: as a line in float32 where that is exact for all pairs of bytes, else as a table."""
     table = tables.sums_table(params, Rounding.DOUBLE)
     line = _line(params, table, variant, library)
     if line is None:
@@ -43,7 +45,7 @@ def mul(params: MulParams) -> Step:
 def _line(
     params: ElementwiseAddParams, table: npt.NDArray[np.int8], variant: Variant, library: Library
 ) -> Addition | None:
-    """The line a * factor1 + b * factor2 + offset that rounds to the table, tried on all pairs; None without one."""
+    """The line a * factor1 + b * factor2 + offset that rounds to the table for all pairs; or None."""
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
     scale = params.output_quant.scale
     factor1 = np.float32(params.input1_quant.scale / scale)
@@ -72,8 +74,6 @@ def _equals(line: Addition, table: npt.NDArray[np.int8], variant: Variant, libra
 
 
 def _place(structure: Addition | StepStructure) -> int:
-    import ctypes
-
     return ctypes.addressof(structure)
 
 

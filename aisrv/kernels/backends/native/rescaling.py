@@ -73,7 +73,7 @@ def _channel(
         half = (1 << right >> 1) + (zero << right)
         low = doubling_high_multiply(least << left, multiplier.mantissa) - 1 + half
         high = doubling_high_multiply(most << left, multiplier.mantissa) + half
-        if INT32_MIN <= min(low, half) and max(high, half) <= INT32_MAX:
+        if min(low, half) >= INT32_MIN and max(high, half) <= INT32_MAX:
             return multiplier.mantissa, left + 1, right, half
     outputs = {
         max(bounds.low, min(bounds.high, multiply_twice_rounded(each, multiplier) + zero))
@@ -81,6 +81,7 @@ def _channel(
     }
     if len(outputs) > 1:
         raise NotImplementedError(
-            f"sums from {least} to {most} times {multiplier.mantissa} * 2**{multiplier.shift - 31} go over 32 bits"
+            f"sums from {least} to {most} times {multiplier.mantissa} * 2**{multiplier.shift - 31} "
+            "go over 32 bits"
         )
     return 0, 0, 0, outputs.pop()

@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backend import CopyingBackend, Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import (
     OperatorNode,
@@ -28,6 +28,8 @@ def copy(node: OperatorNode) -> Kernel:
     same_type(source, output)
     if len(source.buffer) != len(output.buffer):
         raise GraphError(f"{source} of shape {list(source.shape)} does not become {list(output.shape)}")
+    if isinstance(node.backend, CopyingBackend):
+        return node.backend.copy(source.buffer, output.buffer)
     return _copy(source, output)
 
 

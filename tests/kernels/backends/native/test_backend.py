@@ -1,0 +1,336 @@
+"""The native backend, in every variant that this processor runs: byte for byte what the plain loops give."""
+
+import math
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tflite import BuiltinOperator
+
+from aisrv.kernels.arithmetic import Multiplier, float32, multiply_twice_rounded, quantized_multiplier, window
+from aisrv.kernels.backends.fallback import Fallback
+from aisrv.kernels.backends.native.backend import NativeBackend
+from aisrv.kernels.backends.native.library import NativeError, Variant
+from aisrv.kernels.backends.native.steps import NativeKernel
+from aisrv.kernels.backends.numpy.backend import NumpyBackend
+from aisrv.kernels.backends.reference import ReferenceBackend
+from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.errors import InvalidShape
+from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.graph.plan import plan_apart
+from aisrv.kernels.params import (
+    Conv2dParams,
+    FullyConnectedParams,
+    FusedActivation,
+    PerChannelQuantParam,
+    QuantParam,
+)
+from aisrv.model import Padding
+from tests.kernels.backends.numpy.test_backend import CONVOLUTIONS, PICTURES, POOLS, WIDE, resized
+from tests.support import mlperf_tiny, tflite_micro_models
+from tests.support.native import library, need_variant
+from tests.support.operators import METHODS, Case, Draw, values, words
+
+NETWORKS = (*mlperf_tiny.NAMES, "person_detect", "micro_speech_quantized")
+
+
+@pytest.fixture(params=list(Variant), ids=lambda variant: variant.value)
+def variant(request: pytest.FixtureRequest) -> Variant:
+    return need_variant(request.param)
+
+
+def native(variant: Variant, threads: int = 1) -> Fallback:
+    """The backend as it is shipped, of one variant."""
+    return Fallback(NativeBackend(variant, threads), NumpyBackend())
+
+
+def taken(case: Case, backend: NativeBackend) -> bool:
+    """Whether the library itself computes a case."""
+    try:
+        getattr(backend, METHODS[case.code])(case.params)
+    except NotImplementedError:
+        return False
+    return True
+
+
+# Against the plain loops.
+
+
+@pytest.mark.parametrize("code", METHODS, ids=METHODS.values())
+def test_equals_the_plain_loops(code: int, variant: Variant) -> None:
+    backend = native(variant)
+    cases = [Draw(seed).case(code) for seed in range(80)]
+    for seed, case in enumerate(cases):
+        assert case.run(backend) == case.run(ReferenceBackend()), f"seed {seed}"
+    # What falls back proves nothing: most cases must be the library's.
+    assert sum(taken(case, NativeBackend(variant)) for case in cases) >= 60
+
+
+@pytest.mark.parametrize("code", WIDE, ids=[METHODS[code] for code in WIDE])
+def test_equals_numpy_where_ties_are_frequent(code: int, variant: Variant) -> None:
+    for seed in range(10):
+        case = Draw(seed).wide(code)
+        assert case.run(native(variant)) == case.run(NumpyBackend()), f"seed {seed}"
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=str)
+@pytest.mark.parametrize("code", CONVOLUTIONS + POOLS, ids=[METHODS[code] for code in CONVOLUTIONS + POOLS])
+def test_equals_numpy_on_pictures_of_all_sizes(code: int, picture: dict[str, Any], variant: Variant) -> None:
+    for seed in range(3):
+        draw = Draw(seed)
+        case = resized(draw.case(code), draw, **picture)
+        assert case.run(native(variant)) == case.run(NumpyBackend()), f"seed {seed}"
+
+
+def convolution(draw: Draw, batch: int, size: tuple[int, int], taps: tuple[int, int], **options: Any) -> Case:
+    """CONV_2D with so many input and output channels."""
+    inputs, outputs, stride = options["inputs"], options["outputs"], options["stride"]
+    padding, dilation = options["padding"], options["dilation"]
+    extents = [window(n, tap, stride, dilation, padding).outputs for n, tap in zip(size, taps, strict=True)]
+    input_quant, output_quant = draw.quant(), draw.quant()
+    scales = tuple(
+        float32(draw.factor(math.prod(taps) * inputs) * output_quant.scale / input_quant.scale)
+        for _ in range(outputs)
+    )
+    params = Conv2dParams(
+        input=draw.data(batch * math.prod(size) * inputs),
+        input_shape=(batch, *size, inputs),
+        input_quant=input_quant,
+        weights=draw.data(outputs * math.prod(taps) * inputs).toreadonly(),
+        weights_shape=(outputs, *taps, inputs),
+        weights_quant=QuantParam(scales[0], 0),
+        weights_per_channel_quant=PerChannelQuantParam(scales, (0,) * outputs, 0),
+        bias=words(draw.random.randint(-5000, 5000) for _ in range(outputs)),
+        output=values([0] * (batch * math.prod(extents) * outputs)),
+        output_shape=(batch, extents[0], extents[1], outputs),
+        output_quant=output_quant,
+        stride_w=stride,
+        stride_h=stride,
+        dilation_w_factor=dilation,
+        dilation_h_factor=dilation,
+        padding=padding,
+        activation=draw.activation(),
+    )
+    return Case(BuiltinOperator.CONV_2D, params)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    seed=st.integers(0, 1 << 16),
+    batch=st.integers(1, 2),
+    size=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    taps=st.tuples(st.integers(1, 4), st.integers(1, 4)),
+    inputs=st.integers(1, 20),
+    outputs=st.integers(1, 150),
+    stride=st.integers(1, 3),
+    dilation=st.integers(1, 2),
+    padding=st.sampled_from([Padding.SAME, Padding.VALID]),
+)
+def test_convolutions_of_all_forms_equal_numpys(
+    seed: int, batch: int, size: tuple[int, int], taps: tuple[int, int], **options: Any
+) -> None:
+    if options["padding"] is Padding.VALID:
+        reach = [(tap - 1) * options["dilation"] + 1 for tap in taps]
+        size = max(size[0], reach[0]), max(size[1], reach[1])
+    case = convolution(Draw(seed), batch, size, taps, **options)
+    expected = case.run(NumpyBackend())
+    for variant in library().variants:
+        assert case.run(native(variant)) == expected
+
+
+@pytest.mark.parametrize("pixels", [*range(1, 14), 23, 24, 25, 97])
+@pytest.mark.parametrize("blocks", [1, 2, 3, 4, 5, 8, 9])
+def test_tiles_of_all_sizes_equal_numpys(blocks: int, pixels: int, variant: Variant) -> None:
+    form = {"inputs": 4, "stride": 1, "padding": Padding.VALID, "dilation": 1}
+    for outputs in (16 * blocks, 16 * blocks - 5):
+        case = convolution(Draw(pixels), 1, (1, pixels), (1, 1), outputs=outputs, **form)
+        assert case.run(native(variant)) == case.run(NumpyBackend())
+
+
+@pytest.mark.parametrize("channels", [1, 2, 8, 15, 16, 17, 31, 32, 33, 48])
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("taps", [(3, 3), (10, 4), (1, 1), (2, 5)])
+def test_depthwise_windows_equal_numpys(
+    taps: tuple[int, int], stride: int, channels: int, variant: Variant
+) -> None:
+    for size, padding in (((11, 12), Padding.SAME), ((12, 11), Padding.VALID)):
+        draw = Draw(channels)
+        case = draw.case(BuiltinOperator.DEPTHWISE_CONV_2D)
+        case = resized(
+            case, draw, size, taps=taps, stride=stride, channels=channels, padding=padding, batch=2
+        )
+        half = replace(
+            case.params,
+            depth_multiplier=1,
+            weights=case.params.weights[: channels * math.prod(taps)],
+            weights_shape=(1, *taps, channels),
+            weights_per_channel_quant=None,
+            weights_quant=QuantParam(case.params.weights_per_channel_quant.scales[0], 0),
+            bias=None,
+            output=values([0] * (len(case.params.output) // 2)),
+            output_shape=(*case.params.output_shape[:3], channels),
+        )
+        for each in (case, replace(case, params=half)):
+            assert each.run(native(variant)) == each.run(NumpyBackend())
+
+
+# Rescaling.
+
+
+def rescaled(biases: list[int], real: float, variant: Variant) -> list[int]:
+    """What the library makes of sums: of a layer with weights of 0, so that the biases are the sums."""
+    one = QuantParam(1.0, 0)
+    params = FullyConnectedParams(
+        input=values([0]),
+        input_quant=one,
+        weights=values([0] * len(biases)).toreadonly(),
+        weights_shape=(len(biases), 1),
+        weights_quant=QuantParam(real, 0),
+        weights_per_channel_quant=None,
+        bias=words(biases),
+        output=values([0] * len(biases)),
+        output_depth=len(biases),
+        output_quant=one,
+        activation=FusedActivation.NONE,
+    )
+    return Case(BuiltinOperator.FULLY_CONNECTED, params).run(NativeBackend(variant))
+
+
+@pytest.mark.parametrize("shift", [*range(-22, 4), 6])
+def test_two_roundings_where_they_matter(shift: int, variant: Variant) -> None:
+    chance = np.random.default_rng(shift + 30)
+    for mantissa in ((1 << 30), (1 << 31) - 128, int(chance.integers(1 << 23, 1 << 24)) << 7):
+        real = math.ldexp(mantissa, shift - 31)
+        multiplier = quantized_multiplier(real)
+        assert multiplier == Multiplier(mantissa, shift)
+        reach = min(1 << 27, (1 << 30) >> max(shift, 0)) - 1
+        # Sums on both sides of where the output changes, and anywhere.
+        thresholds = (chance.integers(-129, 129, 60) + 0.5) / real
+        near = np.clip(np.concatenate([np.rint(thresholds) + step for step in (-1, 0, 1)]), -reach, reach)
+        biases = [*near.astype(int).tolist(), *chance.integers(-reach, reach, 40).tolist(), 0, -reach, reach]
+        expected = [max(-128, min(127, multiply_twice_rounded(each, multiplier))) for each in biases]
+        assert rescaled(biases, real, variant) == expected
+
+
+def test_sums_beyond_32_bits_are_left_to_numpy(variant: Variant) -> None:
+    case = convolution(
+        Draw(1), 1, (1, 1), (1, 1), inputs=4, outputs=1, stride=1, padding=Padding.VALID, dilation=1
+    )
+    params = replace(
+        case.params,
+        bias=words([(1 << 30) + (1 << 23)]),
+        weights=values([1, 1, 1, 1]).toreadonly(),
+        weights_per_channel_quant=None,
+        weights_quant=QuantParam(float32(2.0**-22), 0),
+        input_quant=QuantParam(1.0, 0),
+        output_quant=QuantParam(4.0, 0),
+        activation=FusedActivation.NONE,
+    )
+    case = replace(case, params=params)
+    with pytest.raises(NotImplementedError, match="go over 32 bits"):
+        NativeBackend(variant).conv2d(params)
+    assert case.run(native(variant)) == case.run(ReferenceBackend())
+
+
+def test_channel_without_a_choice_is_a_constant(variant: Variant) -> None:
+    # A dead channel of a trained network: a bias near 2**30, and weights of 0.
+    assert rescaled([1 << 30, -(1 << 30), (1 << 31) - 1, -(1 << 31)], 0.5, variant) == [127, -128, 127, -128]
+
+
+# Networks.
+
+
+def network(name: str) -> bytes:
+    family: Any = mlperf_tiny if name in mlperf_tiny.NAMES else tflite_micro_models
+    model: bytes = family.model_bytes(name)
+    return model
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_networks_equal_numpys(name: str, variant: Variant) -> None:
+    model = network(name)
+    ours = load_graph(model, native(variant), planner=plan_apart)
+    numpys = load_graph(model, NumpyBackend(), planner=plan_apart)
+    chance = np.random.default_rng(5)
+    for _ in range(3):
+        data = chance.integers(-128, 128, len(ours.inputs[0]), np.int8)
+        ours.inputs[0][:] = numpys.inputs[0][:] = memoryview(data.data).cast("b")
+        ours.invoke()
+        numpys.invoke()
+        for operator, other in zip(ours.operators, numpys.operators, strict=True):
+            for tensor, same in zip(operator.outputs, other.outputs, strict=True):
+                assert bytes(tensor.buffer) == bytes(same.buffer), str(operator)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_network_is_one_call(name: str, variant: Variant) -> None:
+    graph = load_graph(network(name), native(variant))
+    assert all(isinstance(operator.kernel, NativeKernel) for operator in graph.operators)
+    (whole,) = graph.kernels
+    assert isinstance(whole, NativeKernel)
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_threads_change_nothing(name: str, threads: int, variant: Variant) -> None:
+    model = network(name)
+    alone, together = load_graph(model, native(variant)), load_graph(model, native(variant, threads))
+    chance = np.random.default_rng(6)
+    for _ in range(3):
+        data = chance.integers(-128, 128, len(alone.inputs[0]), np.int8)
+        alone.inputs[0][:] = together.inputs[0][:] = memoryview(data.data).cast("b")
+        alone.invoke()
+        together.invoke()
+        assert bytes(together.outputs[0]) == bytes(alone.outputs[0])
+
+
+# The backend itself.
+
+
+def test_shipped_backend_takes_the_fastest_variant() -> None:
+    fastest = library().variants[-1]
+    backend = find_backend("native")
+    assert isinstance(backend, Fallback)
+    assert isinstance(backend.first, NativeBackend)
+    assert backend.first.variant is fastest
+
+
+def test_parameters_are_checked(variant: Variant) -> None:
+    params = Draw(1).add().params
+    with pytest.raises(InvalidShape, match="input1 has"):
+        NativeBackend(variant).add(replace(params, input1=params.input1[:-1]))
+
+
+def test_variants_that_the_processor_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
+    only = library()._replace(variants=(Variant.AVX2,))
+    monkeypatch.setattr("aisrv.kernels.backends.native.backend.load", lambda: only)
+    with pytest.raises(NativeError, match="this processor has no avx512vnni"):
+        NativeBackend(Variant.AVX512_VNNI)
+
+
+def test_buffers_outlive_their_owner(variant: Variant) -> None:
+    kernels = []
+    for seed in range(20):
+        case = Draw(seed).convolution(depthwise=False)
+        output = values([0] * len(case.params.output))
+        kernels.append((native(variant).conv2d(replace(case.params, output=output)), output, case))
+    for kernel, output, case in kernels:
+        kernel()
+        assert output.tolist() == case.run(ReferenceBackend())
+
+
+def test_copies_join_their_neighbors(variant: Variant) -> None:
+    backend = NativeBackend(variant)
+    buffers = [values(range(start, start + 40)) for start in (0, 40, 80)]
+    first, second = (backend.copy(a, b) for a, b in pairwise(buffers))
+    assert isinstance(first, NativeKernel)
+    both = first.followed_by(second)
+    assert both is not None
+    both()
+    assert [buffer.tolist() for buffer in buffers] == [list(range(40))] * 3
+    assert first.followed_by(lambda: None) is None
+    assert first.followed_by(NativeBackend(variant).copy(*buffers[:2])) is None

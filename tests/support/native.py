@@ -1,0 +1,21 @@
+"""The native kernels for tests: skipped where no compiler was at installation, failed for that in CI."""
+
+import pytest
+
+from aisrv.kernels.backends.native.library import Library, NativeError, Variant, load
+from tests.support.programs import missing
+
+
+def library() -> Library:
+    """The library; a test without one is skipped."""
+    try:
+        return load()
+    except NativeError as error:
+        missing(str(error))
+
+
+def need_variant(variant: Variant) -> Variant:
+    """The variant, where this processor has it; else the test is skipped."""
+    if variant not in library().variants:
+        pytest.skip(f"this processor has no {variant.value}")
+    return variant

@@ -74,7 +74,7 @@ class GraphMemory:
 
     def __init__(self, model: Model, plan: ArenaPlan) -> None:
         """Allocate the arena (zeros) and variables; MemoryError where the host has not that much."""
-        self.arena: Final = _allocate(plan.head)
+        self.arena: Final = allocate(plan.head)
         buffers = {
             each.tensor: self.arena[each.offset : each.offset + each.size] for each in plan.allocations
         }
@@ -93,7 +93,7 @@ def _buffer(tensor: Tensor, buffers: dict[int, Buffer]) -> Buffer:
             raise GraphError(f"tensor {tensor.index} is sparse: only dense constants can be read")
         return memoryview(tensor.data).cast("b")
     if tensor.is_variable:
-        variable = _allocate(tensor.nbytes)
+        variable = allocate(tensor.nbytes)
         if tensor.type is TensorType.INT8 and tensor.quantization is not None:
             # As TFLM resets variable tensors: an int8 real of 0.
             zero = tensor.quantization.zero_points[0]
@@ -102,7 +102,8 @@ def _buffer(tensor: Tensor, buffers: dict[int, Buffer]) -> Buffer:
     return buffers.get(tensor.index, _EMPTY)[: tensor.nbytes]
 
 
-def _allocate(nbytes: int) -> Buffer:
+def allocate(nbytes: int) -> Buffer:
+    """Memory of zeros at a multiple of BASE_ALIGNMENT; MemoryError where the host has not that much."""
     memory = np.zeros(nbytes + BASE_ALIGNMENT, np.int8)
     start = -int(memory.__array_interface__["data"][0]) % BASE_ALIGNMENT
     return memoryview(memory.data).cast("b")[start : start + nbytes]

@@ -32,6 +32,7 @@ Prepare: TypeAlias = Callable[[OperatorNode], Kernel]
 
 OPERATORS: Final[Mapping[str, Prepare]] = {
     "CONV_2D": backend_operators.conv2d,
+    "TRANSPOSE_CONV": backend_operators.transpose_conv,
     "DEPTHWISE_CONV_2D": backend_operators.depthwise_conv2d,
     "FULLY_CONNECTED": backend_operators.fully_connected,
     "AVERAGE_POOL_2D": backend_operators.average_pool,

@@ -18,6 +18,7 @@ from aisrv.kernels.checks import (
 )
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, shape4
+from aisrv.kernels.graph.operators.convolutions import grouped_conv2d, transposed_conv2d
 from aisrv.kernels.graph.operators.weights import (
     WEIGHTS,
     layer_bias,
@@ -26,6 +27,7 @@ from aisrv.kernels.graph.operators.weights import (
 )
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import (
+    INT8,
     Buffer,
     Conv2dParams,
     ConvolutionParams,
@@ -46,9 +48,20 @@ def conv2d(node: OperatorNode) -> Kernel:
     """Prepare CONV_2D: input, weights, and bias or none."""
     params = Conv2dParams(**_fields(_convolution(node)))
     elements, kernels = node.kernels(node.input(0))
+    if elements is INT8 and params.weights_shape[3] != params.input_shape[3]:
+        _bound_convolution(params)
+        return grouped_conv2d(params, node.backend)
     check_conv2d(params, elements)
     _bound_convolution(params)
     return kernels.conv2d(params)
+
+
+def transpose_conv(node: OperatorNode) -> Kernel:
+    """Prepare TRANSPOSE_CONV: a shape that the output has anyway, weights, input, and bias or none."""
+    node.input(2, TensorType.INT8)
+    params = Conv2dParams(**_fields(_convolution(node, data=2, bias=3)))
+    _bound_window(params.output_shape, params.weights_shape[1:3], (1, 1))
+    return transposed_conv2d(params, node.backend)
 
 
 def depthwise_conv2d(node: OperatorNode) -> Kernel:
@@ -62,16 +75,16 @@ def depthwise_conv2d(node: OperatorNode) -> Kernel:
     return kernels.depthwise_conv2d(params)
 
 
-def _activations(node: OperatorNode) -> tuple[GraphTensor, GraphTensor]:
-    """Return the first input and the output, both int8 or both int16."""
-    source = node.input(0, *_ACTIVATIONS)
+def _activations(node: OperatorNode, data: int = 0) -> tuple[GraphTensor, GraphTensor]:
+    """Return an input, the first unless said otherwise, and the output: both int8 or both int16."""
+    source = node.input(data, *_ACTIVATIONS)
     return source, node.output(0, source.tensor.type)
 
 
-def _convolution(node: OperatorNode) -> ConvolutionParams:
-    """Read the parameters that both kinds of convolution have."""
-    node.expect(3, optional=1)
-    source, output = _activations(node)
+def _convolution(node: OperatorNode, *, data: int = 0, bias: int = 2) -> ConvolutionParams:
+    """Read the parameters that all kinds of convolution have, of inputs by their numbers."""
+    node.expect(bias + 1, optional=1)
+    source, output = _activations(node, data)
     weights = node.constant(1, *WEIGHTS)
     options = node.operator.options
     quant, per_channel = weights_quantization(weights)
@@ -85,7 +98,7 @@ def _convolution(node: OperatorNode) -> ConvolutionParams:
         weights_shape=shape4(weights),
         weights_quant=quant,
         weights_per_channel_quant=per_channel,
-        bias=layer_bias(node),
+        bias=layer_bias(node, data, bias),
         output=output.elements,
         output_shape=shape4(output),
         output_quant=output.quantization,

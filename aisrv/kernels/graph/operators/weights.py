@@ -50,11 +50,11 @@ def weights_quantization(weights: GraphTensor) -> tuple[QuantParam, PerChannelQu
     )
 
 
-def layer_bias(node: OperatorNode) -> Bias | None:
-    """Return the bias, input 2: int32, beside int16 activations int64 as well; None without one."""
-    wide = node.input(0).tensor.type is TensorType.INT16
+def layer_bias(node: OperatorNode, data: int = 0, number: int = 2) -> Bias | None:
+    """Return the bias, by its number: int32, beside int16 activations int64 as well; None without one."""
+    wide = node.input(data).tensor.type is TensorType.INT16
     types = (TensorType.INT32, TensorType.INT64) if wide else (TensorType.INT32,)
-    bias = node.optional_input(2, *types)
+    bias = node.optional_input(number, *types)
     if bias is None:
         return None
-    return node.constant(2).buffer.cast("B").cast("i" if bias.tensor.type is TensorType.INT32 else "q")
+    return node.constant(number).buffer.cast("B").cast("i" if bias.tensor.type is TensorType.INT32 else "q")

@@ -1,0 +1,122 @@
+"""Convolutions that a backend computes in other terms: groups of channels, and transposed ones.
+
+A convolution of groups is one for each group. A transposed one is a plain one over the input with its pixels
+set apart, where the taps come in the opposite order: what lies between the pixels is a real of 0. Both read
+buffers of their own beside the arena. Sources: `integer_ops/conv.h`, `integer_ops/transpose_conv.h`.
+"""
+
+import math
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+
+from aisrv.kernels.arithmetic import window
+from aisrv.kernels.backend import Kernel, KernelBackend
+from aisrv.kernels.checks import check_conv2d
+from aisrv.kernels.errors import InvalidShape
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.tensors import allocate
+from aisrv.kernels.params import Conv2dParams, PerChannelQuantParam
+from aisrv.model import Padding
+
+LARGEST_INPUT: Final = 64 * 1024 * 1024
+"""Bytes of the input of a transposed convolution with its pixels set apart."""
+
+
+def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
+    """Prepare CONV_2D of an input with a multiple of the weights' channels: a group of outputs for each."""
+    outputs, rows, columns, channels = params.weights_shape
+    batch, height, width, depth = params.input_shape
+    groups = depth // channels if channels else 0
+    if not groups or depth % channels or outputs % groups:
+        raise InvalidShape(
+            f"weights are for {channels} input channels of {outputs} outputs, the input has {depth}"
+        )
+    per_channel = params.weights_per_channel_quant
+    for name, count in (
+        ("scales", outputs if per_channel is None else len(per_channel.scales)),
+        ("biases", outputs if params.bias is None else len(params.bias)),
+    ):
+        if count != outputs:
+            raise InvalidShape(f"there are {count} {name} for {outputs} outputs")
+    filters = outputs // groups
+    output_shape = (*params.output_shape[:3], filters)
+    whole = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
+    target = np.frombuffer(params.output, np.int8).reshape(params.output_shape)
+    part, result = allocate(batch * height * width * channels), allocate(math.prod(output_shape))
+    steps = []
+    taps = rows * columns * channels
+    for group in range(groups):
+        first, last = group * filters, (group + 1) * filters
+        one = replace(
+            params,
+            input=part,
+            input_shape=(batch, height, width, channels),
+            weights=params.weights[first * taps : last * taps],
+            weights_shape=(filters, rows, columns, channels),
+            weights_per_channel_quant=None if per_channel is None else _part(per_channel, first, last),
+            bias=None if params.bias is None else params.bias[first:last],
+            output=result,
+            output_shape=output_shape,
+        )
+        check_conv2d(one)
+        steps.append((whole[..., group * channels : (group + 1) * channels], backend.conv2d(one)))
+    read = np.frombuffer(part, np.int8).reshape(batch, height, width, channels)
+    written = np.frombuffer(result, np.int8).reshape(output_shape)
+
+    def kernel() -> None:
+        for group, (source, convolve) in enumerate(steps):
+            read[...] = source
+            convolve()
+            target[..., group * filters : (group + 1) * filters] = written
+
+    return kernel
+
+
+def _part(quant: PerChannelQuantParam, first: int, last: int) -> PerChannelQuantParam:
+    return replace(quant, scales=quant.scales[first:last], zero_points=quant.zero_points[first:last])
+
+
+def transposed_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
+    """Prepare TRANSPOSE_CONV; `params` are those of the file, where strides are those of the output."""
+    _, rows, columns, _ = params.weights_shape
+    batch, height, width, channels = params.input_shape
+    _, tall, wide, _ = params.output_shape
+    down = window(tall, rows, params.stride_h, 1, params.padding)
+    across = window(wide, columns, params.stride_w, 1, params.padding)
+    if (down.outputs, across.outputs) != (height, width):
+        raise InvalidShape(
+            f"{tall} by {wide} pixels follow from {down.outputs} by {across.outputs}, the input has "
+            f"{height} by {width}"
+        )
+    apart_shape = (batch, tall + rows - 1, wide + columns - 1, channels)
+    if math.prod(apart_shape) > LARGEST_INPUT:
+        raise GraphError(
+            f"the input set apart takes {math.prod(apart_shape):,} bytes, at most {LARGEST_INPUT:,}"
+        )
+    apart = allocate(math.prod(apart_shape))
+    pixels = np.frombuffer(apart, np.int8).reshape(apart_shape)
+    pixels.fill(params.input_quant.zero_point)
+    top, left = rows - 1 - down.before, columns - 1 - across.before
+    places = pixels[:, top :: params.stride_h, left :: params.stride_w][:, :height, :width]
+    weights = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[:, ::-1, ::-1]
+    plain = replace(
+        params,
+        input=apart,
+        input_shape=apart_shape,
+        weights=memoryview(np.ascontiguousarray(weights).reshape(-1).data).cast("b"),
+        stride_w=1,
+        stride_h=1,
+        padding=Padding.VALID,
+        scratch=allocate(backend.conv2d_scratch_size(apart_shape, params.weights_shape, params.output_shape)),
+    )
+    check_conv2d(plain)
+    convolve = backend.conv2d(plain)
+    read = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
+
+    def kernel() -> None:
+        places[...] = read
+        convolve()
+
+    return kernel

@@ -75,6 +75,8 @@ def _engines(board: Board) -> Iterator[tuple[str, ...]]:
             details.append(f"flash chip {engine.flash}")
         if engine.boot is not None:
             details.append("loads its model from flash")
+        if engine.commands is not None:
+            details.append(f"commands {engine.commands.table}")
         if engine.leds:
             details.append(f"LEDs {', '.join(engine.leds)}{_unnamed(len(engine.leds))}")
         yield (

@@ -68,6 +68,18 @@ class ArenaMemory(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class CommandsSpec:
+    """Commands of the user's own, which an engine knows besides those of the AI server."""
+
+    table: str
+    """A mapping of codes to async functions, as "module:name"; the module may be beside the board file."""
+    folder: Path | None = field(default=None, compare=False)
+    """Where the module is looked for, besides where Python finds modules."""
+    origin: str = field(default="", compare=False)
+    """Where the table is named, for messages: `board.toml:5: engines[0].commands`."""
+
+
+@dataclass(frozen=True, slots=True)
 class EngineSpec:
     """One AI engine: where it runs, with how much memory, and where its outputs go."""
 
@@ -97,6 +109,8 @@ class EngineSpec:
     """Names of its GPIO outputs, up to four, from output 0; unnamed ones have their number."""
     labels: tuple[str, ...] = ()
     """Names of its classes, from class 0; without any, those in the model's file."""
+    commands: CommandsSpec | None = None
+    """Commands of the user's own."""
     origin: str = field(default="", compare=False)
     """Where the kind is written, as messages begin: `board.toml:4: engines[0].kind`."""
 

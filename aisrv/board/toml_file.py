@@ -15,6 +15,7 @@ from aisrv.board import (
     Board,
     BoardError,
     BoardFileError,
+    CommandsSpec,
     EngineSpec,
     FlashSpec,
     GraphSpec,
@@ -87,6 +88,8 @@ class _Engine(
     leds: _Leds | None = None
     labels: Path | None = None
     """A text file with the name of a class in each line; without it, those in the model's file."""
+    commands: str | None = None
+    """Commands of your own, as `module:TABLE`: a table of codes and async functions."""
 
 
 class _Node(Table, frozen=True, rename={"core_clock_mhz": "clock"}):
@@ -299,6 +302,9 @@ def _engine(file: TomlFile, number: int, table: _Engine) -> EngineSpec:
             raise file.error(str(error), ("engines", number, "cache")) from None
     if table.labels is not None:
         fields["labels"] = _labels(file, number, table.labels)
+    if table.commands is not None:
+        origin = file.place(("engines", number, "commands"))
+        fields["commands"] = CommandsSpec(table.commands, file.directory, origin)
     return EngineSpec(**fields)
 
 

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any, Final
 
 import click
@@ -18,6 +19,8 @@ from host_tools.client import AiServer
 from host_tools.errors import HostError
 
 SHADES: Final = " ░▒▓█"
+IMAGE_FILES: Final = {"seven.npy": 3, "two.npy": 2}
+"""Files of inputs to try the tools with, and the test image in each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,19 @@ def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict
         return Result(tuple(verdicts), names, server.timings(), seconds / max(1, len(indices)))
 
 
+def write_files(folder: Path) -> None:
+    """Write the networks and the inputs of IMAGE_FILES into a folder, which is made; raises OSError."""
+    import numpy as np
+
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / digits.MODEL_FILE).write_bytes(digits.model_bytes())
+    (folder / digits.TWO_OUTPUT_MODEL_FILE).write_bytes(digits.two_output_model_bytes())
+    shape = (1, digits.IMAGE_SIDE, digits.IMAGE_SIDE, 1)
+    for name, index in IMAGE_FILES.items():
+        image = np.frombuffer(digits.test_images()[index].image, np.int8).reshape(shape)
+        np.save(folder / name, image, allow_pickle=False)
+
+
 def _picture(image: bytes) -> Iterator[str]:
     pixels = digits.pixels_of(image)
     for row in range(0, len(pixels), digits.IMAGE_SIDE):
@@ -123,7 +139,12 @@ def _show_summary(result: Result) -> None:
 @click.option("--seed", type=int, default=1, show_default=True, help="Choice of the images.")
 @click.option("--device", default="virtual", show_default=True, help="Device, as aisrv-host names it.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
-def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool) -> None:
+@click.option(
+    "--files",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Only write the network and two images into this folder, to try the other commands with.",
+)
+def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool, files: Path | None) -> None:
     """Classify real handwritten digits on a virtual device.
 
     Starts a device in a process of its own, loads a small network over USB/IP, shows each picture with what
@@ -135,7 +156,14 @@ def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool) ->
       aisrv demo --count 10 --seed 7
       aisrv demo --all --json
       aisrv demo --device usb          the same on real hardware
+      aisrv demo --files .             digits.tflite, digits_two_outputs.tflite, seven.npy and two.npy
     """
+    if files is not None:
+        try:
+            write_files(files)
+        except OSError as error:
+            raise click.ClickException(f"{files}: {error.strerror}") from None
+        return
     from rich.console import Console
 
     available = range(len(digits.test_images()))

@@ -25,6 +25,7 @@ from aisrv.xcore.traps import XcoreError
 
 if TYPE_CHECKING:
     from aisrv.device.graph import DeviceGraph
+    from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.sensors.image.frame import FrameSource
     from flash_server.chip.storage import Storage
@@ -112,10 +113,10 @@ async def open_device(
 ) -> AsyncIterator[Device]:
     """Run a device for as long as the block lasts.
 
-    Raises BoardError where a tile has too few cores or channel ends, or a task of the user's is not there,
-    or the graph is none that can run; StorageError where a chip's file cannot be had, SourceError and OSError
-    where what the sensor or the graph reads cannot. `source`
-    takes the place of the one that the board names for its sensor.
+    Raises BoardError where a tile has too few cores or channel ends, or a task or command of the user's
+    is not there, or the graph is none that can run; StorageError where a chip's file cannot be had,
+    SourceError and OSError where what the sensor or the graph reads cannot. `source` takes the place of
+    the one that the board names for its sensor.
 
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
@@ -125,7 +126,7 @@ async def open_device(
     """
     board = board or Board()
     plan = _checked_plan(board)
-    user_tasks = _load_user_tasks(board, plan)
+    user_tasks, user_commands = _load_user_tasks(board, plan), _load_user_commands(board)
     device: Device | None = None
     try:
         with ExitStack() as files:
@@ -137,7 +138,9 @@ async def open_device(
                 core_clock_mhz=board.core_clock_mhz,
                 on_trap=on_trap,
             ) as node:
-                parts = DeviceParts.of(board, node, runner, storages, user_tasks, source, graph)
+                parts = DeviceParts.of(
+                    board, node, runner, storages, user_tasks, user_commands, source, graph
+                )
                 device = Device(parts, wire(plan, parts))
                 node.watch_deadlocks(watch)
                 await device.boot()
@@ -163,6 +166,14 @@ def _load_user_tasks(board: Board, plan: Plan) -> "Sequence[UserTask]":
     from aisrv.device.user_task import load_user_tasks
 
     return load_user_tasks(board, plan)
+
+
+def _load_user_commands(board: Board) -> "Sequence[UserCommands]":
+    if all(engine.commands is None for engine in board.engines):
+        return ()
+    from aisrv.device.user_commands import load_user_commands
+
+    return load_user_commands(board)
 
 
 @functools.lru_cache(64)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from aisrv.board import Board, FlashSpec, SensorSpec
     from aisrv.device.graph import DeviceGraph
+    from aisrv.device.user_commands import UserCommands
     from aisrv.device.user_task import UserTask
     from aisrv.engine.state import AIEngine
     from aisrv.inference.engine import Runners
@@ -61,6 +62,8 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     """The debug log of each engine."""
     user_tasks: Sequence[UserTask]
     """The functions of the user's own tasks, as the board lists these."""
+    user_commands: Sequence[UserCommands] = ()
+    """The user's own commands, by engine; empty where no engine has any."""
     graph: DeviceGraph | None = None
     """The graph that runs beside the other tasks; None where the board has none."""
     engines: list[AIEngine] = field(default_factory=list)
@@ -74,10 +77,11 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         runner: Runners,
         storages: Sequence[Storage],
         user_tasks: Sequence[UserTask] = (),
+        user_commands: Sequence[UserCommands] = (),
         source: FrameSource | None = None,
         graph: DeviceGraph | None = None,
     ) -> Self:
-        """Create the parts of a board, with a storage for each flash chip and the functions of user tasks.
+        """Create the parts of a board: a storage for each flash chip, and the user's own tasks and commands.
 
         `source` takes the place of the sensor's. Raises SourceError.
         """
@@ -106,6 +110,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
             exposure=None if source is None else _exposure(source),
             logs=logs,
             user_tasks=user_tasks,
+            user_commands=user_commands,
             graph=graph,
         )
 

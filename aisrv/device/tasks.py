@@ -13,7 +13,7 @@ from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
 from aisrv.device.parts import DeviceParts
 from aisrv.engine.aiengine import aiengine
-from aisrv.engine.commands import IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
+from aisrv.engine.commands import GET_HANDLERS, IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
 from aisrv.engine.state import AIEngine, FlashParameters
 from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.timings import DeviceModel
@@ -182,7 +182,11 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     )
     engine.watchers.extend(map(Watcher, ends.all("watchers")))
     parts.engines.append(engine)
-    return partial(aiengine, engine, ends.all("clients"), ENGINE_SETS[board.protocol])
+    gets, sets = GET_HANDLERS, ENGINE_SETS[board.protocol]
+    if parts.user_commands:
+        own = parts.user_commands[number]
+        gets, sets = {**gets, **own.gets}, {**sets, **own.sets}
+    return partial(aiengine, engine, ends.all("clients"), sets, gets)
 
 
 def _graph(parts: DeviceParts, task: Task, ends: Ends) -> Run:

@@ -11,7 +11,7 @@ Commands and Channel to an AI engine.
 from collections.abc import Mapping, Sequence
 
 from aisrv.engine.acquisition import take_frame
-from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, SetHandler, infer
+from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, GetHandler, SetHandler, infer
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, is_set
@@ -25,8 +25,9 @@ async def aiengine(
     engine: AIEngine,
     clients: Sequence[ChanEnd],
     set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
+    get_handlers: Mapping[int, GetHandler] = GET_HANDLERS,
 ) -> None:
-    """Serve the clients' commands one at a time, until cancelled; `set_handlers`: its SET commands."""
+    """Serve the clients' commands one at a time, until cancelled: those that have a handler."""
     await engine.power_up()
     sensor = engine.sensor
     some_client = client_or_frame = Selection(*clients)
@@ -38,7 +39,7 @@ async def aiengine(
             await serve_frame(engine)
             chosen = await some_client.wait_or_default()  # nobody waits for frame after frame
         if isinstance(chosen, ChanEnd):
-            await serve_command(engine, chosen, set_handlers)
+            await serve_command(engine, chosen, set_handlers, get_handlers)
 
 
 async def serve_frame(engine: AIEngine) -> None:
@@ -65,18 +66,24 @@ async def serve_frame(engine: AIEngine) -> None:
         await engine.output_changed()
 
 
-async def serve_command(engine: AIEngine, c: ChanEnd, set_handlers: Mapping[int, SetHandler]) -> None:
+async def serve_command(
+    engine: AIEngine,
+    c: ChanEnd,
+    set_handlers: Mapping[int, SetHandler],
+    get_handlers: Mapping[int, GetHandler],
+) -> None:
     """Take one command from a client and answer it."""
     command, tensor = await receive_command(c)
     if is_set(command):
         handler = set_handlers.get(command, UNKNOWN_SET)
         await _serve_set(engine, c, command, tensor, handler)
     else:
-        await _serve_get(engine, c, command, tensor)
+        await _serve_get(engine, c, command, tensor, get_handlers.get(command))
 
 
-async def _serve_get(engine: AIEngine, c: ChanEnd, command: int, tensor: int) -> None:
-    handler = GET_HANDLERS.get(command)
+async def _serve_get(
+    engine: AIEngine, c: ChanEnd, command: int, tensor: int, handler: GetHandler | None
+) -> None:
     try:
         if handler is None:
             raise CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")

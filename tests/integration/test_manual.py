@@ -1,0 +1,33 @@
+"""The manual: each page is followed as a reader follows it, and what it shows is what is seen."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.page_session import Page, compare, follow
+from tests.support.paths import ROOT
+from tests.support.programs import missing
+
+TUTORIALS = sorted((ROOT / "docs/start").glob("*.md"))
+EXAMPLES = [ROOT / "docs/guides" / f"{name}.md" for name in ("jacdac", "relocatable", "run-graphs")]
+PAGES = [ROOT / "README.md", *TUTORIALS, *EXAMPLES]
+RUN_OR_READ = {"console", "sh", "text"}
+"""What a block of a tutorial may be, without a title: commands that are run, and those that no test can."""
+
+
+def name_of(path: Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+async def test_a_page_shows_what_a_reader_sees(path: Path, tmp_path: Path) -> None:
+    page = Page.read(path)
+    if need := page.missing():
+        missing(f"{path.name} needs {need}")
+    await follow(page, tmp_path, compare)
+
+
+@pytest.mark.parametrize("path", [ROOT / "README.md", *TUTORIALS], ids=name_of)
+def test_a_tutorial_shows_nothing_that_is_not_followed(path: Path) -> None:
+    left = [block for block in Page.read(path).blocks() if not block.title]
+    assert [(block.line, block.language) for block in left if block.language not in RUN_OR_READ] == []

@@ -13,6 +13,7 @@ from aisrv.board import (
     Board,
     BoardError,
     BoardFileError,
+    CommandsSpec,
     EngineSpec,
     FlashSpec,
     PortSpec,
@@ -541,9 +542,12 @@ DOCS = ROOT / "docs/guides/boards.md"
 
 
 def test_the_examples_of_the_docs_are_boards() -> None:
-    first, part, tasks = re.findall(r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
+    first, part, tasks, commands = re.findall(
+        r"```toml\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL
+    )
     board = parse_board(first)
     assert [str(engine.kind) for engine in board.engines] == [str(default_kind()), "tflm"]
     assert (board.serial, board.engines[1].leds) == ("LAB-7", ("cat", "dog"))
     assert [task.name for task in parse_board(tasks).tasks] == ["director", "buttons"]
     assert parse_board("[[flash]]\n" + part).flashes[0].part.name == "W25Q64JV"
+    assert parse_board(commands).engines[0].commands == CommandsSpec("my_commands:COMMANDS")

@@ -1,14 +1,16 @@
 """Packets: values of a fixed layout, whose fields are declared once.
 
-    class UsbPacket(Packet, order="<", error=DescriptorError): ...
+    class UsbPacket(Packet, byte_order="<", error=DescriptorError): ...
 
-    @dataclass(frozen=True, slots=True)
     class SetupPacket(UsbPacket, name="a SETUP packet"):
         request_type: U8
         request: U8
         value: U16
         index: U16
         length: U16
+
+Packets are frozen dataclasses with slots; `fields` and `replace` of `dataclasses` work on them. To make a
+dataclass takes longer than to load a module, and few programs use all packets: each is made at its first use.
 
 The annotations that are wire types, such as `U16`, make the layout, in the order in which they stand. A class
 variable with a wire type is a constant: it is written with its value, and read bytes must have that value.
@@ -21,18 +23,23 @@ through `host_tools/standins/injection`: it suits Python 3.10.
 
 from __future__ import annotations
 
+import dataclasses
 import struct
-from dataclasses import fields, is_dataclass
 from enum import Enum
-from inspect import get_annotations, ismemberdescriptor
+from inspect import get_annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, get_args, get_origin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Self
+    from typing import Self, dataclass_transform
 
     Buffer = bytes | bytearray | memoryview
+else:
+
+    def dataclass_transform(**_options: object) -> Callable[[type], type]:
+        """Do what the one of `typing` does at run time; Python 3.10 has none."""
+        return lambda cls: cls
 
 
 class Wire(NamedTuple):
@@ -56,7 +63,7 @@ I8 = Annotated[int, Wire("b")]
 I32 = Annotated[int, Wire("i")]
 I64 = Annotated[int, Wire("q")]
 Pointer = Annotated[int, Wire("P")]
-"""An address, for packets in the machine's own layout (order "@")."""
+"""An address, for packets in the machine's own layout (byte order "@")."""
 Pad1 = Annotated[None, Wire("x")]
 Pad3 = Annotated[None, Wire("3x")]
 Pad4 = Annotated[None, Wire("4x")]
@@ -69,14 +76,59 @@ Pad40 = Annotated[None, Wire("40x")]
 Rest = Annotated[bytes, _REST]
 
 
-class Packet:
+class _MadeLater:
+    """An attribute of a packet's class that a class method of this name makes when it is first asked for."""
+
+    def __init__(self, make: str) -> None:
+        self._make = make
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, packet: Packet | None, owner: type[Packet]) -> Any:  # noqa: ANN401 - of whatever type
+        if not owner._slots:
+            raise AttributeError(f"{owner.__name__} has no fields, and so no {self._name}")
+        getattr(owner, self._make)()
+        return getattr(owner, self._name)
+
+
+class PacketType(type):
+    """The type of the classes of packets: gives them slots for their fields."""
+
+    _slots: tuple[str, ...]
+    _defaults: dict[str, Any]
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: object
+    ) -> PacketType:
+        """Take the defaults out of the class: a slot and a default cannot have one name."""
+        slots = [
+            field
+            for field, annotation in namespace.get("__annotations__", {}).items()
+            if not str(annotation).removeprefix("typing.").startswith("ClassVar")
+        ]
+        defaults = {field: namespace.pop(field) for field in slots if field in namespace}
+        own = {"__slots__": tuple(slots), "_slots": tuple(slots), "_defaults": defaults}
+        return super().__new__(cls, name, bases, own | namespace, **options)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
+class Packet(metaclass=PacketType):
     """Base of the frozen dataclasses that cross a wire; see above for how their fields are declared."""
 
-    __slots__ = ()
+    if not TYPE_CHECKING:
 
-    if TYPE_CHECKING:
+        def __init__(self, *values: object, **fields: object) -> None:
+            """Make the class a dataclass, whose `__init__` takes the place of this one."""
+            self.make_dataclass()
+            self.__init__(*values, **fields)
 
-        def __init__(self, *values: object, **fields: object) -> None: ...  # dataclasses have their own
+        SIZE = _MadeLater("compile_layout")
+        _read_fields = _MadeLater("compile_layout")
+        _wires = _MadeLater("compile_layout")
+        _write = _MadeLater("compile_layout")
+        __dataclass_fields__ = _MadeLater("make_dataclass")
+        __match_args__ = _MadeLater("make_dataclass")
 
     SIZE: ClassVar[int]
     """Bytes of the layout, without those of a last field of type `Rest`."""
@@ -99,15 +151,27 @@ class Packet:
     _write: ClassVar[Callable[..., bytes]]
 
     def __init_subclass__(
-        cls, *, order: str | None = None, error: type[Exception] | None = None, name: str | None = None
+        cls, *, byte_order: str | None = None, error: type[Exception] | None = None, name: str | None = None
     ) -> None:
-        """Compile the layout. `order` is struct's, `name` what messages call the packet, article included."""
+        """`byte_order` is struct's, `name` what messages call the packet, article included."""
         super().__init_subclass__()
-        if "_wires" in cls.__dict__:
-            return  # a dataclass with slots is made anew from the attributes of the class, these included
-        cls._order = order or cls._order
+        cls._order = byte_order or cls._order
         cls._error = error or cls._error
         cls._name = name or cls._name
+
+    @classmethod
+    def make_dataclass(cls) -> None:
+        """Make the class a dataclass; it is one already where `__init__` is its own."""
+        slots = {name: cls.__dict__[name] for name in cls._slots}
+        for name, default in cls._defaults.items():
+            setattr(cls, name, default)
+        dataclasses.dataclass(frozen=True)(cls)
+        for name, slot in slots.items():
+            setattr(cls, name, slot)
+
+    @classmethod
+    def compile_layout(cls) -> None:
+        """Make of the annotations what reads and writes packets."""
         cls._wires, cls._constants, cls._rest = {}, {}, None
         fields: list[str] = []
         for field, wire, is_constant in _wire_annotations(cls):
@@ -171,7 +235,7 @@ class Packet:
         if cls._rest:
             values += (bytes(data[offset + cls.SIZE :]),)
         setters = cls._setters
-        if setters is None:  # the slots are there when the dataclass is
+        if setters is None:
             setters = cls._setters = _setters(cls, cls._keywords)
         if setters:
             packet = object.__new__(cls)
@@ -186,11 +250,12 @@ class Packet:
             raise cls._error(str(error)) from None
 
     def __bytes__(self) -> bytes:
+        write = self._write  # first: it may have to be made
         try:
             values = self._values(self)
             if self._encoders:
                 values = _converted(self._encoders, values)
-            data = self._write(*values)
+            data = write(*values)
         except struct.error as error:
             raise self._error(f"{self} does not fit the {self.SIZE} bytes of {self._name}: {error}") from None
         return data + getattr(self, self._rest) if self._rest else data
@@ -257,14 +322,9 @@ def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
 
 def _setters(cls: type[Packet], names: tuple[str, ...]) -> tuple[Any, ...]:
     """What sets the slots of the fields; none where `__init__` does more than that."""
-    if (
-        hasattr(cls, "__post_init__")
-        or not is_dataclass(cls)
-        or {field.name for field in fields(cls)} != set(names)
-    ):
+    if hasattr(cls, "__post_init__") or {field.name for field in dataclasses.fields(cls)} != set(names):
         return ()
-    slots: list[Any] = [getattr(cls, name, None) for name in names]
-    return tuple(slot.__set__ for slot in slots) if all(map(ismemberdescriptor, slots)) else ()
+    return tuple(getattr(cls, name).__set__ for name in names)
 
 
 def _getter(names: list[str]) -> staticmethod[[Any], tuple[Any, ...]]:

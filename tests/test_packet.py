@@ -1,7 +1,7 @@
 """Packets: layouts from annotated fields. Expected bytes are written out by hand."""
 
 import re
-from dataclasses import FrozenInstanceError, dataclass, field
+from dataclasses import FrozenInstanceError, field
 from enum import IntEnum
 from typing import Annotated, ClassVar
 
@@ -23,13 +23,10 @@ class Color(IntEnum):
     BLUE = 2
 
 
-class BigPacket(Packet, order=">", error=LayerError):
+class BigPacket(Packet, byte_order=">", error=LayerError):
     """Base of a layer."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class Numbers(BigPacket, name="a list of numbers"):
     """Plain numbers, and what does not cross the wire."""
 
@@ -39,7 +36,6 @@ class Numbers(BigPacket, name="a list of numbers"):
     note: str = "not on the wire"
 
 
-@dataclass(frozen=True, slots=True)
 class Framed(BigPacket, name="a frame"):
     """Constants, padding, a field that only keywords set, and the bytes that follow."""
 
@@ -51,7 +47,6 @@ class Framed(BigPacket, name="a frame"):
     body: Rest = b""
 
 
-@dataclass(frozen=True, slots=True)
 class Painted(BigPacket, name="a painted thing"):
     """A field that is not the number that crosses."""
 
@@ -59,8 +54,7 @@ class Painted(BigPacket, name="a painted thing"):
     name: Annotated[str, Wire("4s", lambda raw: raw.rstrip(b"\0").decode(), str.encode)] = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Native(Packet, order="@"):
+class Native(Packet, byte_order="@"):
     """As a C compiler lays it out."""
 
     kind: U8
@@ -69,7 +63,6 @@ class Native(Packet, order="@"):
     flag: U8
 
 
-@dataclass(frozen=True, slots=True)
 class One(BigPacket, name="one byte"):
     """One field, and a check of its own."""
 

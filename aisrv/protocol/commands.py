@@ -40,10 +40,8 @@ class ProtocolError(ValueError):
     """Bytes that are not a value of this protocol."""
 
 
-class AisrvPacket(Packet, order="<", error=ProtocolError):
+class AisrvPacket(Packet, byte_order="<", error=ProtocolError):
     """Base of what crosses between a host and the AI server."""
-
-    __slots__ = ()
 
 
 class Command(enum.IntEnum):
@@ -223,7 +221,6 @@ class CommandPacket:
             raise ProtocolError(f"{self} does not fit the {self.dialect.value} framing: {error}") from None
 
 
-@dataclass(frozen=True, slots=True)
 class FrameRegion(AisrvPacket, name="a region"):
     """Data of START_ACQUIRE_SINGLE: the wanted part of a frame, ends excluded, and its size subsampled."""
 
@@ -241,7 +238,6 @@ class FrameRegion(AisrvPacket, name="a region"):
     """Rows of the result."""
 
 
-@dataclass(frozen=True, slots=True)
 class RegisterWrite(AisrvPacket, name="a register write"):
     """Data of START_ACQUIRE_SET_I2C: the sensor's address, a register and its new value."""
 
@@ -253,7 +249,6 @@ class RegisterWrite(AisrvPacket, name="a register write"):
     """What it becomes."""
 
 
-@dataclass(frozen=True, slots=True)
 class GpioThreshold(AisrvPacket, name="a threshold"):
     """Data of SET_OUTPUT_GPIO_THRESH: an output, and the level above which it is high."""
 
@@ -263,7 +258,6 @@ class GpioThreshold(AisrvPacket, name="a threshold"):
     """The output is high where its element is above this."""
 
 
-@dataclass(frozen=True, slots=True)
 class Spec(AisrvPacket, name="a spec"):
     """Answer of GET_SPEC: 5 words over USB, a sixth (sensor frame bytes) over SPI."""
 

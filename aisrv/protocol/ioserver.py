@@ -6,7 +6,6 @@ a device speaks one protocol or the other. USB identity, endpoints and packet si
 """
 
 import enum
-from dataclasses import dataclass
 
 from aisrv.packet import U8
 from aisrv.protocol.commands import AisrvPacket
@@ -28,7 +27,6 @@ class IoserverCommand(enum.IntEnum):
     """The host is done with the device."""
 
 
-@dataclass(frozen=True, slots=True)
 class IoserverPacket(AisrvPacket, name="an ioserver command packet"):
     """The OUT packet that opens a command: command, model and tensor numbers.
 

@@ -42,7 +42,6 @@ def _memory(number: int) -> ModelMemory | None:
     return _MEMORIES[number]
 
 
-@dataclass(frozen=True, slots=True)
 class MemoryMap(AisrvPacket, name="a memory map"):
     """Sizes in bytes of the two memories, and of what a loaded model takes of them; ValueError otherwise.
 

@@ -1,7 +1,6 @@
 """Size and encoding of a sensor's frames: the answer of GET_SENSOR_FORMAT. The layout is ours."""
 
 import enum
-from dataclasses import dataclass
 
 from aisrv.packet import U32
 from aisrv.protocol.commands import AisrvPacket
@@ -20,7 +19,6 @@ class PixelEncoding(enum.IntEnum):
     """No picture."""
 
 
-@dataclass(frozen=True, slots=True)
 class SensorFormat(AisrvPacket, name="a sensor's format"):
     """The format of all frames of a sensor."""
 

@@ -48,13 +48,10 @@ class FrameKind(enum.IntEnum):
     DONE = 6
 
 
-class LinkPacket(Packet, order=">", error=SpiLinkError):
+class LinkPacket(Packet, byte_order=">", error=SpiLinkError):
     """Base of the fixed layouts; the bytes of those with a `KIND` are the body of a frame."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class Head(LinkPacket, name="the head of a frame"):
     """What every frame begins with; a body of `size` bytes follows."""
 
@@ -63,7 +60,6 @@ class Head(LinkPacket, name="the head of a frame"):
     size: U32
 
 
-@dataclass(frozen=True, slots=True)
 class TransferHead(LinkPacket, name="the head of a transfer"):
     """One transfer of a MESSAGE without its bytes; 0xffffffff stands for what the master does not state."""
 
@@ -97,7 +93,6 @@ def frame(value: Hello | Slaves | Open | Opened | LinkMessage | Done) -> bytes:
     return bytes(Head(value.KIND, len(body))) + body
 
 
-@dataclass(frozen=True, slots=True)
 class Hello(LinkPacket, name="a HELLO"):
     """The client's first frame."""
 
@@ -161,7 +156,6 @@ class Open:
         return _encoded(self.name)
 
 
-@dataclass(frozen=True, slots=True)
 class Opened(LinkPacket, name="OPENED"):
     """Whether the slave is there: `error` is 0 or an errno value of Linux."""
 
@@ -245,7 +239,6 @@ class LinkMessage:
         return b"".join((count, *heads, *(each.mosi for each in self.transfers)))
 
 
-@dataclass(frozen=True, slots=True)
 class Done(LinkPacket, name="DONE"):
     """The end of a message: `error` is 0 or an errno value; `miso` is what came, all transfers joined."""
 

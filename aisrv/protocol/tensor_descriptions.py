@@ -15,13 +15,11 @@ from aisrv.protocol.commands import AisrvPacket, ProtocolError
 _F32 = Annotated[float, Wire("f")]
 
 
-@dataclass(frozen=True, slots=True)
 class _Counts(AisrvPacket, name="the description of a model's tensors"):
     inputs: U16
     outputs: U16
 
 
-@dataclass(frozen=True, slots=True)
 class _Head(AisrvPacket, name="the description of a tensor"):
     type: U8
     dimensions: U8
@@ -30,7 +28,6 @@ class _Head(AisrvPacket, name="the description of a tensor"):
     zero_point: I32
 
 
-@dataclass(frozen=True, slots=True)
 class _Dimension(AisrvPacket, name="a dimension"):
     size: U32
 

@@ -88,13 +88,10 @@ class DescriptorError(ValueError):
     """Bytes that are not the descriptor, or not the SETUP packet, that they should be."""
 
 
-class UsbPacket(Packet, order="<", error=DescriptorError):
+class UsbPacket(Packet, byte_order="<", error=DescriptorError):
     """Base of what chapter 9 of USB 2.0 lays out."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class SetupPacket(UsbPacket, name="a SETUP packet"):
     """The eight bytes that open a control transfer, section 9.3."""
 
@@ -113,8 +110,6 @@ class SetupPacket(UsbPacket, name="a SETUP packet"):
 class Descriptor(UsbPacket):
     """Base of the descriptors, which begin with their length and type."""
 
-    __slots__ = ()
-
     TYPE: ClassVar[DescriptorType]
 
     @classmethod
@@ -131,7 +126,6 @@ class Descriptor(UsbPacket):
         return cls.unpack_from(data)
 
 
-@dataclass(frozen=True, slots=True)
 class DeviceDescriptor(Descriptor, name="a device descriptor"):
     """Section 9.6.1: 18 bytes."""
 
@@ -178,7 +172,6 @@ class DeviceDescriptor(Descriptor, name="a device descriptor"):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class DeviceQualifier(Descriptor, name="a device qualifier"):
     """Section 9.6.2: 10 bytes."""
 
@@ -204,7 +197,6 @@ class DeviceQualifier(Descriptor, name="a device qualifier"):
     """bReserved."""
 
 
-@dataclass(frozen=True, slots=True)
 class EndpointDescriptor(Descriptor, name="an endpoint descriptor"):
     """Section 9.6.6: 7 bytes."""
 
@@ -230,10 +222,9 @@ class EndpointDescriptor(Descriptor, name="an endpoint descriptor"):
     @classmethod
     def parse(cls, data: bytes) -> Self:
         """Read the descriptor at the start of what a device sent, as long as it says it is."""
-        return super(EndpointDescriptor, cls).parse(data[: data[0]] if data else data)
+        return super().parse(data[: data[0]] if data else data)
 
 
-@dataclass(frozen=True, slots=True)
 class InterfaceDescriptor(Descriptor, name="an interface descriptor"):
     """Section 9.6.5: 9 bytes, followed by the endpoints; one of the alternate settings of an interface."""
 
@@ -268,7 +259,6 @@ class InterfaceDescriptor(Descriptor, name="an interface descriptor"):
         return b"".join((own, self.extra, *(bytes(each) + each.extra for each in self.endpoints)))
 
 
-@dataclass(frozen=True, slots=True)
 class ConfigurationDescriptor(Descriptor, name="a configuration descriptor"):
     """Section 9.6.3: 9 bytes, followed by the interfaces."""
 
@@ -317,7 +307,7 @@ class ConfigurationDescriptor(Descriptor, name="a configuration descriptor"):
 
         What is cut short or makes no sense after them ends the reading.
         """
-        own = super(ConfigurationDescriptor, cls).parse(data)
+        own = super().parse(data)
         extra, interfaces = _parse_interfaces(data[own.length :])
         return replace(own, interfaces=interfaces, extra=extra)
 
@@ -377,8 +367,8 @@ def language_descriptor(*languages: int) -> bytes:
 class Descriptors:
     """All that GET_DESCRIPTOR can answer."""
 
-    device: DeviceDescriptor = DeviceDescriptor()
-    configuration: ConfigurationDescriptor = ConfigurationDescriptor()
+    device: DeviceDescriptor = field(default_factory=DeviceDescriptor)
+    configuration: ConfigurationDescriptor = field(default_factory=ConfigurationDescriptor)
     strings: tuple[str, ...] = (USB_MANUFACTURER, USB_PRODUCT, "Config")
     """Strings from index 1."""
 

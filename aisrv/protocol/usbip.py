@@ -8,7 +8,7 @@ Other people's programs load this module through `host_tools/standins/injection`
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, ClassVar, Final
 
 from aisrv.packet import I32, U8, U16, U32, Packet, Pad1, Pad4, Pad8, Pad12, Pad24, Wire
@@ -104,13 +104,10 @@ Path = Annotated[str, Wire(f"{_PATH_SIZE}s", unpack_busid, _pack_path)]
 Setup = Annotated[bytes, Wire("8s")]
 
 
-class UsbipPacket(Packet, order=">", error=UsbipError):
+class UsbipPacket(Packet, byte_order=">", error=UsbipError):
     """Base of what crosses a USB/IP connection."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class OperationHeader(UsbipPacket, name="a USB/IP operation"):
     """The 8 bytes before every request and reply of the first phase."""
 
@@ -119,7 +116,6 @@ class OperationHeader(UsbipPacket, name="a USB/IP operation"):
     status: U32 = 0
 
 
-@dataclass(frozen=True, slots=True)
 class DeviceRecord(UsbipPacket, name="a USB/IP device record"):
     """One exported device: 312 bytes, followed in a device list by 4 bytes per interface."""
 
@@ -144,7 +140,6 @@ class DeviceRecord(UsbipPacket, name="a USB/IP device record"):
         return self.bus_number << 16 | self.device_number
 
 
-@dataclass(frozen=True, slots=True)
 class InterfaceRecord(UsbipPacket, name="a USB/IP interface record"):
     """One interface of a device in a device list."""
 
@@ -154,7 +149,6 @@ class InterfaceRecord(UsbipPacket, name="a USB/IP interface record"):
     padding: ClassVar[Pad1]
 
 
-@dataclass(frozen=True, slots=True)
 class Submit(UsbipPacket, name="a USB/IP message"):
     """A transfer request; OUT data of `length` bytes follows it on the wire."""
 
@@ -171,7 +165,6 @@ class Submit(UsbipPacket, name="a USB/IP message"):
     setup: Setup = bytes(8)
 
 
-@dataclass(frozen=True, slots=True)
 class SubmitReply(UsbipPacket, name="a USB/IP message"):
     """The end of a transfer; IN data of `actual_length` bytes follows it on the wire."""
 
@@ -186,7 +179,6 @@ class SubmitReply(UsbipPacket, name="a USB/IP message"):
     error_count_and_padding: ClassVar[Pad12]
 
 
-@dataclass(frozen=True, slots=True)
 class Unlink(UsbipPacket, name="a USB/IP message"):
     """Take back the request whose seqnum is `target`."""
 
@@ -198,7 +190,6 @@ class Unlink(UsbipPacket, name="a USB/IP message"):
     padding: ClassVar[Pad24]
 
 
-@dataclass(frozen=True, slots=True)
 class UnlinkReply(UsbipPacket, name="a USB/IP message"):
     """UNLINKED where the request was still pending, OKAY where it had already been answered."""
 

@@ -94,8 +94,7 @@ class Variant:
         return high | self.float_abi << 13 | self.uses_fpu << 12 | self.core
 
 
-@dataclass(frozen=True, slots=True)
-class Header(Packet, order="<", error=ImageError, name="the header of an image"):
+class Header(Packet, byte_order="<", error=ImageError, name="the header of an image"):
     """The first 100 bytes; addresses have their class."""
 
     magic: ClassVar[U32] = MAGIC
@@ -144,8 +143,7 @@ VECTORS: Final = (
 """The entry points, by the names of their fields."""
 
 
-@dataclass(frozen=True, slots=True)
-class Context(Packet, order="<", error=ImageError, name="the context of an image"):
+class Context(Packet, byte_order="<", error=ImageError, name="the context of an image"):
     """The words of an instance's context that every image has."""
 
     state: U32

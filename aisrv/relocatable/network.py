@@ -39,8 +39,7 @@ Name = Annotated[str, Wire(f"{NAME_BYTES}s", _name, _name_bytes)]
 Float = Annotated[float, Wire("f")]
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkContext(Packet, order="<", error=ImageError, name="the context of a network"):
+class NetworkContext(Packet, byte_order="<", error=ImageError, name="the context of a network"):
     """The context of our images: the words that all have, then the observer's and ours."""
 
     state: U32
@@ -60,8 +59,7 @@ class NetworkContext(Packet, order="<", error=ImageError, name="the context of a
     activations: U32
 
 
-@dataclass(frozen=True, slots=True)
-class NetworkInfo(Packet, order="<", error=ImageError, name="the description of a network"):
+class NetworkInfo(Packet, byte_order="<", error=ImageError, name="the description of a network"):
     """How many tensors and nodes are described behind it."""
 
     magic: U32
@@ -70,8 +68,7 @@ class NetworkInfo(Packet, order="<", error=ImageError, name="the description of 
     node_count: U32
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo(Packet, order="<", error=ImageError, name="the description of a tensor"):
+class TensorInfo(Packet, byte_order="<", error=ImageError, name="the description of a tensor"):
     """An input or output."""
 
     type: U32
@@ -112,8 +109,7 @@ class TensorInfo(Packet, order="<", error=ImageError, name="the description of a
         return tensor
 
 
-@dataclass(frozen=True, slots=True)
-class NodeInfo(Packet, order="<", error=ImageError, name="the description of a node"):
+class NodeInfo(Packet, byte_order="<", error=ImageError, name="the description of a node"):
     """One operator of the network."""
 
     operator_code: U32
@@ -127,8 +123,7 @@ class NodeInfo(Packet, order="<", error=ImageError, name="the description of a n
     name: Name
 
 
-@dataclass(frozen=True, slots=True)
-class Report(Packet, order="<", error=ImageError, name="the report of a network"):
+class Report(Packet, byte_order="<", error=ImageError, name="the report of a network"):
     """What a network reports of itself: addresses, and the number of its runs."""
 
     name: U32
@@ -138,8 +133,7 @@ class Report(Packet, order="<", error=ImageError, name="the report of a network"
     weights_size: U32
 
 
-@dataclass(frozen=True, slots=True)
-class NodeReport(Packet, order="<", error=ImageError, name="the report of a node"):
+class NodeReport(Packet, byte_order="<", error=ImageError, name="the report of a node"):
     """What an observer is given."""
 
     index: U32

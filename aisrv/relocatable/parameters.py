@@ -6,7 +6,6 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -46,8 +45,7 @@ _MOST_CLASSES: Final = 4096
 """Of a softmax: the sum of their exponentials fits into 32 bits."""
 
 
-@dataclass(frozen=True, slots=True)
-class Convolution(Packet, order="<", error=BuildError, name="the parameters of a convolution"):
+class Convolution(Packet, byte_order="<", error=BuildError, name="the parameters of a convolution"):
     """`struct convolution`."""
 
     input: U32
@@ -77,8 +75,9 @@ class Convolution(Packet, order="<", error=BuildError, name="the parameters of a
     depth_multiplier: I32
 
 
-@dataclass(frozen=True, slots=True)
-class FullyConnected(Packet, order="<", error=BuildError, name="the parameters of a fully connected layer"):
+class FullyConnected(
+    Packet, byte_order="<", error=BuildError, name="the parameters of a fully connected layer"
+):
     """`struct fully_connected`."""
 
     input: U32
@@ -96,8 +95,7 @@ class FullyConnected(Packet, order="<", error=BuildError, name="the parameters o
     high: I32
 
 
-@dataclass(frozen=True, slots=True)
-class Pool(Packet, order="<", error=BuildError, name="the parameters of a pool"):
+class Pool(Packet, byte_order="<", error=BuildError, name="the parameters of a pool"):
     """`struct pool`."""
 
     input: U32
@@ -118,8 +116,7 @@ class Pool(Packet, order="<", error=BuildError, name="the parameters of a pool")
     high: I32
 
 
-@dataclass(frozen=True, slots=True)
-class Softmax(Packet, order="<", error=BuildError, name="the parameters of a softmax"):
+class Softmax(Packet, byte_order="<", error=BuildError, name="the parameters of a softmax"):
     """`struct softmax`."""
 
     input: U32
@@ -129,8 +126,7 @@ class Softmax(Packet, order="<", error=BuildError, name="the parameters of a sof
     classes: I32
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise(Packet, order="<", error=BuildError, name="the parameters of a sum or product"):
+class Elementwise(Packet, byte_order="<", error=BuildError, name="the parameters of a sum or product"):
     """`struct elementwise`."""
 
     input1: U32
@@ -152,8 +148,7 @@ class Elementwise(Packet, order="<", error=BuildError, name="the parameters of a
     out_shift: I32
 
 
-@dataclass(frozen=True, slots=True)
-class Copy(Packet, order="<", error=BuildError, name="the parameters of a copy"):
+class Copy(Packet, byte_order="<", error=BuildError, name="the parameters of a copy"):
     """`struct copy`."""
 
     input: U32

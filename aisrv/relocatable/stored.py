@@ -4,7 +4,6 @@ The container itself has neither. The image begins 8 bytes into the segment, whi
 """
 
 import zlib
-from dataclasses import dataclass
 from typing import Self
 
 from aisrv.packet import U32, Packet
@@ -12,8 +11,7 @@ from aisrv.relocatable.container import Image
 from aisrv.relocatable.errors import ImageError
 
 
-@dataclass(frozen=True, slots=True)
-class StoredHeader(Packet, order="<", error=ImageError, name="the header of a stored image"):
+class StoredHeader(Packet, byte_order="<", error=ImageError, name="the header of a stored image"):
     """What lies before an image in flash."""
 
     length: U32

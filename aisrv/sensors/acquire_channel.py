@@ -12,7 +12,6 @@ failed to, so that a client can wait in a select for it. The protocol is ours, i
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Annotated, Final, NamedTuple
 
 from aisrv.packet import U8, U32, Packet, Wire
@@ -62,8 +61,7 @@ def _encoding(number: int) -> Encoding:
     return _ENCODINGS[number]
 
 
-@dataclass(frozen=True, slots=True)
-class FrameFormat(Packet, order="<", name="a frame format"):
+class FrameFormat(Packet, byte_order="<", name="a frame format"):
     """Size and encoding of all frames of a sensor."""
 
     width: U32
@@ -80,8 +78,7 @@ class FrameFormat(Packet, order="<", name="a frame format"):
         return FrameRegion(0, self.width, 0, self.height, width, height)
 
 
-@dataclass(frozen=True, slots=True)
-class ImageRequest(Packet, order="<", name="an image request"):
+class ImageRequest(Packet, byte_order="<", name="an image request"):
     """A part of the latest frame, and whether in color (3 bytes a pixel, RGB) or gray (1, luma)."""
 
     region: Annotated[FrameRegion, Wire(f"{FrameRegion.SIZE}s", FrameRegion.from_bytes, bytes)]

@@ -29,13 +29,10 @@ class Slot(enum.IntEnum):
     UPGRADE = 1
 
 
-class BootPacket(Packet, order="<", error=BootImageError):
+class BootPacket(Packet, byte_order="<", error=BootImageError):
     """Base of the packets of a boot partition, and of its report."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class BootHeader(BootPacket, name="the header of a boot image"):
     """The header of an image."""
 
@@ -149,7 +146,6 @@ def _slot_number(slot: Slot | None) -> int:
     return _NO_SLOT if slot is None else slot
 
 
-@dataclass(frozen=True, slots=True)
 class BootReport(BootPacket, name="a boot report"):
     """The boot report: five words on the wire, a line of text for people."""
 

@@ -53,8 +53,7 @@ IMAGE_PARTS: Final = (Part.OPERATORS, Part.XIP)
 """Where relocatable images lie; the first segment that is there counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Header(Packet, order="<", error=LayoutError, name="a header"):
+class Header(Packet, byte_order="<", error=LayoutError, name="a header"):
     """The offsets of one engine's parts from the start of the data partition, in bytes; 0 = absent."""
 
     model: U32 = 0

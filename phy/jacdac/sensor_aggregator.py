@@ -52,14 +52,12 @@ _STREAM: Final = 0x081
 _STREAM_ALIAS: Final = 0x003
 
 
-@dataclass(frozen=True, slots=True)
 class _InputsHead(JacdacPacket, name="inputs"):
     interval_ms: U16
     window: U16
     reserved: U32
 
 
-@dataclass(frozen=True, slots=True)
 class SensorInput(JacdacPacket, name="an input"):
     """One input: a sensor, and how to read what it reports."""
 

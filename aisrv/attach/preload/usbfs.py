@@ -5,7 +5,7 @@ Linux-USB Host Side API", section "The USB character device nodes", for what the
 """
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar, Final, Self
 
 from aisrv.packet import I32, U8, U32, Packet, Pad3, Pointer
@@ -22,20 +22,16 @@ _GET_DRIVER_SIZE: Final = 4 + 256
 _DISCONNECT_CLAIM_SIZE: Final = 8 + 256
 
 
-class UsbfsPacket(Packet, order="@"):
+class UsbfsPacket(Packet, byte_order="@"):
     """Base of usbfs's structures."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class UInt(UsbfsPacket, name="an unsigned int"):
     """The number that many ioctls point to."""
 
     value: U32
 
 
-@dataclass(frozen=True, slots=True)
 class InterfaceSetting(UsbfsPacket, name="a usbfs interface setting"):
     """`struct usbdevfs_setinterface`."""
 
@@ -43,7 +39,6 @@ class InterfaceSetting(UsbfsPacket, name="a usbfs interface setting"):
     setting: U32
 
 
-@dataclass(frozen=True, slots=True)
 class DriverRequest(UsbfsPacket, name="a usbfs driver request"):
     """`struct usbdevfs_ioctl`: an ioctl for the driver of an interface."""
 
@@ -52,7 +47,6 @@ class DriverRequest(UsbfsPacket, name="a usbfs driver request"):
     data: Pointer
 
 
-@dataclass(frozen=True, slots=True)
 class ConnectInfo(UsbfsPacket, name="a usbfs connect info"):
     """`struct usbdevfs_connectinfo`."""
 
@@ -61,14 +55,12 @@ class ConnectInfo(UsbfsPacket, name="a usbfs connect info"):
     padding: ClassVar[Pad3]
 
 
-@dataclass(frozen=True, slots=True)
 class Address(UsbfsPacket, name="an address"):
     """The pointer to a reaped request."""
 
     value: Pointer
 
 
-@dataclass(frozen=True, slots=True)
 class Urb(UsbfsPacket, name="a usbfs request"):
     """`struct usbdevfs_urb`: a transfer request in the client's memory."""
 

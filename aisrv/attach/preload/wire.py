@@ -7,7 +7,6 @@ umockdev 0.16 to 0.19. Source: "Ways for a host program to reach the virtual dev
 
 import enum
 import struct
-from dataclasses import dataclass
 from typing import Annotated, Final
 
 from aisrv.packet import Packet, Wire
@@ -52,8 +51,7 @@ Word = Annotated[int, Wire("L", encode=_unsigned)]
 """An unsigned long; a negative result crosses as its two's complement."""
 
 
-@dataclass(frozen=True, slots=True)
-class Message(Packet, order="@", error=WireError, name="a message of the preload library"):
+class Message(Packet, byte_order="@", error=WireError, name="a message of the preload library"):
     """One message."""
 
     command: Word

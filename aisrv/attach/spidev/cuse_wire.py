@@ -7,7 +7,6 @@ written as one, with the request's number. All in this machine's byte order. Sou
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 from aisrv.packet import I32, U32, U64, Packet, Pad4, Pad8, Pad16, Pad20, Pad24, Pad40, Rest
@@ -58,10 +57,8 @@ class IoctlFlag(enum.IntFlag):
     """In a reply: make the same ioctl again, with the pieces of memory that follow."""
 
 
-class CusePacket(Packet, order="=", error=CuseWireError):
+class CusePacket(Packet, byte_order="=", error=CuseWireError):
     """Base of CUSE's structures."""
-
-    __slots__ = ()
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
@@ -69,7 +66,6 @@ class CusePacket(Packet, order="=", error=CuseWireError):
         return cls.unpack_from(data)
 
 
-@dataclass(frozen=True, slots=True)
 class Request(CusePacket, name="a request"):
     """`struct fuse_in_header`, and the bytes of the opcode's own structure and data."""
 
@@ -88,7 +84,6 @@ class Request(CusePacket, name="a request"):
             )
 
 
-@dataclass(frozen=True, slots=True)
 class Reply(CusePacket, name="a reply"):
     """`struct fuse_out_header`, and the body of the reply; `error` is 0 or a negative errno."""
 
@@ -103,7 +98,6 @@ def reply(unique: int, body: bytes = b"", *, errno: int = 0) -> bytes:
     return bytes(Reply(Reply.SIZE + len(body), -errno, unique, body))
 
 
-@dataclass(frozen=True, slots=True)
 class Init(CusePacket, name="INIT"):
     """`struct cuse_init_in`: the protocol that the kernel speaks."""
 
@@ -113,7 +107,6 @@ class Init(CusePacket, name="INIT"):
     flags: U32 = 0
 
 
-@dataclass(frozen=True, slots=True)
 class InitReply(CusePacket, name="the reply to INIT"):
     """`struct cuse_init_out`, and the text that names the device."""
 
@@ -135,7 +128,6 @@ def init_reply(minor: int, most_bytes: int, name: str) -> bytes:
     return bytes(InitReply(MAJOR, minor, InitFlag.UNRESTRICTED_IOCTL, most_bytes, most_bytes, text))
 
 
-@dataclass(frozen=True, slots=True)
 class OpenReply(CusePacket, name="the reply to OPEN"):
     """`struct fuse_open_out`: the number by which later requests name the open file."""
 
@@ -143,7 +135,6 @@ class OpenReply(CusePacket, name="the reply to OPEN"):
     flags: ClassVar[Pad8]
 
 
-@dataclass(frozen=True, slots=True)
 class WriteReply(CusePacket, name="the reply to WRITE"):
     """`struct fuse_write_out`: how many bytes were taken."""
 
@@ -151,7 +142,6 @@ class WriteReply(CusePacket, name="the reply to WRITE"):
     padding: ClassVar[Pad4]
 
 
-@dataclass(frozen=True, slots=True)
 class Read(CusePacket, name="READ"):
     """`struct fuse_read_in`: up to `size` bytes."""
 
@@ -161,7 +151,6 @@ class Read(CusePacket, name="READ"):
     flags_and_owner: ClassVar[Pad20]
 
 
-@dataclass(frozen=True, slots=True)
 class Write(CusePacket, name="WRITE"):
     """`struct fuse_write_in`, and the bytes."""
 
@@ -176,7 +165,6 @@ class Write(CusePacket, name="WRITE"):
             raise CuseWireError(f"WRITE of {self.size} bytes with {len(self.data)}")
 
 
-@dataclass(frozen=True, slots=True)
 class Release(CusePacket, name="RELEASE"):
     """`struct fuse_release_in`, and FLUSH's, which is as long: the file is closed."""
 
@@ -184,14 +172,12 @@ class Release(CusePacket, name="RELEASE"):
     flags_and_owner: ClassVar[Pad16]
 
 
-@dataclass(frozen=True, slots=True)
 class Interrupt(CusePacket, name="INTERRUPT"):
     """`struct fuse_interrupt_in`: whoever made the request `unique` shall not wait any longer."""
 
     unique: U64
 
 
-@dataclass(frozen=True, slots=True)
 class Ioctl(CusePacket, name="IOCTL"):
     """`struct fuse_ioctl_in`: a request code, its argument, and the memory an earlier reply asked for."""
 
@@ -211,7 +197,6 @@ class Ioctl(CusePacket, name="IOCTL"):
             raise CuseWireError(f"IOCTL with {self.in_size} bytes of memory, {len(self.data)} came")
 
 
-@dataclass(frozen=True, slots=True)
 class IoctlReply(CusePacket, name="the reply to IOCTL"):
     """`struct fuse_ioctl_out`, and what fills the pieces of memory to be written or names those asked for."""
 
@@ -222,7 +207,6 @@ class IoctlReply(CusePacket, name="the reply to IOCTL"):
     data: Rest = b""
 
 
-@dataclass(frozen=True, slots=True)
 class Region(CusePacket, name="a piece of memory"):
     """`struct fuse_ioctl_iovec`."""
 

@@ -7,7 +7,6 @@ its document "SPI userspace API" for what they mean.
 import enum
 import errno
 import struct
-from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from aisrv.packet import U8, U16, U32, U64, Packet, Pad1
@@ -91,8 +90,7 @@ class Region(NamedTuple):
     size: int
 
 
-@dataclass(frozen=True, slots=True)
-class SpiIocTransfer(Packet, order="=", name="a spidev transfer"):
+class SpiIocTransfer(Packet, byte_order="=", name="a spidev transfer"):
     """`struct spi_ioc_transfer`: one transfer of a message."""
 
     tx_buf: U64 = 0

@@ -10,7 +10,6 @@ import enum
 import struct
 from binascii import crc_hqx
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from aisrv.packet import U8, U16, U64, Packet
@@ -53,13 +52,10 @@ class FrameFlags(enum.IntFlag):
     """Of a protocol to come: dropped."""
 
 
-class JacdacPacket(Packet, order="<", error=FrameError):
+class JacdacPacket(Packet, byte_order="<", error=FrameError):
     """Base of what crosses a Jacdac bus."""
 
-    __slots__ = ()
 
-
-@dataclass(frozen=True, slots=True)
 class FrameHeader(JacdacPacket, name="a frame's header"):
     """What a frame begins with."""
 
@@ -69,7 +65,6 @@ class FrameHeader(JacdacPacket, name="a frame's header"):
     device: U64
 
 
-@dataclass(frozen=True, slots=True)
 class PacketHeader(JacdacPacket, name="a packet's header"):
     """What a packet in a frame begins with."""
 

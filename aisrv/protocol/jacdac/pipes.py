@@ -7,7 +7,6 @@ MakeCode for how they end a pipe.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from aisrv.packet import U16, U64
@@ -28,7 +27,6 @@ QUEUE_BYTES: Final = 64 * 1024
 """Bytes that wait to be sent; a receiver that takes them more slowly loses the pipe."""
 
 
-@dataclass(frozen=True, slots=True)
 class PipeArgument(JacdacPacket, name="a pipe"):
     """The argument of a command that gives the port of a pipe to send into."""
 

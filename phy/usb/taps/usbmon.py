@@ -40,8 +40,7 @@ class TransferType(enum.IntEnum):
     BULK = 3
 
 
-@dataclass(frozen=True, slots=True)
-class UsbmonHeader(Packet, order="<", name="a usbmon header"):
+class UsbmonHeader(Packet, byte_order="<", name="a usbmon header"):
     """`struct mon_bin_hdr`, the 64 bytes before the data."""
 
     urb: U64

@@ -6,7 +6,7 @@ its events have the length ROOM_UNKNOWN there.
 """
 
 import enum
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from aisrv.packet import U8, U16, U32, U64, Packet
@@ -34,8 +34,7 @@ class ControlStage(enum.IntEnum):
     COMPLETE = 3
 
 
-@dataclass(frozen=True, slots=True)
-class UsbpcapHeader(Packet, order="<", name="a USBPcap header"):
+class UsbpcapHeader(Packet, byte_order="<", name="a USBPcap header"):
     """`USBPCAP_BUFFER_PACKET_HEADER`, the 27 bytes that all packets begin with."""
 
     header_size: U16

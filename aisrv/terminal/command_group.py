@@ -1,15 +1,17 @@
 """Groups of commands: a misspelled name gets a suggestion, what goes wrong one line and an exit code."""
 
-import difflib
+import gc
 import importlib
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from typing import Any, Final, NoReturn
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import click
-from click.shell_completion import CompletionItem
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 INTERRUPTED: Final = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -40,6 +42,8 @@ class Group(click.Group):
                 super().main(args, prog_name, complete_var, **extra)
             finally:
                 sys.stdout.flush()  # or Python does at its end, with a traceback
+                if args is None:
+                    gc.freeze()  # what the process leaves goes with it: no search of all modules for cycles
         except BrokenPipeError:
             _end_without_output()
         except OSError as error:
@@ -53,6 +57,8 @@ class Group(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
+            import difflib
+
             near = difflib.get_close_matches(args[0][:100], self.list_commands(ctx), 1)
             if near:
                 raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
@@ -113,7 +119,8 @@ class LazyGroup(Group):
         if cmd_name not in self.places:
             return None
         module, _, attribute = self.places[cmd_name][0].partition(":")
-        command: click.Command = getattr(importlib.import_module(module), attribute)
+        with _without_collector():
+            command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -122,14 +129,28 @@ class LazyGroup(Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, line) for name, (_, line) in self.places.items()])
 
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
         """Complete the subcommands without loading them, and the options."""
+        from click.shell_completion import CompletionItem
+
         commands = [
             CompletionItem(name, help=line)
             for name, (_, line) in self.places.items()
             if name.startswith(incomplete)
         ]
         return commands + click.Command.shell_complete(self, ctx, incomplete)
+
+
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Keep the garbage collector from looking through modules as they are loaded: they leave none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def examples(*lines: str) -> str:

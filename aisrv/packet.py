@@ -161,7 +161,9 @@ class Packet(metaclass=PacketType):
 
     @classmethod
     def make_dataclass(cls) -> None:
-        """Make the class a dataclass; it is one already where `__init__` is its own."""
+        """Make the class a dataclass, unless it is one."""
+        if "__init__" in cls.__dict__:
+            return
         slots = {name: cls.__dict__[name] for name in cls._slots}
         for name, default in cls._defaults.items():
             setattr(cls, name, default)
@@ -322,7 +324,8 @@ def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
 
 def _setters(cls: type[Packet], names: tuple[str, ...]) -> tuple[Any, ...]:
     """What sets the slots of the fields; none where `__init__` does more than that."""
-    if hasattr(cls, "__post_init__") or {field.name for field in dataclasses.fields(cls)} != set(names):
+    cls.make_dataclass()  # or what was read is no value yet
+    if hasattr(cls, "__post_init__") or set(cls._slots) != set(names):
         return ()
     return tuple(getattr(cls, name).__set__ for name in names)
 

@@ -9,8 +9,9 @@ abandoning of a request are ours.
 
 import enum
 import struct
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from flash_server.errors import FlashError
 
@@ -95,8 +96,7 @@ class FlashReadError(FlashError):
 _NAMES: Final = {int(command): command.name for command in FlashCommand}
 
 
-@dataclass(frozen=True, slots=True)
-class FlashRequest:
+class FlashRequest(Struct, frozen=True):
     """A command word, its argument words, and its data."""
 
     command: int

@@ -1,11 +1,11 @@
 """`aisrv plan`: where the tensors of a model lie in the arena, as text, JSON, SVG or PNG."""
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from msgspec.structs import asdict
 
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE, NEW_FILE

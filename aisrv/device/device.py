@@ -13,10 +13,11 @@ from aisrv.device.ends import Ends
 from aisrv.device.failures import Failures
 from aisrv.device.parts import DeviceParts
 from aisrv.device.wiring import wire
-from aisrv.inference.engine import Runners
-from aisrv.inference.process.isolation import isolated
+from aisrv.inference.engine import Runner, Runners
+from aisrv.inference.interpreter import LogSink
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import set_command
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.node import open_node
@@ -100,6 +101,13 @@ class Device:
         if status is not Status.OKAY:
             text = bytes(self.engines[engine].log).rstrip(b"\0").decode(errors="replace")
             raise ModelRefused(f"engine {engine} answered {status!r}: {text.strip()}")
+
+
+def isolated(log: LogSink, /, *, kind: EngineKind | None = None) -> Runner:
+    """Create a runner in a process of its own; what that takes is loaded with the first model."""
+    from aisrv.inference.process import isolation
+
+    return isolation.isolated(log, kind=kind)
 
 
 @asynccontextmanager

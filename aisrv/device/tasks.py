@@ -4,9 +4,10 @@ The modules of a task are imported when a board has one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Final
+
+from msgspec.structs import replace
 
 from aisrv import __version__
 from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from aisrv.engine import acquisition
 from aisrv.engine.state import AIEngine, CommandFailed
-from aisrv.inference.memory import model_shortage
 from aisrv.model.labels import labels_of
 from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
@@ -204,6 +203,8 @@ def _set_model(memory: ModelMemory) -> "SetAction":
     async def set_model(engine: AIEngine, _tensor: int, array: Array) -> None:
         try:
             if array.overflowed:
+                from aisrv.inference.memory import model_shortage
+
                 await engine.inference.unload_model()
                 raise model_shortage(array.length, len(array.data), memory)
             await _load(engine, bytes(array.data), memory)

@@ -11,7 +11,6 @@ from aisrv.inference.engine import InferenceEngine, Runners
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import LogSink
 from aisrv.inference.parameters import ParameterSource
-from aisrv.inference.process.inline import inline
 from aisrv.inference.timings import DeviceModel
 from aisrv.protocol.engine_kind import NO_MODEL, EngineKind
 from aisrv.protocol.memory_map import ModelMemory
@@ -31,6 +30,8 @@ class BufferEngine(InferenceEngine):
         log: LogSink = lambda _text: None,
     ) -> None:
         """Create the buffer; hosts can ask for the memory sizes, but no model can be loaded."""
+        from aisrv.inference.process.inline import inline
+
         super().__init__(inline, arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
         self._buffer = memoryview(bytearray(buffer_bytes))
 

@@ -21,7 +21,6 @@ from msgspec import Struct
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import LogSink, TensorLayout
-from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
 from aisrv.inference.parameters import (
     ParameterLoad,
     ParameterSource,
@@ -213,6 +212,8 @@ class InferenceEngine:
 
     def _examine(self, model: bytes, memory: ModelMemory) -> _ExaminedModel:
         """Read and check a model, place it and estimate its times; it may run on a thread of its own."""
+        from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
+
         parsed = _parse(model)
         check_tensor_counts(parsed)
         memory_map = place_model(

@@ -9,8 +9,9 @@ CALL_ONCE run, and what TFLM decompresses.
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from aisrv.model.arena_space import ArenaSpace
 from aisrv.model.errors import ModelFileError
@@ -28,8 +29,7 @@ _PLANNED_ONLINE: Final = -1
 _VAR_HANDLE: Final = "VAR_HANDLE"
 
 
-@dataclass(frozen=True, slots=True)
-class Allocation:
+class Allocation(Struct, frozen=True):
     """A tensor's place in the arena: `size` bytes at `offset`, alive from step `first` to `last` inclusive.
 
     Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written. Scratch
@@ -43,8 +43,7 @@ class Allocation:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ArenaPlan:
+class ArenaPlan(Struct, frozen=True):
     """Places of all tensors that live in the arena, in tensor order, and the bytes they take together."""
 
     allocations: tuple[Allocation, ...]

@@ -1,16 +1,16 @@
 """The tail of the tensor arena: an estimate of TFLM's own structures on the 32-bit device."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
+
+from msgspec import Struct
 
 from aisrv.model.arena_plan import ALIGNMENT, round_up
 from aisrv.model.values import Model, Operator
 
 
-@dataclass(frozen=True, slots=True)
-class TailLayout:
+class TailLayout(Struct, frozen=True):
     """Sizes in bytes of the structures that TFLM keeps at the end of the arena, for one width of pointers."""
 
     fixed: int
@@ -22,9 +22,9 @@ class TailLayout:
     """TfLiteTensor with its quantization of one channel: one for each input and output of the model."""
     node: int
     """NodeAndRegistration: one for each operator."""
-    parameters: Mapping[str, int] = field(repr=False)
+    parameters: Mapping[str, int]
     """The operator's options in TFLM's form (`builtin_op_data.h`)."""
-    state: Mapping[str, int] = field(repr=False)
+    state: Mapping[str, int]
     """What the kernel computes once (OpData…), before rounding up to ALIGNMENT."""
     other_parameters: int = 16
     """For operators that `parameters` does not name: a guess."""

@@ -3,8 +3,9 @@
 import enum
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Final, Self, TypeAlias
+
+from msgspec import Struct, field
 
 
 class TensorType(enum.IntEnum):
@@ -58,8 +59,7 @@ class Activation(enum.IntEnum):
     SIGN_BIT = 5
 
 
-@dataclass(frozen=True, slots=True)
-class Quantization:
+class Quantization(Struct, frozen=True):
     """real = scale * (integer - zero point): one pair for the tensor, or one for each index of `dimension`.
 
     `zero_points` has as many entries as `scales`, or one that holds for all.
@@ -98,15 +98,14 @@ class Quantization:
         return zero_point
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(Struct, frozen=True):
     """A tensor of a subgraph. An empty shape is a scalar."""
 
     name: str
     shape: tuple[int, ...]
     type: TensorType
     quantization: Quantization | None = None
-    data: bytes | memoryview | None = field(default=None, repr=False)
+    data: bytes | memoryview | None = None
     """A constant's elements in row-major order, little-endian; None for what is computed, given or sparse."""
     is_variable: bool = False
     """Whether it keeps its value from one invocation to the next."""
@@ -114,6 +113,10 @@ class Tensor:
     """Whether it is a constant of which the file holds fewer elements than its shape has."""
     index: int = 0
     """Its place among the tensors of the subgraph, which the reader knows."""
+
+    def __repr__(self) -> str:
+        """Show the type and shape, not the data, which may be megabytes."""
+        return f"Tensor({self.name!r}, {self.shape}, {self.type!r})"
 
     @property
     def is_constant(self) -> bool:
@@ -129,8 +132,7 @@ class Tensor:
 OptionValue: TypeAlias = "int | float | str | tuple[int, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
+class Options(Struct, frozen=True):
     """The options of a builtin operator, by the schema's names of the fields ("stride_w", "filter_height").
 
     What is not there has the default that the properties give. The kernel of a convolution is the shape of
@@ -198,8 +200,7 @@ class Options:
         return self.real("beta", 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
+class Operator(Struct, frozen=True):
     """An operator of a subgraph; tensors are indices, an input that is left out is -1.
 
     `name` is the builtin's ("CONV_2D"), or a custom operator's own.
@@ -215,16 +216,14 @@ class Operator:
     """The options of a custom operator, in whatever form its kernel reads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Metadata:
+class Metadata(Struct, frozen=True):
     """A named blob of the file."""
 
     name: str
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Subgraph:
+class Subgraph(Struct, frozen=True):
     """A subgraph besides the main one, which operators of control flow run; operators in execution order."""
 
     tensors: tuple[Tensor, ...]
@@ -233,8 +232,7 @@ class Subgraph:
     outputs: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Model:
+class Model(Struct, frozen=True):
     """A model: the tensors and operators of its main subgraph (the first), operators in execution order."""
 
     version: int

@@ -9,8 +9,9 @@ over the wire as six little-endian words, the answer of GET_MEMORY; the layout i
 """
 
 import enum
-from dataclasses import dataclass
 from typing import Annotated, Final
+
+from msgspec import Struct
 
 from aisrv.packet import U32, Wire
 from aisrv.protocol.commands import AisrvPacket
@@ -23,8 +24,7 @@ class ModelMemory(enum.Enum):
     EXT = "external memory"
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryRegion:
+class MemoryRegion(Struct, frozen=True):
     """`size` bytes from `offset` of a memory."""
 
     memory: ModelMemory

@@ -6,9 +6,11 @@ long exposures need) is not modeled.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
+
+from msgspec.structs import replace
 
 from aisrv.sensors.i2c import I2cNak
 from aisrv.sensors.image.frame import Encoding, RawFrame

@@ -8,10 +8,10 @@ server: numbers and wire behavior", section SPI.
 
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 import trio
+from msgspec import Struct
 
 from aisrv.xcore.waiter import Waiter
 
@@ -23,8 +23,7 @@ class SpiError(ValueError):
     """A message that no master could clock; the message says which bound it breaks."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timing:
+class Timing(Struct, frozen=True):
     """What a master states of its signals, in nanoseconds; None where it does not say."""
 
     cs_setup: int | None = None
@@ -38,8 +37,7 @@ class Timing:
 UNSTATED: Final = Timing()
 
 
-@dataclass(frozen=True, slots=True)
-class SpiTransfer:
+class SpiTransfer(Struct, frozen=True):
     """Bytes clocked in one go, 8 bits each, most significant bit first, in SPI mode 0."""
 
     mosi: bytes

@@ -6,8 +6,9 @@ behavior", section SPI.
 """
 
 import logging
-from dataclasses import dataclass
 from typing import Final, Protocol, SupportsBytes
+
+from msgspec import Struct
 
 from aisrv.protocol.commands import STATUS_ERRORS, Spec, Status
 
@@ -28,8 +29,7 @@ class RefusalLog(SupportsBytes, Protocol):
         """Add a line."""
 
 
-@dataclass(slots=True)
-class SharedMemory:
+class SharedMemory(Struct):
     """What reads answer, zeros or empty until the buffer has asked the engine; and the block of a write."""
 
     status: Status = Status.OKAY

@@ -1,9 +1,9 @@
 """A device that is given hostile models: a small share of those in `benchmarks.hostile_models`."""
 
 import resource
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from aisrv.device.device import open_device
 from tests.support.engines import PACKAGES, isolated_as, needs

@@ -1,11 +1,11 @@
 """Mutated models through a device, on each engine: refused, failed, or with the interpreter's own bytes."""
 
 from collections import Counter
-from dataclasses import replace
 from importlib.util import find_spec
 from typing import Final
 
 import trio
+from msgspec.structs import replace
 
 from benchmarks.hostile_models import tally
 from tests.soak.check import Check, Figures

@@ -1,7 +1,9 @@
 """The profile of one model on one configuration of the device."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from aisrv.analysis.profile.errors import ProfileError
 from aisrv.analysis.profile.host import HostTime

@@ -147,7 +147,7 @@ def _field(descriptor: bytes, place: int) -> str | None:
 
 
 def _spans(layout: type[Descriptor]) -> Iterable[tuple[str, int, int]]:
-    names = [each.name for each in fields(layout)]  # type: ignore[arg-type]  # each is a dataclass
+    names = [each.name for each in fields(layout)]
     start = 0
     for name in names:
         if start == layout.SIZE:

@@ -4,8 +4,9 @@ Source: the Linux kernel's Documentation/ABI (sysfs-bus-usb, stable and testing)
 `usb-devices` of usbutils read.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec import Struct
 
 from aisrv.protocol.usb_descriptors import (
     DIRECTION_IN,
@@ -57,19 +58,17 @@ ROOT_HUB: Final = Descriptors(
 """Linux's high-speed root hub: vendor and product are the Linux Foundation's."""
 
 
-@dataclass(frozen=True, slots=True)
-class SysfsFolder:
+class SysfsFolder(Struct, frozen=True):
     """A folder of `/sys`: its name, its files by name, the driver bound there, and the folders in it."""
 
     name: str
     attributes: dict[str, str]
     """Without the newline that ends each."""
     driver: str = ""
-    folders: tuple["SysfsFolder", ...] = field(default=())
+    folders: tuple["SysfsFolder", ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class BusPlace:
+class BusPlace(Struct, frozen=True):
     """Where on its bus a device is."""
 
     bus: int

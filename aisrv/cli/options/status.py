@@ -4,11 +4,13 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec import Struct
+from msgspec.structs import replace
 
 from aisrv.attach.usbip.server import BusPlace
 from aisrv.cli.options.spi import spidev_name
@@ -60,8 +62,7 @@ status_options = option_group("status", StatusOptions)
 """Add the options of the status view to a command, which takes them as `status`."""
 
 
-@dataclass(frozen=True, slots=True)
-class MonitoredPorts:
+class MonitoredPorts(Struct, frozen=True):
     """The ports that hosts drive, and the monitors of the devices behind them."""
 
     usb: Sequence[HostPort]

@@ -10,10 +10,10 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 import trio
+from msgspec import Struct
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import LogSink, TensorLayout, check_runs_models
@@ -40,8 +40,7 @@ ALARM_SECONDS: Final = 1.0
 """Time that a run past its limit has to end by the process's own alarm, before its parent ends it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits of a worker: address space in bytes (an idle one has 90 MB), and times in seconds."""
 
     memory_bytes: int = 1 << 30

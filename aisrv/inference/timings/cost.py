@@ -2,11 +2,12 @@
 
 import enum
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from aisrv.inference.timings.operator_tensors import OperatorTensors
+if TYPE_CHECKING:
+    from aisrv.inference.timings.operator_tensors import OperatorTensors
 
 FITTED_CLOCK_MHZ: Final = 600
 """Core clock that the costs hold for."""
@@ -37,7 +38,7 @@ class Cost(Struct, frozen=True):
         return self.ticks - self.shared * (1 - largest_share(*self.image, threads))
 
 
-CostRule = Callable[[OperatorTensors], Cost | None]
+CostRule = Callable[["OperatorTensors"], Cost | None]
 """Tells the cost of an operator, or None for shapes that the rule has no meaning for."""
 
 

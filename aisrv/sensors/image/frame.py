@@ -1,8 +1,9 @@
 """Raw frames, their encodings, and the interface of the sources that deliver them."""
 
 import enum
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 
 class Encoding(enum.Enum):
@@ -18,8 +19,7 @@ class Encoding(enum.Enum):
     """No picture: bytes that are the input tensor as they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class RawFrame:
+class RawFrame(Struct, frozen=True):
     """One frame."""
 
     width: int

@@ -9,11 +9,12 @@ docs/reference/spi.md.
 import enum
 import logging
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import accumulate, islice, pairwise
 from typing import Final, NamedTuple
 
 import trio
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from phy.spi.bus import SpiPort, SpiTransfer
 from phy.spi.spi_relay_port import SpiRelayPort
@@ -33,8 +34,7 @@ class Rule(enum.Enum):
     CS_IDLE = "CS idle"
 
 
-@dataclass(frozen=True, slots=True)
-class TimingRules:
+class TimingRules(Struct, frozen=True):
     """The least that each time may be, in nanoseconds."""
 
     clock_period: int = 20
@@ -144,8 +144,7 @@ def _repeat_bit(data: bytes) -> bytes:
     return data[:-1] + bytes((data[-1] & 0xFE | data[-1] >> 1 & 1,)) if data else data
 
 
-@dataclass(slots=True)
-class _Part:
+class _Part(Struct):
     """What one message holds of one transaction, as the slave sees it."""
 
     missed_clock: bool = False

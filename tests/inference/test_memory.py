@@ -1,9 +1,9 @@
 """What a model needs of the arena, and the rule of where models and tensors go."""
 
 import struct
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from aisrv.inference.errors import InferenceError, InvokeError, ModelError
 from aisrv.inference.memory import (

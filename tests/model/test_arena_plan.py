@@ -1,7 +1,6 @@
 """The plan of the arena's head: by hand, and equal to TensorFlow Lite Micro's."""
 
 import struct
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +8,7 @@ import pytest
 import tflite
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from aisrv.model import Model, ModelFileError, Operator, TensorType, writer
 from aisrv.model.arena_plan import OFFLINE_PLAN, Allocation, plan_arena

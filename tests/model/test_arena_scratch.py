@@ -1,9 +1,8 @@
 """Scratch memory of TFLM's kernels: sizes by hand; `test_arena_plan_tflm.py` compares with TFLM itself."""
 
-from dataclasses import replace
-
 import pytest
 from flatbuffers import flexbuffers
+from msgspec.structs import replace
 
 from aisrv.inference.errors import ModelError
 from aisrv.inference.memory import arena_need

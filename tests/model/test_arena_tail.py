@@ -1,8 +1,7 @@
 """The estimate of the arena's tail: by hand, and beside TensorFlow Lite Micro's."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from aisrv.model import Operator, TensorType
 from aisrv.model.arena_tail import DEVICE_TAIL, TailLayout, estimate_tail

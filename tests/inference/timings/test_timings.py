@@ -1,11 +1,10 @@
 """The timing model against published figures ("Inference engines", section Timings) and by hand."""
 
 import math
-from dataclasses import replace
 
 import pytest
 from flatbuffers import flexbuffers
-from msgspec import structs
+from msgspec.structs import replace
 
 from aisrv.inference.timings import (
     Basis,
@@ -569,9 +568,9 @@ def test_summary_of_operators_that_take_no_time() -> None:
 def test_note_about_estimates_is_for_more_than_a_tenth() -> None:
     fitted, estimate = op_time(0, "CONV_2D", 90), op_time(1, "MAX_POOL_2D", 11, Basis.ESTIMATE)
     assert estimate_note([fitted, estimate]) == "10.9 % of the model's predicted time are estimates.\n"
-    assert estimate_note([fitted, structs.replace(estimate, ticks=10)]) == ""
+    assert estimate_note([fitted, replace(estimate, ticks=10)]) == ""
     assert estimate_note([]) == ""
-    assert estimate_note([structs.replace(estimate, ticks=0)]) == ""
+    assert estimate_note([replace(estimate, ticks=0)]) == ""
 
 
 # Pools of older converters: their options are flexbuffers.

@@ -213,6 +213,7 @@ class InferenceEngine:
     def _examine(self, model: bytes, memory: ModelMemory) -> _ExaminedModel:
         """Read and check a model, place it and estimate its times; it may run on a thread of its own."""
         from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
+        from aisrv.inference.timings.estimation import estimate_times
 
         parsed = _parse(model)
         check_tensor_counts(parsed)
@@ -222,7 +223,7 @@ class InferenceEngine:
         loads = parameter_loads(parsed)
         if loads and self._parameters is None:
             raise ModelError(f"{len(loads)} operators load parameters from flash: the engine has none")
-        times = self._device.estimate(parsed)
+        times = estimate_times(self._device, parsed)
         return _ExaminedModel(parsed, memory_map, loads, times, to_words(times))
 
     async def unload_model(self) -> None:

@@ -16,6 +16,7 @@ from aisrv.inference.memory import MemoryShortage, arena_need
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.timings import DeviceModel
+from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
 from aisrv.protocol.memory_map import MemoryRegion, ModelMemory
@@ -355,7 +356,7 @@ async def test_timings_are_the_device_s() -> None:
         await load_digits(engine)
         await engine.invoke()
         assert engine.model is not None
-        assert engine.timings == tuple(each.ticks for each in device.estimate(engine.model))
+        assert engine.timings == tuple(each.ticks for each in estimate_times(device, engine.model))
         assert min(engine.timings) > 0
 
 

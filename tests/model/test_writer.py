@@ -2,7 +2,6 @@
 
 import math
 import struct
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +9,7 @@ import pytest
 import tflite
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 from tflite import ActivationFunctionType, BuiltinOperator, Padding, TensorType
 
 from aisrv.model.reader import read_model
@@ -253,9 +253,9 @@ def models(draw: st.DrawFn) -> Network:
         tensor = constant_tensor(name, array)
         if len(shape) > 0 and draw(st.booleans()):
             axis = draw(st.integers(0, len(shape) - 1))
-            tensor = replace(tensor, quantization=Quantization.per_channel([0.5] * shape[axis], axis))
+            tensor = structs.replace(tensor, quantization=Quantization.per_channel([0.5] * shape[axis], axis))
         if draw(st.booleans()):
-            tensor = replace(tensor, data=None, is_variable=draw(st.booleans()))
+            tensor = structs.replace(tensor, data=None, is_variable=draw(st.booleans()))
         tensors.append(tensor)
     some = st.lists(st.sampled_from([tensor.name for tensor in tensors]), max_size=4).map(tuple)
     operators = draw(
@@ -309,7 +309,7 @@ def test_the_schema_reads_what_was_written(model: Network) -> None:
     ],
 )
 def test_a_tensor_that_contradicts_itself(changes: dict[str, Any], message: str) -> None:
-    tensor = replace(int8("x", 1, 4), **changes)
+    tensor = structs.replace(int8("x", 1, 4), **changes)
     with pytest.raises(WriteError) as error:
         bytes(Network((tensor,), (), ("x",), ("x",)))
     assert str(error.value) == message

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 import flatbuffers
 import numpy as np
 import tflite
+from msgspec import structs
 from tflite import BuiltinOperator, Padding, TensorType
 
 from aisrv import digits
@@ -218,12 +219,12 @@ def _arity(chance: Random) -> bytes:
 
 def _ranks(chance: Random) -> bytes:
     shape = tuple(chance.choice((0, 1, 1, 2, 3, 64)) for _ in range(chance.choice((0, 1, 2, 3, 5, 9, 100))))
-    return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, shape=shape))
+    return _changed_tensor(_network(chance), chance, lambda tensor: structs.replace(tensor, shape=shape))
 
 
 def _types(chance: Random) -> bytes:
     kind = chance.randrange(-1, 21)
-    return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, type=kind))  # type: ignore[arg-type]  # on purpose
+    return _changed_tensor(_network(chance), chance, lambda tensor: structs.replace(tensor, type=kind))
 
 
 def _quantizations(chance: Random) -> bytes:
@@ -236,7 +237,9 @@ def _quantizations(chance: Random) -> bytes:
             Quantization.per_tensor(1.0, chance.choice((-(2**63), -129, 128, 2**31, 2**63 - 1))),
         )
     )
-    return _changed_tensor(_network(chance), chance, lambda tensor: replace(tensor, quantization=wild))
+    return _changed_tensor(
+        _network(chance), chance, lambda tensor: structs.replace(tensor, quantization=wild)
+    )
 
 
 def _cycles(chance: Random) -> bytes:
@@ -337,11 +340,11 @@ def _huge(chance: Random) -> bytes:
         case 5:
             side = chance.choice((300, 600, 30_000))
             wide = Tensor("input", (1, side, side), TensorType.INT8, _UNIT)
-            out = replace(wide, name="output")
+            out = structs.replace(wide, name="output")
             add = NetworkOperator(BuiltinOperator.ADD, ("input", "input"), ("output",))
             return bytes(Network((wide, out), (add,), ("input",), ("output",)))
         case 6:
-            return bytes(Network((replace(plain, name="n" * MIB),), (), ("n" * MIB,), ("n" * MIB,)))
+            return bytes(Network((structs.replace(plain, name="n" * MIB),), (), ("n" * MIB,), ("n" * MIB,)))
         case _:
             return _slow()
 
@@ -352,7 +355,7 @@ def _slow() -> bytes:
     weights = constant_tensor(
         "weights", np.ones((1, 128, 128, 1), np.int8), Quantization.per_channel([1.0], 0)
     )
-    result = replace(picture, name="output")
+    result = structs.replace(picture, name="output")
     options = {"padding": Padding.SAME, "stride_w": 1, "stride_h": 1}
     convolution = NetworkOperator(BuiltinOperator.CONV_2D, ("input", "weights", ""), ("output",), options)
     return bytes(Network((picture, weights, result), (convolution,), ("input",), ("output",)))

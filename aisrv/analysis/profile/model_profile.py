@@ -21,6 +21,7 @@ from aisrv.inference.timings import (
     operator_classes,
     used_constant_bytes,
 )
+from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model import Model, ModelFileError
 from aisrv.printable import printable
 from aisrv.protocol.commands import TICKS_PER_SECOND
@@ -152,7 +153,9 @@ def profile_model(
 
 
 def _estimate(model: Model, device: DeviceModel) -> tuple[OperatorTime, ...]:
-    return tuple(replace(time, name=printable(time.name, NAME_LIMIT)) for time in device.estimate(model))
+    return tuple(
+        replace(time, name=printable(time.name, NAME_LIMIT)) for time in estimate_times(device, model)
+    )
 
 
 def _load_ticks(times: tuple[OperatorTime, ...]) -> int:
@@ -166,7 +169,7 @@ def _predictions(model: Model, device: DeviceModel) -> tuple[Prediction, ...]:
     predictions = []
     for clock in CLOCKS_MHZ:
         for threads in range(1, MAX_THREADS + 1):
-            times = replace(device, clock_mhz=clock, threads=threads).estimate(model)
+            times = estimate_times(replace(device, clock_mhz=clock, threads=threads), model)
             total = sum(time.ticks for time in times)
             estimates = sum(
                 time.ticks for time in times if time.basis is Basis.ESTIMATE and time.name not in FLASH_LOADS

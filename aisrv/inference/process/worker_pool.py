@@ -4,9 +4,9 @@
         async with open_device(board, runner=workers.isolated):
             ...
 
-What a process takes is imported with the first model. There is one process of each kind that was asked for. It
-is taken when a model is loaded, and the next one starts when that model is in place, so as not to compete with
-it.
+What a process takes is imported with the first model. There is one process of each kind that was asked for.
+It is taken when a model is loaded, and the next one starts when that model is in place, so as not to compete
+with it.
 """
 
 from collections.abc import Iterator

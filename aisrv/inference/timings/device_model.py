@@ -3,15 +3,12 @@
 import enum
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import Struct
 
 from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis
 from aisrv.protocol.commands import TICKS_PER_SECOND
-
-if TYPE_CHECKING:
-    from aisrv.model import Model
 
 MAX_THREADS: Final = 5
 """Threads of one inference (XMOS lib_tflite_micro, inference_engine.h)."""
@@ -60,12 +57,6 @@ class DeviceModel(Struct, frozen=True):
             raise ValueError(f"{self.threads} threads: an inference has 1 to {MAX_THREADS}")
         if not (self.flash_rate > 0 and math.isfinite(self.flash_rate)):
             raise ValueError(f"a flash rate of {self.flash_rate} bytes a second: it must be above 0")
-
-    def estimate(self, model: "Model") -> tuple[OperatorTime, ...]:
-        """Return the time of each operator of the main subgraph, in execution order."""
-        from aisrv.inference.timings.estimation import estimate_times  # which needs a model
-
-        return estimate_times(self, model)
 
     def flash_ticks(self, nbytes: int) -> float:
         """Ticks to read that many bytes from flash: the flash sets the pace, whatever the core clock."""

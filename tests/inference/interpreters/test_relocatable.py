@@ -15,6 +15,7 @@ from aisrv.inference.interpreters.relocatable import RelocatableInterpreter
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, isolated
 from aisrv.inference.timings import Basis, DeviceModel
+from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
@@ -171,7 +172,7 @@ def test_an_image_as_a_model() -> None:
     assert [tensor.shape for tensor in model.tensors] == [(1, 8, 8, 1), (1, 10)]
     names = ["CONV_2D", "MAX_POOL_2D", "CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]
     assert [operator.name for operator in model.operators] == names
-    times = DeviceModel().estimate(model)
+    times = estimate_times(DeviceModel(), model)
     assert {time.basis for time in times} == {Basis.ESTIMATE}
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import tflite
+from msgspec import structs
 
 from aisrv import digits
 from aisrv.inference.errors import ModelError
@@ -65,7 +66,7 @@ def test_the_model_stays_the_same_but_for_the_metadata(model: bytes, package: Pa
     before, after = read_model(model), read_model(configured(model, package))
     expected = struct.pack("<13I", 0, 1, 23, 456, 7, 8, 9, 0, 0, 0, 1, 0, 0).ljust(CONFIG_BYTES, b"\0")
     added = Metadata(NAME, expected)
-    assert after == replace(before, description="", metadata=(*before.metadata, added))
+    assert after == structs.replace(before, description="", metadata=(*before.metadata, added))
 
 
 def test_tensorflow_s_interpreter_takes_it_and_computes_the_same(package: Path) -> None:

@@ -18,6 +18,7 @@ from aisrv.inference.timings import (
     used_constant_bytes,
 )
 from aisrv.inference.timings.cost import largest_share
+from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model import Model, Operator, Options, Padding, Tensor, TensorType
 from aisrv.model.reader import read_model
 from tests.support import mlperf_tiny
@@ -40,7 +41,7 @@ def model_of(
 
 
 def time_of(model: Model, device: DeviceModel | None = None) -> OperatorTime:
-    (time,) = (device or DeviceModel()).estimate(model)
+    (time,) = estimate_times(device or DeviceModel(), model)
     return time
 
 
@@ -120,7 +121,7 @@ def by_class(times: tuple[OperatorTime, ...]) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize(("threads", "ticks"), [(1, 3_054_809), (5, 800_767)])
 def test_total_of_the_person_detector(threads: int, ticks: int) -> None:
-    times = DeviceModel(threads=threads).estimate(person_detector())
+    times = estimate_times(DeviceModel(threads=threads), person_detector())
     assert len(times) == 47
     assert sum(time.ticks for time in times) == pytest.approx(ticks, rel=0.03)
 
@@ -128,7 +129,7 @@ def test_total_of_the_person_detector(threads: int, ticks: int) -> None:
 @pytest.mark.parametrize(("threads", "ticks"), [(1, 3_054_809), (5, 800_767)])
 def test_total_of_the_person_detector_before_conversion(threads: int, ticks: int) -> None:
     """Pads are counted with the convolutions that they go before."""
-    times = DeviceModel(threads=threads).estimate(reference_model("vww_96_int8"))
+    times = estimate_times(DeviceModel(threads=threads), reference_model("vww_96_int8"))
     assert sum(time.ticks for time in times) == pytest.approx(ticks, rel=0.03)
 
 
@@ -148,7 +149,7 @@ def test_total_of_the_person_detector_before_conversion(threads: int, ticks: int
 def test_classes_of_the_person_detector(
     name: str, count: int, threads: int, ticks: int, within: float
 ) -> None:
-    found = by_class(DeviceModel(threads=threads).estimate(person_detector()))
+    found = by_class(estimate_times(DeviceModel(threads=threads), person_detector()))
     assert found[name][0] == count
     assert found[name][1] == pytest.approx(ticks, rel=within)
 
@@ -167,13 +168,13 @@ def test_classes_of_the_person_detector(
     ],
 )
 def test_single_nodes_of_the_person_detector(index: int, name: str, ticks: int) -> None:
-    time = DeviceModel().estimate(person_detector())[index]
+    time = estimate_times(DeviceModel(), person_detector())[index]
     assert (time.name, time.basis) == (name, Basis.FITTED)
     assert time.ticks == pytest.approx(ticks, rel=0.05)
 
 
 def test_nothing_of_the_person_detector_is_an_estimate() -> None:
-    assert {time.basis for time in DeviceModel().estimate(person_detector())} == {Basis.FITTED}
+    assert {time.basis for time in estimate_times(DeviceModel(), person_detector())} == {Basis.FITTED}
 
 
 def test_reference_depthwise_convolutions() -> None:
@@ -195,7 +196,7 @@ def test_reference_depthwise_convolutions() -> None:
 
 def test_person_detector_with_two_reference_kernels() -> None:
     """74.86 ms were published of the network with two depthwise convolutions left to the reference."""
-    times = DeviceModel().estimate(person_detector())
+    times = estimate_times(DeviceModel(), person_detector())
     replaced = [index for index, time in enumerate(times) if time.ticks == 144 * 193]
     assert replaced[0] == 19
     assert replaced[-1] == 40
@@ -459,7 +460,7 @@ def test_threads_do_not_share_other_operators() -> None:
 
 def test_every_operator_has_a_time_in_order() -> None:
     model = reference_model("kws_ref_model")
-    times = DeviceModel().estimate(model)
+    times = estimate_times(DeviceModel(), model)
     assert [(time.index, time.name) for time in times] == [(o.index, o.name) for o in model.operators]
     assert [time.name for time in times if time.basis is Basis.ESTIMATE] == ["AVERAGE_POOL_2D", "SOFTMAX"]
 
@@ -530,7 +531,7 @@ def test_summary_with_a_tenth_of_estimates_does_not_say_so() -> None:
 @pytest.mark.parametrize(("threads", "ticks"), [(1, 24_000), (5, 4_800)])
 def test_published_lookup(threads: int, ticks: int) -> None:
     model = model_of("XC_lookup", (1, 7500), (256,), output=(1, 7500), constants=1)
-    (time,) = DeviceModel(threads=threads).estimate(model)
+    (time,) = estimate_times(DeviceModel(threads=threads), model)
     assert (time.ticks, time.basis) == (ticks, Basis.FITTED)
 
 
@@ -538,7 +539,7 @@ def test_published_lookup(threads: int, ticks: int) -> None:
 def test_convolutions_of_older_converters_cost_what_they_are(name: str) -> None:
     """3x3 pixels of 256 channels, each of 256 products: 34,557 ticks were published for such a layer."""
     model = model_of(name, (1, 3, 3, 256), (65_536,), output=(1, 3, 3, 256), constants=1)
-    (time,) = DeviceModel().estimate(model)
+    (time,) = estimate_times(DeviceModel(), model)
     assert time.basis is Basis.FITTED
     assert time.ticks == pytest.approx(34_557, rel=0.001)
 
@@ -546,7 +547,7 @@ def test_convolutions_of_older_converters_cost_what_they_are(name: str) -> None:
 def test_depthwise_convolution_of_older_converters() -> None:
     """Two such layers of 144 groups each took 55,553 ticks together."""
     model = model_of("XC_conv2d_depthwise", (1, 12, 12, 16), (9 * 16,), output=(1, 12, 12, 16), constants=1)
-    (time,) = DeviceModel().estimate(model)
+    (time,) = estimate_times(DeviceModel(), model)
     assert time.basis is Basis.FITTED
     assert time.ticks == pytest.approx(55_553 / 2, rel=0.01)
 
@@ -584,12 +585,12 @@ def pool_of(name: str, window: object, *, output: tuple[int, ...] = (1, 2, 2, 32
 
 
 def test_average_pool_of_older_converters_is_that_of_nine_taps() -> None:
-    (time,) = DeviceModel().estimate(pool_of("XC_avgpool2d", [3, 3]))
+    (time,) = estimate_times(DeviceModel(), pool_of("XC_avgpool2d", [3, 3]))
     assert (time.ticks, time.basis) == (193 * 4 * 2, Basis.FITTED)
 
 
 def test_average_pool_of_other_windows_goes_by_their_size() -> None:
-    (time,) = DeviceModel().estimate(pool_of("XC_avgpool2d", [2, 2]))
+    (time,) = estimate_times(DeviceModel(), pool_of("XC_avgpool2d", [2, 2]))
     assert (time.ticks, time.basis) == (round(193 * 4 * 2 * (0.4 + 0.6 * 4 / 9)), Basis.ESTIMATE)
 
 

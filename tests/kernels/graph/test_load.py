@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from msgspec import structs
 from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
@@ -128,7 +129,7 @@ def test_variables_count_as_the_arena_does() -> None:
 
 def test_largest_tensor_of_the_schema_is_refused_without_allocating() -> None:
     wide = tensor("in", (1, 30_000, 30_000))
-    model = single(BuiltinOperator.ADD, [wide, wide], [replace(wide, name="out")])
+    model = single(BuiltinOperator.ADD, [wide, wide], [structs.replace(wide, name="out")])
     assert refusal(model, ArenaTooSmall) == (
         "the tensors need an arena of 1,800,000,000 bytes, there are 1,048,576"
     )
@@ -187,7 +188,8 @@ def test_model_without_operators_passes_its_input_on() -> None:
 @pytest.mark.parametrize("zero_point", [-129, 128, 2**63 - 1, -(2**63)])
 def test_zero_point_outside_of_the_type(zero_point: int) -> None:
     model = with_tensor(
-        name_of("input"), lambda each: replace(each, quantization=Quantization.per_tensor(1.0, zero_point))
+        name_of("input"),
+        lambda each: structs.replace(each, quantization=Quantization.per_tensor(1.0, zero_point)),
     )
     assert f"has the zero point {zero_point}, outside of its type" in refusal(model)
 
@@ -195,28 +197,28 @@ def test_zero_point_outside_of_the_type(zero_point: int) -> None:
 @pytest.mark.parametrize("scale", [0.0, -1.0, float("nan"), float("inf")])
 def test_scale_that_is_none(scale: float) -> None:
     model = with_tensor(
-        name_of("input"), lambda each: replace(each, quantization=Quantization.per_tensor(scale, 0))
+        name_of("input"), lambda each: structs.replace(each, quantization=Quantization.per_tensor(scale, 0))
     )
     assert "which must be positive and finite" in refusal(model)
 
 
 def test_input_that_is_not_quantized() -> None:
-    model = with_tensor(name_of("input"), lambda each: replace(each, quantization=None))
+    model = with_tensor(name_of("input"), lambda each: structs.replace(each, quantization=None))
     assert "is not quantized to 8 or 16 bits with one scale" in refusal(model)
 
 
 def test_input_of_another_type() -> None:
-    model = with_tensor(name_of("input"), lambda each: replace(each, type=TensorType.INT32))
+    model = with_tensor(name_of("input"), lambda each: structs.replace(each, type=TensorType.INT32))
     assert refusal(model) == "operator 0 (CONV_2D): input 0 (tensor 0) is INT32, must be INT8 or INT16"
 
 
 def test_output_of_another_type_than_the_input() -> None:
-    model = with_tensor(name_of("input"), lambda each: replace(each, type=TensorType.INT16))
+    model = with_tensor(name_of("input"), lambda each: structs.replace(each, type=TensorType.INT16))
     assert refusal(model) == "operator 0 (CONV_2D): output 0 (tensor 3) is INT8, must be INT16"
 
 
 def test_weights_that_are_computed() -> None:
-    model = with_tensor(name_of("weights"), lambda each: replace(each, data=None))
+    model = with_tensor(name_of("weights"), lambda each: structs.replace(each, data=None))
     assert "which nothing has written before" in refusal(model)
 
 

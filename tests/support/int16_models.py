@@ -3,12 +3,12 @@
 import math
 import random
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 from tflite import BuiltinOperator
 
 from aisrv.kernels.arithmetic import float32, window

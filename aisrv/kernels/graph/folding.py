@@ -5,8 +5,9 @@ need repeat. The plan keeps the places of such tensors, so that the arena's head
 """
 
 from collections import Counter
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.tensors import GraphTensor

@@ -11,7 +11,7 @@ import numpy as np
 from tflite import BuiltinOperator
 
 from aisrv.kernels.arithmetic import float32, window
-from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.backend import KernelBackend, int16_kernels
 from aisrv.kernels.params import (
     Conv2dParams,
     DepthwiseConv2dParams,
@@ -58,8 +58,10 @@ class Case:
 
     def run(self, backend: KernelBackend) -> list[int]:
         """The output of a backend, prepared and invoked once, into a buffer of its own."""
-        output = values([0x55] * len(self.params.output))
-        getattr(backend, METHODS[self.code])(replace(self.params, output=output))()
+        form = self.params.output.format
+        output = memoryview(array(form, [0x55] * len(self.params.output)))
+        kernels = int16_kernels(backend) if form == "h" else backend
+        getattr(kernels, METHODS[self.code])(replace(self.params, output=output))()
         return output.tolist()
 
     def run_tflm(self) -> list[int]:

@@ -49,6 +49,17 @@ def load_graph(
         model = read_model(data)
     except ModelFileError as error:
         raise GraphError(str(error)) from error
+    return prepare_graph(model, backend, arena_bytes=arena_bytes, planner=planner)
+
+
+def prepare_graph(
+    model: Model,
+    backend: KernelBackend,
+    *,
+    arena_bytes: int = LARGEST_ARENA,
+    planner: Planner = plan_graph,
+) -> Graph:
+    """Prepare all kernels of a model, as `load_graph` does of a file."""
     _check_operators(model)
     _check_order(model)
     plan = planner(model, backend)

@@ -65,6 +65,9 @@ def operator_set(vectors: Vectors) -> OperatorSet:
     if "output_ref" not in arrays:
         raise Unsuitable(f"{vectors.name}: has no output")
     elements = element_type(vectors, "output_ref")
+    for name in ("input", "input1", "input2"):
+        if name in arrays and element_type(vectors, name) is not elements:
+            raise Unsuitable(f"{vectors.name}: {name} and output are of different types")
     low, high = (
         numbers.get("OUT_ACTIVATION_MIN", elements.low),
         numbers.get("OUT_ACTIVATION_MAX", elements.high),

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+from msgspec import structs
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.load import prepare_graph
@@ -68,7 +69,7 @@ def graph_set(vectors: Vectors) -> GraphSet | NetworkSet:
 
 def _model(vectors: Vectors, operator: str, tensors: list[Tensor], **options: Any) -> GraphSet:
     """A model of one operator, whose last tensor is its output; `None` for one that is left out."""
-    tensors = [replace(each, index=index) for index, each in enumerate(tensors)]
+    tensors = [structs.replace(each, index=index) for index, each in enumerate(tensors)]
     output = len(tensors) - 1
     given = tuple(each.index for each in tensors[:-1] if each.data is None)
     node = Operator(0, operator, tuple(range(output)), (output,), Options(options))

@@ -46,11 +46,11 @@ def single(
     outputs: Sequence[Tensor],
     options: Mapping[str, int | float | Sequence[int]] | None = None,
 ) -> bytes:
-    """A model of one operator; its inputs are those without data."""
+    """A model of one operator; its inputs are those that are neither constants nor variables."""
     operator = NetworkOperator(
         code, tuple(each.name for each in inputs), tuple(each.name for each in outputs), options or {}
     )
-    given = tuple(each.name for each in inputs if each.data is None)
+    given = tuple(each.name for each in inputs if each.data is None and not each.is_variable)
     tensors = {each.name: each for each in (*inputs, *outputs)}
     return bytes(Network(tuple(tensors.values()), (operator,), given, operator.outputs))
 

@@ -16,6 +16,7 @@ from aisrv.kernels.graph.operators import (
     gathering,
     layout,
     lookup,
+    lstm,
     matmul,
     quantize,
     rectifiers,
@@ -25,6 +26,7 @@ from aisrv.kernels.graph.operators import (
     shapes,
     slicing,
     subtraction,
+    svdf,
 )
 
 Prepare: TypeAlias = Callable[[OperatorNode], Kernel]
@@ -89,6 +91,8 @@ OPERATORS: Final[Mapping[str, Prepare]] = {
     "SUB": subtraction.subtract,
     "SQUARED_DIFFERENCE": subtraction.squared_difference,
     "BATCH_MATMUL": matmul.batch_matmul,
+    "SVDF": svdf.svdf,
+    "UNIDIRECTIONAL_SEQUENCE_LSTM": lstm.lstm,
     "VAR_HANDLE": resources.var_handle,
     "READ_VARIABLE": resources.read_variable,
     "ASSIGN_VARIABLE": resources.assign_variable,

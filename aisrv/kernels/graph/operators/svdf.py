@@ -1,0 +1,63 @@
+"""SVDF: a layer of filters over what it has seen, of rank one each. Source: `svdf_common.cc` of TFLM."""
+
+import numpy as np
+
+from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, float32, quantized_multiplier
+from aisrv.kernels.backend import Kernel
+from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type
+from aisrv.kernels.graph.operators.vectors import multiply
+from aisrv.model import TensorType
+
+
+def svdf(node: OperatorNode) -> Kernel:
+    """Prepare SVDF of int8 with a state of int8 or int16, a variable; as in TFLM, no activation is fused."""
+    node.expect(5)
+    source, features = node.input(0, TensorType.INT8), node.constant(1, TensorType.INT8)
+    times = node.constant(2, TensorType.INT8, TensorType.INT16)
+    bias = node.optional_input(3, TensorType.INT32)
+    state, output = node.input(4), node.output(0, TensorType.INT8)
+    same_type(times, state)
+    if not state.tensor.is_variable:
+        raise GraphError(f"the state ({state}) must be a variable")
+    if len(source.shape) != 2 or len(features.shape) != 2 or len(times.shape) != 2:
+        raise GraphError("input and weights must have two dimensions")
+    batch, size = source.shape
+    filters, memory = times.shape
+    rank = node.options.integer("rank")
+    if rank < 1 or filters % rank:
+        raise GraphError(f"the rank is {rank}, must divide {filters} filters")
+    units = filters // rank
+    expect_shape(features, (filters, size))
+    expect_shape(state, (batch, memory * filters))
+    expect_shape(output, (batch, units))
+    if bias is not None:
+        expect_shape(bias, (units,))
+
+    quant, state_quant, output_quant = source.quantization, state.quantization, output.quantization
+    product, time_product = (
+        quant.scale * features.quantization.scale,
+        state_quant.scale * times.quantization.scale,
+    )
+    to_state = quantized_multiplier(float32(float32(product) / state_quant.scale))
+    to_output = quantized_multiplier(float32(float32(time_product) / output_quant.scale))
+    lowest, highest = np.iinfo(state.array.dtype).min, np.iinfo(state.array.dtype).max
+    read, write = source.array, output.array
+    # Float64 holds every sum exactly, and is what BLAS multiplies.
+    weights = features.array.T.astype(np.float64)
+    time_weights = times.array.astype(np.int64)
+    past = state.array.reshape(batch, filters, memory)
+    biases = 0 if bias is None else bias.array.astype(np.int64)
+
+    def kernel() -> None:
+        past[..., :-1] = past[..., 1:]
+        sums = (read.astype(np.float64) - quant.zero_point) @ weights
+        newest = np.clip(multiply(sums.astype(np.int64), to_state), lowest, highest)
+        # As TFLM did until late 2026: a zero point other than 0 may take a state of 8 bits past its bounds.
+        past[..., -1] = (newest + state_quant.zero_point).astype(past.dtype)
+        filtered = ((past.astype(np.int64) - state_quant.zero_point) * time_weights).sum(axis=-1)
+        totals = filtered.reshape(batch, units, rank).sum(axis=-1) + biases
+        values = multiply(totals, to_output) + output_quant.zero_point
+        np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
+
+    return kernel

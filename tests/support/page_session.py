@@ -46,8 +46,13 @@ WIDTH: Final = 100
 """Columns of the reader's terminal."""
 PORT: Final = 3240
 """The port of `aisrv run` that pages show."""
-PORTS: Final = (PORT, 3241, 3242)
-"""All ports that pages show: USB/IP, SPI, flash programmer. Each test has its own instead of them."""
+PORTS: Final = (PORT, 3241, 3242, 8081, 8082)
+"""All ports that pages show: USB/IP, SPI, flash programmer, Jacdac. Each test has its own instead of them."""
+RUN: Final = {
+    "aisrv run": f"aisrv run --port {PORT}",
+    "--jacdac": "--jacdac --jacdac-websocket-port 8081 --jacdac-port 8082",
+}
+"""What a device listens on unless it is told otherwise, as options; no other page's device may be there."""
 HOME: Final = "/home/you"
 """The folder, as pages show it."""
 MASKS: Final = (
@@ -154,7 +159,10 @@ class Shell:
 
     async def run(self, command: Command) -> tuple[str, int]:
         """Run a command; return its output, and its exit code, or 0 where it goes on in the background."""
-        typed = re.sub(r"\baisrv run\b", f"aisrv run --port {PORT}", command.text)
+        typed = command.text
+        if typed.startswith("aisrv run"):
+            for words, with_ports in RUN.items():
+                typed = re.sub(rf"{words}(?= )", with_ports, typed)
         ending = "\nwait" if typed.startswith("kill %") else ""
         typed = self.with_own_ports(typed)
         assert self._process.stdin is not None

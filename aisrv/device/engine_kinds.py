@@ -29,9 +29,10 @@ def _missing(kind: EngineKind) -> str:
         return "" if found else f"there is no module {package!r} for the engine {kind.name!r}"
     if kind.name != KERNELS or kind.backend is None:
         return ""
-    from aisrv.kernels.backends.names import SHIPPED
+    from aisrv.kernels.backends.names import SHIPPED, plain_name
     from aisrv.kernels.backends.registry import backend_names
 
-    if kind.backend in SHIPPED or kind.backend in backend_names():
+    backend = plain_name(kind.backend)
+    if backend in SHIPPED or backend in backend_names():
         return ""
-    return f"there is no kernel backend {kind.backend!r}; there are: {', '.join(backend_names())}"
+    return f"there is no kernel backend {backend!r}; there are: {', '.join(backend_names())}"

@@ -142,9 +142,9 @@ def is_shipped(kind: EngineKind) -> bool:
     """Whether a kind, with its backend, comes with this package."""
     if kind.backend is None:
         return kind.name in INTERPRETERS
-    from aisrv.kernels.backends.names import SHIPPED
+    from aisrv.kernels.backends.names import SHIPPED, plain_name
 
-    return kind.backend in SHIPPED
+    return plain_name(kind.backend) in SHIPPED
 
 
 def create_interpreter(kind: EngineKind) -> Interpreter:

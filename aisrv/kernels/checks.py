@@ -165,7 +165,9 @@ def check_alignment(params: Params) -> None:
     for name, buffer in buffers(params):
         beyond = address(buffer) % ALIGNMENT
         if beyond:
-            raise AlignmentError(f"{name} starts {beyond} bytes beyond a multiple of {ALIGNMENT}")
+            raise AlignmentError(
+                f"{name} starts {beyond} bytes beyond a multiple of {ALIGNMENT}, and is assumed to be aligned"
+            )
 
 
 def buffers(params: Params) -> Iterator[tuple[str, memoryview]]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import Confinement, TensorLayout
 from aisrv.inference.interpreters.warm_up import warm_up
+from aisrv.kernels.backends.names import plain_name
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall
@@ -52,7 +53,7 @@ class KernelsInterpreter:
     @property
     def confinement(self) -> Confinement:
         """When the worker enters its sandbox: a backend that compiles does so as it loads a model."""
-        return CONFINEMENTS.get(self._backend_name, Confinement.EMULATOR_AFTER_LOAD)
+        return CONFINEMENTS.get(plain_name(self._backend_name), Confinement.EMULATOR_AFTER_LOAD)
 
     def prepare(self) -> None:
         """Have NumPy import what it does at its first model."""

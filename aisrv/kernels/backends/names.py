@@ -10,3 +10,11 @@ SHIPPED: Final = {
     "relocatable": "aisrv.relocatable.backend:relocatable_backend",
 }
 """Where the shipped backends are; no package can take one of these names."""
+
+ASSUME_ALIGNED: Final = "+assume-aligned"
+"""Behind the name of any backend: it refuses buffers that do not start at a multiple of 16 bytes."""
+
+
+def plain_name(name: str) -> str:
+    """The name of a backend without what it assumes."""
+    return name.removesuffix(ASSUME_ALIGNED)

@@ -8,8 +8,9 @@ import pkgutil
 from typing import Final
 
 from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.backends.assume_aligned import AssumeAligned
 from aisrv.kernels.backends.fallback import own_method
-from aisrv.kernels.backends.names import SHIPPED
+from aisrv.kernels.backends.names import SHIPPED, plain_name
 from aisrv.kernels.errors import KernelError
 
 GROUP: Final = "aisrv.kernel_backends"
@@ -31,7 +32,15 @@ def backend_names() -> tuple[str, ...]:
 
 
 def find_backend(name: str) -> KernelBackend:
-    """Create the backend of that name; raise BackendError where there is none or it does not load."""
+    """Create the backend of that name; raise BackendError where there is none or it does not load.
+
+    `NAME+assume-aligned` is the backend NAME that raises AlignmentError for buffers off a 16-byte boundary.
+    """
+    plain = plain_name(name)
+    return _create(name) if plain == name else AssumeAligned(_create(plain))
+
+
+def _create(name: str) -> KernelBackend:
     place = SHIPPED.get(name) or _registered().get(name)
     if place is None:
         raise BackendError(f"there is no kernel backend {name!r}; there are: {', '.join(backend_names())}")

@@ -17,7 +17,7 @@ from aisrv.kernels.checks import check_conv2d
 from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.tensors import allocate
-from aisrv.kernels.params import Conv2dParams, PerChannelQuantParam
+from aisrv.kernels.params import Buffer, Conv2dParams, PerChannelQuantParam
 from aisrv.model import Padding
 
 LARGEST_INPUT: Final = 64 * 1024 * 1024
@@ -53,10 +53,10 @@ def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
             params,
             input=part,
             input_shape=(batch, height, width, channels),
-            weights=params.weights[first * taps : last * taps],
+            weights=_aligned(params.weights[first * taps : last * taps]),
             weights_shape=(filters, rows, columns, channels),
             weights_per_channel_quant=None if per_channel is None else _part(per_channel, first, last),
-            bias=None if params.bias is None else params.bias[first:last],
+            bias=None if params.bias is None else _aligned(params.bias[first:last]).cast("B").cast("i"),
             output=result,
             output_shape=output_shape,
         )
@@ -72,6 +72,13 @@ def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
             target[..., group * filters : (group + 1) * filters] = written
 
     return kernel
+
+
+def _aligned(part: Buffer) -> Buffer:
+    """Copy a part of a constant to where a backend may want it."""
+    copy = allocate(part.nbytes)
+    copy[:] = part.cast("B").cast("b")
+    return copy.toreadonly()
 
 
 def _part(quant: PerChannelQuantParam, first: int, last: int) -> PerChannelQuantParam:

@@ -14,7 +14,7 @@ from aisrv.kernels import arithmetic
 from aisrv.kernels.arithmetic import Multiplier
 from aisrv.kernels.backends.native.library import Variant
 from aisrv.kernels.backends.native.rescaling import LANES, pack_rescaling
-from aisrv.kernels.backends.native.steps import Kind, Step, address
+from aisrv.kernels.backends.native.steps import Kind, Step, address, aligned
 from aisrv.kernels.backends.native.structures import Convolution, Depthwise, Depthwise3x3, Picture
 from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels
 from aisrv.kernels.backends.numpy.conv import conv_spans, met
@@ -165,7 +165,7 @@ def _copied(
 ) -> Source:
     """A copy of pictures of `height` times `width`, from element `start` on of `rows` rows of `row`."""
     plane = rows * row
-    memory = np.full(batches * plane + SPARE, zero, kind.element)
+    memory = aligned(np.full(batches * plane + SPARE, zero, kind.element))
     picture = Picture(
         source=address(data),
         copy=address(memory) + start * memory.itemsize,
@@ -220,7 +220,7 @@ def _rescaling(
     zero_in, zero_out = params.input_quant.zero_point, params.output_quant.zero_point
     start = bias - (zero_in + sign) * weights.sum(axis=0)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
-    return pack_rescaling(start, bias, weights, zero_in, multipliers, zero_out, bounds)
+    return aligned(pack_rescaling(start, bias, weights, zero_in, multipliers, zero_out, bounds))
 
 
 def _tiled(
@@ -247,7 +247,7 @@ def _tiled(
         parts.append(part.reshape(-1))
         table.append((group.pixels, group.blocks, group.first_block, at))
         at += part.nbytes
-    packed, order = np.concatenate(parts), np.array(table, np.int64)
+    packed, order = aligned(np.concatenate(parts)), np.array(table, np.int64)
     ends = np.array(
         [(offset, offset + -(-length // kind.depth) * kind.depth) for offset, length in segments], np.int32
     )
@@ -307,7 +307,7 @@ def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8])
     packed = np.zeros((2, 3, blocks * LANES, 4), np.int8)
     packed[0, :, :channels, :3] = weights.transpose(1, 2, 0)
     packed[1, :, :channels, 1:] = weights.transpose(1, 2, 0)
-    packed = np.ascontiguousarray(packed.reshape(2, 3, blocks, LANES, 4).transpose(2, 0, 1, 3, 4))
+    packed = aligned(packed.reshape(2, 3, blocks, LANES, 4).transpose(2, 0, 1, 3, 4))
     border = np.full(width * channels, params.input_quant.zero_point, np.int8)
     down, across = arithmetic.conv_windows(params)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
@@ -356,7 +356,7 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], var
     packed = padded.reshape(groups, kind.depth, blocks, LANES).transpose(2, 0, 3, 1)
     if variant is Variant.AVX2:
         packed = packed[:, :, _INTERLEAVED]
-    packed = np.ascontiguousarray(packed)
+    packed = aligned(packed)
     pixels = _pixels(spans, source, params.input_shape[0], channels)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
     step = Depthwise(

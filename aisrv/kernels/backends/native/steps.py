@@ -4,16 +4,18 @@ import ctypes
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from aisrv.kernels import checks
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.native.library import Team
 from aisrv.kernels.backends.native.structures import StepStructure
 
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
+CACHE_LINE: Final = 64
+"""Bytes: loads of a whole register that cross a line take twice as long."""
 
 
 class Kind(enum.IntEnum):
@@ -74,3 +76,12 @@ def address(data: "memoryview | npt.NDArray[np.generic]") -> int:
     if isinstance(data, memoryview):
         return checks.address(data)
     return int(data.__array_interface__["data"][0])
+
+
+def aligned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Copy an array to memory that starts at a cache line."""
+    memory = np.empty(array.nbytes + CACHE_LINE, np.int8)
+    start = -address(memory) % CACHE_LINE
+    copy = memory[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    copy[...] = array
+    return copy

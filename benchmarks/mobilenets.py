@@ -17,7 +17,17 @@ from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 SIZE: Final = 224
 CLASSES: Final = 1000
 
-_V1_LAYERS: Final = ((64, 1), (128, 2), (128, 1), (256, 2), (256, 1), (512, 2), *[(512, 1)] * 5, (1024, 2), (1024, 1))
+_V1_LAYERS: Final = (
+    (64, 1),
+    (128, 2),
+    (128, 1),
+    (256, 2),
+    (256, 1),
+    (512, 2),
+    *[(512, 1)] * 5,
+    (1024, 2),
+    (1024, 1),
+)
 """Output channels and stride of each pair of a depthwise and a pointwise layer."""
 _V2_LAYERS: Final = (
     (1, 16, 1, 1),
@@ -79,7 +89,14 @@ class _Builder:
         return self._layer(BuiltinOperator.DEPTHWISE_CONV_2D, source, (1, 3, 3, channels), channels, stride)
 
     def _layer(
-        self, code: int, source: str, shape: tuple[int, ...], channels: int, stride: int, *, linear: bool = False
+        self,
+        code: int,
+        source: str,
+        shape: tuple[int, ...],
+        channels: int,
+        stride: int,
+        *,
+        linear: bool = False,
     ) -> str:
         number = len(self._operators)
         dimension = 0 if code == BuiltinOperator.CONV_2D else 3
@@ -133,9 +150,9 @@ class _Builder:
         data = np.clip(self._random.normal(0, 40, shape).round(), -127, 127).astype(np.int8)
         # Sums of `count` products spread over the output's range.
         spread = 40 * 60 * np.sqrt(count)
-        scales = (np.array([_scale(self._tensors, output)]) * 50 / spread / _scale(self._tensors, source)).repeat(
-            shape[dimension]
-        ) * self._random.uniform(0.7, 1.4, shape[dimension])
+        scales = (
+            np.array([_scale(self._tensors, output)]) * 50 / spread / _scale(self._tensors, source)
+        ).repeat(shape[dimension]) * self._random.uniform(0.7, 1.4, shape[dimension])
         zeros = (0,) * len(scales)
         if len(shape) == 2:
             quantization = Quantization.per_tensor(float(scales[0]), 0)

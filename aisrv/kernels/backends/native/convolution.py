@@ -13,7 +13,7 @@ import numpy.typing as npt
 from aisrv.kernels import arithmetic
 from aisrv.kernels.arithmetic import Multiplier
 from aisrv.kernels.backends.native.library import Variant
-from aisrv.kernels.backends.native.rescaling import LANES, pack_rescaling
+from aisrv.kernels.backends.native.rescaling import LANES, is_plain, pack_rescaling
 from aisrv.kernels.backends.native.steps import Kind, Step, address, aligned
 from aisrv.kernels.backends.native.structures import Convolution, Depthwise, Depthwise3x3, Picture
 from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels
@@ -266,6 +266,7 @@ def _tiled(
         group_count=len(groups),
         channels=channels,
         chunk=chunk_pixels(groups, pixel_bytes * np.dtype(kind.element).itemsize),
+        plain=is_plain(rescaling),
         low=bounds.low,
         high=bounds.high,
     )
@@ -327,6 +328,7 @@ def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8])
         top=down.before,
         left=across.before,
         zero=params.input_quant.zero_point,
+        plain=is_plain(rescaling),
         low=bounds.low,
         high=bounds.high,
     )
@@ -370,6 +372,7 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], var
         pixel_count=len(pixels),
         tap_groups=groups,
         channels=channels,
+        plain=is_plain(rescaling),
         low=bounds.low,
         high=bounds.high,
     )

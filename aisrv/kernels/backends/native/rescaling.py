@@ -49,6 +49,7 @@ def pack_rescaling(
     most = bias + highest * positive + lowest * negative
     channels = len(bias)
     words = np.zeros((-(-channels // LANES), _WORDS, LANES), np.int32)
+    words[:, 1:] = np.array(_constant(0))[:, None]  # of lanes without a channel
     rows = np.array(
         [
             _channel(multiplier, int(low), int(high), output_zero, bounds)
@@ -69,7 +70,7 @@ def _channel(
 ) -> tuple[int, int, int, int]:
     """The words of one channel, of which the sums are from `least` to `most`."""
     left, right = max(multiplier.shift, 0), max(-multiplier.shift, 0)
-    if max(-least, most) <= INT32_MAX >> (left + 1):
+    if multiplier.mantissa and max(-least, most) <= INT32_MAX >> (left + 1):
         half = (1 << right >> 1) + (zero << right)
         low = doubling_high_multiply(least << left, multiplier.mantissa) - 1 + half
         high = doubling_high_multiply(most << left, multiplier.mantissa) + half
@@ -84,4 +85,18 @@ def _channel(
             f"sums from {least} to {most} times {multiplier.mantissa} * 2**{multiplier.shift - 31} "
             "go over 32 bits"
         )
-    return 0, 0, 0, outputs.pop()
+    return _constant(outputs.pop())
+
+
+def _constant(output: int) -> tuple[int, int, int, int]:
+    """The words of a channel whose outputs are all the same: a plain rescaling, whatever the sign of the sum."""
+    return 0, 1, 1, 2 * output + 1
+
+
+def is_plain(words: npt.NDArray[np.int32]) -> bool:
+    """Whether all channels have a shift to the right and none to the left, and no multiplier of 2**30.
+
+    Then a product is negative where its sum is, which the library has shorter code for.
+    """
+    multiplier, left, right = words[:, 1], words[:, 2], words[:, 3]
+    return bool((left == 1).all() and (right >= 1).all() and (multiplier != 1 << 30).all())

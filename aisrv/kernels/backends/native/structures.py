@@ -49,6 +49,7 @@ class Convolution(ctypes.Structure):
         ("group_count", _NUMBER),
         ("channels", _NUMBER),
         ("chunk", _NUMBER),
+        ("plain", _NUMBER),
         ("low", _NUMBER),
         ("high", _NUMBER),
     )
@@ -68,6 +69,7 @@ class Depthwise(ctypes.Structure):
         ("pixel_count", _NUMBER),
         ("tap_groups", _NUMBER),
         ("channels", _NUMBER),
+        ("plain", _NUMBER),
         ("low", _NUMBER),
         ("high", _NUMBER),
     )
@@ -92,6 +94,7 @@ class Depthwise3x3(ctypes.Structure):
         ("top", _NUMBER),
         ("left", _NUMBER),
         ("zero", _NUMBER),
+        ("plain", _NUMBER),
         ("low", _NUMBER),
         ("high", _NUMBER),
     )

@@ -12,6 +12,9 @@ MOST_PIXELS: Final = {
 }
 """The largest tiles that the library has: pixels, by blocks of 16 channels."""
 
+_WIDE: Final = 4
+"""Blocks of tiles that are for any number of pixels."""
+
 _CHUNK_BYTES: Final = 16 << 10
 """Inputs of a chunk: half of a core's first cache, so that they stay there from group to group."""
 _LARGEST_COMMON_CHUNK: Final = 256
@@ -34,7 +37,8 @@ def choose_groups(variant: Variant, pixels: int, blocks: int) -> tuple[Group, ..
             return 0.0, ()
         choices = []
         for size, most in MOST_PIXELS[variant].items():
-            if size <= left:
+            # The widest tiles load much for each pixel: they are for one row of a batch or two.
+            if size <= left and (size <= _WIDE or pixels <= most):
                 cost, tile = min(_cost(pixels, each, size) for each in range(1, min(most, pixels) + 1))
                 more, rest = best(left - size)
                 choices.append((cost + more, ((tile, size), *rest)))
@@ -51,11 +55,11 @@ def choose_groups(variant: Variant, pixels: int, blocks: int) -> tuple[Group, ..
 
 
 def _cost(pixels: int, tile: int, blocks: int) -> tuple[float, int]:
-    """Clocks of all tiles for four bytes of depth, and the tile's pixels.
+    """What all tiles take for one step of depth, in multiplications, and the tile's pixels.
 
-    Fewer than eight sums wait for each other, and each pixel is loaded.
+    Fewer than eight sums wait for each other; each pixel and block is loaded, which takes as long.
     """
-    return -(-pixels // tile) * (max(tile * blocks, 8) + 0.35 * tile + 1), tile
+    return -(-pixels // tile) * (max(tile * blocks, tile + blocks, 8) + 0.35 * tile + 1), tile
 
 
 def chunk_pixels(groups: tuple[Group, ...], pixel_bytes: int) -> int:

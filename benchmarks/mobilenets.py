@@ -1,8 +1,8 @@
-"""MobileNet v1 and v2 for pictures of 224 by 224 by 3, int8, with seeded random weights instead of trained ones.
+"""MobileNet v1 and v2 for pictures of 224 by 224 by 3, int8, with seeded random weights, not trained ones.
 
-Shapes and operators are those of the papers (width 1.0, 1,000 classes), with padding SAME, as TensorFlow's own
-files have it. Weights take as long to multiply whatever they are; scales are chosen so that activations keep
-their spread from layer to layer, which random weights would not give by themselves.
+Shapes and operators are those of the papers (width 1.0, 1,000 classes), with padding SAME, as files of
+TensorFlow's own have it. Weights take as long to multiply whatever they are; scales are chosen so that
+activations keep their spread from layer to layer, which random weights would not give by themselves.
 """
 
 import functools
@@ -153,11 +153,10 @@ class _Builder:
         scales = (
             np.array([_scale(self._tensors, output)]) * 50 / spread / _scale(self._tensors, source)
         ).repeat(shape[dimension]) * self._random.uniform(0.7, 1.4, shape[dimension])
-        zeros = (0,) * len(scales)
         if len(shape) == 2:
             quantization = Quantization.per_tensor(float(scales[0]), 0)
         else:
-            quantization = Quantization(tuple(np.float32(scales).tolist()), zeros, dimension)
+            quantization = Quantization.per_channel(scales.astype(np.float32).tolist(), dimension)
         self._tensors[name] = constant_tensor(name, data, quantization)
         return name
 
@@ -166,8 +165,8 @@ class _Builder:
         quantization = self._tensors[weights].quantization
         assert quantization is not None
         # XNNPACK takes no layer whose bias has another scale than its products.
-        scales = np.float32(quantization.scales) * np.float32(_scale(self._tensors, source))
-        quantization = Quantization(tuple(scales.tolist()), (0,) * len(scales))
+        scales = np.array(quantization.scales, np.float32) * np.float32(_scale(self._tensors, source))
+        quantization = Quantization.per_channel(scales.tolist(), 0)
         self._tensors[name] = constant_tensor(name, data, quantization)
         return name
 

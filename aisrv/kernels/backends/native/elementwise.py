@@ -68,13 +68,9 @@ def _equals(line: Addition, table: npt.NDArray[np.int8], variant: Variant, libra
     first, second, output = np.repeat(_BYTES, 256), np.tile(_BYTES, 256), np.empty(1 << 16, np.int8)
     line.first, line.second, line.output = address(first), address(second), address(output)
     line.count = len(output)
-    step = StepStructure(ADDITIONS[variant], _place(line))
-    library.functions.aisrv_run(_place(step), 1)
+    step = StepStructure(ADDITIONS[variant], ctypes.addressof(line))
+    library.functions.aisrv_run(ctypes.byref(step), ctypes.c_int64(1))
     return bool((output == table).all())
-
-
-def _place(structure: Addition | StepStructure) -> int:
-    return ctypes.addressof(structure)
 
 
 def _pairs(params: ElementwiseAddParams | MulParams, table: npt.NDArray[np.int8]) -> Step:

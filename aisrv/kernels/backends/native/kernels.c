@@ -25,6 +25,7 @@
 #define KEEP(sum) __asm__("" : "+v"(sum))
 
 enum { LANES = 16, RESCALING = 5 * LANES, MOST_PIXELS = 12, MOST_BLOCKS = 8 };
+enum { AHEAD = 256 }; /* bytes: weights that are used once or twice are fetched in the order of memory */
 
 struct step {
     int64_t kind;
@@ -441,7 +442,10 @@ INLINE void tile512(const struct convolution *step, const int8_t *weights, int64
         const int64_t end = segment[1];
         do {
             __m512i weight[MOST_BLOCKS];
-            UNROLL for (int b = 0; b < blocks; b++) weight[b] = _mm512_loadu_si512(weights + 64 * b);
+            UNROLL for (int b = 0; b < blocks; b++) {
+                weight[b] = _mm512_loadu_si512(weights + 64 * b);
+                if (pixels <= 2) _mm_prefetch((const char *)weights + 64 * b + AHEAD, _MM_HINT_T0);
+            }
             UNROLL for (int p = 0; p < pixels; p++) {
                 int32_t four;
                 memcpy(&four, windows[p] + at, 4);

@@ -6,9 +6,8 @@ It is an optional part of the installation: `load` says why there is none, or wh
 import ctypes
 import enum
 import functools
-from collections.abc import Callable
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from aisrv.kernels.errors import KernelError
 
@@ -59,11 +58,10 @@ def load() -> Library:
     )
     if not variants:
         raise NativeError("the native kernels need an x86-64 processor with AVX2 and FMA")
-    functions.aisrv_run.argtypes = (ctypes.c_void_p, ctypes.c_int64)
+    # No types of arguments: converting them would take longer than some networks. Callers pass C's values.
     functions.aisrv_run.restype = None
     functions.aisrv_team_start.argtypes = (ctypes.c_int64,)
     functions.aisrv_team_start.restype = ctypes.c_void_p
-    functions.aisrv_team_run.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     functions.aisrv_team_run.restype = None
     functions.aisrv_team_end.argtypes = (ctypes.c_void_p,)
     functions.aisrv_team_end.restype = None
@@ -82,11 +80,12 @@ class Team:
             if self._team is None:
                 raise NativeError(f"the system does not start {threads} threads")
 
-    def runner(self, address: int, count: int) -> Callable[[], None]:
-        """Return what runs the steps of an array in order."""
+    @property
+    def call(self) -> tuple[Any, ...]:
+        """The function that runs steps, and its arguments before these."""
         if self._team is None:
-            return functools.partial(self._functions.aisrv_run, address, count)
-        return functools.partial(self._functions.aisrv_team_run, self._team, address, count)
+            return (self._functions.aisrv_run,)
+        return self._functions.aisrv_team_run, ctypes.c_void_p(self._team)
 
     def __del__(self) -> None:
         """End the threads."""

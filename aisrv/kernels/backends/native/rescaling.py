@@ -89,7 +89,7 @@ def _channel(
 
 
 def _constant(output: int) -> tuple[int, int, int, int]:
-    """The words of a channel whose outputs are all the same: a plain rescaling, whatever the sign of the sum."""
+    """The words of a channel whose outputs are all the same: of any sum and sign."""
     return 0, 1, 1, 2 * output + 1
 
 

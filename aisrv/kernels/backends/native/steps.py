@@ -2,9 +2,10 @@
 
 import ctypes
 import enum
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -46,28 +47,29 @@ class Step:
     kept: tuple[object, ...]
 
 
-class NativeKernel:
-    """Steps that run in one call."""
+class NativeKernel(functools.partial[None]):
+    """Steps that run in one call.
 
-    __slots__ = ("_array", "_call", "_steps", "_team")
+    It is the prepared call of the library itself: a network of microseconds notices each layer around it.
+    """
 
-    def __init__(self, team: Team, steps: Sequence[Step]) -> None:
+    team: Team
+    steps: tuple[Step, ...]
+
+    def __new__(cls, team: Team, steps: Sequence[Step]) -> Self:
         """Join steps."""
-        self._team = team
-        self._steps = tuple(steps)
-        self._array = (StepStructure * len(steps))(
+        array = (StepStructure * len(steps))(
             *(StepStructure(step.kind, ctypes.addressof(step.arguments)) for step in steps)
         )
-        self._call = team.runner(ctypes.addressof(self._array), len(steps))
-
-    def __call__(self) -> None:
-        """Run the steps in order."""
-        self._call()
+        # Values of ctypes need no conversion at each call.
+        kernel = super().__new__(cls, *team.call, ctypes.byref(array), ctypes.c_int64(len(steps)))
+        kernel.team, kernel.steps = team, tuple(steps)
+        return kernel
 
     def followed_by(self, kernel: Kernel) -> "NativeKernel | None":
         """Return both kernels as one; None for a kernel that is not of this library and team."""
-        if isinstance(kernel, NativeKernel) and kernel._team is self._team:
-            return NativeKernel(self._team, (*self._steps, *kernel._steps))
+        if isinstance(kernel, NativeKernel) and kernel.team is self.team:
+            return NativeKernel(self.team, (*self.steps, *kernel.steps))
         return None
 
 

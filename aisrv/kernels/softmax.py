@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from aisrv.kernels import arithmetic
-from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, INT32_MAX, INT32_MIN, Rounding
+from aisrv.kernels.arithmetic import INT32_MAX, INT32_MIN, Rounding
 from aisrv.kernels.errors import InternalError
+from aisrv.kernels.params import INT8, ElementType
 
 LARGEST_MULTIPLIER: Final = {Rounding.DOUBLE: (1 << 31) - 1.0, Rounding.SINGLE: (1 << 30) - 1.0}
 """Upper limit of beta * scale * 2**26."""
@@ -33,7 +34,7 @@ _EXP_OF_POWERS: Final = (
 _FORTY_EIGHT_17THS: Final = 1515870810
 _MINUS_THIRTY_TWO_17THS: Final = -1010580540
 _SUM_SHIFT: Final = 12
-_OUTPUT_SHIFT: Final = 35
+_OUTPUT_SHIFT: Final = {"int8": 35, "int16": 27}
 
 
 def saturate32(value: int) -> int:
@@ -99,17 +100,18 @@ def exponential_table(beta: float, scale: float, rounding: Rounding = Rounding.D
     )
 
 
-def softmax_row(row: Sequence[int], table: Sequence[int]) -> list[int]:
-    """Softmax of int8 values, as int8 of scale 1/256 and zero point -128."""
+def softmax_row(row: Sequence[int], table: Sequence[int], output: ElementType = INT8) -> list[int]:
+    """Softmax of int8 values, as int8 of scale 1/256 and zero point -128, or int16 of 2**-16 and -2**15."""
     largest = max(row)
     exponentials = [table[largest - value] for value in row]
     # The sum is a 32-bit word. TensorFlow Lite Micro aborts from 2**28 on: 512 values that equal the largest.
     total = sum(arithmetic.rounding_shift(each, _SUM_SHIFT) for each in exponentials) & 0xFFFFFFFF
     zeros = 32 - total.bit_length()
     factor = reciprocal((total << zeros) - (1 << 31))
+    shift = _OUTPUT_SHIFT[output.name] - zeros
     outputs = []
     for each in exponentials:
         product = arithmetic.doubling_high_multiply(each, factor)
-        output = arithmetic.rounding_shift(product, _OUTPUT_SHIFT - zeros) + INT8_MIN
-        outputs.append(max(INT8_MIN, min(INT8_MAX, output)))
+        value = arithmetic.rounding_shift(product, shift) + output.low
+        outputs.append(max(output.low, min(output.high, value)))
     return outputs

@@ -24,7 +24,10 @@ _FROM_ONE: Final = Quantization.per_tensor(1.0, 0)
 
 @dataclass(frozen=True)
 class GraphSet:
-    """A model of one operator, its inputs, and the output that CMSIS-NN expects."""
+    """A model of one operator, its inputs, and the output that CMSIS-NN expects.
+
+    Inputs that are longer than the model's are those of several runs, of which the last gives the output.
+    """
 
     name: str
     model: Model
@@ -36,9 +39,11 @@ class GraphSet:
     def run(self, backend: KernelBackend) -> list[int]:
         """The output on a backend, clamped as the set wants it."""
         graph = prepare_graph(self.model, backend)
-        for buffer, data in zip(graph.inputs, self.inputs, strict=True):
-            buffer[:] = memoryview(np.array(data, np.int8).data)
-        graph.invoke()
+        for run in range(len(self.inputs[0]) // len(graph.inputs[0])):
+            for buffer, data in zip(graph.inputs, self.inputs, strict=True):
+                part = data[run * len(buffer) : (run + 1) * len(buffer)]
+                buffer[:] = memoryview(np.array(part, np.int8).data)
+            graph.invoke()
         return [max(self.low, min(self.high, value)) for value in graph.outputs[0].tolist()]
 
 
@@ -67,17 +72,19 @@ def graph_set(vectors: Vectors) -> GraphSet | NetworkSet:
     return make(vectors)
 
 
-def _model(vectors: Vectors, operator: str, tensors: list[Tensor], **options: Any) -> GraphSet:
-    """A model of one operator, whose last tensor is its output; `None` for one that is left out."""
-    tensors = [structs.replace(each, index=index) for index, each in enumerate(tensors)]
-    output = len(tensors) - 1
-    given = tuple(each.index for each in tensors[:-1] if each.data is None)
-    node = Operator(0, operator, tuple(range(output)), (output,), Options(options))
+def _model(vectors: Vectors, operator: str, tensors: list[Tensor | None], **options: Any) -> GraphSet:
+    """A model of one operator, whose last tensor is its output; None stands for one that is left out."""
+    present = [each for each in tensors if each is not None]
+    numbered = tuple(structs.replace(each, index=index) for index, each in enumerate(present))
+    places = iter(range(len(numbered)))
+    *inputs, output = (-1 if each is None else next(places) for each in tensors)
+    given = tuple(each.index for each in numbered[:-1] if each.data is None and not each.is_variable)
+    node = Operator(0, operator, tuple(inputs), (output,), Options(options))
     low, high = (vectors.numbers.get(f"OUT_ACTIVATION_{end}", default) for end, default in _ENDS)
     names = ("input",) if len(given) == 1 else ("input1", "input2")
     return GraphSet(
         vectors.name,
-        Model(3, "", tuple(tensors), (node,), given, (output,)),
+        Model(3, "", numbered, (node,), given, (output,)),
         tuple(vectors.arrays[name] for name in names),
         low,
         high,
@@ -93,7 +100,7 @@ def _activation(shape: tuple[int, ...], zero_point: int = 0, scale: float = 1.0)
 
 
 def _constant(values: list[int], shape: tuple[int, ...], dtype: Any, quant: Quantization | None) -> Tensor:
-    kind = {np.int8: TensorType.INT8, np.int32: TensorType.INT32}[dtype]
+    kind = {np.int8: TensorType.INT8, np.int16: TensorType.INT16, np.int32: TensorType.INT32}[dtype]
     return Tensor("", shape, kind, quant, np.array(values, dtype).tobytes())
 
 
@@ -120,7 +127,7 @@ def _matmul(vectors: Vectors) -> GraphSet:
         for which in ("LHS", "RHS", "OUTPUT")
     )
     scale = 1 / real_multiplier(numbers["OUTPUT_MULT"], numbers["OUTPUT_SHIFT"])
-    tensors = [
+    tensors: list[Tensor | None] = [
         _activation(one, -numbers["LHS_OFFSET"]),
         _activation(two, -numbers["RHS_OFFSET"]),
         _activation(output, numbers["OUTPUT_OFFSET"], scale),
@@ -159,7 +166,7 @@ def _grouped(vectors: Vectors) -> GraphSet:
     quant, bias = _layer(vectors, channels)
     source, output = (_shape(vectors, "INPUT_N", *(f"{w}_{s}" for s in "HWC")) for w in ("INPUT", "OUTPUT"))
     weights = (channels, *_shape(vectors, "FILTER_H", "FILTER_W", "FILTER_CH"))
-    tensors = [
+    tensors: list[Tensor | None] = [
         _activation(source, -numbers["INPUT_OFFSET"]),
         _constant(vectors.arrays["weights"], weights, np.int8, quant),
         *bias,
@@ -187,7 +194,7 @@ def _transpose_conv(vectors: Vectors) -> GraphSet:
     quant, bias = _layer(vectors, channels)
     source, output = (_shape(vectors, "INPUT_N", *(f"{w}_{s}" for s in "HWC")) for w in ("INPUT", "OUTPUT"))
     weights = (channels, *_shape(vectors, "FILTER_H", "FILTER_W", "INPUT_C"))
-    tensors = [
+    tensors: list[Tensor | None] = [
         _constant(list(output), (4,), np.int32, None),
         _constant(vectors.arrays["weights"], weights, np.int8, quant),
         _activation(source, -numbers["INPUT_OFFSET"]),
@@ -208,6 +215,69 @@ def _transpose_conv(vectors: Vectors) -> GraphSet:
         stride_w=numbers["STRIDE_W"],
         stride_h=numbers["STRIDE_H"],
     )
+
+
+_WORDS: Final = {"int8_t": np.int8, "int16_t": np.int16, "int32_t": np.int32}
+
+
+def _svdf(vectors: Vectors) -> GraphSet:
+    """Inputs of several calls, one after the other; the output is the last one's."""
+    numbers, arrays = vectors.numbers, vectors.arrays
+    size, filters, memory = (numbers[key] for key in ("INPUT_SIZE", "FEATURE_BATCHES", "TIME_BATCHES"))
+    batch, units = numbers["INPUT_N"], filters // numbers["RANK"]
+    to_state = real_multiplier(numbers["MULTIPLIER_IN"], numbers["SHIFT_1"])
+    to_output = real_multiplier(numbers["MULTIPLIER_OUT"], numbers["SHIFT_2"])
+    time_type = _WORDS[vectors.types["weights_time"]]
+    state_type = TensorType.INT16 if time_type is np.int16 else TensorType.INT8
+    state = Tensor("", (batch, memory * filters), state_type, _FROM_ONE, is_variable=True)
+    tensors: list[Tensor | None] = [
+        _activation((batch, size), numbers["INPUT_OFFSET"]),  # its sign is that of a zero point
+        _constant(arrays["weights_feature"], (filters, size), np.int8, Quantization.per_tensor(to_state, 0)),
+        _constant(
+            arrays["weights_time"], (filters, memory), time_type, Quantization.per_tensor(to_output, 0)
+        ),
+        _constant(arrays["biases"], (units,), np.int32, _FROM_ONE),
+        state,
+        _activation((batch, units), numbers["OUTPUT_OFFSET"]),
+    ]
+    calls = replace(vectors, arrays=arrays | {"input": arrays["input_sequence"]})
+    return _model(calls, "SVDF", tensors, rank=numbers["RANK"])
+
+
+def _lstm(vectors: Vectors) -> GraphSet:
+    """One sequence; states start as zeros. Gates' sums are worth 2**-12, their functions 2**-15."""
+    if vectors.types["input"] != "int8_t":
+        raise Unsuitable(f"{vectors.name}: UNIDIRECTIONAL_SEQUENCE_LSTM of int16")
+    numbers, arrays = vectors.numbers, vectors.arrays
+    batch, steps, size, units = (
+        numbers[key] for key in ("INPUT_N", "TIME_STEPS", "INPUT_SIZE", "HIDDEN_SIZE")
+    )
+    hidden_scale = 2.0**-30 / real_multiplier(numbers["OUTPUT_MULT"], numbers["OUTPUT_SHIFT"])
+    hidden = Quantization.per_tensor(hidden_scale, numbers["OUTPUT_ZERO_POINT"])
+    cell = Quantization.per_tensor(2.0 ** numbers["CELL_SCALE_POWER"], 0)
+    gates = ("input", "forget", "cell", "output")
+
+    def weights(gate: str, kind: str, columns: int, scale: float) -> Tensor:
+        key = f"{gate.upper()}_GATE_{kind.upper()}"
+        real = real_multiplier(numbers[f"{key}_MULTIPLIER"], numbers[f"{key}_SHIFT"])
+        quant = Quantization.per_tensor(real * 2.0**-12 / scale, 0)
+        return _constant(arrays[f"{gate}_gate_{kind}_weights"], (units, columns), np.int8, quant)
+
+    biases = [_constant(arrays[f"{gate}_gate_bias"], (units,), np.int32, _FROM_ONE) for gate in gates]
+    # Of one batch, which all sets have, time-major and batch-major lie alike.
+    tensors: list[Tensor | None] = [
+        _activation((batch, steps, size), -numbers["INPUT_ZERO_POINT"]),
+        *(weights(gate, "input", size, 1.0) for gate in gates),
+        *(weights(gate, "hidden", units, hidden_scale) for gate in gates),
+        *[None] * 3,
+        *biases,
+        *[None] * 2,
+        Tensor("", (batch, units), TensorType.INT8, hidden, is_variable=True),
+        Tensor("", (batch, units), TensorType.INT16, cell, is_variable=True),
+        *[None] * 4,
+        structs.replace(_activation((batch, steps, units)), quantization=hidden),
+    ]
+    return _model(vectors, "UNIDIRECTIONAL_SEQUENCE_LSTM", tensors, fused_activation_function=4)
 
 
 def _network(vectors: Vectors) -> NetworkSet:
@@ -250,6 +320,8 @@ _MAKERS: Final[Mapping[str, Callable[[Vectors], GraphSet | NetworkSet]]] = Mappi
         "reverse_transpose_conv_": _transpose_conv,
         "transpose_": _transpose,
         "grouped_conv_": _grouped,
+        "svdf": _svdf,
+        "lstm_": _lstm,
         "ds_cnn_": _network,
     }
 )

@@ -244,6 +244,19 @@ def requantizing(draw: Draw, source: TensorType, target: TensorType) -> Drawn:
     return single(code, [given], [end("out", target)]), (data,)
 
 
+def softmax_from_int8(seed: int) -> Drawn:
+    """SOFTMAX of int8 with an output of int16."""
+    draw = Draw(seed, TensorType.INT8)
+    shape = (draw.random.randint(1, 4), draw.random.randint(1, 40))
+    model = single(
+        BuiltinOperator.SOFTMAX,
+        [draw.activation("in", shape, draw.scale(-20, 4))],
+        [tensor("out", shape, 2.0**-16, -(1 << 15), TensorType.INT16)],
+        {"beta": draw.random.choice((1.0, 0.5, float32(1.7)))},
+    )
+    return model, (draw.data(shape),)
+
+
 LAYERS: Final[Mapping[str, Callable[[Draw], Drawn]]] = MappingProxyType(
     {
         "CONV_2D": Draw.convolution,

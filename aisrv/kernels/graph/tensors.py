@@ -17,7 +17,7 @@ BASE_ALIGNMENT: Final = 64
 _ZERO_POINTS: Final = {
     TensorType.INT8: (-128, 127),
     TensorType.UINT8: (0, 255),
-    TensorType.INT16: (0, 0),
+    TensorType.INT16: (-32768, 32767),
     TensorType.INT4: (-8, 7),
 }
 

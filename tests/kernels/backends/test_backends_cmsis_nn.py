@@ -18,11 +18,7 @@ from tests.support.cmsis_nn_graphs import any_set
 
 NOT_RUN: Final = {
     **dict.fromkeys(
-        ("lstm_1", "lstm_2", "lstm_2_s16", "lstm_one_time_step", "lstm_one_time_step_s16"),
-        "UNIDIRECTIONAL_SEQUENCE_LSTM is no operator of kernels",
-    ),
-    **dict.fromkeys(
-        ("svdf", "svdf_2", "svdf_3", "svdf_int8", "svdf_int8_2"), "SVDF is no operator of kernels"
+        ("lstm_2_s16", "lstm_one_time_step_s16"), "UNIDIRECTIONAL_SEQUENCE_LSTM takes int8 alone"
     ),
     **dict.fromkeys(
         (f"batch_matmul_{number}_s16" for number in range(2, 6)), "BATCH_MATMUL takes int8 alone"

@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tflite import BuiltinOperator
 
 from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.load import load_graph
 from aisrv.model import TensorType
 from tests.support import int16_models
 from tests.support.int16_models import Draw, Drawn
-from tests.support.models import tflm
+from tests.support.models import single, tensor, tflm
 
 SEEDS = st.integers(0, 1 << 32)
 EXAMPLES = settings(max_examples=60, derandomize=True, deadline=None)
@@ -61,3 +63,21 @@ def test_int4_weights(operator: str, seed: int) -> None:
 )
 def test_quantization_to_and_from_int16(source: TensorType, target: TensorType, seed: int) -> None:
     agree(int16_models.requantizing(Draw(seed), source, target))
+
+
+@EXAMPLES
+@given(SEEDS)
+def test_softmax_from_int8_to_int16(seed: int) -> None:
+    agree(int16_models.softmax_from_int8(seed))
+
+
+@pytest.mark.parametrize(("scale", "zero_point"), [(2.0**-15, -32768), (2.0**-16, 0)])
+def test_softmax_from_int8_writes_one_quantization(scale: float, zero_point: int) -> None:
+    model = single(
+        BuiltinOperator.SOFTMAX,
+        [tensor("in", (1, 4))],
+        [tensor("out", (1, 4), scale, zero_point, TensorType.INT16)],
+        {"beta": 1.0},
+    )
+    with pytest.raises(GraphError, match="must have scale 1/65536 and zero point -32768"):
+        load_graph(model, find_backend("numpy"))

@@ -19,6 +19,7 @@ from aisrv.kernels.checks import (
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, shape4
 from aisrv.kernels.graph.operators.convolutions import grouped_conv2d, transposed_conv2d
+from aisrv.kernels.graph.operators.softmax import softmax_to_int16
 from aisrv.kernels.graph.operators.weights import (
     WEIGHTS,
     layer_bias,
@@ -184,8 +185,10 @@ def _pool(node: OperatorNode) -> PoolParams:
 
 
 def softmax(node: OperatorNode) -> Kernel:
-    """Prepare SOFTMAX over the last dimension."""
+    """Prepare SOFTMAX over the last dimension; from int8 to int16 it is the graph's."""
     node.expect(1)
+    if node.input(0).tensor.type is TensorType.INT8 and node.output().tensor.type is TensorType.INT16:
+        return softmax_to_int16(node)
     source, output = _activations(node)
     same_shape(source, output)
     if not source.shape:

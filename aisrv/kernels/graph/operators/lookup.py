@@ -178,12 +178,14 @@ def leaky_relu(node: OperatorNode) -> Kernel:
 def _leaky_relu_int16(
     source: GraphTensor, output: GraphTensor, identity: Multiplier, slope: Multiplier
 ) -> Kernel:
+    zero, output_zero = source.quantization.zero_point, output.quantization.zero_point
     positive, negative = (word_scale((each,), Rounding.DOUBLE) for each in (identity, slope))
     read, write = source.array, output.array
 
     def kernel() -> None:
-        values = read.astype(np.int64)
-        write[...] = np.clip(np.where(values >= 0, positive(values), negative(values)), INT16.low, INT16.high)
+        values = read.astype(np.int64) - zero
+        scaled = np.where(values >= 0, positive(values), negative(values)) + output_zero
+        write[...] = np.clip(scaled, INT16.low, INT16.high)
 
     return kernel
 

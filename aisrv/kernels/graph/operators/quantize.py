@@ -82,10 +82,11 @@ def dequantize(node: OperatorNode) -> Kernel:
 
 
 def _to_float(source: GraphTensor, output: GraphTensor) -> Kernel:
-    scale, read, write = np.float32(source.quantization.scale), source.array, output.array
+    scale, zero = np.float32(source.quantization.scale), source.quantization.zero_point
+    read, write = source.array, output.array
 
     def kernel() -> None:
         with np.errstate(over="ignore"):
-            np.multiply(read.astype(np.float32), scale, out=write)
+            np.multiply((read.astype(np.int32) - zero).astype(np.float32), scale, out=write)
 
     return kernel

@@ -82,7 +82,7 @@ def _engines(board: Board) -> Iterator[tuple[str, ...]]:
         yield (
             str(number),
             f"tile {engine.tile}",
-            str(engine.kind),
+            str(engine.kind) + (f" or {engine.fallback}" if engine.fallback else ""),
             f"{_ARENAS[engine.arena_memory]} {Size(engine.arena_bytes).short()}",
             ", ".join(details),
         )

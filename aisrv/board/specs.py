@@ -103,6 +103,8 @@ class EngineSpec:
     """Cache of the window on its flash image, see `Device.open_window`."""
     kind: EngineKind = field(default_factory=default_kind)
     """What runs its models: tflite, litert, tflm, xcore, kernels, relocatable, none, or `module:class`."""
+    fallback: EngineKind | None = None
+    """What runs models that `kernels` has no code for, such as tflm; none: they are refused."""
     sensor: bool | None = None
     """Whether it acquires from the board's sensor; None: engine 0 does, and the others do not."""
     leds: tuple[str, ...] = ()

@@ -73,6 +73,7 @@ class _Engine(
 ):
     tile: Integer | None = None
     kind: str | None = None
+    fallback: str | None = None
     arena_bytes: Size | None = None
     arena_memory: ArenaMemory | None = None
     external_bytes: Size | None = None
@@ -293,6 +294,11 @@ def _engine(file: TomlFile, number: int, table: _Engine) -> EngineSpec:
         except EngineKindError as error:
             raise file.error(f"engine {number}: {error}", ("engines", number, "kind")) from None
         fields["origin"] = file.place(("engines", number, "kind"))
+    if table.fallback is not None:
+        try:
+            fields["fallback"] = EngineKind.parse(table.fallback)
+        except EngineKindError as error:
+            raise file.error(f"engine {number}: {error}", ("engines", number, "fallback")) from None
     if table.boot is not None:
         fields["boot"] = BOOT_MEMORIES[table.boot]
     if table.cache is not None:

@@ -27,6 +27,7 @@ def board_values(board: Board) -> dict[str, Any]:
     values = dataclasses.asdict(board)
     for engine, spec in zip(values["engines"], board.engines, strict=True):
         engine["kind"] = str(spec.kind)
+        engine["fallback"] = None if spec.fallback is None else str(spec.fallback)
         del engine["origin"]
         engine["boot"] = _BOOT_NAMES.get(spec.boot) if spec.boot is not None else None
     if board.sensor is not None:

@@ -2,8 +2,8 @@
 
 from importlib.util import find_spec
 
-from aisrv.board import Board, BoardError
-from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, EngineKind
+from aisrv.board import Board, BoardError, EngineSpec
+from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, NO_MODEL, EngineKind
 
 
 def check_engine_kinds(board: Board) -> None:
@@ -12,9 +12,20 @@ def check_engine_kinds(board: Board) -> None:
     No code of the user's is run.
     """
     for number, engine in enumerate(board.engines):
-        missing = _missing(engine.kind)
-        if missing:
-            raise BoardError(f"{engine.origin or f'engine {number}'}: {missing}")
+        wrong = _missing(engine.kind) or _wrong_fallback(engine)
+        if wrong:
+            raise BoardError(f"{engine.origin or f'engine {number}'}: {wrong}")
+
+
+def _wrong_fallback(engine: EngineSpec) -> str:
+    """Describe why an engine cannot have its fallback; empty where it can."""
+    if engine.fallback is None:
+        return ""
+    if engine.kind.name != KERNELS:
+        return f"an engine of kind {str(engine.kind)!r} has no fallback: only {KERNELS} does"
+    if engine.fallback.name in (KERNELS, NO_MODEL):
+        return f"{str(engine.fallback)!r} is no fallback: another kind must run the models, such as tflm"
+    return _missing(engine.fallback)
 
 
 def _missing(kind: EngineKind) -> str:

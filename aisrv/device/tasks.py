@@ -170,6 +170,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
         external_bytes=spec.external_bytes,
         device=_device_model(board, spec),
         parameters=None if flash is None else FlashParameters(flash),
+        fallback=spec.fallback,
         log=log.write,
     )
     engine = AIEngine(

@@ -7,7 +7,7 @@ what a sensor or a link delivers. Source: "Inference engines", table of engines,
 from functools import partial
 from typing import Final, NoReturn
 
-from aisrv.inference.engine import InferenceEngine, Runners
+from aisrv.inference.engine import Fallback, InferenceEngine, Runners
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import LogSink
 from aisrv.inference.parameters import ParameterSource
@@ -89,11 +89,13 @@ def create_engine(
     external_bytes: int,
     device: DeviceModel | None = None,
     parameters: ParameterSource | None = None,
+    fallback: EngineKind | None = None,
     log: LogSink = lambda _text: None,
 ) -> InferenceEngine:
     """Create an engine of a kind, without a model.
 
-    Its models run where `runners` has them run. The rest is as for InferenceEngine.
+    Its models run where `runners` has them run, those that its interpreter has no code for on one of the kind
+    `fallback`, where there is one. The rest is as for InferenceEngine.
     """
     if kind.name == NO_MODEL:
         return BufferEngine(arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
@@ -103,5 +105,6 @@ def create_engine(
         external_bytes=external_bytes,
         device=device,
         parameters=parameters,
+        fallback=None if fallback is None else Fallback(fallback, partial(runners, kind=fallback)),
         log=log,
     )

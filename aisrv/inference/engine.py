@@ -14,7 +14,7 @@ host that works with all of them writes its inputs before every run.
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 import trio
 from msgspec import Struct
@@ -30,7 +30,7 @@ from aisrv.inference.parameters import (
     read_parameters,
 )
 from aisrv.inference.timings import DeviceModel, OperatorTime, estimate_note, profiler_summary, to_words
-from aisrv.model import Model, ModelFileError, Tensor
+from aisrv.model import LoadResult, Model, ModelFileError, Tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
@@ -70,6 +70,13 @@ RunnerFactory = Callable[[LogSink], Runner]
 """Creates a runner without a model; the argument takes the text that the interpreter prints."""
 
 
+class Fallback(NamedTuple):
+    """Where models run that the engine's own interpreter has no code for."""
+
+    kind: EngineKind
+    runner: RunnerFactory
+
+
 class Runners(Protocol):
     """Creates runners of every kind: `isolated`, `inline`, or `WorkerPool.isolated`."""
 
@@ -92,6 +99,8 @@ class _LoadedModel(_ExaminedModel, frozen=True):
     """A model and where it runs."""
 
     runner: Runner
+    fallback: EngineKind | None
+    """What runs it in place of the engine's own interpreter; None where that does."""
 
 
 class InferenceEngine:
@@ -105,11 +114,13 @@ class InferenceEngine:
         external_bytes: int,
         device: DeviceModel | None = None,
         parameters: ParameterSource | None = None,
+        fallback: Fallback | None = None,
         log: LogSink = lambda _text: None,
     ) -> None:
         """Create an engine without a model; `log` gets what interpreters print, for the debug log.
 
         `parameters` is the flash with what a model's operators load of it; None refuses models that do.
+        `fallback` runs models that the interpreter has no code for; None refuses them.
         """
         self._make_runner = runner
         self.arena_bytes: Final = arena_bytes
@@ -118,6 +129,7 @@ class InferenceEngine:
         """Memory for a model in EXT memory."""
         self._device = device or DeviceModel()
         self._parameters = parameters
+        self._fallback = fallback
         self._log = log
         self._loaded: _LoadedModel | None = None
         self._host_seconds: float | None = None
@@ -132,6 +144,11 @@ class InferenceEngine:
     def model(self) -> Model | None:
         """The loaded model, None while there is none."""
         return None if self._loaded is None else self._loaded.model
+
+    @property
+    def fallback(self) -> EngineKind | None:
+        """What runs the loaded model in place of the engine's own interpreter; None where that does."""
+        return None if self._loaded is None else self._loaded.fallback
 
     @property
     def memory_map(self) -> MemoryMap | None:
@@ -191,10 +208,20 @@ class InferenceEngine:
         no model.
         """
         await self.unload_model()
-        runner = self._make_runner(self._log)
+        runner, fallback = self._make_runner(self._log), None
         try:
             examined = await runner.compute(partial(self._examine, model, memory))
-            await runner.load(model, examined.memory_map.tensor_arena.size)
+            arena_bytes = examined.memory_map.tensor_arena.size
+            try:
+                await runner.load(model, arena_bytes)
+            except ModelError as refusal:
+                fallback = self._fallback
+                if fallback is None or refusal.load_result is not LoadResult.UNSUPPORTED:
+                    raise
+                await _close(runner)
+                runner = fallback.runner(self._log)
+                await _load_instead(runner, fallback.kind, model, arena_bytes, refusal)
+                self._log(f"{refusal}; {fallback.kind} runs it\n")
             _check_layout(examined.model, parameter_bytes(examined.parameter_loads), runner.layout)
         except BaseException:
             await _close(runner)
@@ -206,6 +233,7 @@ class InferenceEngine:
             examined.operator_times,
             examined.timings,
             runner,
+            None if fallback is None else fallback.kind,
         )
         if note := estimate_note(examined.operator_times):
             self._log(note)
@@ -268,6 +296,16 @@ class InferenceEngine:
         times, seconds = self._loaded.operator_times, self._host_seconds
         summary = await self._loaded.runner.compute(partial(profiler_summary, times))
         return f"{summary}\nThis host took {1000 * seconds:.3f} ms.\n"
+
+
+async def _load_instead(
+    runner: Runner, kind: EngineKind, model: bytes, arena_bytes: int, refusal: ModelError
+) -> None:
+    """Load a model that another interpreter refused; the ModelError has both reasons."""
+    try:
+        await runner.load(model, arena_bytes)
+    except ModelError as error:
+        raise ModelError(f"{refusal}; on {kind}: {error}", error.load_result) from error
 
 
 async def _close(runner: Runner) -> None:

@@ -12,7 +12,7 @@ MAX_TENSOR_BYTES: Final = 2**31 - 1
 
 
 class LoadResult(enum.IntEnum):
-    """Outcome of loading a model, numbered as in the firmware; it has no number for OTHER."""
+    """Outcome of loading a model, numbered as in the firmware; it has no numbers from OTHER on."""
 
     FINE = 0
     SCHEMA_VERSION = 1
@@ -20,6 +20,8 @@ class LoadResult(enum.IntEnum):
     TOO_MANY_INPUTS = 3
     TOO_MANY_OUTPUTS = 4
     OTHER = 5
+    UNSUPPORTED = 6
+    """The interpreter has no code for something in the model; another one may have."""
 
 
 class ModelFileError(ValueError):

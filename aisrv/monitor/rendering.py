@@ -187,13 +187,19 @@ def _engines(engines: Sequence[EngineStatus], ascii_only: bool) -> Table:
         table.add_row(
             str(engine.number),
             str(engine.tile),
-            NOTHING if engine.model_bytes is None else f"{engine.model_bytes:,} B",
+            _model(engine),
             f"{engine.inferences:,}",
             Text(scores(engine.top)),  # names of classes are no markup
             _leds(engine.leds, ascii_only),
             Text(errors(engine.errors), style="red" if engine.errors else ""),
         )
     return table
+
+
+def _model(engine: EngineStatus) -> str:
+    if engine.model_bytes is None:
+        return NOTHING
+    return f"{engine.model_bytes:,} B" + (f" on {engine.fallback}" if engine.fallback else "")
 
 
 def _ports(view: DeviceView, ascii_only: bool) -> Table:

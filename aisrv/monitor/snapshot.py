@@ -70,6 +70,7 @@ def _engine(number: int, spec: EngineSpec, engine: AIEngine) -> EngineStatus:
         top,
         engine.gpio.levels,
         engine.errors,
+        "" if inference.fallback is None else str(inference.fallback),
     )
 
 

@@ -90,6 +90,8 @@ class EngineStatus:
     leds: Levels
     errors: Status
     """Error bits that no host has read yet."""
+    fallback: str = ""
+    """What runs the model where the engine's own interpreter has no code for it; empty where that does."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -251,6 +251,13 @@ def test_an_absolute_path_stays() -> None:
         ("[[engines]]\ntile = '0'", "2: engines[0].tile: must be a whole number, not '0'"),
         ("[[engines]]\nsensor = 1", "2: engines[0].sensor: must be true or false, not 1"),
         (
+            '[[engines]]\nkind = "kernels"\nfallback = "tensorflow"',
+            (
+                "3: engines[0].fallback: engine 0: no kind 'tensorflow', there are tflite, litert, tflm, "
+                'xcore, kernels, relocatable, none and "module:class"'
+            ),
+        ),
+        (
             '[[engines]]\ntile = 0\nkind = "tensorflow"',
             (
                 "3: engines[0].kind: engine 0: no kind 'tensorflow', there are tflite, litert, tflm, xcore, "
@@ -529,6 +536,11 @@ def test_labels_that_are_none(tmp_path: Path, content: bytes | None, message: st
     with pytest.raises(BoardError) as caught:
         parse_board("[[engines]]\nlabels = 'names.txt'", directory=tmp_path)
     assert str(caught.value) == f"board.toml:2: engines[0].labels: {tmp_path / 'names.txt'}{message}"
+
+
+def test_what_runs_models_that_an_engine_has_no_code_for() -> None:
+    board = parse_board('[[engines]]\nkind = "kernels"\nfallback = "tflm"\n')
+    assert board.engines[0].fallback == EngineKind("tflm")
 
 
 def test_stream_is_yes_or_no() -> None:

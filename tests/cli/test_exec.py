@@ -46,6 +46,27 @@ def test_a_kernel_backend_that_is_not_there_is_refused_with_the_option() -> None
     assert text.startswith("--engine: there is no kernel backend 'nosuch'; there are: reference, numpy, ")
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ("--engine", "tflm", "--fallback", "tflm"),
+            "--engine: an engine of kind 'tflm' has no fallback: only kernels does",
+        ),
+        (
+            ("--engine", "kernels", "--fallback", "kernels:numpy"),
+            "--engine: 'kernels:numpy' is no fallback: another kind must run the models, such as tflm",
+        ),
+        (
+            ("--engine", "kernels", "--fallback", "nosuch.engine:Engine"),
+            "--engine: there is no module 'nosuch' for the engine 'nosuch.engine:Engine'",
+        ),
+    ],
+)
+def test_a_fallback_that_cannot_be_is_refused(options: tuple[str, ...], message: str) -> None:
+    assert refused(*options, "--", "true") == message
+
+
 def test_a_module_that_is_not_there_is_refused_with_the_option() -> None:
     assert refused("--engine", "nosuch.engine:Engine", "--", "true") == (
         "--engine: there is no module 'nosuch' for the engine 'nosuch.engine:Engine'"

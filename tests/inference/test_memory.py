@@ -145,7 +145,12 @@ def test_forty_inputs_and_outputs_are_allowed() -> None:
 
 
 def test_load_results_have_the_numbers_of_the_firmware() -> None:
-    assert [result.value for result in LoadResult] == [0, 1, 2, 3, 4, 5]
+    numbers = {result: result.value for result in LoadResult}
+    assert list(numbers.values()) == [0, 1, 2, 3, 4, 5, 6]
+    assert [result for result in numbers if result >= LoadResult.OTHER] == [
+        LoadResult.OTHER,
+        LoadResult.UNSUPPORTED,
+    ]
     assert LoadResult(2) is LoadResult.TENSORS_DO_NOT_FIT
 
 

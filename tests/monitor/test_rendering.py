@@ -85,6 +85,11 @@ def test_ignored_packets_are_told_where_there_are_any() -> None:
     ]
 
 
+def test_what_runs_a_model_in_place_of_the_engine_is_told_beside_it() -> None:
+    status = replace(STATUS, engines=(replace(ENGINES[0], fallback="tflm"),))
+    assert drawn(DeviceView(status, VIEW.rates))[8].split()[:6] == ["0", "1", "9,424", "B", "on", "tflm"]
+
+
 @pytest.mark.parametrize("width", [1, 20, 40, 80])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     lines = drawn(VIEW, width)

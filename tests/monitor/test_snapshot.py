@@ -1,6 +1,7 @@
 """Snapshots of real devices on virtual time, value by value."""
 
 import io
+import json
 import struct
 import zipfile
 from dataclasses import replace
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
+from tflite import BuiltinOperator, TensorType
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from aisrv import digits
@@ -32,9 +34,11 @@ from aisrv.monitor.values import (
     rates_between,
 )
 from aisrv.protocol.commands import Status
+from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore.node import open_node
 from phy.spi.bus import SpiTransfer
 from tests.support import networks
+from tests.support.models import single, tensor
 
 WAITING, RUNNING = CoreState.WAITING, CoreState.RUNNING
 DARK = (False,) * 4
@@ -101,6 +105,23 @@ def test_idle_device() -> None:
         (PortStatus("usb 1-1", Traffic()), PortStatus("spi 0.0", Traffic())),
     )
     assert status.time == 7.0
+
+
+def test_an_engine_tells_what_runs_its_model_in_its_place() -> None:
+    pytest.importorskip("tflite_micro")
+    engine = EngineSpec(kind=EngineKind("kernels"), fallback=EngineKind("tflm"))
+    floats = [tensor(name, (1, 3), kind=TensorType.FLOAT32) for name in ("in", "out")]
+    model = single(BuiltinOperator.RELU, floats[:1], floats[1:])
+
+    async def main() -> DeviceStatus:
+        async with open_device(Board(engines=(engine,)), runner=inline) as device:
+            watched = watched_device(device)
+            await device.load_model(model)
+            return await sole_snapshot(watched)
+
+    status = trio.run(main, clock=MockClock(autojump_threshold=0))
+    assert status.engines == (replace(IDLE_ENGINE, model_bytes=len(model), fallback="tflm"),)
+    assert json.loads(status_line(status))["engines"][0]["fallback"] == "tflm"
 
 
 def test_inferences_outputs_leds_and_traffic() -> None:

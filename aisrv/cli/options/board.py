@@ -57,6 +57,12 @@ class BoardOptions:
             "[default: the first of tflite, litert and kernels that is installed]"
         ),
     )
+    fallback: EngineKind | None = option(
+        "--fallback",
+        type=ENGINE_KIND,
+        metavar="KIND",
+        help="What runs models that kernels has no code for, such as tflm. [default: they are refused]",
+    )
     tiles: int | None = option("--tiles", type=click.IntRange(1, 2), help="Tiles of the node. [default: 2]")
     usb_tile: int | None = option(
         "--usb-tile", type=click.IntRange(0, 1), help="Tile of the USB layer. [default: 1]"
@@ -167,6 +173,7 @@ def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec
         "threads": options.threads,
         "boot": None if boot is None else BOOT_MEMORIES[boot],
         "kind": options.engine_kind,
+        "fallback": options.fallback,
         "origin": None if options.engine_kind is None else "--engine",
     }
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}

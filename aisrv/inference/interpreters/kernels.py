@@ -15,7 +15,7 @@ from aisrv.inference.interpreters.warm_up import warm_up
 from aisrv.kernels.backends.names import plain_name
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.errors import KernelError
-from aisrv.kernels.graph.errors import ArenaTooSmall
+from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError
 from aisrv.kernels.graph.graph import Graph
 from aisrv.kernels.graph.load import load_graph
 from aisrv.model.errors import LoadResult
@@ -70,6 +70,8 @@ class KernelsInterpreter:
             graph = load_graph(model, self._backend, arena_bytes=arena_bytes)
         except ArenaTooSmall as error:
             raise ModelError(str(error), LoadResult.TENSORS_DO_NOT_FIT) from error
+        except GraphError as error:
+            raise ModelError(str(error), LoadResult.UNSUPPORTED) from error
         except KernelError as error:
             raise ModelError(str(error)) from error
         if self._folder is not None:

@@ -117,7 +117,7 @@ async def test_networks_of_int16_and_int4_equal_tflm(backend: str) -> None:
             networks.summing_network,
             ARENA,
             "loading the model: operator 0 (SVDF): input 0 (tensor 0) is FLOAT32, must be INT8",
-            LoadResult.OTHER,
+            LoadResult.UNSUPPORTED,
         ),
     ],
 )

@@ -10,7 +10,7 @@ PYTEST := $(BIN)/pytest --numprocesses auto --dist loadgroup
 QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board phy host_tools) \
 	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py
 
-.PHONY: demo test quick lint types compiled unit soak package bench docs reference clean
+.PHONY: demo test quick lint types compiled unit soak package bench docs pictures reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -70,6 +70,10 @@ $(VENV)/.ready-test: $(VENV)/bin/python $(BUILD)
 $(VENV)/.ready-docs: $(VENV)/bin/python pyproject.toml
 	$(PIP) -e ".[docs]"
 	touch $@ $(VENV)/.ready
+
+# Makes the pictures of the docs anew; needs chromium. Look at them before you commit them.
+pictures: $(VENV)/.ready-docs
+	$(BIN)/python -m reference.pictures
 
 clean:
 	rm -rf $(VENV) build *.egg-info aisrv/kernels/backends/native/*.so .mypy_cache .ruff_cache .hypothesis

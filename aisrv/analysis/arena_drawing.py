@@ -21,7 +21,7 @@ _MARGIN: Final = 70
 _TOP: Final = 64
 _LEGEND: Final = 34
 """Height of the middle of the legend."""
-_NARROWEST: Final = 620
+_NARROWEST: Final = 660
 """Pixels: the legend needs as much."""
 _NAMES: Final = 130
 _STEP: Final = 36

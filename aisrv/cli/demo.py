@@ -125,11 +125,11 @@ def _show_summary(result: Result) -> None:
 
     click.echo("Timings of one inference, as the device reports them:")
     show_timings(result.ticks, result.operators)
-    device = sum(result.ticks) / TICKS_PER_SECOND * 1e6
+    device, host = sum(result.ticks) / TICKS_PER_SECOND * 1e6, result.host_seconds * 1e6
     click.echo(f"{result.right} of {len(result.verdicts)} right.")
     click.echo(
-        f"On the device one inference takes about {device:.0f} µs, an estimate of the modeled hardware. "
-        f"Here a write,\nan inference and a read took {result.host_seconds * 1e6:.0f} µs over USB/IP."
+        f"On the device one inference takes about {device:.0f} µs, an estimate of the modeled\n"
+        f"hardware. Here a write, an inference and a read took {host:.0f} µs over USB/IP."
     )
 
 

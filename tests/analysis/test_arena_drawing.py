@@ -82,6 +82,12 @@ def test_svg_has_a_legend_of_lines_and_colors() -> None:
         assert entry in texts
 
 
+def test_the_picture_is_wide_enough_for_its_legend() -> None:
+    drawing = picture(digits_model(), plan_graph(digits_model(), Scratchy()))
+    left, _, text, _ = drawing.legend[-1]
+    assert left + 22 + 7 * len(text) < drawing.width
+
+
 def test_names_of_tensors_cannot_break_out_of_the_svg() -> None:
     model = read_model(networks.adding_network(2, 1).replace(b"sum0", b'<&">'))
     root = ET.fromstring(to_svg(picture(model, plan_graph(model, ReferenceBackend()))))

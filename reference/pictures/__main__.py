@@ -1,0 +1,100 @@
+"""Make the pictures of the manual: `python -m reference.pictures [NAME...]`, or `make pictures`."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from reference.pictures.terminal import terminal_picture
+
+ROOT: Final = Path(__file__).parents[2]
+IMAGES: Final = ROOT / "docs/guides/images"
+ENVIRONMENT: Final = {
+    "HOME": "/tmp",  # noqa: S108 - so that no configuration of the user's shows
+    "LC_ALL": "C.UTF-8",
+    "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
+}
+
+Make = Callable[[Path], str | bytes]
+"""Makes a picture in a folder with the files of `aisrv demo --files`; returns its file."""
+
+
+def terminal(*command: str, columns: int = 80, until: str | None = None, last: str | None = None) -> Make:
+    """Make a picture of what a command shows, as `terminal_picture` does."""
+    return lambda folder: terminal_picture(
+        command, folder, ENVIRONMENT, columns=columns, until=until, last=last
+    )
+
+
+def file_of(name: str, *command: str) -> Make:
+    """Make a picture that a command writes to a file of this name."""
+
+    def make(folder: Path) -> bytes:
+        _run(folder, *command)
+        return (folder / name).read_bytes()
+
+    return make
+
+
+def page(name: str, width: int, height: int, *command: str) -> Make:
+    """Make a screenshot of the page that a command writes to a file of this name."""
+
+    def make(folder: Path) -> bytes:
+        _run(folder, *command)
+        window = f"--window-size={width},{height}"
+        options = ("--headless", "--no-sandbox", "--hide-scrollbars", "--disable-gpu", window)
+        _run(folder, "chromium", *options, "--screenshot=page.png", (folder / name).as_uri())
+        _reduce_colors(folder / "page.png")
+        return (folder / "page.png").read_bytes()
+
+    return make
+
+
+PICTURES: Final[dict[str, Make]] = {
+    "demo.svg": terminal("aisrv", "demo", "--count", "2", last="2 of 2 right"),
+    "board.svg": terminal("aisrv", "boards", "two-engines"),
+    "status.svg": terminal(
+        *("aisrv", "run", "--board", "camera", "--model", "digits.tflite", "--status"),
+        columns=88,
+        until=r"9,424 B +[1-9]\d ",
+    ),
+    "arena.svg": file_of("arena.svg", "aisrv", "plan", "digits.tflite", "--svg", "arena.svg"),
+    "report.png": page(
+        "report.html", 1000, 1190, "aisrv", "profile", "digits.tflite", "--html", "report.html"
+    ),
+}
+"""The pictures by the names of their files in `docs/guides/images`."""
+
+
+def main(names: list[str]) -> None:
+    """Make pictures, all without names."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        _run(folder, "aisrv", "demo", "--files", ".")
+        for name in names or PICTURES:
+            data = PICTURES[name](folder)
+            path = IMAGES / name
+            path.write_bytes(data.encode() if isinstance(data, str) else data)
+            print(f"{path.relative_to(ROOT)}: {path.stat().st_size:,} bytes")
+
+
+def _run(folder: Path, *command: str) -> None:
+    subprocess.run(
+        command, cwd=folder, env=ENVIRONMENT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+
+
+def _reduce_colors(path: Path) -> None:
+    """Make a PNG file small: a palette of 64 colors is enough for charts and text."""
+    from PIL import Image
+
+    with Image.open(path) as image:
+        small = image.convert("RGB").quantize(64)
+    small.save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

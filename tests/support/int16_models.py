@@ -231,7 +231,11 @@ def requantizing(draw: Draw, source: TensorType, target: TensorType) -> Drawn:
 
     def end(name: str, kind: TensorType) -> Tensor:
         zero = draw.random.randint(-128, 127) if kind is TensorType.INT8 else 0
-        return tensor(name, shape, draw.scale(-12, -6), zero, kind)
+        low = -24 if kind is TensorType.INT32 else -12
+        made = tensor(name, shape, draw.scale(low, -6), zero, kind)
+        if kind is TensorType.INT32:
+            return replace(made, quantization=Quantization.per_tensor(draw.scale(low, -6), 0))
+        return made
 
     data = Draw(draw.random.randint(0, 1 << 32), source).data(shape)
     given = end("in", source)

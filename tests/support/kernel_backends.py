@@ -17,3 +17,12 @@ def shipped_backend(name: str) -> KernelBackend:
         return find_backend(name)
     except BackendError as error:
         pytest.skip(str(error))
+
+
+LARGE: Final = ("kws_ref_model", "pretrainedResnet_quant", "vww_96_int8", "person_detect")
+"""Models that take plain loops a second and more: the long checks (`tests.soak`) run those."""
+
+
+def affordable(model: str) -> tuple[str, ...]:
+    """The backends that run a model in a moment."""
+    return tuple(name for name in NAMES if name != "reference" or model not in LARGE)

@@ -18,6 +18,7 @@ _ZERO_POINTS: Final = {
     TensorType.INT8: (-128, 127),
     TensorType.UINT8: (0, 255),
     TensorType.INT16: (-32768, 32767),
+    TensorType.INT32: (-(1 << 31), (1 << 31) - 1),
     TensorType.INT4: (-8, 7),
 }
 
@@ -56,11 +57,11 @@ class GraphTensor:
 
     @property
     def quantization(self) -> QuantParam:
-        """The one scale and zero point of a tensor of at most 16 bits; GraphError where none serve."""
+        """The one scale and zero point of a quantized tensor; GraphError where there are none that serve."""
         quantization = self.tensor.quantization
         limits = _ZERO_POINTS.get(self.tensor.type)
         if quantization is None or limits is None or quantization.is_per_channel:
-            raise GraphError(f"{self} is not quantized to 8 or 16 bits with one scale")
+            raise GraphError(f"{self} is not quantized with one scale")
         scale, zero_point = quantization.scale, quantization.zero_point
         if not 0.0 < scale < float("inf"):
             raise GraphError(f"{self} has the scale {scale}, which must be positive and finite")

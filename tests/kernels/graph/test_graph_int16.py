@@ -58,6 +58,8 @@ def test_int4_weights(operator: str, seed: int) -> None:
         (TensorType.INT8, TensorType.INT16),
         (TensorType.INT16, TensorType.INT8),
         (TensorType.INT16, TensorType.INT16),
+        (TensorType.INT16, TensorType.INT32),
+        (TensorType.INT8, TensorType.INT32),
         (TensorType.INT16, TensorType.FLOAT32),
     ],
 )

@@ -8,11 +8,9 @@ import numpy as np
 import pytest
 
 from aisrv import digits
-from aisrv.kernels.backend import KernelBackend
-from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
-from tests.support import mlperf_tiny, networks
+from tests.support import kernel_backends, mlperf_tiny, networks
 from tests.support.models import tflm_tensors
 
 HEADS = {
@@ -25,9 +23,11 @@ HEADS = {
 """Heads of TFLM's arena in bytes ("The INT8 kernel engine", section Arena plan)."""
 
 
-@pytest.fixture(scope="module")
-def backend() -> KernelBackend:
-    return find_backend("numpy")
+MODELS = [
+    pytest.param(name, backend, id=f"{name}-{backend}")
+    for name in mlperf_tiny.NAMES
+    for backend in kernel_backends.affordable(name)
+]
 
 
 def golden(name: str) -> dict[str, Any]:
@@ -35,10 +35,10 @@ def golden(name: str) -> dict[str, Any]:
     return entry
 
 
-@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
-def test_every_operator_has_the_golden_hash(name: str, backend: KernelBackend) -> None:
+@pytest.mark.parametrize(("name", "backend"), MODELS)
+def test_every_operator_has_the_golden_hash(name: str, backend: str) -> None:
     model, expected = mlperf_tiny.model_bytes(name), golden(name)
-    graph = load_graph(model, backend, planner=plan_apart)
+    graph = load_graph(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
     data = np.random.default_rng(7).integers(-128, 128, expected["input_shape"], dtype=np.int8)
     graph.inputs[0][:] = memoryview(data.tobytes()).cast("b")
     graph.invoke()
@@ -49,12 +49,12 @@ def test_every_operator_has_the_golden_hash(name: str, backend: KernelBackend) -
     ] == operators
 
 
-@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
+@pytest.mark.parametrize(("name", "backend"), MODELS)
 def test_arena_that_is_shared_gives_the_same_result_in_the_bytes_that_tflm_needs(
-    name: str, backend: KernelBackend
+    name: str, backend: str
 ) -> None:
     model, expected = mlperf_tiny.model_bytes(name), golden(name)
-    graph = load_graph(model, backend, arena_bytes=HEADS[name])
+    graph = load_graph(model, kernel_backends.shipped_backend(backend), arena_bytes=HEADS[name])
     assert graph.plan.head == HEADS[name]
     data = np.random.default_rng(7).integers(-128, 128, expected["input_shape"], dtype=np.int8)
     for _ in range(2):  # a run leaves nothing behind that would change the next
@@ -65,9 +65,10 @@ def test_arena_that_is_shared_gives_the_same_result_in_the_bytes_that_tflm_needs
 
 
 @pytest.mark.parametrize("make", [digits.model_bytes, digits.two_output_model_bytes, networks.mmac_network])
-def test_every_tensor_equals_that_of_tflm(make: Any, backend: KernelBackend) -> None:
+@pytest.mark.parametrize("backend", [name for name in kernel_backends.NAMES if name != "reference"])
+def test_every_tensor_equals_that_of_tflm(backend: str, make: Any) -> None:
     model = make()
-    graph = load_graph(model, backend, planner=plan_apart)
+    graph = load_graph(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
     shape = graph.model.input_tensors[0].shape
     data = np.random.default_rng(1).integers(-128, 128, shape, dtype=np.int8)
     graph.inputs[0][:] = memoryview(data.tobytes()).cast("b")

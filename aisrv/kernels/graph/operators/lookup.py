@@ -15,6 +15,7 @@ from aisrv.kernels.arithmetic import (
     INT8_MAX,
     INT8_MIN,
     INT32_MAX,
+    INT32_MIN,
     Multiplier,
     Rounding,
     doubling_high_multiply,
@@ -36,6 +37,7 @@ _LIMITS: Final = {
     TensorType.INT8: (INT8_MIN, INT8_MAX),
     TensorType.UINT8: (0, 255),
     TensorType.INT16: (INT16.low, INT16.high),
+    TensorType.INT32: (INT32_MIN, INT32_MAX),
 }
 _INT16_MAX: Final = (1 << 15) - 1
 _INT16_MIN: Final = -(1 << 15)
@@ -63,7 +65,7 @@ def int8_table(function: Callable[[int], int]) -> npt.NDArray[np.int64]:
 
 
 def limits(tensor: GraphTensor) -> tuple[int, int]:
-    """Lowest and highest value of a type of 8 or 16 bits."""
+    """Lowest and highest value of an integer type."""
     return _LIMITS[tensor.tensor.type]
 
 

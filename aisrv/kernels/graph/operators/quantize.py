@@ -1,4 +1,4 @@
-"""QUANTIZE and DEQUANTIZE: between floats and 8 or 16 bits, and from one quantization to another.
+"""QUANTIZE and DEQUANTIZE: between floats and integers, and from one quantization to another.
 
 Source: "The INT8 kernel engine", section Arithmetic; `quantize.h`, `requantize.h`, `dequantize.h`.
 """
@@ -18,15 +18,17 @@ _QUANTIZED = (*_EIGHT_BITS, TensorType.INT16)
 
 
 def quantize(node: OperatorNode) -> Kernel:
-    """Prepare QUANTIZE: float32, int8, uint8 or int16 to int8, uint8 or int16."""
+    """Prepare QUANTIZE: float32, int8, uint8 or int16 to int8, uint8 or int16; integers to int32, too."""
     node.expect(1)
-    source, output = node.input(0, TensorType.FLOAT32, *_QUANTIZED), node.output(0, *_QUANTIZED)
+    source = node.input(0, TensorType.FLOAT32, *_QUANTIZED)
+    whole = () if source.tensor.type is TensorType.FLOAT32 else (TensorType.INT32,)
+    output = node.output(0, *_QUANTIZED, *whole)
     same_shape(source, output)
     if source.tensor.type is TensorType.FLOAT32:
         return _from_float(source, output)
     quant, output_quant = source.quantization, output.quantization
     multiplier = quantized_multiplier(quant.scale / output_quant.scale)
-    if TensorType.INT16 in (source.tensor.type, output.tensor.type):
+    if source.tensor.type not in _EIGHT_BITS or output.tensor.type not in _EIGHT_BITS:
         return _rescaled(source, output, multiplier)
     return by_table(
         source,

@@ -1,0 +1,73 @@
+"""Models of TensorFlow Lite Micro on every backend: each tensor and the arena's head beside TFLM's own."""
+
+import functools
+from random import Random
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.graph.plan import plan_apart
+from aisrv.model.dtypes import DTYPES
+from aisrv.model.reader import read_model
+from tests.support import kernel_backends, tflite_micro_models
+from tests.support.models import tflm_tensors
+
+HEADS = {
+    "hello_world_int8": 32,
+    "keyword_scrambled_8bit": 672,
+    "micro_speech_quantized": 5_968,
+    "person_detect": 55_296,
+    "trained_lstm_int8": 1_536,
+}
+"""Heads of the arena in bytes that TFLM's `print_allocations` says, scratch included."""
+
+MODELS = [
+    pytest.param(name, backend, id=f"{name}-{backend}")
+    for name in tflite_micro_models.NAMES
+    for backend in kernel_backends.affordable(name)
+]
+
+
+def inputs(model: bytes, seed: int) -> list[npt.NDArray[Any]]:
+    chance = Random(seed)
+    return [
+        np.frombuffer(chance.randbytes(each.nbytes), DTYPES[each.type]).reshape(each.shape)
+        for each in read_model(model).input_tensors
+    ]
+
+
+@functools.cache
+def of_tflm(name: str, seed: int) -> dict[int, bytes]:
+    """What every operator writes, by tensor; a variable has what it has after the run."""
+    model = tflite_micro_models.model_bytes(name)
+    written = [tensor for operator in read_model(model).operators for tensor in operator.outputs]
+    return tflm_tensors(model, inputs(model, seed), written)
+
+
+def fill(buffers: tuple[memoryview, ...], data: list[npt.NDArray[Any]]) -> None:
+    for buffer, array in zip(buffers, data, strict=True):
+        buffer[:] = memoryview(array.tobytes()).cast("b")
+
+
+@pytest.mark.parametrize(("name", "backend"), MODELS)
+def test_every_tensor_equals_that_of_tflm(name: str, backend: str) -> None:
+    model = tflite_micro_models.model_bytes(name)
+    graph = load_graph(model, kernel_backends.shipped_backend(backend), planner=plan_apart)
+    fill(graph.inputs, inputs(model, 1))
+    graph.invoke()
+    expected = of_tflm(name, 1)
+    assert {index: graph.tensors[index].buffer.tobytes() for index in expected} == expected
+
+
+@pytest.mark.parametrize(("name", "backend"), MODELS)
+def test_the_output_is_tflms_in_an_arena_with_tflms_head(name: str, backend: str) -> None:
+    model = tflite_micro_models.model_bytes(name)
+    graph = load_graph(model, kernel_backends.shipped_backend(backend))
+    assert graph.plan.head == HEADS[name]
+    fill(graph.inputs, inputs(model, 2))
+    graph.invoke()
+    expected = of_tflm(name, 2)
+    assert [bytes(each) for each in graph.outputs] == [expected[index] for index in graph.model.outputs]

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.inference.interpreter import create_interpreter, describe, run_once
-from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.backends.registry import default_backend, find_backend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
@@ -131,7 +131,7 @@ _WHOLE: Final[Mapping[str, Callable[[bytes, Sequence[bytes]], Tensors]]] = {
 def run_engine(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
     """Run an engine once; KernelError, ModelFileError. Some engines show what a model puts out alone."""
     if kind.name == KERNELS:
-        return run_kernels(data, inputs, kind.backend or "numpy")
+        return run_kernels(data, inputs, kind.backend or default_backend())
     if kind.name == NO_MODEL:
         raise EngineError(f"an engine of kind {NO_MODEL!r} runs no model")
     run = _WHOLE.get(kind.name)

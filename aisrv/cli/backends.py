@@ -18,6 +18,7 @@ PACKAGES: Final = {
     "kernels:relocatable": ("unicorn", '"aisrv[relocatable]"'),
 }
 """The module that an engine needs, and what pip installs it by; the others need none."""
+_NATIVE: Final = "kernels:native"
 
 
 class Backend(NamedTuple):
@@ -26,6 +27,8 @@ class Backend(NamedTuple):
     name: str
     origin: str
     missing: str | None = None
+    detail: str | None = None
+    """What serves under this name here, where that is not always the same."""
 
 
 def list_backends() -> list[Backend]:
@@ -35,12 +38,32 @@ def list_backends() -> list[Backend]:
 
     names = [name for name in ENGINE_KINDS if name != NO_MODEL]
     names += [f"{KERNELS}:{name}" for name in SHIPPED]
-    shipped = [Backend(name, "aisrv", _missing(name)) for name in names]
+    shipped = [Backend(name, "aisrv", _missing(name), _detail(name)) for name in names]
     others = [Backend(f"{KERNELS}:{name}", origin) for name, origin in registered_backends().items()]
     return shipped + others
 
 
+def _detail(name: str) -> str | None:
+    from aisrv.kernels.backends.registry import default_backend
+
+    if name == KERNELS:
+        return f"on {default_backend()}"
+    return _native()[1] if name == _NATIVE else None
+
+
+def _native() -> tuple[str | None, str | None]:
+    """Say why there are no native kernels, else which variant of them this processor runs."""
+    from aisrv.kernels.backends.native.library import NativeError, load
+
+    try:
+        return None, load().variants[-1].value
+    except NativeError as error:
+        return str(error), None
+
+
 def _missing(name: str) -> str | None:
+    if name == _NATIVE:
+        return _native()[0]
     if name not in PACKAGES:
         return None
     module, requirement = PACKAGES[name]
@@ -68,4 +91,5 @@ def backends(as_json: bool) -> None:
     width = max(len(each.name) for each in found)
     places = max(len(each.origin) for each in found)
     for each in found:
-        click.echo(f"{each.name:<{width}}  {each.origin:<{places}}  {each.missing or 'installed'}")
+        state = each.missing or (f"installed: {each.detail}" if each.detail else "installed")
+        click.echo(f"{each.name:<{width}}  {each.origin:<{places}}  {state}")

@@ -106,6 +106,17 @@ def check_extras() -> Iterator[Finding]:
             yield Finding(f"extra {extra}", State.WORKS, ", ".join(modules))
 
 
+def check_native() -> Finding:
+    """Say which variant of the native kernels this processor runs."""
+    from aisrv.kernels.backends.native.library import NativeError, load
+
+    try:
+        variant = load().variants[-1]
+    except NativeError as error:
+        return Finding("native kernels", State.MISSING, f"{error}; slower ones serve")
+    return Finding("native kernels", State.WORKS, f"{variant.value}, for the engine kernels")
+
+
 def check_sandbox() -> Iterator[Finding]:
     """Say which layers around the processes of models hold."""
     for layer in sandbox_layers():
@@ -179,6 +190,7 @@ async def examine() -> list[Finding]:
     return [
         check_python(),
         *[await check_engine(kind) for kind in kinds],
+        check_native(),
         *await trio.to_thread.run_sync(lambda: list(check_extras())),
         *await trio.to_thread.run_sync(lambda: list(check_sandbox())),
         await check_preload(),

@@ -234,3 +234,17 @@ def test_engines_of_the_options_are_like_the_board_s_first() -> None:
         EngineSpec(tile=1, arena_bytes=64 * KIB),
         EngineSpec(tile=0, arena_bytes=64 * KIB),
     )
+
+
+@pytest.mark.parametrize("kind", ["kernels", "kernels:native"])
+def test_threads_of_kernels(kind: str) -> None:
+    board = made(engine_kind=EngineKind.parse(kind), engines=2, kernel_threads=3)
+    assert [str(engine.kind) for engine in board.engines] == ["kernels:native+threads=3"] * 2
+
+
+@pytest.mark.parametrize("kind", ["tflm", "kernels:numpy"])
+def test_kinds_without_threads_of_kernels(kind: str) -> None:
+    with pytest.raises(
+        click.UsageError, match=f"--kernel-threads: engine 0 is of kind '{kind}'; give --engine"
+    ):
+        made(engine_kind=EngineKind.parse(kind), kernel_threads=2)

@@ -184,6 +184,13 @@ class Foreign(Intruder):
     OPTIONS: Mapping[str, Any] = {"backend": "relocatable"}
 
 
+class Native(Intruder):
+    """Native kernels, on a thread more than one."""
+
+    KIND = "kernels"
+    OPTIONS: Mapping[str, Any] = {"backend": "native+threads=2"}
+
+
 class Numba(Intruder):
     KIND = "kernels"
     OPTIONS: Mapping[str, Any] = {"backend": "numba"}

@@ -20,7 +20,8 @@ from aisrv.board import (
 from aisrv.board.catalog import BOARDS, find_board
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.device.engine_kinds import check_engine_kinds
-from aisrv.protocol.engine_kind import ENGINE_KINDS, EngineKind
+from aisrv.kernels.backends.names import MOST_THREADS, NATIVE, THREADS
+from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, EngineKind
 from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
@@ -62,6 +63,11 @@ class BoardOptions:
         type=ENGINE_KIND,
         metavar="KIND",
         help="What runs models that kernels has no code for, such as tflm. [default: they are refused]",
+    )
+    kernel_threads: int | None = option(
+        "--kernel-threads",
+        type=click.IntRange(1, MOST_THREADS),
+        help="Threads of this host that run each engine of kind kernels, on the backend native. [default: 1]",
     )
     tiles: int | None = option("--tiles", type=click.IntRange(1, 2), help="Tiles of the node. [default: 2]")
     usb_tile: int | None = option(
@@ -177,7 +183,21 @@ def _engines(base: Board, tiles: int, options: BoardOptions) -> tuple[EngineSpec
         "origin": None if options.engine_kind is None else "--engine",
     }
     given: dict[str, Any] = {name: value for name, value in settings.items() if value is not None}
-    return tuple(replace(engine, **given) for engine in engines)
+    changed = tuple(replace(engine, **given) for engine in engines)
+    if options.kernel_threads is None:
+        return changed
+    return tuple(
+        replace(engine, kind=_with_threads(engine.kind, number, options.kernel_threads))
+        for number, engine in enumerate(changed)
+    )
+
+
+def _with_threads(kind: EngineKind, number: int, threads: int) -> EngineKind:
+    if kind.name != KERNELS or kind.backend not in (None, NATIVE):
+        raise click.UsageError(
+            f"--kernel-threads: engine {number} is of kind {str(kind)!r}; give --engine {KERNELS}"
+        )
+    return replace(kind, backend=f"{NATIVE}{THREADS}{threads}")
 
 
 def _flashes(base: Board, options: BoardOptions) -> tuple[FlashSpec, ...]:

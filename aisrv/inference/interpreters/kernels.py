@@ -13,7 +13,7 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import Confinement, TensorLayout
 from aisrv.inference.interpreters.warm_up import warm_up
 from aisrv.kernels.backends.names import plain_name
-from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.backends.registry import default_backend, find_backend
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError
 from aisrv.kernels.graph.graph import Graph
@@ -23,7 +23,6 @@ from aisrv.model.errors import LoadResult
 if TYPE_CHECKING:
     from aisrv.kernels.backend import KernelBackend
 
-DEFAULT_BACKEND: Final = "numpy"
 CONFINEMENTS: Final = {
     "reference": Confinement.BEFORE_LOAD,
     "numpy": Confinement.BEFORE_LOAD,
@@ -37,11 +36,11 @@ class KernelsInterpreter:
     """One model as a graph of kernels. Whatever the model, its errors are ModelError and InvokeError."""
 
     def __init__(self, backend: str | None = None, tensor_folder: Path | None = None) -> None:
-        """Create one without a model, on a backend by its name.
+        """Create one without a model, on a backend by its name, or else on the fastest that is installed.
 
         It writes every tensor of each run into `tensor_folder`, where there is one.
         """
-        self._backend_name = backend or DEFAULT_BACKEND
+        self._backend_name = backend or default_backend()
         self._folder = tensor_folder
         self._graph: Graph | None = None
         self._backend: KernelBackend | KernelError

@@ -15,6 +15,23 @@ ASSUME_ALIGNED: Final = "+assume-aligned"
 """Behind the name of any backend: it refuses buffers that do not start at a multiple of 16 bytes."""
 
 
+NATIVE: Final = "native"
+"""The backend that has threads."""
+THREADS: Final = "+threads="
+"""Behind the name of the backend `native`, before a number: its kernels run on so many threads."""
+MOST_THREADS: Final = 64
+
+
 def plain_name(name: str) -> str:
-    """The name of a backend without what it assumes."""
-    return name.removesuffix(ASSUME_ALIGNED)
+    """The name of a backend without its threads and what it assumes."""
+    return name.removesuffix(ASSUME_ALIGNED).partition(THREADS)[0]
+
+
+def thread_count(name: str) -> int | None:
+    """The threads that a name asks for, None where it names none; ValueError for what is no such number."""
+    _, asked, count = name.removesuffix(ASSUME_ALIGNED).partition(THREADS)
+    if not asked:
+        return None
+    if not (count.isdecimal() and 1 <= int(count) <= MOST_THREADS):
+        raise ValueError(f"{count!r} is no number of threads from 1 to {MOST_THREADS}")
+    return int(count)

@@ -5,12 +5,14 @@ function that takes no arguments and returns the backend. Modules are imported w
 """
 
 import pkgutil
+from importlib.util import find_spec
 from typing import Final
 
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.assume_aligned import AssumeAligned
 from aisrv.kernels.backends.fallback import own_method
-from aisrv.kernels.backends.names import SHIPPED, plain_name
+from aisrv.kernels.backends.names import ASSUME_ALIGNED, NATIVE, SHIPPED, plain_name, thread_count
+from aisrv.kernels.backends.native.library import NativeError, load
 from aisrv.kernels.errors import KernelError
 
 GROUP: Final = "aisrv.kernel_backends"
@@ -34,22 +36,43 @@ def backend_names() -> tuple[str, ...]:
 def find_backend(name: str) -> KernelBackend:
     """Create the backend of that name; raise BackendError where there is none or it does not load.
 
-    `NAME+assume-aligned` is the backend NAME that raises AlignmentError for buffers off a 16-byte boundary.
+    `native+threads=N` is the backend `native` on N threads; `NAME+assume-aligned` is the backend NAME that
+    raises AlignmentError for buffers off a 16-byte boundary.
     """
-    plain = plain_name(name)
-    return _create(name) if plain == name else AssumeAligned(_create(plain))
+    plain, options = plain_name(name), dict[str, int]()
+    try:
+        threads = thread_count(name)
+    except ValueError as error:
+        raise BackendError(f"the kernel backend {name!r}: {error}") from None
+    if threads is not None:
+        if plain != NATIVE:
+            raise BackendError(f"the kernel backend {plain!r} runs on one thread; {NATIVE} takes a number")
+        options = {"threads": threads}
+    backend = _create(plain, options)
+    return AssumeAligned(backend) if name.endswith(ASSUME_ALIGNED) else backend
 
 
-def _create(name: str) -> KernelBackend:
+def default_backend() -> str:
+    """Name the fastest backend that is installed: `native`, else `numba`, else `numpy`."""
+    try:
+        load()
+    except NativeError:
+        return "numba" if find_spec("numba") else "numpy"
+    return NATIVE
+
+
+def _create(name: str, options: dict[str, int]) -> KernelBackend:
     place = SHIPPED.get(name) or _registered().get(name)
     if place is None:
         raise BackendError(f"there is no kernel backend {name!r}; there are: {', '.join(backend_names())}")
     try:
-        backend = pkgutil.resolve_name(place)()
+        backend = pkgutil.resolve_name(place)(**options)
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
         advice = f"; install it with the extra aisrv[{extra}]" if extra else ""
         raise BackendError(f"the kernel backend {name!r} needs the module {error.name}{advice}") from error
+    except NativeError as error:
+        raise BackendError(f"the kernel backend {name!r} does not load: {error}") from error
     # A backend of somebody else may fail to load in any way, and a wrong one must not end the program.
     except Exception as error:
         raise BackendError(

@@ -22,7 +22,15 @@ from aisrv.model.errors import LoadResult
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import engines, int16_models, kernel_backends, mlperf_tiny, networks, wake_words
+from tests.support import (
+    engines,
+    int16_models,
+    kernel_backends,
+    mlperf_tiny,
+    native,
+    networks,
+    wake_words,
+)
 
 ARENA = 448 * 1024
 
@@ -57,6 +65,17 @@ async def test_runner_in_a_worker_equals_the_reference() -> None:
     runner.input(0)[:] = image()
     await runner.invoke()
     assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), image())
+    await runner.close()
+
+
+async def test_threads_of_a_worker_start_before_its_sandbox() -> None:
+    native.library()
+    runner = IsolatedInterpreter(lambda _text: None, EngineKind("kernels", "native+threads=3"))
+    await runner.load(digits.model_bytes(), ARENA)
+    for number in range(3):
+        runner.input(0)[:] = image(number)
+        await runner.invoke()
+        assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), image(number))
     await runner.close()
 
 

@@ -25,6 +25,7 @@ KINDS = {
     "tflm": "Tflm",
     "xcore": "Xcore",
     "kernels": "Kernels",
+    "kernels:native": "Native",
     "kernels:numba": "Numba",
 }
 EMULATORS = {"relocatable": "Relocatable", "foreign": "Foreign"}

@@ -1,6 +1,8 @@
 """Backends by name, and backends made of two."""
 
 import sys
+from array import array
+from dataclasses import replace
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
 
@@ -10,10 +12,12 @@ from tflite import BuiltinOperator
 from aisrv.kernels.backend import Kernel, KernelBackend
 from aisrv.kernels.backends import registry
 from aisrv.kernels.backends.fallback import Fallback
+from aisrv.kernels.backends.native.library import Library, NativeError
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.backends.registry import BackendError, backend_names, find_backend
-from aisrv.kernels.errors import InvalidShape, KernelError
+from aisrv.kernels.errors import AlignmentError, InvalidShape, KernelError
 from aisrv.kernels.params import ElementwiseAddParams, PoolParams, Shape4
+from tests.support import native
 from tests.support.operators import METHODS, Draw
 from tests.support.programs import run_process
 
@@ -194,6 +198,56 @@ def test_backends_are_imported_when_asked_for() -> None:
     )
     done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "[]\n"
+
+
+def no_library() -> Library:
+    raise NativeError("the library of native kernels is not installed")
+
+
+@pytest.mark.parametrize(("numba", "expected"), [(object(), "numba"), (None, "numpy")])
+def test_default_without_a_compiler_at_installation(
+    numba: object | None, expected: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "load", no_library)
+    monkeypatch.setattr(registry, "find_spec", lambda _module: numba)
+    assert registry.default_backend() == expected
+
+
+def test_native_kernels_are_the_default() -> None:
+    native.library()
+    assert registry.default_backend() == "native"
+
+
+def test_native_backend_without_its_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aisrv.kernels.backends.native.backend.load", no_library)
+    with pytest.raises(
+        BackendError, match=r"^the kernel backend 'native' does not load: the library of native"
+    ):
+        find_backend("native")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("native+threads=0", "'0' is no number of threads from 1 to 64"),
+        ("native+threads=65", "'65' is no number of threads"),
+        ("native+threads=", "'' is no number of threads"),
+        ("native+threads=two", "'two' is no number of threads"),
+        ("numpy+threads=2", "'numpy' runs on one thread; native takes a number"),
+    ],
+)
+def test_threads_that_there_are_not(name: str, message: str) -> None:
+    with pytest.raises(BackendError, match=message):
+        find_backend(name)
+
+
+def test_threads_and_alignment_go_together() -> None:
+    native.library()
+    case = Draw(3).case(BuiltinOperator.ADD)
+    with pytest.raises(AlignmentError):
+        find_backend("native+threads=2+assume-aligned").add(
+            replace(case.params, input1=memoryview(array("b", [0, *case.params.input1]))[1:])
+        )
 
 
 # Two backends as one.

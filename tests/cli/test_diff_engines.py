@@ -1,6 +1,6 @@
 """`aisrv diff-engines`: engines compared operator by operator, and the first that differs."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.params import FullyConnectedParams, SoftmaxParams
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import mlperf_tiny
+from tests.support import mlperf_tiny, xcore_tools
 from tests.support.engines import need
 from tests.support.models import single, tensor
 
@@ -108,6 +108,40 @@ def test_engine_that_does_not_run_it(engine: str, message: str) -> None:
     with pytest.raises(EngineError) as error:
         run_engine(EngineKind(engine), model, [bytes(4)])
     assert str(error.value).startswith(message)
+
+
+@pytest.fixture(scope="module")
+def xcore() -> Iterator[None]:
+    yield from xcore_tools.use_library()
+
+
+@pytest.mark.usefixtures("xcore")
+@pytest.mark.parametrize("peer", ["kernels", "tflm", "tflite"])
+def test_xmos_library_is_compared_by_what_it_puts_out(peer: str) -> None:
+    if peer != "kernels":
+        need(peer)
+    _, comparisons = diff_model(digits.model_bytes(), [image()], (EngineKind(peer), EngineKind("xcore")))
+    *others, output = [each.difference for each in comparisons]
+    assert others == [None] * 5
+    assert output is not None
+    assert (output.elements, output.differing) == (10, 0)
+
+
+@pytest.mark.usefixtures("xcore")
+def test_xmos_library_refuses_what_it_has_no_kernel_for() -> None:
+    model = single(BuiltinOperator.COS, [tensor("in", (4,))], [tensor("out", (4,))])
+    with pytest.raises(EngineError, match=r"^xcore does not run the model: "):
+        run_engine(EngineKind("xcore"), model, [bytes(4)])
+
+
+@pytest.mark.usefixtures("xcore")
+def test_model_with_parameters_in_flash_is_not_compared_without_them(tmp_path: Path) -> None:
+    converted = xcore_tools.convert(xcore_tools.flat_digits(), tmp_path)
+    size = f"{len(converted.parameters):,}"
+    with pytest.raises(
+        EngineError, match=f"^the model loads {size} bytes of parameters from flash, which are not given$"
+    ):
+        run_engine(EngineKind("xcore"), converted.model, [image()])
 
 
 def invoke(*arguments: object) -> Any:

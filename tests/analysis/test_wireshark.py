@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from aisrv import digits
 from aisrv.analysis.wireshark import DISSECTOR
 from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.ioserver import IoserverCommand
 from tests.support.programs import missing, run_process
 
 CLASSIC = """
@@ -46,24 +48,29 @@ def tshark() -> str:
     return program
 
 
-def seen(tshark: str, capture: Path, *fields: str) -> list[str]:
+def seen(tshark: str, capture: Path, *fields: str, protocol: str = "aisrv") -> list[str]:
     """Return the lines of all packets that the dissector names."""
     chosen = [part for name in fields or ("_ws.col.Info",) for part in ("-e", name)]
-    command = [tshark, "-X", f"lua_script:{DISSECTOR}", "-r", capture, "-Y", "aisrv", "-T", "fields", *chosen]
+    command = [tshark, "-X", f"lua_script:{DISSECTOR}", "-o", f"aisrv.protocol:{protocol}"]
+    command += ["-r", capture, "-Y", "aisrv", "-T", "fields", *chosen]
     done = run_process(command, check=True)
     assert "Lua" not in done.stderr
     return done.stdout.splitlines()
 
 
-def capture(folder: Path, program: str, *words: object) -> Path:
+def capture(folder: Path, program: str, *words: object, options: Sequence[object] = ()) -> Path:
     path = folder / "usb.pcapng"
-    aisrv = [sys.executable, "-P", "-m", "aisrv"]
-    run_process([*aisrv, "exec", "--pcap", path, "--", sys.executable, "-c", program, *words], check=True)
+    aisrv = [sys.executable, "-P", "-m", "aisrv", "exec", "--pcap", path, *options]
+    run_process([*aisrv, "--", sys.executable, "-c", program, *words], check=True)
     return path
 
 
 def test_the_dissector_has_all_commands() -> None:
     assert table("commands") == {int(command): command.name for command in Command}
+
+
+def test_the_dissector_has_all_commands_of_ioserver() -> None:
+    assert table("ioserver_commands") == {int(command): command.name for command in IoserverCommand}
 
 
 def test_the_dissector_has_all_bits_of_a_status() -> None:
@@ -108,3 +115,22 @@ def test_a_command_of_one_byte_is_named(tshark: str, tmp_path: Path) -> None:
 
 def test_a_command_that_is_none_of_ours_is_numbered(tshark: str, tmp_path: Path) -> None:
     assert seen(tshark, capture(tmp_path, RAW, "fe0203")) == ["command 0xfe engine 2 tensor 3"]
+
+
+def test_commands_of_ioserver_are_named_where_the_preference_says_so(tshark: str, tmp_path: Path) -> None:
+    model = tmp_path / "digits.tflite"
+    model.write_bytes(digits.model_bytes())
+    words = ["030000", bytes(64).hex(), "010000", "", "020000", "<512", "070000", "", "080000"]
+    path = capture(tmp_path, RAW, *words, options=["--protocol", "ioserver", "--model", model])
+    assert seen(tshark, path, protocol="ioserver") == [
+        "TENSOR_RECV_INPUT model 0 tensor 0",
+        "data of TENSOR_RECV_INPUT, 64 bytes",
+        "INVOKE model 0 tensor 0",
+        "TENSOR_SEND_OUTPUT model 0 tensor 0",
+        "answer to TENSOR_SEND_OUTPUT, 12 bytes",
+        "RESET model 0 tensor 0",
+        "EXIT model 0 tensor 0",
+    ]
+    fields = ("aisrv.ioserver_command", "aisrv.model", "aisrv.ioserver_answer_to")
+    assert seen(tshark, path, *fields, protocol="ioserver")[3:5] == ["0x02\t0\t", "\t\t0x02"]
+    assert seen(tshark, path)[1] == "GET_STATUS engine 0 tensor 0"  # what the preference is for

@@ -3,6 +3,9 @@
 -- It looks at bulk transfers on the endpoints 0x01 and 0x81 of devices that are the AI server, or whose
 -- descriptor the capture lacks. A command is a packet of 1, 3 or 12 bytes; what follows on the same endpoint
 -- after a command with bit 7 set is its data, up to a short packet; what comes back is the answer.
+--
+-- Devices that speak ioserver look the same on USB, and their codes overlap with ours: the preference
+-- aisrv.protocol says which of the two a capture holds.
 
 local commands = {
     [0x00] = "NONE",
@@ -43,6 +46,14 @@ local commands = {
     [0x97] = "SET_MODEL_EXT_FLASH",
 }
 
+local ioserver_commands = {
+    [0x01] = "INVOKE",
+    [0x02] = "TENSOR_SEND_OUTPUT",
+    [0x03] = "TENSOR_RECV_INPUT",
+    [0x07] = "RESET",
+    [0x08] = "EXIT",
+}
+
 local status_bits = {
     { 0x01, "BUSY" },
     { 0x02, "SENSING" },
@@ -58,15 +69,45 @@ local BULK, SUBMITTED = 3, string.byte("S")
 
 local aisrv = Proto("aisrv", "XMOS AI server")
 local command_field = ProtoField.uint8("aisrv.command", "Command", base.HEX, commands)
+local ioserver_field = ProtoField.uint8("aisrv.ioserver_command", "Command", base.HEX, ioserver_commands)
+local model_field = ProtoField.uint32("aisrv.model", "Model")
 local engine_field = ProtoField.uint32("aisrv.engine", "Engine")
 local tensor_field = ProtoField.uint32("aisrv.tensor", "Tensor")
 local data_field = ProtoField.bytes("aisrv.data", "Data")
 local data_of_field = ProtoField.uint8("aisrv.data_of", "Data of", base.HEX, commands)
 local answer_field = ProtoField.uint8("aisrv.answer_to", "Answer to", base.HEX, commands)
+local ioserver_data_of_field = ProtoField.uint8("aisrv.ioserver_data_of", "Data of", base.HEX, ioserver_commands)
+local ioserver_answer_field = ProtoField.uint8("aisrv.ioserver_answer_to", "Answer to", base.HEX, ioserver_commands)
 local status_field = ProtoField.uint32("aisrv.status", "Status", base.HEX)
 aisrv.fields = {
     command_field, engine_field, tensor_field, data_field, data_of_field, answer_field, status_field,
+    ioserver_field, model_field, ioserver_data_of_field, ioserver_answer_field,
 }
+
+-- What a device speaks: its names, the fields that show them, and which commands data follow.
+local protocols = {
+    [0] = {
+        names = commands,
+        command = command_field, data_of = data_of_field, answer = answer_field,
+        owner = "engine", owner_field = engine_field,
+        takes_data = function(command) return bit32.band(command, 0x80) ~= 0 end,
+    },
+    [1] = {
+        names = ioserver_commands,
+        command = ioserver_field, data_of = ioserver_data_of_field, answer = ioserver_answer_field,
+        owner = "model", owner_field = model_field,
+        takes_data = function(command) return command == 0x03 end,
+    },
+}
+
+aisrv.prefs.protocol = Pref.enum(
+    "Protocol", 0, "What the devices of a capture speak; a capture does not say",
+    { { 1, "aisrv", 0 }, { 2, "ioserver", 1 } }, true
+)
+
+local function spoken()
+    return protocols[aisrv.prefs.protocol]
+end
 
 local address = Field.new("usb.endpoint_address")
 local transfer_type = Field.new("usb.transfer_type")
@@ -87,7 +128,7 @@ function aisrv.init()
 end
 
 local function name_of(command)
-    return commands[command] or string.format("command 0x%02x", command)
+    return spoken().names[command] or string.format("command 0x%02x", command)
 end
 
 local function status_text(status)
@@ -103,16 +144,16 @@ local function status_text(status)
     return #found > 0 and table.concat(found, "|") or string.format("0x%x", status)
 end
 
--- The command packet in bytes: its code, engine and tensor, and the width of each; nil for one that is none.
+-- The command packet in bytes: its code, engine (or model) and tensor, and the width of each; nil for one that is none.
 local function read_command(range)
     local length = range:len()
     if length == 1 then
         return { command = range(0, 1):uint(), width = 1 }
     elseif length == 3 then
-        return { command = range(0, 1):uint(), engine = range(1, 1):uint(), tensor = range(2, 1):uint(), width = 1 }
+        return { command = range(0, 1):uint(), owner = range(1, 1):uint(), tensor = range(2, 1):uint(), width = 1 }
     elseif length == 12 and range(0, 4):le_uint() < 256 then
         return {
-            command = range(0, 4):le_uint(), engine = range(4, 4):le_uint(), tensor = range(8, 4):le_uint(), width = 4,
+            command = range(0, 4):le_uint(), owner = range(4, 4):le_uint(), tensor = range(8, 4):le_uint(), width = 4,
         }
     end
     return nil
@@ -139,31 +180,32 @@ local function role_of(state, endpoint, range)
     local command = read_command(range)
     if command then
         state.command = command.command
-        state.expects_data = bit32.band(command.command, 0x80) ~= 0
+        state.expects_data = spoken().takes_data(command.command)
         command.kind = "command"
     end
     return command
 end
 
 local function show_command(tree, range, role)
-    tree:add_le(command_field, range(0, 1))
+    local protocol = spoken()
+    tree:add_le(protocol.command, range(0, 1))
     local text = name_of(role.command)
-    if role.engine then
-        tree:add_le(engine_field, range(role.width, role.width))
+    if role.owner then
+        tree:add_le(protocol.owner_field, range(role.width, role.width))
         tree:add_le(tensor_field, range(2 * role.width, role.width))
-        text = string.format("%s engine %d tensor %d", text, role.engine, role.tensor)
+        text = string.format("%s %s %d tensor %d", text, protocol.owner, role.owner, role.tensor)
     end
     return text
 end
 
 local function show_data(tree, range, role)
-    tree:add(data_of_field, role.command)
+    tree:add(spoken().data_of, role.command)
     tree:add(data_field, range)
     return string.format("data of %s, %d bytes", name_of(role.command), range:len())
 end
 
 local function show_answer(tree, range, role)
-    tree:add(answer_field, role.command)
+    tree:add(spoken().answer, role.command)
     local text = string.format("answer to %s, %d bytes", name_of(role.command), range:len())
     if range:len() == 4 and name_of(role.command) == "GET_STATUS" then
         tree:add_le(status_field, range)

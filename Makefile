@@ -41,6 +41,7 @@ package: $(VENV)/bin/python
 	.ci/package
 
 soak: $(VENV)/.ready-test
+	AISRV_IN_FULL=1 $(PYTEST) --quiet -m in_full
 	$(BIN)/python -m tests.soak $(SOAK)
 
 bench: $(VENV)/.ready-test

@@ -1,5 +1,6 @@
 """What all tests share: async tests, Hypothesis at the speed of any machine, the digits network as a file."""
 
+import gc
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import wraps
@@ -29,6 +30,17 @@ def _in_trio(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         trio.run(bounded)
 
     return run
+
+
+def pytest_configure() -> None:
+    """Keep the garbage collector from looking through the thousands of tests while they are collected."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Leave out of its later searches, too, what stays until the end."""
+    gc.freeze()
+    gc.enable()
 
 
 @pytest.hookimpl(tryfirst=True)

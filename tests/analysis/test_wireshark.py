@@ -51,7 +51,7 @@ def tshark() -> str:
 def seen(tshark: str, capture: Path, *fields: str, protocol: str = "aisrv") -> list[str]:
     """Return the lines of all packets that the dissector names."""
     chosen = [part for name in fields or ("_ws.col.Info",) for part in ("-e", name)]
-    command = [tshark, "-X", f"lua_script:{DISSECTOR}", "-o", f"aisrv.protocol:{protocol}"]
+    command: list[object] = [tshark, "-X", f"lua_script:{DISSECTOR}", "-o", f"aisrv.protocol:{protocol}"]
     command += ["-r", capture, "-Y", "aisrv", "-T", "fields", *chosen]
     done = run_process(command, check=True)
     assert "Lua" not in done.stderr

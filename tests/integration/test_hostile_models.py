@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from aisrv.device.device import open_device
+from tests.support.amounts import some
 from tests.support.engines import PACKAGES, isolated_as, needs
 from tests.support.hostile_models import KINDS, case
 from tests.support.hostile_trial import LIMITS, Outcome, check_alive, check_result, resident_bytes, try_model
@@ -27,7 +28,8 @@ def largest_process(who: int) -> int:
     return resource.getrusage(who).ru_maxrss * 1024
 
 
-@pytest.mark.parametrize("first", range(0, ROUNDS * len(KINDS), len(KINDS)))
+@pytest.mark.in_full
+@pytest.mark.parametrize("first", some(range(0, ROUNDS * len(KINDS), len(KINDS)), every_day=1))
 @pytest.mark.parametrize("kind", [needs(kind) for kind in PACKAGES])
 async def test_no_model_takes_the_device_down(kind: str, first: int) -> None:
     outcomes = []

@@ -6,6 +6,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,6 +18,7 @@ from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandP
 from aisrv.protocol.engine_channel import get_command
 from phy.usb.urb import TransferStatus
 from tests.support import networks
+from tests.support.amounts import amount
 from tests.support.engines import inline_as
 from tests.support.expected_engine import LOADS, ExpectedEngine
 from tests.support.model_facts import facts_of
@@ -124,7 +126,8 @@ async def expected_engine(device: Device, steps: Steps) -> ExpectedEngine:
     return ExpectedEngine(facts, no_memory)
 
 
-@settings(max_examples=150)
+@pytest.mark.in_full
+@settings(max_examples=amount(150, every_day=50))
 @given(SEQUENCES)
 def test_the_device_answers_as_documented(steps: Steps) -> None:
     async def main() -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest.mock import patch
 
+import pytest
 import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -38,6 +39,7 @@ from aisrv.xcore.channel import (
 from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.traps import Trap
 from aisrv.xcore.verb import Steps
+from tests.support.amounts import amount
 from tests.support.simulation import Bench, bench, settle, simulated
 
 data = st.binary(max_size=10)
@@ -214,19 +216,22 @@ def _assert_same_without_shortcuts(program: list[Step]) -> None:
         assert _run(program) == with_them
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@pytest.mark.in_full
+@settings(derandomize=True, deadline=None, max_examples=amount(300, every_day=100))
 @given(program=programs(st.just(0), st.none()))
 def test_shortcuts_leave_what_tokens_would_have_left(program: list[Step]) -> None:
     _assert_same_without_shortcuts(program)
 
 
-@settings(derandomize=True, deadline=None, max_examples=300)
+@pytest.mark.in_full
+@settings(derandomize=True, deadline=None, max_examples=amount(300, every_day=100))
 @given(program=programs(st.integers(0, 2), st.none()))
 def test_shortcuts_change_nothing_where_the_two_sides_do_not_match(program: list[Step]) -> None:
     _assert_same_without_shortcuts(program)
 
 
-@settings(derandomize=True, deadline=None, max_examples=500)
+@pytest.mark.in_full
+@settings(derandomize=True, deadline=None, max_examples=amount(500, every_day=150))
 @given(program=programs(st.integers(0, 2), patience))
 def test_shortcuts_change_nothing_where_a_side_gives_up(program: list[Step]) -> None:
     _assert_same_without_shortcuts(program)

@@ -21,6 +21,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.support import networks
+from tests.support.amounts import some
 from tests.support.engines import run_once as run
 from tests.support.programs import run_process
 
@@ -160,7 +161,8 @@ async def test_a_bad_model_is_a_model_error(model: bytes) -> None:
             pass
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.in_full
+@pytest.mark.parametrize("seed", some(range(4), every_day=2))
 async def test_bits_flipped_anywhere_are_survived(seed: int) -> None:
     good, image = digits.model_bytes(), digits.test_images()[0].image
     dice = random.Random(seed)

@@ -16,6 +16,7 @@ from aisrv.protocol.jacdac.frame import Frame, frame_size
 from aisrv.protocol.jacdac.service_spec import STATUS_CODE_CHANGED
 from aisrv.protocol.jacdac.service_tables import CONTROL, MODEL_RUNNER, PROTOCOL_TEST, SENSOR_AGGREGATOR
 from tests.support import networks
+from tests.support.amounts import some
 from tests.support.jacdac_node import NodeClients, run_python_client
 
 MODEL = digits.model_bytes()
@@ -155,7 +156,8 @@ def test_official_clients_with_an_accelerometer(clients: NodeClients, device: Pl
     assert answer["length"] == 12
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.in_full
+@pytest.mark.parametrize("seed", some([1, 2, 3], every_day=1))
 def test_losses_in_both_directions(
     clients: NodeClients, device: Places, model_file: Path, tmp_path: Path, seed: int
 ) -> None:

@@ -21,6 +21,7 @@ from aisrv.relocatable.memory import FLASH_BASE
 from aisrv.relocatable.network import Network
 from aisrv.relocatable.runtime import LoadMode, Runtime
 from tests.support import mlperf_tiny, networks
+from tests.support.amounts import some
 from tests.support.paths import ROOT
 from tests.support.relocatable import (
     DIGITS,
@@ -66,12 +67,23 @@ def check_equal(model: bytes, variant: Variant, mode: LoadMode, runs: int = 3) -
         assert [bytes(output) for output in outputs] == graph_outputs(model, inputs)
 
 
-@pytest.mark.parametrize("name", mlperf_tiny.NAMES)
+QUICKEST_FIRST = (
+    "ad01_int8",
+    "str_ww_ref_model",
+    "kws_ref_model",
+    "pretrainedResnet_quant",
+    "vww_96_int8",
+)
+
+
+@pytest.mark.in_full
+@pytest.mark.parametrize("name", some(QUICKEST_FIRST, every_day=3))
 def test_mlperf_tiny_bit_for_bit(name: str) -> None:
     check_equal(mlperf_tiny.model_bytes(name), M4, LoadMode.XIP, runs=1)
 
 
-@pytest.mark.parametrize("mode", list(LoadMode))
+@pytest.mark.in_full
+@pytest.mark.parametrize("mode", some(list(LoadMode), every_day=1))
 def test_keyword_spotting_on_a_cortex_m7(mode: LoadMode) -> None:
     model = mlperf_tiny.model_bytes("kws_ref_model")
     check_equal(model, Variant(Core.CORTEX_M7, uses_fpu=True, float_abi=FloatAbi.HARD), mode)

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
-from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, MULTIPLY, Multiplier, Rounding
+from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, INT32_MAX, INT32_MIN, Multiplier, Rounding
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.requantize import Workspace
-from aisrv.kernels.backends.numpy.steps import Array, rescaling_steps
 from aisrv.kernels.params import ElementwiseAddParams, MulParams
 
 _VALUES: Final = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
@@ -32,34 +31,61 @@ def mul(params: MulParams, rounding: Rounding, workspace: Workspace) -> Kernel:
 
 def sums_table(params: ElementwiseAddParams, rounding: Rounding) -> npt.NDArray[np.int8]:
     """ADD of every pair of bytes: [256 * first + second]."""
-    multipliers, multiply = arithmetic.add_multipliers(params), MULTIPLY[rounding]
+    multipliers = arithmetic.add_multipliers(params)
 
     def scaled(zero: int, multiplier: Multiplier) -> npt.NDArray[np.int64]:
-        return np.array([multiply((int(value) - zero) << ADD_LEFT_SHIFT, multiplier) for value in _VALUES])
+        values = (_VALUES - zero) << ADD_LEFT_SHIFT
+        _rescale(values, multiplier, rounding)
+        return values
 
     first = scaled(params.input1_quant.zero_point, multipliers.input1)
     second = scaled(params.input2_quant.zero_point, multipliers.input2)
-    return _rescaled(params, np.add.outer(first, second), multipliers.output, rounding)
+    return _outputs(params, np.add.outer(first, second), multipliers.output, rounding)
 
 
 def products_table(params: MulParams, rounding: Rounding) -> npt.NDArray[np.int8]:
     """MUL of every pair of bytes: [256 * first + second]."""
     first, second = _VALUES - params.input1_quant.zero_point, _VALUES - params.input2_quant.zero_point
     products = np.multiply.outer(first, second)
-    return _rescaled(params, products, arithmetic.mul_multiplier(params), rounding)
+    return _outputs(params, products, arithmetic.mul_multiplier(params), rounding)
 
 
-def _rescaled(
+def _outputs(
     params: ElementwiseAddParams | MulParams,
     values: npt.NDArray[np.int64],
     multiplier: Multiplier,
     rounding: Rounding,
 ) -> npt.NDArray[np.int8]:
-    bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
-    nothing, reach = np.zeros(1, np.int64), np.abs(values).max().reshape(1)
-    steps = rescaling_steps((multiplier,), nothing, reach, bounds, params.output_quant.zero_point, rounding)
-    levels = steps.thresholds[0].searchsorted(values.reshape(-1), "right") + bounds.low
-    return np.asarray(levels, np.int8)
+    low, high = arithmetic.activation_bounds(params.activation, params.output_quant)
+    _rescale(values, multiplier, rounding)
+    values += params.output_quant.zero_point
+    np.clip(values, low, high, out=values)
+    return values.astype(np.int8).reshape(-1)
+
+
+def _rescale(values: npt.NDArray[np.int64], multiplier: Multiplier, rounding: Rounding) -> None:
+    """M(x, m, s) of values below 2**30, in place: a model has a table for each of its operators."""
+    mantissa, shift = multiplier
+    if rounding is Rounding.SINGLE:
+        values *= mantissa
+        _shift(values, 31 - shift, 0)
+        return
+    if shift > 0:
+        # What leaves 32 bits is far outside of any output, on its own side.
+        np.left_shift(values, shift, out=values)
+        np.clip(values, INT32_MIN, INT32_MAX, out=values)
+    values *= mantissa
+    values += 1 << 30
+    values >>= 31
+    _shift(values, -shift, values < 0)
+
+
+def _shift(values: npt.NDArray[np.int64], bits: int, less: npt.NDArray[np.bool_] | int) -> None:
+    """Divide by 2**bits, half up, of those with one less half down."""
+    if bits > 0:
+        values += 1 << (bits - 1)
+        values -= less
+        values >>= bits
 
 
 def _pairs(
@@ -71,8 +97,8 @@ def _pairs(
     shortest = max(1, min(len(first), len(second)))
     pairs = workspace.array("pairs", len(output), "<u2")
     index = workspace.array("index", len(output), np.intp)
-    low: Array = pairs.view(np.uint8)[0::2]
-    high: Array = pairs.view(np.uint8)[1::2]
+    low: npt.NDArray[np.uint8] = pairs.view(np.uint8)[0::2]
+    high: npt.NDArray[np.uint8] = pairs.view(np.uint8)[1::2]
     if len(first) != len(second):
         low, high = low.reshape(-1, shortest), high.reshape(-1, shortest)
         first, second = first.reshape(-1, shortest), second.reshape(-1, shortest)

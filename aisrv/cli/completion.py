@@ -9,8 +9,44 @@ from click.shell_completion import BashComplete, FishComplete, ShellComplete, Zs
 
 from aisrv.cli.main import main
 
+_BASH: Final = """\
+%(complete_func)s() {
+    local IFS=$'\\n'
+    local word before= type value prefix
+    local -a words=()
+    for word in "${COMP_WORDS[@]:0:COMP_CWORD+1}"; do
+        if [[ ${#words[@]} -gt 0 && ( $word == :* || $before == *: ) ]]; then
+            words[-1]+=$word
+        else
+            words+=("$word")
+        fi
+        before=$word
+    done
+    prefix=${words[-1]%%"${words[-1]##*:}"}
+    while IFS=, read -r type value; do
+        case $type in
+            dir) compopt -o dirnames ;;
+            file) compopt -o default ;;
+            plain) COMPREPLY+=("${value#"$prefix"}") ;;
+        esac
+    done < <(COMP_WORDS="${words[*]}" COMP_CWORD=$((${#words[@]} - 1)) %(complete_var)s=bash_complete "$1")
+}
+complete -o nosort -F %(complete_func)s %(prog_name)s
+"""
+
+
+class ColonBash(BashComplete):
+    """The script for bash, which takes `kernels:numpy` for three words: they are put together again."""
+
+    source_template = _BASH
+
+    @staticmethod
+    def _check_version() -> None:
+        """Leave it to the shell that reads the script."""
+
+
 SHELLS: Final[dict[str, type[ShellComplete]]] = {
-    "bash": BashComplete,
+    "bash": ColonBash,
     "fish": FishComplete,
     "zsh": ZshComplete,
 }

@@ -54,6 +54,28 @@ def test_bash_accepts_the_script(tmp_path: Path) -> None:
     run_process(["bash", "-n", path], check=True)
 
 
+@pytest.mark.parametrize(
+    ("words", "replies"),
+    [
+        ("aisrv run --engine kernels : num", ["numpy", "numba"]),
+        ("aisrv run --engine kernels: num", ["numpy", "numba"]),
+        ("aisrv run --engine tf", ["tflite", "tflm"]),
+        ("aisrv-host i", ["i2c", "infer", "info"]),
+    ],
+)
+def test_bash_is_given_what_follows_a_colon(tmp_path: Path, words: str, replies: list[str]) -> None:
+    path = tmp_path / "script"
+    path.write_text(CommandCalls(completion).done("bash"))
+    program = words.split(maxsplit=1)[0]
+    script = f"""
+        source {path}
+        COMP_WORDS=({words}) COMP_CWORD={len(words.split()) - 1}
+        _{program.replace("-", "_")}_completion {BIN / program}
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    assert run_process(["bash", "-c", script], check=True).stdout.split() == replies
+
+
 def test_a_shell_that_is_none_of_them_is_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
     assert CommandCalls(completion).failed(2).endswith("Error: name the shell: bash, fish, zsh\n")

@@ -9,7 +9,13 @@ from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_type
 from aisrv.model import TensorType
 
-_TYPES: Final = (TensorType.INT8, TensorType.INT32, TensorType.INT64, TensorType.FLOAT32)
+_TYPES: Final = (
+    TensorType.INT8,
+    TensorType.INT16,
+    TensorType.INT32,
+    TensorType.INT64,
+    TensorType.FLOAT32,
+)
 
 
 def minimum(node: OperatorNode) -> Kernel:

@@ -9,6 +9,7 @@ from tests.support.models import single, tensor
 
 DTYPES = {
     TensorType.INT8: np.int8,
+    TensorType.INT16: np.int16,
     TensorType.INT32: np.int32,
     TensorType.INT64: np.int64,
     TensorType.FLOAT32: np.float32,

@@ -2,72 +2,16 @@
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tflite import BuiltinOperator, TensorType
 
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operators import lstm as lstm_module
-from aisrv.model.values import Quantization, Tensor
-from aisrv.model.writer import ABSENT, Network, NetworkOperator
+from aisrv.model.writer import ABSENT
 from tests.support.graph_runs import FEW, agree_in_turn, loaded
-from tests.support.models import constant, random_int8, tensor
-
-GATES = ("input", "forget", "cell", "output")
-TANH = 4
-
-
-def lstm(
-    *,
-    batch: int = 2,
-    steps: int = 3,
-    size: int = 4,
-    units: int = 5,
-    scales: tuple[float, float] = (0.05, 1 / 128),
-    zeros: tuple[int, int] = (3, -7),
-    cell_bits: int = 11,
-    weight_scale: float = 0.01,
-    options: dict[str, Any] | None = None,
-    given: dict[int, str] | None = None,
-    seed: int = 0,
-) -> bytes:
-    """Scales and zeros are those of the input and of the hidden state."""
-    random = np.random.default_rng(seed)
-    options = {"fused_activation_function": TANH, **(options or {})}
-    shape = (steps, batch) if options.get("time_major") else (batch, steps)
-
-    def matrix(name: str, columns: int) -> Tensor:
-        scale = float(np.float32(random.uniform(weight_scale / 2, weight_scale)))
-        values = random.integers(-127, 128, (units, columns))
-        return constant(name, values, np.int8, Quantization.per_tensor(scale, 0))
-
-    bias_scale = Quantization.per_tensor(1.0, 0)
-    weights = [matrix(f"{gate} weights", size) for gate in GATES]
-    recurrent = [matrix(f"{gate} recurrent", units) for gate in GATES]
-    biases = [
-        constant(f"{gate} bias", random.integers(-2000, 2000, units), np.int32, bias_scale) for gate in GATES
-    ]
-    hidden = Quantization.per_tensor(scales[1], zeros[1])
-    cells = Quantization.per_tensor(2.0**-cell_bits, 0)
-    tensors = (
-        tensor("in", (*shape, size), scales[0], zeros[0]),
-        *weights,
-        *recurrent,
-        *biases,
-        Tensor("hidden", (batch, units), TensorType.INT8, hidden, is_variable=True),
-        Tensor("cells", (batch, units), TensorType.INT16, cells, is_variable=True),
-        tensor("out", (*shape, units), scales[1], zeros[1]),
-    )
-    inputs = ["in", *(each.name for each in (*weights, *recurrent)), *[ABSENT] * 3]
-    inputs += [*(each.name for each in biases), ABSENT, ABSENT, "hidden", "cells", *[ABSENT] * 4]
-    for number, name in (given or {}).items():
-        inputs[number] = name
-    code = BuiltinOperator.UNIDIRECTIONAL_SEQUENCE_LSTM
-    return bytes(
-        Network(tensors, (NetworkOperator(code, tuple(inputs), ("out",), options),), ("in",), ("out",))
-    )
+from tests.support.models import random_int8
+from tests.support.recurrent_models import lstm
 
 
 @FEW

@@ -75,7 +75,7 @@ def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
 
 
 def _aligned(part: Buffer) -> Buffer:
-    """Copy a part of a constant to where a backend may want it."""
+    """Copy constants to where a backend may want them."""
     copy = allocate(part.nbytes)
     copy[:] = part.cast("B").cast("b")
     return copy.toreadonly()
@@ -112,7 +112,7 @@ def transposed_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
         params,
         input=apart,
         input_shape=apart_shape,
-        weights=memoryview(np.ascontiguousarray(weights).reshape(-1).data).cast("b"),
+        weights=_aligned(memoryview(np.ascontiguousarray(weights).reshape(-1).data)),
         stride_w=1,
         stride_h=1,
         padding=Padding.VALID,

@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tflite import BuiltinOperator, Padding
 
-from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.load import load_graph
+from aisrv.model.values import Quantization
 from tests.support.convolution_models import biases, transposed, weights
 from tests.support.graph_runs import FEW, agree, loaded, run_graph
-from tests.support.models import random_int8, single, tensor
+from tests.support.kernel_backends import NAMES, shipped_backend
+from tests.support.models import constant, random_int8, single, tensor
 
 scales = st.floats(2**-9, 0.5, width=32)
 zero_points = st.integers(-128, 127)
@@ -112,10 +113,33 @@ def test_an_activation_fused_into_a_transposed_one(activation: int) -> None:
     agree(model, random_int8((2, 3, 3, 2)))
 
 
-def test_backends_are_equal() -> None:
-    model = transposed(np.random.default_rng(1), (3, 4, 2), (3, 2), (2, 1), Padding.SAME, 3)
-    data: list[np.ndarray[Any, Any]] = [random_int8((2, 3, 4, 2))]
-    assert run_graph(load_graph(model, ReferenceBackend()), data) == run_graph(loaded(model), data)
+def grouped(groups: int = 3, channels: int = 2, filters: int = 5) -> bytes:
+    """A convolution of 3 by 3 taps, of groups of channels with a scale for each output."""
+    random = np.random.default_rng(1)
+    outputs = groups * filters
+    return single(
+        BuiltinOperator.CONV_2D,
+        [
+            tensor("in", (2, 5, 5, groups * channels), 0.1, 3),
+            weights(random, (outputs, 3, 3, channels)),
+            constant(
+                "bias", random.integers(-5000, 5000, outputs), np.int32, Quantization.per_tensor(1.0, 0)
+            ),
+        ],
+        [tensor("out", (2, 5, 5, outputs), 0.3, -5)],
+        {"stride_w": 1, "stride_h": 1, "dilation_w_factor": 1, "dilation_h_factor": 1},
+    )
+
+
+@pytest.mark.parametrize("name", [*NAMES, "numpy+assume-aligned"])
+def test_every_backend_computes_the_same(name: str) -> None:
+    backend = shipped_backend(name)
+    for model, shape in (
+        (transposed(np.random.default_rng(1), (3, 4, 2), (3, 2), (2, 1), Padding.SAME, 3), (2, 3, 4, 2)),
+        (grouped(), (2, 5, 5, 6)),
+    ):
+        data: list[np.ndarray[Any, Any]] = [random_int8(shape)]
+        assert run_graph(load_graph(model, backend), data) == agree(model, *data)
 
 
 def test_an_output_that_does_not_follow_from_the_input_is_refused() -> None:

@@ -16,12 +16,21 @@ from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.inference.memory import arena_need
+from aisrv.kernels.backends.registry import find_backend
+from aisrv.kernels.graph.plan import plan_graph
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.arena_scratch import tflm_scratch
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
-from tests.support import mlperf_tiny, networks, scratch_networks, tflite_micro_models, wake_words
+from tests.support import (
+    mlperf_tiny,
+    networks,
+    random_networks,
+    scratch_networks,
+    tflite_micro_models,
+    wake_words,
+)
 from tests.support.programs import run_process
 
 pytestmark = pytest.mark.skipif(find_spec("tflite_micro") is None, reason="tflite-micro is not installed")
@@ -113,6 +122,10 @@ def operators_with_scratch() -> dict[str, bytes]:
     }
 
 
+def networks_of_any_operators() -> dict[str, bytes]:
+    return {str(seed): random_networks.drawn_network(seed)[0] for seed in range(60)}
+
+
 @pytest.mark.parametrize(
     "models",
     [
@@ -122,11 +135,19 @@ def operators_with_scratch() -> dict[str, bytes]:
         models_of_tflm,
         graphs_of_any_order,
         operators_with_scratch,
+        networks_of_any_operators,
     ],
 )
 def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:
     files = models()
     ours = {name: head_on_a_host(file) for name, file in files.items()}
+    assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
+
+
+def test_the_engine_kernels_plans_the_same_head(tmp_path: Path) -> None:
+    files = networks_of_any_operators()
+    backend = find_backend("numpy")
+    ours = {name: plan_graph(read_model(file), backend).head for name, file in files.items()}
     assert ours == {name: head for name, (head, _) in tflm_needs(files, tmp_path).items()}
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tests.soak import commands, files, guided, hosts, killed_writers, models, usbip, workers
+from tests.soak import commands, files, guided, hosts, kernels, killed_writers, models, usbip, workers
 from tests.soak.check import Check
 
 CHECKS: Final[dict[str, Check]] = {
@@ -16,5 +16,6 @@ CHECKS: Final[dict[str, Check]] = {
         workers.CHECK,
         hosts.CHECK,
         guided.CHECK,
+        kernels.CHECK,
     )
 }

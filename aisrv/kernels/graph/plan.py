@@ -1,7 +1,7 @@
 """Where the tensors and scratch buffers of a graph lie in the arena.
 
-`plan_graph` is TFLM's greedy plan with the scratch of a backend, and that of TFLM's own kernels for operators
-whose scratch no backend names; `plan_apart` gives every buffer a place of its own, so that all tensors can be
+`plan_graph` is TFLM's greedy plan with the scratch of TFLM's own kernels, save that of a backend for its
+operators; `plan_apart` gives every buffer a place of its own, so that all tensors can be
 read after a run. Source: "The INT8 kernel engine", section Arena plan.
 """
 
@@ -58,9 +58,11 @@ def scratch_buffers(model: Model, backend: KernelBackend) -> list[Scratch]:
 
 
 def _scratch_sizes(model: Model, operator: Operator, backend: KernelBackend) -> list[int]:
-    if operator.is_custom or operator.name not in _OF_THE_BACKEND:
-        return operator_scratch(model, operator)
-    return [_scratch_size(model, operator, backend)]
+    # Of the backend's operators, TFLM's own scratch is for weights of 4 bits, which it unpacks for each run.
+    sizes = operator_scratch(model, operator)
+    if not operator.is_custom and operator.name in _OF_THE_BACKEND:
+        sizes.append(_scratch_size(model, operator, backend))
+    return sizes
 
 
 def _scratch_size(model: Model, operator: Operator, backend: KernelBackend) -> int:

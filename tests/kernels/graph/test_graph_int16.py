@@ -83,3 +83,15 @@ def test_softmax_from_int8_writes_one_quantization(scale: float, zero_point: int
     )
     with pytest.raises(GraphError, match="must have scale 1/65536 and zero point -32768"):
         load_graph(model, find_backend("numpy"))
+
+
+def test_scales_of_leaky_relu_are_divided_in_double_precision() -> None:
+    # In float32, 22 of these would differ.
+    data = np.arange(-32768, 32768, dtype=np.int16).reshape(1, -1)
+    model = single(
+        BuiltinOperator.LEAKY_RELU,
+        [tensor("in", data.shape, 0.00010501677024876699, 0, TensorType.INT16)],
+        [tensor("out", data.shape, 9.672272426541895e-05, 0, TensorType.INT16)],
+        {"alpha": 0.28778785467147827},
+    )
+    agree((model, (data,)))

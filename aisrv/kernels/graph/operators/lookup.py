@@ -162,8 +162,8 @@ def leaky_relu(node: OperatorNode) -> Kernel:
     alpha = node.options.real("alpha")
     if not math.isfinite(alpha):
         raise GraphError(f"alpha is {alpha}")
-    identity = _signed_multiplier(float32(quant.scale / output_quant.scale))
-    slope = _signed_multiplier(float32(float32(quant.scale * alpha) / output_quant.scale))
+    identity = _signed_multiplier(quant.scale / output_quant.scale)
+    slope = _signed_multiplier(quant.scale * alpha / output_quant.scale)
 
     if source.tensor.type is TensorType.INT16:
         return _leaky_relu_int16(source, output, identity, slope)

@@ -1,0 +1,323 @@
+"""Random networks of int8 or int16, small enough for plain loops: a few operators one after the other.
+
+A recipe is a list of steps by name, and a seed for everything else: shapes, scales, weights and options. A
+step that the last tensor does not allow (a pool of a row of classes) is left out. Outputs of a network are
+all that its operators write, or, of every second one, what no operator reads.
+"""
+
+import math
+import random
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+from tflite import BuiltinOperator
+
+from aisrv.kernels.arithmetic import float32, window
+from aisrv.model import Padding, TensorType
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator
+from tests.support.int16_models import Draw
+from tests.support.models import constant, tensor
+
+_DEEPEST: Final = 6
+_LONGEST: Final = 240
+"""Elements of a row that FULLY_CONNECTED reads."""
+
+
+class Recipe:
+    """A network in the making, and the values of its input."""
+
+    def __init__(self, seed: int, activations: TensorType) -> None:
+        """Start with an input of four dimensions."""
+        self.chance: Final = random.Random(seed)
+        self.type: Final = activations
+        self._tensors: dict[str, Tensor] = {}
+        self._operators: list[NetworkOperator] = []
+        pick = self.chance.randint
+        shape = (pick(1, 2), pick(3, 8), pick(3, 8), pick(1, _DEEPEST))
+        self.last = self.activation(shape, self.scale(-8, -3))
+        self.source: Final = self.last
+        self.past: list[Tensor] = [self.last]
+        """Tensors that are computed or given, which later operators may read again."""
+
+    def scale(self, low: float, high: float) -> float:
+        """A scale between two powers of two; those of int16 are finer."""
+        finer = 0 if self.type is TensorType.INT8 else -7
+        return float32(2.0 ** (self.chance.uniform(low, high) + finer))
+
+    def activation(self, shape: Sequence[int], scale: float, zero_point: int | None = None) -> Tensor:
+        """A new tensor."""
+        zero = self.chance.randint(-30, 30) if zero_point is None else zero_point
+        zero = 0 if self.type is TensorType.INT16 else zero
+        made = tensor(f"t{len(self._tensors)}", shape, float32(scale), zero, self.type)
+        self._tensors[made.name] = made
+        return made
+
+    def like(self, source: Tensor, shape: Sequence[int] | None = None) -> Tensor:
+        """A new tensor that is quantized as another one is."""
+        quant = quantization(source)
+        return self.activation(source.shape if shape is None else shape, quant.scale, quant.zero_point)
+
+    def fixed(self, made: Tensor) -> Tensor:
+        """A constant under a name of its own."""
+        named = replace(made, name=f"c{len(self._tensors)}")
+        self._tensors[named.name] = named
+        return named
+
+    def apply(
+        self, code: int, inputs: Sequence[Tensor], output: Tensor, options: Mapping[str, Any] | None = None
+    ) -> None:
+        """Append an operator."""
+        names = tuple(each.name for each in inputs)
+        self._operators.append(NetworkOperator(code, names, (output.name,), options or {}))
+        self.last = output
+        self.past.append(output)
+
+    def network(self) -> bytes:
+        """The `.tflite` file."""
+        read = {name for operator in self._operators for name in operator.inputs}
+        written = [name for operator in self._operators for name in operator.outputs]
+        unread = [name for name in written if name not in read]
+        outputs = tuple(self.chance.choice((written, unread)))
+        return bytes(
+            Network(tuple(self._tensors.values()), tuple(self._operators), (self.source.name,), outputs)
+        )
+
+
+def quantization(each: Tensor) -> Quantization:
+    assert each.quantization is not None
+    return each.quantization
+
+
+def _windows(recipe: Recipe, most_taps: int) -> tuple[dict[str, Any], list[int], tuple[int, int]] | None:
+    """Options, output sizes and taps of windows over the last tensor, of four dimensions; None for others."""
+    if len(recipe.last.shape) != 4:
+        return None
+    pick, sizes = recipe.chance.randint, recipe.last.shape[1:3]
+    taps = tuple(pick(1, min(most_taps, size)) for size in sizes)
+    strides = pick(1, 2), pick(1, 2)
+    padding = recipe.chance.choice((Padding.SAME, Padding.VALID))
+    found = [window(*each, 1, padding).outputs for each in zip(sizes, taps, strides, strict=True)]
+    options = {"padding": padding.value, "stride_h": strides[0], "stride_w": strides[1]}
+    return options, found, (taps[0], taps[1])
+
+
+def _convolution(recipe: Recipe, *, depthwise: bool) -> None:
+    found = _windows(recipe, 3)
+    if found is None:
+        return
+    options, sizes, taps = found
+    source, chance = recipe.last, recipe.chance
+    batch, _, _, channels = source.shape
+    multiplier = chance.randint(1, 2) if depthwise and channels <= _DEEPEST // 2 else 1
+    outputs = channels * multiplier if depthwise else chance.randint(1, _DEEPEST)
+    shape = (1, *taps, outputs) if depthwise else (outputs, *taps, channels)
+    options |= {
+        "dilation_w_factor": 1,
+        "dilation_h_factor": 1,
+        "fused_activation_function": chance.randint(0, 3),
+    }
+    if depthwise:
+        options["depth_multiplier"] = multiplier
+    additions = math.prod(taps) * (1 if depthwise else channels)
+    layer = _layer(recipe, shape, 3 if depthwise else 0, additions, wide_bias=depthwise)
+    output = recipe.activation((batch, *sizes, outputs), _layer_scale(source, additions))
+    code = BuiltinOperator.DEPTHWISE_CONV_2D if depthwise else BuiltinOperator.CONV_2D
+    recipe.apply(code, [source, *layer], output, options)
+
+
+def _layer(
+    recipe: Recipe, shape: tuple[int, ...], dimension: int, additions: int, *, wide_bias: bool
+) -> list[Tensor]:
+    """Weights and perhaps a bias; a bias of 32 bits beside int16 where the operator takes one."""
+    chance = recipe.chance
+    weights = (
+        TensorType.INT4 if recipe.type is TensorType.INT8 and chance.random() < 0.25 else TensorType.INT8
+    )
+    draw = Draw(chance.randint(0, 1 << 32), recipe.type, weights)
+    layer = draw.layer(shape, dimension, quantization(recipe.last).scale, additions)
+    if wide_bias and recipe.type is TensorType.INT16:
+        layer = [each for each in layer if each.type is not TensorType.INT32]
+    return [recipe.fixed(each) for each in layer]
+
+
+def _layer_scale(source: Tensor, additions: int) -> float:
+    """A scale at which sums of so many products mostly fit."""
+    return quantization(source).scale * 2.0**-8 * 60 * math.sqrt(additions)
+
+
+def _fully_connected(recipe: Recipe) -> None:
+    source = recipe.last
+    if source.shape[0] * math.prod(source.shape[1:]) > _LONGEST:
+        return
+    inputs = math.prod(source.shape[1:])
+    if len(source.shape) != 2:
+        flat = recipe.like(source, (source.shape[0], inputs))
+        recipe.apply(BuiltinOperator.RESHAPE, [source, recipe.fixed(constant("shape", flat.shape))], flat)
+        source = flat
+    outputs = recipe.chance.randint(1, 12)
+    layer = _layer(recipe, (outputs, inputs), 0, inputs, wide_bias=False)
+    output = recipe.activation((source.shape[0], outputs), _layer_scale(source, inputs))
+    options = {"fused_activation_function": recipe.chance.randint(0, 3)}
+    recipe.apply(BuiltinOperator.FULLY_CONNECTED, [source, *layer], output, options)
+
+
+def _pool(code: int) -> Callable[[Recipe], None]:
+    def step(recipe: Recipe) -> None:
+        found = _windows(recipe, 4)
+        if found is None:
+            return
+        options, sizes, taps = found
+        source = recipe.last
+        options |= {"filter_height": taps[0], "filter_width": taps[1]}
+        options["fused_activation_function"] = recipe.chance.randint(0, 3)
+        recipe.apply(code, [source], recipe.like(source, (source.shape[0], *sizes, source.shape[3])), options)
+
+    return step
+
+
+def _combination(code: int) -> Callable[[Recipe], None]:
+    """The last tensor with an earlier one of its shape, perhaps itself, or with one value a channel."""
+
+    def step(recipe: Recipe) -> None:
+        source, chance = recipe.last, recipe.chance
+        other = chance.choice([each for each in recipe.past if each.shape == source.shape])
+        if chance.random() < 0.3:
+            values = chance.choices(range(-127, 128), k=source.shape[-1])
+            dtype = np.int8 if recipe.type is TensorType.INT8 else np.int16
+            other = recipe.fixed(
+                constant("values", values, dtype, Quantization.per_tensor(recipe.scale(-6, -3), 0))
+            )
+        scales = quantization(source).scale, quantization(other).scale
+        scale = max(scales) if code != BuiltinOperator.MUL else scales[0] * scales[1] * 50
+        if code == BuiltinOperator.MUL and recipe.type is TensorType.INT16:
+            scale *= 1 << 7
+        output = recipe.activation(source.shape, scale)
+        options = {"fused_activation_function": chance.randint(0, 3)}
+        recipe.apply(code, [source, other], output, options)
+
+    return step
+
+
+def _single(code: int, scale: float | None = None, zero_point: int | None = None) -> Callable[[Recipe], None]:
+    """An operator from value to value, with the quantization that it asks for, or any."""
+
+    def step(recipe: Recipe) -> None:
+        source = recipe.last
+        made = quantization(source).scale * 2.0 ** recipe.chance.uniform(-1, 1) if scale is None else scale
+        options = (
+            {"alpha": float32(recipe.chance.uniform(0, 0.5))} if code == BuiltinOperator.LEAKY_RELU else {}
+        )
+        recipe.apply(code, [source], recipe.activation(source.shape, made, zero_point), options)
+
+    return step
+
+
+def _softmax(recipe: Recipe) -> None:
+    source = recipe.last
+    wide = recipe.type is TensorType.INT16
+    output = recipe.activation(source.shape, 2.0**-15 if wide else 2.0**-8, -128)
+    recipe.apply(BuiltinOperator.SOFTMAX, [source], output, {"beta": 1.0})
+
+
+def _pad(recipe: Recipe) -> None:
+    source, pick = recipe.last, recipe.chance.randint
+    pairs = [(0, 0)] + [(pick(0, 2), pick(0, 2)) for _ in source.shape[1:]]
+    shape = [size + sum(pair) for size, pair in zip(source.shape, pairs, strict=True)]
+    if math.prod(shape) > 1000:
+        return
+    amounts = recipe.fixed(constant("amounts", pairs))
+    recipe.apply(BuiltinOperator.PAD, [source, amounts], recipe.like(source, shape))
+
+
+def _transpose(recipe: Recipe) -> None:
+    source = recipe.last
+    order = [0, *recipe.chance.sample(range(1, len(source.shape)), len(source.shape) - 1)]
+    output = recipe.like(source, [source.shape[place] for place in order])
+    if output.shape[-1] > 4 * _DEEPEST:
+        order, output = list(range(len(source.shape))), recipe.like(source)
+    recipe.apply(BuiltinOperator.TRANSPOSE, [source, recipe.fixed(constant("order", order))], output)
+
+
+def _concatenation(recipe: Recipe) -> None:
+    source = recipe.last
+    if source.shape[-1] > _DEEPEST:
+        return
+    alike = [
+        each
+        for each in recipe.past
+        if each.shape[:-1] == source.shape[:-1] and quantization(each) == quantization(source)
+    ]
+    other = recipe.chance.choice(alike)
+    output = recipe.like(source, (*source.shape[:-1], source.shape[-1] + other.shape[-1]))
+    axis = recipe.chance.choice((-1, len(source.shape) - 1))
+    recipe.apply(BuiltinOperator.CONCATENATION, [source, other], output, {"axis": axis})
+
+
+def _mean(recipe: Recipe) -> None:
+    source = recipe.last
+    if len(source.shape) != 4:
+        return
+    output = recipe.activation((source.shape[0], source.shape[3]), quantization(source).scale)
+    axes = recipe.fixed(constant("axes", [1, 2]))
+    recipe.apply(BuiltinOperator.MEAN, [source, axes], output, {"keep_dims": 0})
+
+
+_BOTH: Final[Mapping[str, Callable[[Recipe], None]]] = {
+    "CONV_2D": lambda recipe: _convolution(recipe, depthwise=False),
+    "DEPTHWISE_CONV_2D": lambda recipe: _convolution(recipe, depthwise=True),
+    "FULLY_CONNECTED": _fully_connected,
+    "AVERAGE_POOL_2D": _pool(BuiltinOperator.AVERAGE_POOL_2D),
+    "MAX_POOL_2D": _pool(BuiltinOperator.MAX_POOL_2D),
+    "ADD": _combination(BuiltinOperator.ADD),
+    "MUL": _combination(BuiltinOperator.MUL),
+    "LEAKY_RELU": _single(BuiltinOperator.LEAKY_RELU),
+    "QUANTIZE": _single(BuiltinOperator.QUANTIZE),
+    "SOFTMAX": _softmax,
+    "PAD": _pad,
+    "TRANSPOSE": _transpose,
+    "CONCATENATION": _concatenation,
+}
+
+STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = MappingProxyType(
+    {
+        TensorType.INT16: _BOTH,
+        TensorType.INT8: {
+            **_BOTH,
+            "SUB": _combination(BuiltinOperator.SUB),
+            "LOGISTIC": _single(BuiltinOperator.LOGISTIC, 1 / 256, -128),
+            "TANH": _single(BuiltinOperator.TANH, 1 / 128, 0),
+            "HARD_SWISH": _single(BuiltinOperator.HARD_SWISH),
+            "RELU": _single(BuiltinOperator.RELU),
+            "RELU6": _single(BuiltinOperator.RELU6),
+            "MEAN": _mean,
+        },
+    }
+)
+"""What a network may be made of, by the type of its activations."""
+
+
+def random_network(
+    seed: int, activations: TensorType, steps: Sequence[str]
+) -> tuple[bytes, npt.NDArray[Any]]:
+    """A network of these steps, and an input for it; a copy of its input where none of them fits."""
+    recipe = Recipe(seed, activations)
+    for step in steps:
+        STEPS[activations][step](recipe)
+    if recipe.last is recipe.source:
+        shape = recipe.fixed(constant("shape", recipe.source.shape))
+        recipe.apply(BuiltinOperator.RESHAPE, [recipe.source, shape], recipe.like(recipe.source))
+    data = Draw(seed, activations).data(recipe.source.shape)
+    return recipe.network(), data
+
+
+def drawn_network(seed: int) -> tuple[bytes, npt.NDArray[Any]]:
+    """A network whose steps follow from the seed, too; one in three is of int16."""
+    chance = random.Random(seed)
+    activations = TensorType.INT16 if seed % 3 == 0 else TensorType.INT8
+    steps = chance.choices(sorted(STEPS[activations]), k=chance.randint(2, 9))
+    return random_network(seed, activations, steps)

@@ -5,7 +5,7 @@ What a page can say:
 - A block ``console`` has commands, each behind `$ `, its further lines behind `> `, and below each what it
   prints. `...` stands for anything. A command that fails is followed by `$ echo $?`, which shows its code.
 - A command that ends in `&` goes on in the background. It has started when it has printed what is shown.
-  `kill %1` ends it.
+  `kill $!` ends it.
 - A block with a title, as in ```python title="host.py"```, is a file of that name.
 - A comment `<!-- needs: gcc, python:unicorn, file:/usr/include/x.h, examples -->` names programs, Python
   packages and files that the page cannot do without, and the folder of the examples, which is put beside the
@@ -163,7 +163,7 @@ class Shell:
         if typed.startswith("aisrv run"):
             for words, with_ports in RUN.items():
                 typed = re.sub(rf"{words}(?= )", with_ports, typed)
-        ending = "\nwait" if typed.startswith("kill %") else ""
+        ending = "\nwait" if typed.startswith("kill $!") else ""
         typed = self.with_own_ports(typed)
         assert self._process.stdin is not None
         script = f'{{ {typed}{ending}\n}} </dev/null; code=$?; echo "{_MARK} $code"; (exit $code)\n'

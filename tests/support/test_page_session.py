@@ -69,12 +69,12 @@ async def test_a_block_with_a_title_is_a_file(tmp_path: Path) -> None:
 
 async def test_a_background_command_has_started_when_it_prints_what_is_shown(tmp_path: Path) -> None:
     line = "$ sh -c 'touch on; echo on; exec sleep 60' &"
-    await check(console(line, "on", "$ ls", "on", "$ kill %1"), tmp_path)
+    await check(console(line, "on", "$ ls", "on", "$ kill $!"), tmp_path)
 
 
 async def test_lines_of_a_background_command_may_come_in_any_order(tmp_path: Path) -> None:
     line = "$ sh -c 'echo a; echo b1; exec sleep 60' &"
-    await check(console(line, "b...", "a", "$ kill %1"), tmp_path)
+    await check(console(line, "b...", "a", "$ kill $!"), tmp_path)
 
 
 async def test_a_background_command_that_goes_on_is_told(tmp_path: Path) -> None:

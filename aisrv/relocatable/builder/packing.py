@@ -24,8 +24,11 @@ _LOADED: Final = (".header", ".text", ".rodata", ".data")
 
 def pack_image(elf: bytes, weights: bytes) -> bytes:
     """Make the image; `weights` is empty for one whose weights are in a file of their own."""
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.elffile import ELFFile
+    try:
+        from elftools.common.exceptions import ELFError
+        from elftools.elf.elffile import ELFFile
+    except ModuleNotFoundError as error:
+        raise BuildError('pyelftools is not installed: pip install "aisrv[relocatable]"') from error
 
     try:
         file = ELFFile(io.BytesIO(elf))

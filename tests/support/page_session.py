@@ -42,7 +42,7 @@ SECONDS: Final = 60
 """After so long a command hangs."""
 UPDATE_SECONDS: Final = 5
 """The same while a page is updated: what a command in the background has printed by then is all."""
-WIDTH: Final = 100
+WIDTH: Final = 80
 """Columns of the reader's terminal."""
 PORT: Final = 3240
 """The port of `aisrv run` that pages show."""
@@ -168,7 +168,7 @@ class Shell:
         assert self._process.stdin is not None
         script = f'{{ {typed}{ending}\n}} </dev/null; code=$?; echo "{_MARK} $code"; (exit $code)\n'
         await self._process.stdin.send_all(script.encode())
-        with trio.move_on_after(self._seconds):
+        with trio.move_on_after(self._seconds if command.background else SECONDS):
             while not (ended := _ENDED.search(self._received)):
                 await self._receive(command)
             output = self._received[: ended.start()] + self._received[ended.end() :]
@@ -180,7 +180,7 @@ class Shell:
             return self._shown(output), 0 if ending else int(ended[1])
         if command.background:
             return self._shown(output), 0
-        raise PageError(f"line {command.line}: `{command.text}` takes longer than {self._seconds} s")
+        raise PageError(f"line {command.line}: `{command.text}` takes longer than {SECONDS} s")
 
     def with_own_ports(self, text: str) -> str:
         """Return a text of a page with the ports that the devices of this shell have."""

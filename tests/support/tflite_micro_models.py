@@ -22,10 +22,14 @@ NAMES: Final = (
 VARIABLE: Final = "AISRV_TFLITE_MICRO"
 
 
+def folder() -> Path:
+    """Where the models should be."""
+    return Path(os.environ.get(VARIABLE, ROOT / "../shared/models/tflite_micro")).resolve()
+
+
 def model_bytes(name: str) -> bytes:
     """The `.tflite` file of a model by name; the test that asks is skipped where it is missing."""
-    folder = Path(os.environ.get(VARIABLE, ROOT / "../shared/models/tflite_micro")).resolve()
-    path = folder / f"{name}.tflite"
+    path = folder() / f"{name}.tflite"
     if not path.exists():
-        pytest.skip(f"TFLM's models are not at {folder}: no {path.name}; set {VARIABLE}")
+        pytest.skip(f"TFLM's models are not at {folder()}: no {path.name}; set {VARIABLE}")
     return path.read_bytes()

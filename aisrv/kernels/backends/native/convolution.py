@@ -24,6 +24,8 @@ from aisrv.kernels.params import Conv2dParams, DepthwiseConv2dParams, FullyConne
 SPARE: Final = 128
 """Elements behind a copy, which kernels may read and do not use."""
 
+_DEPTHWISE_WORK: Final = 32
+"""What an output of a depthwise layer takes, in multiply-accumulates of others."""
 _SIGN: Final = 128
 """What is added to each input byte, so that it has no sign."""
 
@@ -270,7 +272,8 @@ def _tiled(
         low=bounds.low,
         high=bounds.high,
     )
-    return Step(kind.convolution, step, (source.kept, params.output, packed, rescaling, pixels, ends, order))
+    kept = (source.kept, params.output, packed, rescaling, pixels, ends, order)
+    return Step(kind.convolution, step, kept, len(pixels) * weights.size)
 
 
 def _pad_segments(
@@ -332,7 +335,8 @@ def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8])
         low=bounds.low,
         high=bounds.high,
     )
-    return Step(Kind.DEPTHWISE_3X3_512, step, (params.input, params.output, packed, rescaling, border))
+    kept = (params.input, params.output, packed, rescaling, border)
+    return Step(Kind.DEPTHWISE_3X3_512, step, kept, len(params.output) * _DEPTHWISE_WORK)
 
 
 def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], variant: Variant) -> Step:
@@ -376,7 +380,8 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], var
         low=bounds.low,
         high=bounds.high,
     )
-    return Step(kind.depthwise, step, (source.kept, params.output, packed, rescaling, pixels, offsets))
+    kept = (source.kept, params.output, packed, rescaling, pixels, offsets)
+    return Step(kind.depthwise, step, kept, len(params.output) * _DEPTHWISE_WORK)
 
 
 _INTERLEAVED: Final = [*range(4), *range(8, 12), *range(4, 8), *range(12, 16)]

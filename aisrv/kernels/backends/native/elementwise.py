@@ -68,7 +68,7 @@ def _equals(line: Addition, table: npt.NDArray[np.int8], variant: Variant, libra
     first, second, output = np.repeat(_BYTES, 256), np.tile(_BYTES, 256), np.empty(1 << 16, np.int8)
     line.first, line.second, line.output = address(first), address(second), address(output)
     line.count = len(output)
-    step = StepStructure(ADDITIONS[variant], ctypes.addressof(line))
+    step = StepStructure(ADDITIONS[variant], ctypes.addressof(line), 1)
     library.functions.aisrv_run(ctypes.byref(step), ctypes.c_int64(1))
     return bool((output == table).all())
 

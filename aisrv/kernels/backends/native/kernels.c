@@ -30,6 +30,7 @@ enum { AHEAD = 256 }; /* bytes: weights that are used once or twice are fetched 
 struct step {
     int64_t kind;
     const void *arguments;
+    int64_t pieces; /* what is worth to be shared by threads; 1: nothing */
 };
 
 /* A copy of an input with borders, which were written once and stay. Sizes count elements. */
@@ -160,28 +161,24 @@ struct copy {
     int64_t count;
 };
 
-/* Threads that share the work of each step. */
-struct team;
-static void wait_for_all(struct team *team);
-
+/* The piece of a step that is to be computed. Pieces are independent of each other. */
 struct share {
-    struct team *team; /* NULL for one thread alone */
-    int64_t thread;
-    int64_t threads;
+    int64_t piece;
+    int64_t pieces;
 };
 
 INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-INLINE int64_t first_of(const struct share *share, int64_t count) { return count * share->thread / share->threads; }
+INLINE int64_t first_of(const struct share *share, int64_t count) { return count * share->piece / share->pieces; }
 INLINE int64_t end_of(const struct share *share, int64_t count) {
-    return count * (share->thread + 1) / share->threads;
+    return count * (share->piece + 1) / share->pieces;
 }
 
 /* Steps that every processor computes alike. */
 
 static void run_copy(const void *arguments, const struct share *share) {
     const struct copy *step = arguments;
-    if (share->thread == 0) memcpy(step->output, step->input, step->count);
+    if (share->piece == 0) memcpy(step->output, step->input, step->count);
 }
 
 static void run_pairs(const void *arguments, const struct share *share) {
@@ -257,7 +254,8 @@ INLINE void run_tiles(const struct convolution *step, const struct share *share,
 #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")
 #endif
 
-static void copy_bytes(const struct picture *picture, const struct share *share) {
+static void copy_bytes(const void *arguments, const struct share *share) {
+    const struct picture *picture = arguments; /* the first field of what needs one */
     const int64_t rows = picture->batches * picture->height, width = picture->width, repeats = picture->repeats;
     for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
         const int8_t *source = picture->source + row * width;
@@ -268,7 +266,6 @@ static void copy_bytes(const struct picture *picture, const struct share *share)
         else
             for (int64_t i = 0; i < width; i++) memset(copy + i * repeats, source[i], repeats);
     }
-    if (picture->batches) wait_for_all(share->team);
 }
 
 struct lanes512 {
@@ -504,7 +501,6 @@ static const tile_function TILES512_BY_SIZE[MOST_BLOCKS][MOST_PIXELS] = {
 
 static void run_convolution512(const void *arguments, const struct share *share) {
     const struct convolution *step = arguments;
-    copy_bytes(&step->picture, share);
     run_tiles(step, share, TILES512_BY_SIZE);
 }
 
@@ -551,7 +547,6 @@ INLINE void depthwise_pixels512(const struct depthwise *step, int64_t block, int
 
 static void run_depthwise512(const void *arguments, const struct share *share) {
     const struct depthwise *step = arguments;
-    copy_bytes(&step->picture, share);
     const int64_t blocks = (step->channels + LANES - 1) / LANES;
     const int64_t begin = first_of(share, step->pixel_count), end = end_of(share, step->pixel_count);
     for (int64_t block = 0; block < blocks; block++) {
@@ -765,7 +760,8 @@ static void run_max_pool512(const void *arguments, const struct share *share) { 
 
 /* Processors with AVX2: products of pairs of int16, so that inputs are widened as they are copied. */
 
-static void copy_words(const struct picture *picture, const struct share *share) {
+static void copy_words(const void *arguments, const struct share *share) {
+    const struct picture *picture = arguments;
     const int64_t rows = picture->batches * picture->height, width = picture->width, repeats = picture->repeats;
     for (int64_t row = first_of(share, rows); row < end_of(share, rows); row++) {
         const int8_t *source = picture->source + row * width;
@@ -779,7 +775,6 @@ static void copy_words(const struct picture *picture, const struct share *share)
         for (; i < width; i++)
             for (int64_t j = 0; j < repeats; j++) copy[i * repeats + j] = source[i];
     }
-    if (picture->batches) wait_for_all(share->team);
 }
 
 /* Half a block: eight lanes. */
@@ -899,7 +894,6 @@ static const tile_function TILES256_BY_SIZE[MOST_BLOCKS][MOST_PIXELS] = {
 
 static void run_convolution256(const void *arguments, const struct share *share) {
     const struct convolution *step = arguments;
-    copy_words(&step->picture, share);
     run_tiles(step, share, TILES256_BY_SIZE);
 }
 
@@ -938,7 +932,6 @@ INLINE void depthwise_pixels256(const struct depthwise *step, int64_t block, int
 
 static void run_depthwise256(const void *arguments, const struct share *share) {
     const struct depthwise *step = arguments;
-    copy_words(&step->picture, share);
     const int64_t blocks = (step->channels + LANES - 1) / LANES;
     const int64_t begin = first_of(share, step->pixel_count), end = end_of(share, step->pixel_count);
     for (int64_t block = 0; block < blocks; block++) {
@@ -1028,10 +1021,22 @@ EXPORT int32_t aisrv_variants(void) {
 
 typedef void (*run_function)(const void *, const struct share *);
 
-static const run_function RUN[] = {
-    run_copy,           run_pairs,           run_softmax,     run_convolution512,  run_depthwise512, run_depthwise_3x3_512,
-    run_addition512,    run_average_pool512, run_max_pool512, run_convolution256,  run_depthwise256, run_addition256,
-    run_average_pool256, run_max_pool256,
+/* By kind: what comes before all pieces, such as a copy with borders, and then the step itself. */
+static const run_function RUN[][2] = {
+    {NULL, run_copy},
+    {NULL, run_pairs},
+    {NULL, run_softmax},
+    {copy_bytes, run_convolution512},
+    {copy_bytes, run_depthwise512},
+    {NULL, run_depthwise_3x3_512},
+    {NULL, run_addition512},
+    {NULL, run_average_pool512},
+    {NULL, run_max_pool512},
+    {copy_words, run_convolution256},
+    {copy_words, run_depthwise256},
+    {NULL, run_addition256},
+    {NULL, run_average_pool256},
+    {NULL, run_max_pool256},
 };
 
 #else /* other processors */
@@ -1040,87 +1045,101 @@ EXPORT int32_t aisrv_variants(void) { return 0; }
 
 typedef void (*run_function)(const void *, const struct share *);
 
-static const run_function RUN[] = {run_copy, run_pairs, run_softmax};
+static const run_function RUN[][2] = {{NULL, run_copy}, {NULL, run_pairs}, {NULL, run_softmax}};
 
 #endif
-
-static void run_all(const struct step *steps, int64_t count, const struct share *share) {
-    for (int64_t i = 0; i < count; i++) {
-        RUN[steps[i].kind](steps[i].arguments, share);
-        if (share->team) wait_for_all(share->team);
-    }
-}
 
 /* Run steps in order, on the calling thread. */
 EXPORT void aisrv_run(const struct step *steps, int64_t count) {
-    const struct share alone = {NULL, 0, 1};
-    run_all(steps, count, &alone);
+    const struct share whole = {0, 1};
+    for (int64_t i = 0; i < count; i++)
+        for (int phase = 0; phase < 2; phase++)
+            if (RUN[steps[i].kind][phase]) RUN[steps[i].kind][phase](steps[i].arguments, &whole);
 }
 
-/* Teams: threads that wait for lists of steps, and meet after each step. */
+/* Teams: the calling thread, and others that help where there are pieces left to take.
 
-enum { SPINS = 4000 };
+   A ticket has the number of a phase, how many pieces it has, and the next to take: 32, 16 and 16 bits. Who raises it
+   has taken that piece, and the phase lasts until the piece is done. The caller waits for pieces that were taken, never
+   for a thread to come: on a busy machine it computes all of them itself. */
 
-struct member {
-    struct team *team;
-    pthread_t thread;
-    int64_t number;
-};
+enum { SPINS = 2000 };
 
 struct team {
-    int64_t threads;
-    const struct step *steps;
-    int64_t count;
-    int64_t arrived;  /* of the threads, at the next meeting */
-    int64_t meetings; /* how many there were */
-    int64_t jobs;     /* how many lists were given out */
+    uint64_t ticket;
+    int64_t done; /* pieces of the present phase */
+    run_function run;
+    const void *arguments;
+    int64_t jobs; /* lists of steps that were given out */
+    int working;  /* whether one of them is being run */
     int stop;
     pthread_mutex_t lock;
     pthread_cond_t given;
-    struct member members[];
+    int64_t threads;
+    pthread_t helpers[];
 };
 
 static void pause_thread(int64_t spins) {
-    if (spins > SPINS) sched_yield();
 #if defined(__x86_64__)
-    else __builtin_ia32_pause();
-#endif
-}
-
-static void wait_for_all(struct team *team) {
-    if (!team) return;
-    const int64_t meeting = __atomic_load_n(&team->meetings, __ATOMIC_ACQUIRE);
-    if (__atomic_add_fetch(&team->arrived, 1, __ATOMIC_ACQ_REL) == team->threads) {
-        __atomic_store_n(&team->arrived, 0, __ATOMIC_RELAXED);
-        __atomic_store_n(&team->meetings, meeting + 1, __ATOMIC_RELEASE);
+    if (spins < SPINS) {
+        __builtin_ia32_pause();
         return;
     }
-    for (int64_t spins = 0; __atomic_load_n(&team->meetings, __ATOMIC_ACQUIRE) == meeting; spins++)
-        pause_thread(spins);
+#endif
+    if (spins >= SPINS) sched_yield();
+}
+
+/* Take a piece and compute it; 0 where there is none left. */
+static int help(struct team *team) {
+    uint64_t ticket = __atomic_load_n(&team->ticket, __ATOMIC_ACQUIRE);
+    const struct share share = {ticket & 0xFFFF, ticket >> 16 & 0xFFFF};
+    if (share.piece >= share.pieces) return 0;
+    /* Where this succeeds the phase has not changed since, and what it consists of stays until the piece is done. */
+    if (__atomic_compare_exchange_n(&team->ticket, &ticket, ticket + 1, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+        team->run(team->arguments, &share);
+        __atomic_add_fetch(&team->done, 1, __ATOMIC_RELEASE);
+    }
+    return 1;
+}
+
+static void run_phase(struct team *team, run_function run, const void *arguments, int64_t pieces) {
+    if (pieces == 1) {
+        const struct share whole = {0, 1};
+        run(arguments, &whole);
+        return;
+    }
+    team->run = run;
+    team->arguments = arguments;
+    team->done = 0;
+    const uint64_t phase = (team->ticket >> 32) + 1;
+    __atomic_store_n(&team->ticket, phase << 32 | (uint64_t)pieces << 16, __ATOMIC_RELEASE);
+    while (help(team)) {}
+    for (int64_t spins = 0; __atomic_load_n(&team->done, __ATOMIC_ACQUIRE) < pieces; spins++) pause_thread(spins);
 }
 
 static void *work(void *argument) {
-    struct member *member = argument;
-    struct team *team = member->team;
-    const struct share share = {team, member->number, team->threads};
-    for (int64_t done = 0;; done++) {
-        for (int64_t spins = 0; spins < SPINS && __atomic_load_n(&team->jobs, __ATOMIC_ACQUIRE) == done; spins++)
-            pause_thread(0);
+    struct team *team = argument;
+    for (int64_t seen = 0;;) {
         pthread_mutex_lock(&team->lock);
-        while (team->jobs == done && !team->stop) pthread_cond_wait(&team->given, &team->lock);
+        while (team->jobs == seen && !team->stop) pthread_cond_wait(&team->given, &team->lock);
+        seen = team->jobs;
         const int stop = team->stop;
         pthread_mutex_unlock(&team->lock);
         if (stop) return NULL;
-        run_all(team->steps, team->count, &share);
+        for (int64_t spins = 0; __atomic_load_n(&team->working, __ATOMIC_ACQUIRE);)
+            if (help(team))
+                spins = 0;
+            else
+                pause_thread(spins++);
     }
 }
 
-static void end_members(struct team *team, int64_t started) {
+static void end_team(struct team *team, int64_t started) {
     pthread_mutex_lock(&team->lock);
     team->stop = 1;
     pthread_cond_broadcast(&team->given);
     pthread_mutex_unlock(&team->lock);
-    for (int64_t i = 1; i < started; i++) pthread_join(team->members[i].thread, NULL);
+    for (int64_t i = 0; i < started; i++) pthread_join(team->helpers[i], NULL);
     pthread_cond_destroy(&team->given);
     pthread_mutex_destroy(&team->lock);
     free(team);
@@ -1128,33 +1147,32 @@ static void end_members(struct team *team, int64_t started) {
 
 /* Start all threads but the calling one; NULL where the system has not so many. */
 EXPORT struct team *aisrv_team_start(int64_t threads) {
-    struct team *team = calloc(1, sizeof(struct team) + (size_t)threads * sizeof(struct member));
+    struct team *team = calloc(1, sizeof(struct team) + (size_t)threads * sizeof(pthread_t));
     if (!team) return NULL;
     team->threads = threads;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->given, NULL);
-    for (int64_t i = 1; i < threads; i++) {
-        team->members[i].team = team;
-        team->members[i].number = i;
-        if (pthread_create(&team->members[i].thread, NULL, work, &team->members[i])) {
-            end_members(team, i);
+    for (int64_t i = 0; i < threads - 1; i++)
+        if (pthread_create(&team->helpers[i], NULL, work, team)) {
+            end_team(team, i);
             return NULL;
         }
-    }
     return team;
 }
 
 /* Run steps in order, each shared by the team; for one caller at a time. */
 EXPORT void aisrv_team_run(struct team *team, const struct step *steps, int64_t count) {
-    const struct share share = {team, 0, team->threads};
     pthread_mutex_lock(&team->lock);
-    team->steps = steps;
-    team->count = count;
-    __atomic_store_n(&team->jobs, team->jobs + 1, __ATOMIC_RELEASE);
+    team->jobs++;
+    __atomic_store_n(&team->working, 1, __ATOMIC_RELEASE);
     pthread_cond_broadcast(&team->given);
     pthread_mutex_unlock(&team->lock);
-    run_all(steps, count, &share);
+    for (int64_t i = 0; i < count; i++)
+        for (int phase = 0; phase < 2; phase++)
+            if (RUN[steps[i].kind][phase])
+                run_phase(team, RUN[steps[i].kind][phase], steps[i].arguments, steps[i].pieces);
+    __atomic_store_n(&team->working, 0, __ATOMIC_RELEASE);
 }
 
 /* End the threads of a team that runs nothing. */
-EXPORT void aisrv_team_end(struct team *team) { end_members(team, team->threads); }
+EXPORT void aisrv_team_end(struct team *team) { end_team(team, team->threads - 1); }

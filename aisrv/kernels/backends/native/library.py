@@ -14,6 +14,10 @@ from aisrv.kernels.errors import KernelError
 FOLDER: Final = Path(__file__).parent
 PATTERN: Final = "_kernels*.so"
 
+_PIECE_WORK: Final = 1 << 18
+"""Multiply-accumulates of a piece at least: about a microsecond."""
+_PIECES_PER_THREAD: Final = 4
+"""So that a thread that comes late leaves more to the others."""
 _AVX2_BIT: Final = 1
 _VNNI_BIT: Final = 2
 
@@ -74,11 +78,16 @@ class Team:
     def __init__(self, library: Library, threads: int = 1) -> None:
         """Start all threads but the calling one; NativeError where the system has not so many."""
         self._functions: Final = library.functions
+        self._threads: Final = threads
         self._team: int | None = None
         if threads > 1:
             self._team = self._functions.aisrv_team_start(threads)
             if self._team is None:
                 raise NativeError(f"the system does not start {threads} threads")
+
+    def pieces(self, work: int) -> int:
+        """Cut so many multiply-accumulates into pieces that are worth a thread's while."""
+        return max(1, min(work // _PIECE_WORK, self._threads * _PIECES_PER_THREAD))
 
     @property
     def call(self) -> tuple[Any, ...]:

@@ -45,6 +45,8 @@ class Step:
     kind: Kind
     arguments: ctypes.Structure
     kept: tuple[object, ...]
+    work: int = 0
+    """Multiply-accumulates, or what takes as long."""
 
 
 class NativeKernel(functools.partial[None]):
@@ -59,7 +61,10 @@ class NativeKernel(functools.partial[None]):
     def __new__(cls, team: Team, steps: Sequence[Step]) -> Self:
         """Join steps."""
         array = (StepStructure * len(steps))(
-            *(StepStructure(step.kind, ctypes.addressof(step.arguments)) for step in steps)
+            *(
+                StepStructure(step.kind, ctypes.addressof(step.arguments), team.pieces(step.work))
+                for step in steps
+            )
         )
         # Values of ctypes need no conversion at each call.
         kernel = super().__new__(cls, *team.call, ctypes.byref(array), ctypes.c_int64(len(steps)))

@@ -12,9 +12,9 @@ _REAL: Final = ctypes.c_float
 
 
 class StepStructure(ctypes.Structure):
-    """A kind of step, and where its arguments are."""
+    """A kind of step, where its arguments are, and its pieces that threads may share."""
 
-    _fields_ = (("kind", _NUMBER), ("arguments", _ADDRESS))
+    _fields_ = (("kind", _NUMBER), ("arguments", _ADDRESS), ("pieces", _NUMBER))
 
 
 class Picture(ctypes.Structure):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import struct
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aisrv.packet import I8, U8, U16, U32, Packet
 
@@ -185,14 +185,14 @@ class Dialect(enum.Enum):
     """Three words; every command answers its status in a packet of its own."""
 
 
-_FRAMINGS: Final = {Dialect.CLASSIC: struct.Struct("<3B"), Dialect.DESIGN: struct.Struct("<3I")}
+_CLASSIC: Final = struct.Struct("<3B")
+_DESIGN: Final = struct.Struct("<3I")
 _EARLY_SIZE: Final = 1
 """Bytes of a command packet of the first hosts: the command, for engine 0 and tensor 0."""
-_DIALECT_BY_LENGTH: Final = {framing.size: dialect for dialect, framing in _FRAMINGS.items()}
+_BY_LENGTH: Final = {_CLASSIC.size: (_CLASSIC, Dialect.CLASSIC), _DESIGN.size: (_DESIGN, Dialect.DESIGN)}
 
 
-@dataclass(frozen=True, slots=True)
-class CommandPacket:
+class CommandPacket(NamedTuple):
     """The OUT packet that opens a command: command, engine and tensor numbers.
 
     The command stays a plain integer: a host may send a code that nobody knows.
@@ -208,15 +208,17 @@ class CommandPacket:
         """Read a packet of 1 or 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
         if len(data) == _EARLY_SIZE:
             return cls(data[0])
-        dialect = _DIALECT_BY_LENGTH.get(len(data))
-        if dialect is None:
+        found = _BY_LENGTH.get(len(data))
+        if found is None:
             raise ProtocolError(f"a command packet has 1, 3 or 12 bytes, not {len(data)}")
-        command, engine, tensor = _FRAMINGS[dialect].unpack(data)
+        framing, dialect = found
+        command, engine, tensor = framing.unpack(data)
         return cls(command, engine, tensor, dialect)
 
     def __bytes__(self) -> bytes:
         try:
-            return _FRAMINGS[self.dialect].pack(self.command, self.engine, self.tensor)
+            framing = _DESIGN if self.dialect is Dialect.DESIGN else _CLASSIC
+            return framing.pack(self.command, self.engine, self.tensor)
         except struct.error as error:
             raise ProtocolError(f"{self} does not fit the {self.dialect.value} framing: {error}") from None
 

@@ -38,6 +38,8 @@ from aisrv.xcore.verb import Steps, Verb, verb
 MAX_ARRAY = 64 * 1024 * 1024
 """Bytes that a client accepts of an answer; an engine's tensors are far smaller."""
 
+_OKAY: Final = int(Status.OKAY)  # a plain integer: operations of an enum show in the time of a GET
+
 RESET_VARIABLES: Final = 0x180
 """A SET without data that the AI server's commands lack: the model's variable tensors get their first values.
 
@@ -126,7 +128,7 @@ def _ask(c: ChanEnd, command: int, tensor: int, room: int) -> Steps[tuple[Status
 
 def answer_get(c: ChanEnd, data: bytes | memoryview) -> "Verb[None]":
     """Engine: send OKAY and the data."""
-    return send_word_and_array(c, Status.OKAY, data)
+    return send_word_and_array(c, _OKAY, data)
 
 
 def refuse_get(c: ChanEnd, status: Status) -> "Verb[None]":

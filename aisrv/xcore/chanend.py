@@ -394,12 +394,14 @@ class ChanEnd:
         core = current_core()
         if core is not None and core.tile != self.tile:
             check_tile(self.tile, f"select on {self.name}")
-        self._check_usable("select")
+        if self._steps is not None or self._listener is not None or self._freed:
+            self._check_usable("select")
         self._listener = listener
 
-    def stop_listening(self) -> None:
-        """Forget the select's listener."""
-        self._listener = None
+    def stop_listening(self, listener: Listener) -> None:
+        """Forget a select's listener; that of another select stays."""
+        if self._listener is listener:
+            self._listener = None
 
     # The verb in progress.
 

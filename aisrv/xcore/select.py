@@ -37,8 +37,8 @@ class Selectable(Protocol):
     def listen(self, listener: Listener) -> None:
         """Let the listener know when it becomes ready."""
 
-    def stop_listening(self) -> None:
-        """Forget the listener."""
+    def stop_listening(self, listener: Listener) -> None:
+        """Forget the listener, where it is that."""
 
 
 Event = Selectable | TimerAfter
@@ -185,13 +185,11 @@ class Selection:
 
         With `timed` the caller bounds the wait.
         """
-        listening: list[Selectable] = []
+        timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else ()
+        resources: Sequence[Any] = [event for event in events if event not in timers] if timers else events
         try:
-            for event in events:
-                if not isinstance(event, TimerAfter):
-                    event.listen(self)
-                    listening.append(event)
-            timers = [event for event in events if isinstance(event, TimerAfter)] if self._timed else ()
+            for resource in resources:
+                resource.listen(self)
             if not timers:
                 return await self._parking.park("select", self, timed=timed)
             first = min(timers, key=lambda event: event.deadline)
@@ -201,8 +199,8 @@ class Selection:
                 return await self._parking.park("select", self, timed=True)
             return first
         finally:
-            for event in listening:
-                event.stop_listening()
+            for resource in resources:
+                resource.stop_listening(self)
 
 
 async def select(*cases: Event | Case, ordered: bool = False) -> Event:

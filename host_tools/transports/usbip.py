@@ -50,6 +50,9 @@ _BUSID: Final = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
 _ZERO_PACKET: Final = 0x40
 """URB_ZERO_PACKET of Linux, in the flags of a request."""
 
+_SMALL_ANSWER: Final = 16 * 1024
+"""Bytes of an exchange's answer up to which one buffer serves for all."""
+
 _GONE: Final = (UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN)
 
 
@@ -59,6 +62,7 @@ class UsbipTransport:
     def __init__(self, connection: Connection) -> None:
         """Configure an imported device. The connection is the transport's, and closed in any case."""
         self._connection = connection
+        self._answer = memoryview(bytearray(_SMALL_ANSWER))  # fresh zeros for each answer would take longer
         with ExitStack() as opened, _host_errors("configuring the device"):
             opened.callback(connection.close)
             # Even where the value is set already: whatever an earlier program left unfinished is dropped.
@@ -88,7 +92,7 @@ class UsbipTransport:
 
     def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
         """See `Transport.exchange`. All requests are in flight at once."""
-        answer = bytearray(length)
+        answer = self._answer[:length] if length <= _SMALL_ANSWER else memoryview(bytearray(length))
         requests: list[tuple[int, Buffer]] = [(ENDPOINT_OUT, data) for data in writes]
         if length:
             requests.append((ENDPOINT_IN, answer))

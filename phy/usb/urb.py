@@ -1,7 +1,6 @@
 """USB request blocks (URBs): the transfers that a host asks of the bulk endpoints, and how they end."""
 
 import enum
-from collections import deque
 from collections.abc import Callable
 from typing import Final
 
@@ -45,7 +44,7 @@ class OutUrb:
         self.done = False
         self._received = 0
         self._offset = 0  # bytes taken of the first piece
-        self._pieces: deque[bytes] = deque()
+        self._pieces: list[bytes] = []  # few: a deque takes longer to make than they do
         self._complete = complete
 
     @property
@@ -80,7 +79,7 @@ class OutUrb:
             left -= len(part)
             self._offset += len(part)
             if self._offset == len(piece):
-                self._pieces.popleft()
+                self._pieces.pop(0)
                 self._offset = 0
         self.taken += count
         return count

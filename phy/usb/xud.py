@@ -150,10 +150,11 @@ class OutEndpoint(_Endpoint[OutUrb]):
     async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:
         """Take the next packet, or as many as there are up to `limit` bytes or the end of the transfer."""
         self.check_reset()
-        packets, ended = self._take(limit)
-        _finish(ended)
-        if packets is not None:
-            return packets
+        if self._urbs:
+            packets, ended = self._take(limit)
+            _finish(ended)
+            if packets is not None:
+                return packets
         self._wanted = limit
         got: Packets = await self._firmware.wait(self._forget)
         return got
@@ -226,7 +227,13 @@ class InEndpoint(_Endpoint[InUrb]):
         self._sending = self._zero_packet_due = False
 
     def _send(self) -> None:
-        urbs = self._urbs
+        urbs, size = self._urbs, len(self._data)
+        if urbs and not self._offset and size % PACKET_SIZE and size <= urbs[0].length and not urbs[0].filled:
+            self._sending = False  # the usual case: a short packet ends the transfer and the first URB
+            urb = urbs.popleft()
+            urb.put(self._data)
+            urb.finish(_OKAY)
+            return
         while urbs and self._sending:
             urb = urbs[0]
             room = urb.length - urb.filled

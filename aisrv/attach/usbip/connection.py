@@ -113,7 +113,8 @@ class Connection:
             self._buffer[:left] = self._buffer[self._start : self._end]
         self._start, self._end = 0, left
         while True:
-            received = await self._receive_into(self._buffer[self._end :], within_message=self._end > 0)
+            room = self._buffer[self._end :] if self._end else self._buffer
+            received = await self._receive_into(room, within_message=self._end > 0)
             if not received:
                 if self._end:
                     raise UsbipError(f"the stream ended after {self._end} of {needed} bytes of a message")

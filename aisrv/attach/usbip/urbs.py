@@ -35,6 +35,8 @@ PENDING_LIMIT: Final = 8192
 """URBs that may be pending."""
 
 _LAST_ENDPOINT: Final = 15
+_COPIED_BYTES: Final = 4096
+"""Data up to this length are copied to their header: one piece of an answer costs less than two."""
 _OKAY: Final = TransferStatus.OKAY
 
 _REPLY: Final = SubmitReply.struct_of("message", "seqnum", "status", "actual_length", "iso_packets")
@@ -165,6 +167,9 @@ class PendingUrbs:
             self._reply(seqnum, 0 if status is _OKAY else LINUX_STATUS[status], len(data), data)
 
     def _reply(self, seqnum: int, status: int, actual: int = 0, data: bytes = b"") -> None:
-        self._put(_REPLY.pack(_RET_SUBMIT, seqnum, status, actual, NO_ISO_PACKETS))
-        if data:
+        head = _REPLY.pack(_RET_SUBMIT, seqnum, status, actual, NO_ISO_PACKETS)
+        if len(data) <= _COPIED_BYTES:
+            self._put(head + data)
+        else:
+            self._put(head)
             self._put(data)

@@ -7,6 +7,7 @@ BENCHMARKS = (
     "substrate",
     "usbip",
     "device",
+    "commands_cpu",
     "many_devices",
     "growth",
     "peers",

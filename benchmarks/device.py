@@ -63,7 +63,7 @@ def _device_process(pipe: Pipe) -> None:
 
 
 @contextmanager
-def _running() -> Iterator[tuple[str, str, int, int]]:
+def running_device() -> Iterator[tuple[str, str, int, int]]:
     """Run the device's process: its addresses by TCP and Unix socket, the ports of the echoes."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
@@ -125,7 +125,7 @@ def _refused(server: AiServer, model: bytes) -> None:
 def _round_trips(cores: str) -> list[Row]:
     """One host by TCP, then one by Unix socket, as a device has one host at a time; echoes beside each."""
     rows = []
-    with _running() as (tcp, unix, task, thread), ExitStack() as cleanup:
+    with running_device() as (tcp, unix, task, thread), ExitStack() as cleanup:
         echoes = {
             "TCP echo by a task": echo(task, cleanup),
             "TCP echo by a thread": echo(thread, cleanup),
@@ -141,7 +141,7 @@ def _round_trips(cores: str) -> list[Row]:
     return rows
 
 
-def _direct(model: bytes, image: bytes) -> Callable[[], bytes]:
+def interpreter_of(model: bytes, image: bytes) -> Callable[[], bytes]:
     """The interpreter called directly: write, invoke, read."""
     from tflite_runtime.interpreter import Interpreter, OpResolverType
 
@@ -175,7 +175,7 @@ def _inferences(address: str) -> list[Row]:
             def through_the_device(server: AiServer = server, image: bytes = image) -> bytes:
                 return server.run(image)
 
-            direct = _direct(model, image)
+            direct = interpreter_of(model, image)
             if through_the_device() != direct():
                 raise AssertionError(f"{name}: the device and the interpreter disagree")
             seconds = _medians({"device": through_the_device, "direct": direct}, rounds, times)
@@ -201,7 +201,7 @@ def _commands() -> list[Row]:
 
 def run() -> list[Row]:
     """Measure; about 15 s."""
-    with _running() as (address, *_):
+    with running_device() as (address, *_):
         rows = _loading(address) + _inferences(address)
     rows += _round_trips("any core")
     with one_core():

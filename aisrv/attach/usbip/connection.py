@@ -94,8 +94,8 @@ class Connection:
         while await self._fill(needed):
             self._sender.gather()
             needed = self._take_messages()
-            # The firmware takes and gives data in turns of its own; answers of a few turns leave together. None
-            # comes to a request before all of its data have.
+            # The firmware takes and gives data in turns of its own; answers of a few turns leave together. A
+            # request whose data have yet to come has none.
             turns = 0 if self._missing else await self._sender.gather_more()
             self._sender.flush()
             if turns:

@@ -18,7 +18,8 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.preload.server import Preload, PreloadError, serve_preload
+from aisrv.attach.preload.server import Preload, serve_preload
+from aisrv.attach.preload.trial import PreloadError
 from aisrv.attach.spi_link import SpiLinkServer
 from aisrv.device.device import open_device
 from benchmarks.rows import Row

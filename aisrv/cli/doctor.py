@@ -14,7 +14,8 @@ import click
 import trio
 
 from aisrv import digits
-from aisrv.attach.preload.server import PreloadError, PreloadMissingError, serve_preload
+from aisrv.attach.preload.server import serve_preload
+from aisrv.attach.preload.trial import PreloadError, PreloadMissingError, forget_trials
 from aisrv.attach.preload.wire import PACKAGE
 from aisrv.attach.usbip.vhci import SYSFS, Vhci, VhciError
 from aisrv.cli.serving import first_error
@@ -152,6 +153,7 @@ def check_rule(folders: Sequence[str] = RULE_FOLDERS) -> Finding:
 
 async def check_preload() -> Finding:
     """Run a small program against a device, as `aisrv exec` runs programs."""
+    forget_trials()
     finding = Finding("umockdev", State.WORKS, "`aisrv exec` serves any dynamically linked program")
     try:
         async with open_device(runner=isolated) as device, trio.open_nursery() as nursery:

@@ -10,7 +10,8 @@ from pathlib import Path
 import click
 import trio
 
-from aisrv.attach.preload.server import Preload, PreloadError, serve_preload
+from aisrv.attach.preload.server import Preload, serve_preload
+from aisrv.attach.preload.trial import PreloadError
 from aisrv.board import BoardError
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards

@@ -14,7 +14,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.preload.server import Preload, PreloadMissingError, serve_preload
+from aisrv.attach.preload.server import Preload, serve_preload
+from aisrv.attach.preload.trial import PreloadMissingError
 from aisrv.attach.spidev.file import SpidevNode
 from tests.support.preloaded_usb import PROGRAM_SECONDS, BareClient, compiled
 from tests.support.programs import missing

@@ -14,7 +14,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.preload.server import Preload, PreloadMissingError, serve_preload
+from aisrv.attach.preload.server import Preload, serve_preload
+from aisrv.attach.preload.trial import PreloadMissingError
 from aisrv.attach.preload.usbfs_node import UsbfsNode
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.usb.bus import UsbBus

@@ -13,7 +13,6 @@ import errno
 import logging
 import os
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -25,10 +24,11 @@ from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.attach.preload.spidev import SpidevService, add_spidevs
 from aisrv.attach.preload.stream import PreloadStream
 from aisrv.attach.preload.tree import LONGEST_PATH, PreloadTree, ReadyFifo, tree_parent, usb_node
+from aisrv.attach.preload.trial import FIRST_DEVICE, SPI_TRIAL, USB_TRIAL, PreloadError, try_library
 from aisrv.attach.preload.usbfs import UsbfsError
 from aisrv.attach.preload.usbfs_ioctls import Call, configuration_of, ioctl
 from aisrv.attach.preload.usbfs_node import UsbfsFile, UsbfsNode
-from aisrv.attach.preload.wire import LIBRARY, PACKAGE, Command, Message, WireError
+from aisrv.attach.preload.wire import LIBRARY, Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevNode
 from aisrv.attach.stream_server import closing_connection
 from aisrv.device.failures import Failures
@@ -38,60 +38,12 @@ from phy.usb.bus import HostPort
 
 logger = logging.getLogger(__name__)
 
-FIRST_DEVICE: Final = 2
-"""Device number: 1 is the root hub's."""
-
 MOST_DEVICES: Final = 126
 """That a bus has room for besides its root hub."""
 
 BACKLOG: Final = 128
-_PROBE_SECONDS: Final = 20.0
 _DIRECTORY_VARIABLE: Final = "UMOCKDEV_DIR"
 _PRELOAD_VARIABLE: Final = "LD_PRELOAD"
-
-_PROBE_START: Final = f"""
-import fcntl, os, sys
-if {LIBRARY.split(".")[0]!r} not in open("/proc/self/maps").read():
-    sys.exit("absent")
-def refused(function, *arguments):
-    try:
-        function(*arguments)
-    except OSError as error:
-        return error.errno
-"""
-
-_USB_PROBE: Final = f"""
-fd = os.open("/dev/{usb_node(FIRST_DEVICE)}", os.O_RDWR)
-capabilities = bytearray(4)
-fcntl.ioctl(fd, 0x8004551A, capabilities)
-interface = (255).to_bytes(4, sys.byteorder)
-released = refused(fcntl.ioctl, fd, 0x80045510, interface)
-print(fcntl.ioctl(fd, 0x551F), capabilities[0], released, os.read(fd, 4).hex())
-"""
-"""Speed, capabilities (memory written), an interface that is not there released (memory read), a read."""
-
-_USB_PROBE_ANSWER: Final = f"3 13 {errno.EINVAL} 12010002"
-
-_SPI_PROBE: Final = """
-fd = os.open("/dev/spidev0.0", os.O_RDWR)
-bits = bytearray(1)
-fcntl.ioctl(fd, 0x80016B03, bits)
-print(bits[0], refused(fcntl.ioctl, fd, 0x40046B04, bytes(4)), refused(os.write, fd, bytes(4097)))
-"""
-"""Word size (memory written), a speed of 0 (memory read), a write that is too long. It clocks nothing."""
-
-_SPI_PROBE_ANSWER: Final = f"8 {errno.EINVAL} {errno.EMSGSIZE}"
-
-
-class PreloadError(Exception):
-    """Programs cannot be served by preload here."""
-
-
-class PreloadMissingError(PreloadError):
-    """The library is not installed, or this Python cannot be preloaded."""
-
-    def __init__(self) -> None:
-        super().__init__(f"{LIBRARY} is not installed; install the package {PACKAGE}")
 
 
 class Preload:
@@ -171,7 +123,8 @@ async def _serve_directory(
                     nursery.start_soon(_watch, node)
                 nursery.start_soon(trio.serve_listeners, _serve_others, [_listen(tree.default_socket)])
                 try:
-                    await _probe(preload)
+                    trial = USB_TRIAL if nodes else SPI_TRIAL
+                    await try_library(LIBRARY, trial, preload.environment())
                 except PreloadError as error:
                     failure = error
                     nursery.cancel_scope.cancel()
@@ -201,30 +154,6 @@ def _listen(path: Path) -> trio.SocketListener:
     sock.bind(os.fspath(path))
     sock.listen(BACKLOG)
     return trio.SocketListener(trio.socket.from_stdlib_socket(sock))
-
-
-async def _probe(preload: Preload) -> None:
-    """Run a small program that makes each kind of call; PreloadError unless all come out right."""
-    probe, expected = (_USB_PROBE, _USB_PROBE_ANSWER) if preload.nodes else (_SPI_PROBE, _SPI_PROBE_ANSWER)
-    with trio.move_on_after(_PROBE_SECONDS) as patience:
-        done = await trio.run_process(
-            [sys.executable, "-I", "-S", "-c", _PROBE_START + probe],
-            env=preload.environment(),
-            capture_stdout=True,
-            capture_stderr=True,
-            check=False,
-        )
-    if patience.cancelled_caught:
-        raise PreloadError(f"{LIBRARY} did not end a trial call; its protocol is none that is known")
-    if done.stderr.decode(errors="replace").strip().endswith("absent"):
-        raise PreloadMissingError
-    answer = done.stdout.decode(errors="replace").strip()
-    if done.returncode or answer != expected:
-        said = answer or done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-        raise PreloadError(
-            f"{LIBRARY} speaks another protocol than that of {PACKAGE} 0.16 to 0.19: "
-            f"a trial program ended with {done.returncode} and {said!r}"
-        )
 
 
 async def _serve_others(stream: trio.SocketStream) -> None:

@@ -14,13 +14,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv import digits
 from aisrv.attach.preload import server as preload_module
-from aisrv.attach.preload.server import (
-    MOST_DEVICES,
-    Preload,
-    PreloadError,
-    PreloadMissingError,
-    serve_preload,
-)
+from aisrv.attach.preload.server import MOST_DEVICES, Preload, serve_preload
+from aisrv.attach.preload.trial import PreloadError, PreloadMissingError
 from aisrv.cli.exec import exec_, is_python
 from aisrv.device.device import open_device
 from aisrv.protocol.usb_descriptors import aisrv_descriptors

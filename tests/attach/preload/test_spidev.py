@@ -9,7 +9,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from aisrv.attach.preload.server import PreloadMissingError, serve_preload
+from aisrv.attach.preload.server import serve_preload
+from aisrv.attach.preload.trial import PreloadMissingError
 from aisrv.attach.spidev.ioctls import Ioctl, message_code
 from aisrv.protocol.usb_descriptors import aisrv_descriptors
 from phy.spi.bus import SpiBus, Timing

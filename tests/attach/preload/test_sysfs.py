@@ -9,8 +9,9 @@ from dataclasses import replace
 import pytest
 import trio
 
-from aisrv.attach.preload.server import Preload, PreloadMissingError, serve_preload
+from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.sysfs import BusPlace, device_folder
+from aisrv.attach.preload.trial import PreloadMissingError
 from aisrv.protocol.usb_descriptors import (
     Descriptors,
     EndpointDescriptor,

@@ -35,6 +35,14 @@ class JoinableKernel(Protocol):
         """Return one kernel that runs this one, then the other; None where these two cannot be joined."""
 
 
+def kernel_origin(kernel: Kernel) -> str:
+    """Name who computes a kernel: `native`, `numpy`, `graph`, or else the module that it is from."""
+    module = str(getattr(kernel, "__module__", ""))
+    package, _, rest = module.removeprefix("aisrv.kernels.").partition(".")
+    name = rest.partition(".")[0].removesuffix("_backend") if package == "backends" else package
+    return name if module.startswith("aisrv.kernels.") else module
+
+
 def join_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
     """Join neighbors that can run in one call."""
     joined: list[Kernel] = []

@@ -111,6 +111,7 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
             "median_ms": 1000 * host.median,
             "fastest_ms": 1000 * host.fastest,
             "slowest_ms": 1000 * host.slowest,
+            "kernels": host.kernels,
         },
     }
 

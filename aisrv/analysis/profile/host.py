@@ -18,6 +18,8 @@ class HostTime:
     median: float
     fastest: float
     slowest: float
+    kernels: str | None = None
+    """Who would compute which operators on the engine `kernels`; None for a model that it does not run."""
 
 
 def measure_host(data: bytes, runs: int, *, name: str = "model") -> HostTime:
@@ -33,7 +35,29 @@ def measure_host(data: bytes, runs: int, *, name: str = "model") -> HostTime:
         seconds = trio.run(_run, data, runs)
     except InferenceError as error:
         raise ProfileError(f"{name} does not run on this host: {error}") from error
-    return HostTime(runs, statistics.median(seconds), min(seconds), max(seconds))
+    return HostTime(runs, statistics.median(seconds), min(seconds), max(seconds), describe_kernels(data))
+
+
+def describe_kernels(data: bytes) -> str | None:
+    """Say who would compute which operators on the engine `kernels`; None where it does not run the model."""
+    from aisrv.kernels.backend import kernel_origin
+    from aisrv.kernels.backends.registry import default_backend, find_backend
+    from aisrv.kernels.errors import KernelError
+    from aisrv.kernels.graph.load import load_graph
+
+    backend = default_backend()
+    try:
+        graph = load_graph(data, find_backend(backend))
+    except KernelError:
+        return None
+    others: dict[str, list[str]] = {}
+    for each in graph.operators:
+        origin = kernel_origin(each.kernel)
+        if origin != backend:
+            others.setdefault(origin, []).append(f"{each.operator.index} {each.operator.name}")
+    rest = "".join(f"; {origin}: {', '.join(names)}" for origin, names in others.items())
+    own = len(graph.operators) - sum(map(len, others.values()))
+    return f"{backend}: {own} of {len(graph.operators)} operators{rest}"
 
 
 async def _run(data: bytes, runs: int) -> list[float]:

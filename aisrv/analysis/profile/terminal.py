@@ -77,6 +77,8 @@ def _show_host(console: Console, profile: ModelProfile) -> None:
     if host is not None:
         took = f"{profile.name} on this host: {1000 * host.median:.3f} ms, median of {host.runs} runs, "
         console.print(Text(f"{took}which {wording.HOST}.", style="dim"))
+        if host.kernels is not None:
+            console.print(Text(f"On --engine kernels, {host.kernels}.", style="dim"))
 
 
 def _bar_width(console: Console) -> int:

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backend import Kernel, kernel_origin
 from aisrv.kernels.graph.graph import Graph, GraphOperator
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator
@@ -154,6 +154,8 @@ class OperatorCost:
     seconds: float
     """Median over the runs."""
     work: Work
+    computed_by: str
+    """The backend, or `graph`."""
 
 
 def measure(graph: Graph, runs: int) -> tuple[OperatorCost, ...]:
@@ -171,6 +173,7 @@ def measure(graph: Graph, runs: int) -> tuple[OperatorCost, ...]:
             each.operator.name,
             median(taken) / 1e9,
             operator_work(graph.model, each.operator),
+            kernel_origin(each.kernel),
         )
         for each, taken in zip(graph.operators, ticks, strict=True)
     )

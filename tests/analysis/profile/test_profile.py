@@ -10,7 +10,9 @@ import random
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tflite import BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.analysis.profile import (
@@ -26,14 +28,17 @@ from aisrv.analysis.profile import (
     read_suite,
 )
 from aisrv.analysis.profile.export import CSV_COLUMNS, to_csv, to_json
+from aisrv.analysis.profile.host import describe_kernels
 from aisrv.analysis.profile.html_report import MAX_BARS, to_html
 from aisrv.inference.memory import arena_need
 from aisrv.inference.timings import Basis, DeviceModel, Kernels
 from aisrv.model.reader import read_model
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from aisrv.printable import printable
 from aisrv.protocol.memory_map import ModelMemory
 from aisrv.settings.size import Size
-from tests.support import networks
+from tests.support import native, networks
 from tests.support.amounts import amount
 
 DIGITS = digits.model_bytes()
@@ -201,6 +206,36 @@ def test_host_time_is_measured() -> None:
     assert 0 < host.fastest <= host.median <= host.slowest < 60
 
 
+def asymmetric_network() -> bytes:
+    """A fully connected layer whose weights have a zero point, between two RESHAPEs; then a LOGISTIC."""
+    unit, scores = Quantization.per_tensor(1.0, 0), Quantization.per_tensor(1 / 256, -128)
+    names = ("input", "flat", "sums", "result")
+    tensors = [Tensor(name, (1, 4), TensorType.INT8, unit) for name in names]
+    weights = constant_tensor("weights", np.eye(4, dtype=np.int8), Quantization.per_tensor(1.0, 3))
+    operators = (
+        NetworkOperator(BuiltinOperator.RESHAPE, ("input",), ("flat",)),
+        NetworkOperator(BuiltinOperator.FULLY_CONNECTED, ("flat", "weights", ""), ("sums",)),
+        NetworkOperator(BuiltinOperator.RESHAPE, ("sums",), ("result",)),
+        NetworkOperator(BuiltinOperator.LOGISTIC, ("result",), ("scores",)),
+    )
+    tensors += [weights, Tensor("scores", (1, 4), TensorType.INT8, scores)]
+    return bytes(Network(tuple(tensors), operators, ("input",), ("scores",)))
+
+
+def test_operators_that_native_kernels_leave_to_others() -> None:
+    native.library()
+    assert describe_kernels(DIGITS) == "native: 6 of 6 operators"
+    expected = "native: 2 of 4 operators; numpy: 1 FULLY_CONNECTED; graph: 3 LOGISTIC"
+    assert describe_kernels(asymmetric_network()) == expected
+
+
+def test_operators_without_native_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("aisrv.kernels.backends.registry.default_backend", lambda: "numpy")
+    expected = "numpy: 1 of 4 operators; graph: 0 RESHAPE, 2 RESHAPE, 3 LOGISTIC"
+    assert describe_kernels(asymmetric_network()) == expected
+    assert describe_kernels(networks.custom_operator_network()) is None
+
+
 def test_model_that_the_host_cannot_run() -> None:
     with pytest.raises(ProfileError, match=r"^net does not run on this host: "):
         measure_host(networks.custom_operator_network("XC_nobody_knows"), 1, name="net")
@@ -224,7 +259,13 @@ def test_json_parses_back(profile: ModelProfile) -> None:
     assert data["configuration"]["kernels"] == "optimized"
     assert set(data["memory"]["placements"]) == {"arena", "ext"}
     assert len(data["predictions"]) == 15
-    assert data["host"] == {"runs": 4, "median_ms": 2, "fastest_ms": 1, "slowest_ms": 3}
+    assert data["host"] == {
+        "runs": 4,
+        "median_ms": 2,
+        "fastest_ms": 1,
+        "slowest_ms": 3,
+        "kernels": None,
+    }
 
 
 def test_json_without_a_run_has_no_host_time(profile: ModelProfile) -> None:

@@ -121,6 +121,7 @@ def test_every_operator_is_timed() -> None:
     costs = measure(graph, 3)
     assert [cost.index for cost in costs] == [each.operator.index for each in graph.operators]
     assert all(cost.seconds > 0 for cost in costs)
+    assert [cost.computed_by for cost in costs] == ["numpy"] * 6
     assert [cost.work for cost in costs] == [
         operator_work(graph.model, each.operator) for each in graph.operators
     ]

@@ -7,6 +7,7 @@ bits both are as for int8, and what leaves 32 bits wraps. Zero points are 0. Sou
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final, TypeAlias
 
 from aisrv.kernels.arithmetic import (
@@ -25,6 +26,9 @@ ADD_LEFT_SHIFT: Final = 15
 
 MOST_SHIFT: Final = 7
 """Factors of 64-bit accumulators are below 2**7."""
+
+LARGEST_BIAS: Final = 1 << 46
+"""Half of what TensorFlow Lite Micro scales; the other half is for products."""
 
 Multiply: TypeAlias = Callable[[int, Multiplier], int]
 
@@ -64,11 +68,13 @@ def is_wide(bias: Bias | None) -> bool:
     return bias is None or bias.format == "q"
 
 
-def check_wide(multipliers: Sequence[Multiplier]) -> None:
-    """Raise InternalError for a factor that 64-bit accumulators cannot have."""
+def check_wide(multipliers: Sequence[Multiplier], bias: Bias | None) -> None:
+    """Raise InternalError for a factor or a bias that 64-bit accumulators cannot have."""
     largest = max(each.shift for each in multipliers)
     if largest > MOST_SHIFT:
         raise InternalError(f"factors of 64-bit sums must be below 2**{MOST_SHIFT}, one is near 2**{largest}")
+    if bias is not None and max(abs(each) for each in bias) >= LARGEST_BIAS:
+        raise InternalError("bias: must be below 2**46, so that sums stay in 48 bits")
 
 
 # SOFTMAX: exponentials and a reciprocal by tables of 513 values, with straight lines between them.
@@ -97,11 +103,13 @@ def table_of(function: Callable[[float], float], low: float, high: float) -> tup
     return tuple(max(INT16.low, min(INT16.high, value)) for value in values)
 
 
+@cache
 def exponentials() -> tuple[int, ...]:
     """Tabulate exp from -10 to 0."""
     return table_of(math.exp, _SMALLEST_EXPONENT, 0.0)
 
 
+@cache
 def reciprocals() -> tuple[int, ...]:
     """Tabulate 1 / (1 + x) from 0 to 1."""
     return table_of(lambda value: float32(1.0 / float32(1.0 + value)), 0.0, 1.0)

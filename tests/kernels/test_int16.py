@@ -57,9 +57,16 @@ def test_sums_have_the_bits_of_the_bias() -> None:
 
 
 def test_factors_of_wide_sums_are_bounded() -> None:
-    int16.check_wide([quantized_multiplier(127.9)])
+    int16.check_wide([quantized_multiplier(127.9)], None)
     with pytest.raises(InternalError, match=r"below 2\*\*7"):
-        int16.check_wide([HALF, quantized_multiplier(128.0)])
+        int16.check_wide([HALF, quantized_multiplier(128.0)], None)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_biases_of_wide_sums_are_bounded(sign: int) -> None:
+    int16.check_wide([HALF], memoryview(array("q", [0, sign * ((1 << 46) - 1)])))
+    with pytest.raises(InternalError, match=r"bias: must be below 2\*\*46"):
+        int16.check_wide([HALF], memoryview(array("q", [0, sign << 46])))
 
 
 def test_tables_begin_and_end_with_their_functions() -> None:

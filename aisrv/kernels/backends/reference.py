@@ -197,7 +197,7 @@ class ReferenceInt16(ReferenceBackend):
         """How accumulators are scaled; InternalError for factors that they cannot have."""
         if not int16.is_wide(bias):
             return self.multiply
-        int16.check_wide(multipliers)
+        int16.check_wide(multipliers, bias)
         return int16.multiply_wide
 
     def softmax(self, params: SoftmaxParams) -> Kernel:

@@ -202,6 +202,8 @@ class NumpyInt16:
         else:
             multipliers = arithmetic.conv_multipliers(params)
         is_wide = int16.is_wide(params.bias)
+        if is_wide:
+            int16.check_wide(multipliers, params.bias)
         scale = wide_scale(multipliers) if is_wide else word_scale(multipliers, self._rounding)
         bias = np.zeros(channels, np.int64) if params.bias is None else np.array(params.bias, np.int64)
         bounds = arithmetic.activation_bounds(params.activation, params.output_quant, INT16)
@@ -220,7 +222,8 @@ def word_scale(multipliers: tuple[Multiplier, ...], rounding: Rounding) -> Scale
     shift = np.array([each.shift for each in multipliers], np.int64)
     if rounding is Rounding.SINGLE:
         bits = 31 - shift
-        return lambda values: (_wrapped(values) * mantissa + (1 << (bits - 1))) >> bits
+        tie = np.where(bits > 0, 1 << np.maximum(bits - 1, 0), 0)
+        return lambda values: np.asarray((_wrapped(values) * mantissa + tie) >> bits)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
 
@@ -232,8 +235,7 @@ def word_scale(multipliers: tuple[Multiplier, ...], rounding: Rounding) -> Scale
 
 
 def wide_scale(multipliers: tuple[Multiplier, ...]) -> Scale:
-    """Scale 64-bit accumulators, one multiplier for each column; InternalError where they cannot be."""
-    int16.check_wide(multipliers)
+    """Scale 64-bit accumulators, one multiplier for each column, as `int16.check_wide` allows them."""
     mantissa = np.array([int16.reduced_mantissa(each) for each in multipliers], np.int64)
     right = np.array([15 - each.shift for each in multipliers], np.int64)
     half = 1 << (right - 1)

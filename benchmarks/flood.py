@@ -67,7 +67,7 @@ def flood_of_other_devices(port: int) -> None:
 
 
 def flood_of_no_commands(port: int) -> None:
-    """Packets that are no commands."""
+    """Packets that are not commands."""
     _flood_messages(port, bytes(100), _DEVICE)
 
 
@@ -92,7 +92,7 @@ def flood_of_models(port: int) -> None:
 
 FLOODS: Final[dict[str, Callable[[int], None]]] = {
     "requests for another device": flood_of_other_devices,
-    "packets that are no commands": flood_of_no_commands,
+    "packets that are not commands": flood_of_no_commands,
     "connections that break the protocol": flood_of_connections,
     "models of 4,096 tensors": flood_of_models,
 }

@@ -140,7 +140,7 @@ def _compare(encoding: Encoding, width: int, height: int) -> list[Row]:
 
 
 def _regions() -> list[Row]:
-    """Resize regions of an RGB frame to sizes that are no whole multiples, in floats."""
+    """Resize regions of an RGB frame to sizes that are not whole multiples, in floats."""
     frame = trio.run(_frame, Encoding.RGB)
     pixels = np.frombuffer(frame.data, np.uint8).reshape(HEIGHT, WIDTH, 3)
     path, draw = ImagePath(), random.Random(1)

@@ -230,7 +230,7 @@ class AiServer:
     def use_model(self, model: Buffer | str | PathLike[str]) -> None:
         """Take a `.tflite` file for the model that the engine has already, as from flash; nothing is sent.
 
-        Raises TensorError where it is no model.
+        Raises TensorError where it is not a model.
         """
         from host_tools.model_summary import ModelSummary
 
@@ -353,7 +353,7 @@ class AiServer:
         """
         data = self._exchange.get(Command.GET_TIMINGS)
         if len(data) % 4:
-            raise TransferError(f"GET_TIMINGS: {len(data)} bytes are no whole number of words")
+            raise TransferError(f"GET_TIMINGS: {len(data)} bytes are not a whole number of words")
         return Timings(struct.unpack(f"<{len(data) // 4}I", data), self._operator_names())
 
     def _operator_names(self) -> tuple[str, ...]:
@@ -444,7 +444,7 @@ class AiServer:
     def read_picture(self) -> "Picture":
         """Return the last frame as an array [height, width, 3] of red, green and blue, a preview.
 
-        TensorError where the device does not say what its frames are, or they are no pictures.
+        TensorError where the device does not say what its frames are, or they are not pictures.
         """
         from host_tools.tensors.frames import picture_of
 
@@ -527,4 +527,4 @@ def _choice(command: Command, kind: type[_Number], number: int) -> _Number:
     try:
         return kind(number)
     except ValueError:
-        raise TransferError(f"{command.name}: {number} is no {kind.__name__}") from None
+        raise TransferError(f"{command.name}: {number} is not a {kind.__name__}") from None

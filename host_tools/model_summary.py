@@ -23,7 +23,7 @@ class ModelSummary:
 
     @classmethod
     def of_file(cls, data: bytes | memoryview) -> Self:
-        """Read a `.tflite` file; TensorError where it is none, or has a tensor of a type not known here."""
+        """Read a `.tflite` file; TensorError where it is not a model, or has a tensor of an unknown type."""
         from aisrv.model import ModelFileError
         from aisrv.model.labels import labels_of
         from aisrv.model.reader import read_model

@@ -13,7 +13,7 @@ UNIX: Final = "unix:"
 
 
 def connect(address: str, timeout: float) -> socket.socket:
-    """Connect to a server within `timeout` seconds. Raises OSError, or ValueError where it is no address."""
+    """Connect to a server within `timeout` seconds. Raises OSError, or ValueError for a malformed address."""
     check_address(address)
     if address.startswith(UNIX):
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -31,7 +31,7 @@ def connect(address: str, timeout: float) -> socket.socket:
 
 
 def check_address(address: str) -> None:
-    """Raise ValueError where a text is no address of a server."""
+    """Raise ValueError where a text is not an address of a server."""
     if not address.startswith(UNIX):
         parse_address(address)
     elif address == UNIX:
@@ -49,5 +49,7 @@ def parse_address(address: str, example_port: int = 3240) -> tuple[str, int]:
     elif ":" in host:
         raise ValueError(f"{address!r}: put an IPv6 host in brackets, as in [::1]:{example_port}")
     if not (host and colon and port.isascii() and port.isdigit() and 0 < int(port) < 1 << 16):
-        raise ValueError(f"{address!r} is no address of the form HOST:PORT, such as localhost:{example_port}")
+        raise ValueError(
+            f"{address!r} is not an address of the form HOST:PORT, such as localhost:{example_port}"
+        )
     return host, int(port)

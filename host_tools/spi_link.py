@@ -67,7 +67,7 @@ class SpiLink:
     """
 
     def __init__(self, address: str, timeout: float = CONNECT_SECONDS) -> None:
-        """Connect and greet; LinkGone, SpiLinkError, or ValueError where `address` is none."""
+        """Connect and greet; LinkGone, SpiLinkError, or ValueError where `address` is not an address."""
         host, port = parse_address(address, _EXAMPLE_PORT)
         self.address = address
         self._deadline: float | None = time.monotonic() + timeout

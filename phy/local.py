@@ -124,7 +124,7 @@ async def aisrv_local_get_timings(c: ChanEnd) -> tuple[int, ...]:
     """Return the ticks of 10 ns that each operator took in the last inference."""
     data = await _get(c, Command.GET_TIMINGS)
     if len(data) % WORD_BYTES:
-        raise ProtocolError(f"GET_TIMINGS: the answer has {len(data)} bytes, which are no whole words")
+        raise ProtocolError(f"GET_TIMINGS: the answer has {len(data)} bytes, which are not whole words")
     return struct.unpack(f"<{len(data) // WORD_BYTES}I", data)
 
 

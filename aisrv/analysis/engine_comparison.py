@@ -164,7 +164,7 @@ class TensorDifference(NamedTuple):
     elements: int
     differing: int
     largest: float
-    """Largest absolute difference; infinite where one of two floats is no number."""
+    """Largest absolute difference; infinite where one of two floats is not a number."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ class SerprogServer(StreamServer):
         with trio.move_on_after(HANDOVER_SECONDS) as handover:
             await self._turn.acquire()
         if handover.cancelled_caught:
-            logger.warning("programmer %s turned away: %s has the flash", peer, self._programmer)
+            logger.warning("programmer %s refused: %s is using the flash", peer, self._programmer)
             return
         self._programmer = peer
         try:
@@ -99,7 +99,7 @@ class _Session:
     async def run(self) -> None:
         """Answer commands until the programmer leaves.
 
-        Raises SerprogError where it does within a command, and at the first byte that is no command of
+        Raises SerprogError where it does within a command, and at the first byte that is not a command of
         the table that programmers are told: what follows it may be anything, such as a page's choice.
         """
         while self._received or await self._receive():
@@ -126,7 +126,7 @@ class _Session:
                 if not await self._receive():
                     raise SerprogError(f"the stream ended after {len(self._received)} of {size} bytes")
             if patience.cancelled_caught:
-                raise SerprogError(f"half a command, then silence for {PATIENCE_SECONDS:g} s")
+                raise SerprogError(f"the rest of a command did not come within {PATIENCE_SECONDS:g} s")
         taken = bytes(self._received[:size])
         del self._received[:size]
         return taken

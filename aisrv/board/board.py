@@ -145,7 +145,7 @@ class Board:
     def _check_node(self) -> None:
         if self.core_clock_mhz <= 0:
             raise BoardError(
-                f"a core clock of {self.core_clock_mhz} MHz, it must be above 0", "node", "clock"
+                f"the core clock is {self.core_clock_mhz} MHz; it must be above 0", "node", "clock"
             )
         if not 1 <= self.internal_kib <= LARGEST_INTERNAL:
             raise BoardError(
@@ -225,7 +225,7 @@ class Board:
             )
         host, colon, port = (jacdac.hub or ":1").rpartition(":")
         if not (colon and port.isdecimal() and 1 <= int(port) <= 65535 and (host or not jacdac.hub)):
-            raise BoardError(f"the Jacdac device: {jacdac.hub!r} is no HOST:PORT", "jacdac", "hub")
+            raise BoardError(f"the Jacdac device: {jacdac.hub!r} is not HOST:PORT", "jacdac", "hub")
 
     def _check_flash(self, number: int, flash: FlashSpec) -> None:
         self._check_tile(f"flash chip {number}", flash.tile, "flash", number)
@@ -254,7 +254,7 @@ class Board:
         _check_shown("source", sensor.source, "sensor", "source")
         if not sensor.source.partition(":")[1]:
             raise BoardError(
-                f'the sensor: {sensor.source!r} is no source, write "scheme:what" such as pattern:bars',
+                f'the sensor: {sensor.source!r} is not a source, write "scheme:what" such as pattern:bars',
                 *("sensor", "source"),
             )
         if sensor.encoding not in ENCODINGS:
@@ -275,7 +275,7 @@ class Board:
                 )
         if sensor.rate is not None and not (math.isfinite(sensor.rate) and sensor.rate > 0):
             raise BoardError(
-                f"the sensor: {sensor.rate} frames a second, it must be above 0", "sensor", "rate"
+                f"the sensor: the rate is {sensor.rate} frames a second; it must be above 0", "sensor", "rate"
             )
         if not self.acquiring:
             raise BoardError("the sensor serves no engine: let one have sensor = true", "sensor")

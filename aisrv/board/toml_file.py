@@ -320,7 +320,7 @@ def _labels(file: TomlFile, number: int, path: Path) -> tuple[str, ...]:
     except OSError as error:
         raise file.error(f"{path}: {error.strerror}", ("engines", number, "labels")) from None
     if not labels:
-        raise file.error(f"{path} is no text with a name in each line", ("engines", number, "labels"))
+        raise file.error(f"{path} is not text with a name in each line", ("engines", number, "labels"))
     return labels
 
 
@@ -340,7 +340,7 @@ def _graph(file: TomlFile, table: _Graph) -> GraphSpec:
     fields = table.given()
     for io in table.ios or {}:
         if not (io.isascii() and io.isdigit()):
-            raise file.error(f"{io!r} is no number of an IO (IO_AL_idx)", ("graph", "ios", io))
+            raise file.error(f"{io!r} is not the number of an IO (IO_AL_idx)", ("graph", "ios", io))
     if table.ios is not None:
         fields["ios"] = {int(io): text for io, text in table.ios.items()}
     return GraphSpec(**fields, folder=file.directory)

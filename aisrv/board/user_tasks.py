@@ -104,7 +104,7 @@ def _targets(number: int, spec: TaskSpec) -> Iterator[tuple[str, PartTarget | Ta
 
 def _check_end_name(name: str, setting: tuple[str | int, ...]) -> None:
     if not name.isidentifier() or keyword.iskeyword(name):
-        raise BoardError(f"an end has the name of a parameter, {name!r} is none", *setting)
+        raise BoardError(f"an end has the name of a parameter; {name!r} is not one", *setting)
     if name in CONTEXT:
         raise BoardError(f"{name!r} is for the task's own {name}: give the end another name", *setting)
 

@@ -179,7 +179,7 @@ def _internal_kib(node: Element, tiles: int) -> int:
     node_type = _get(node, "type")
     match = _NODE_TYPE.fullmatch(node_type or "")
     if match is None:
-        raise _ElementError(node, f"the type {node_type!r} is no xcore.ai, such as 'XS3-L16A-1024'")
+        raise _ElementError(node, f"the type {node_type!r} is not an xcore.ai, such as 'XS3-L16A-1024'")
     return int(match[1]) // tiles
 
 
@@ -267,7 +267,7 @@ def _text(element: Element, attribute: str) -> str:
 def _whole(element: Element, attribute: str) -> int:
     value = _text(element, attribute)
     if _WHOLE.fullmatch(value) is None:
-        raise _ElementError(element, f"{attribute} {value!r} is no whole number")
+        raise _ElementError(element, f"{attribute} {value!r} is not a whole number")
     return int(value)
 
 
@@ -277,5 +277,5 @@ def _frequency(element: Element, attribute: str, default: int) -> int:
         return default
     match = _FREQUENCY.fullmatch(value)
     if match is None:
-        raise _ElementError(element, f"{attribute} {value!r} is no frequency, such as '600MHz'")
+        raise _ElementError(element, f"{attribute} {value!r} is not a frequency, such as '600MHz'")
     return int(match[1]) * _FACTORS[match[2].lower()]

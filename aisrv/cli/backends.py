@@ -22,7 +22,7 @@ _NATIVE: Final = "kernels:native"
 
 
 class Backend(NamedTuple):
-    """An engine as `--engine` takes it, where it comes from, and how it can be had where it is missing."""
+    """An engine as `--engine` takes it, where it comes from, and how it are available where it is missing."""
 
     name: str
     origin: str

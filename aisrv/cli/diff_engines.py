@@ -33,7 +33,7 @@ def diff_model(
 
     model = read_model(data)
     if inputs is None:
-        chance = random.Random(seed)  # noqa: S311 - inputs that can be had again, no secrets
+        chance = random.Random(seed)  # noqa: S311 - inputs that are available again, no secrets
         inputs = [chance.randbytes(tensor.nbytes) for tensor in model.input_tensors]
     sizes = [tensor.nbytes for tensor in model.input_tensors]
     if [len(each) for each in inputs] != sizes:
@@ -65,7 +65,7 @@ def _read_input(path: Path, tensor: "Tensor") -> bytes:
     try:
         array = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
-        raise _engine_error(f"{path} is no .npy file: {error}") from None
+        raise _engine_error(f"{path} is not a .npy file: {error}") from None
     wanted = DTYPES.get(tensor.type)
     if array.dtype != wanted or array.size * array.itemsize != tensor.nbytes:
         raise _engine_error(
@@ -86,7 +86,7 @@ def default_engines() -> tuple[EngineKind, EngineKind]:
     for name, package in PEERS.items():
         if find_spec(package) is not None:
             return EngineKind(KERNELS), EngineKind(name)
-    raise _engine_error('there is nothing to compare with: pip install "aisrv[tflm]"')
+    raise _engine_error('no other engine is installed to compare with: pip install "aisrv[tflm]"')
 
 
 def report(comparisons: "tuple[Comparison, ...]", engines: tuple[EngineKind, EngineKind]) -> str:

@@ -21,13 +21,13 @@ MAX_MODEL_BYTES = 256 * 1024 * 1024
 
 
 class _Positive(click.FloatRange):
-    """A number above 0; the range alone lets pass what is no number."""
+    """A number above 0; the range alone lets pass what is not a number."""
 
     def convert(self, value: float, param: click.Parameter | None, ctx: click.Context | None) -> float:
         """Read the number."""
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
-            self.fail(f"{value!r} is no number", param, ctx)
+            self.fail(f"{value!r} is not a number", param, ctx)
         return number
 
 
@@ -120,7 +120,7 @@ def _read(path: Path) -> bytes:
     try:
         return read_regular(path, MAX_MODEL_BYTES)
     except OSError as error:
-        too_large = f"more than {MAX_MODEL_BYTES:,} bytes are no model for the device"
+        too_large = f"more than {MAX_MODEL_BYTES:,} bytes are not a model for the device"
         raise ProfileError(f"{path}: {too_large if error.errno == errno.EFBIG else error.strerror}") from None
 
 

@@ -22,7 +22,7 @@ def _device(_context: click.Context, _parameter: click.Parameter, text: str | No
         return None
     bus, _, device = text.partition(".")
     if not (bus.isdecimal() and device.isdecimal()):
-        raise click.BadParameter(f"{text!r} is no device of a capture; write BUS.DEVICE, such as 1.4")
+        raise click.BadParameter(f"{text!r} is not a device of a capture; write BUS.DEVICE, such as 1.4")
     return int(bus), int(device)
 
 

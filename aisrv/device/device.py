@@ -122,7 +122,7 @@ async def open_device(
     """Run a device for as long as the block lasts.
 
     Raises BoardError where a tile has too few cores or channel ends, or a task or command of the user's
-    is not there, or the graph is none that can run; StorageError where a chip's file cannot be had,
+    is not there, or the graph cannot run; StorageError where a chip's file cannot be opened,
     SourceError and OSError where what the sensor or the graph reads cannot. `source` takes the place of
     the one that the board names for its sensor.
 

@@ -1,4 +1,4 @@
-"""Whether the engines of a board can be had: backends and modules that are named, but not installed."""
+"""Whether the engines of a board are available: backends and modules that are named, but not installed."""
 
 from importlib.util import find_spec
 

@@ -48,7 +48,7 @@ class Failures:
 
     @contextmanager
     def contain(self, what: str) -> Iterator[None]:
-        """Keep what the block raises, unless it is no ordinary exception."""
+        """Keep what the block raises, unless it is not an ordinary exception."""
         try:
             yield
         except* Exception as errors:

@@ -124,7 +124,7 @@ class DeviceGraph:
         scheme, _, what = text.partition(":")
         if scheme == _GPIO:
             if not transmits:
-                raise GraphError(f"IO {io} is an input, and a GPIO here an output")
+                raise GraphError(f"IO {io} is an input; a GPIO can only be joined to an output")
             return GpioOutput([self._pin(name.strip()) for name in what.split(",")], form)
         if scheme == _FILE:
             path = self.spec.folder / what

@@ -47,7 +47,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     """The spec words that no model changes."""
     usb: UsbBus
     ignored: IgnoredPackets
-    """Counts the packets over USB that are no command."""
+    """Counts the packets over USB that are not commands."""
     spi: SpiBus | None
     spi_memory: SharedMemory
     """What the two SPI tasks share."""

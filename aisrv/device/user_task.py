@@ -67,7 +67,7 @@ def _function(module: ModuleType, name: str) -> Callable[..., Awaitable[object]]
         )
         raise UserModuleError(f"the module {module.__name__!r} has no function {name!r}; {hint}")
     if not inspect.iscoroutinefunction(function):
-        raise UserModuleError(f"{name!r} is no async function: write `async def {name}(...)`")
+        raise UserModuleError(f"{name!r} is not an async function: write `async def {name}(...)`")
     checked: Callable[..., Awaitable[object]] = function
     return checked
 
@@ -92,5 +92,5 @@ def _check_parameters(
     for name, parameter in named.items():
         if parameter.default is parameter.empty and name not in (*ends, *CONTEXT):
             raise UserModuleError(
-                f"{function}() needs {name!r}, which is no end of the task: add it to its ends"
+                f"{function}() needs {name!r}, which is not one of the task's ends: add it to its ends"
             )

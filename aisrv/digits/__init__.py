@@ -87,7 +87,7 @@ def pixels_of(image: bytes) -> bytes:
     except KeyError as unknown:
         wrong = unknown.args[0]
         raise ValueError(
-            f"byte {wrong:#04x} is no quantized pixel: those are 15p - 128, p of 0 to {INK}"
+            f"byte {wrong:#04x} is not a quantized pixel: those are 15p - 128, p of 0 to {INK}"
         ) from None
 
 

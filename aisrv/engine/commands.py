@@ -279,7 +279,7 @@ async def _set_gpio_threshold(engine: AIEngine, _tensor: int, array: Array) -> N
     setting = GpioThreshold.unpack_from(array.data)
     if setting.index >= GPIO_COUNT:
         raise CommandFailed(
-            Status.ERROR_BAD_CMD, f"there are {GPIO_COUNT} GPIO outputs, there is no {setting.index}"
+            Status.ERROR_BAD_CMD, f"there is no GPIO output {setting.index}; an engine has {GPIO_COUNT}"
         )
     engine.gpio.thresholds[setting.index] = setting.threshold
 

@@ -42,7 +42,7 @@ class ArcDebug:
             )
         act = _COMMANDS.get(command)
         if act is None:
-            raise GraphError(f"arc {arc.number} has debug command {command}, which is none")
+            raise GraphError(f"arc {arc.number} has debug command {command}, which does not exist")
         arc.on_write = lambda data: act(self, arc, register, _samples(data, dtype))
 
     # One method for each command, with the samples just written.

@@ -224,7 +224,7 @@ class _Compiler:
                     statement.place, f"a graph has 0 to {MOST_FILL_WORDS} words of fill pattern"
                 )
             elif pattern > 0xFFFFFFFF:
-                self.messages.error(statement.place, f"{pattern:#x} is no 32-bit word")
+                self.messages.error(statement.place, f"{pattern:#x} is not a 32-bit word")
             else:
                 words += [pattern] * count
         return tuple(words)

@@ -305,7 +305,7 @@ class _Decompiler:
 
     def _memory(self, number: int, arc: Arc | ScriptArc, *, is_node: bool) -> list[str]:
         if not isinstance(arc, ScriptArc):
-            raise DecompileError(f"arc {number} is no memory of a script")
+            raise DecompileError(f"arc {number} is not the memory of a script")
         lines = []
         if not (is_node and arc.registers == 6):
             lines.append(f"script_register {arc.registers - 1}")
@@ -318,7 +318,7 @@ class _Decompiler:
     ) -> list[str]:
         lines = self._memory(number, arc, is_node=is_node)
         if not isinstance(arc, ScriptArc):
-            raise DecompileError(f"arc {number} is no memory of a script")
+            raise DecompileError(f"arc {number} is not the memory of a script")
         heap = arc.buffer_words - 2 * arc.registers - 2 * arc.stack
         if heap < 0:
             raise DecompileError(f"the memory of arc {number} is too small for its registers and stack")

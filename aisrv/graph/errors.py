@@ -17,7 +17,7 @@ class GraphError(Exception):
 
 
 class WordsError(GraphError):
-    """Words that are no graph; `index` is that of the first bad word."""
+    """Words that are not a graph; `index` is that of the first bad word."""
 
     def __init__(self, index: int, message: str) -> None:
         super().__init__(f"word {index}: {message}")

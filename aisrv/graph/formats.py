@@ -152,7 +152,7 @@ def _mapping(text: TextSection, messages: Messages) -> int:
     ratio = _RATIOS.get(Fraction(large, small), 0)
     if not ratio:
         messages.warn(
-            text.place, f"{width} x {height} is none of 1:1, 4:3, 16:9 and 3:2: the words have no ratio"
+            text.place, f"{width} x {height} is not one of 1:1, 4:3, 16:9 and 3:2: the words have no ratio"
         )
     return small | ratio << 12 | (height > width) << 15 | border << 16
 

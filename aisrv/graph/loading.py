@@ -35,7 +35,7 @@ def load_graph(path: Path, platform: Path | None = None) -> tuple[Graph, tuple[s
 
 
 def _is_words(text: str) -> bool:
-    """Whether a file holds words: its first line that is no comment begins with `0x`."""
+    """Whether a file holds words: its first line that is not a comment begins with `0x`."""
     for line in text.splitlines():
         code = line.partition("//")[0].strip()
         if code:

@@ -173,7 +173,7 @@ def read_platform(path: Path, messages: Messages) -> Platform:
             continue
         if numbers[0] in platform.io_rows:
             messages.error(
-                row.place, f"IO {numbers[0]} is there already, at {platform.io_rows[numbers[0]].place}"
+                row.place, f"IO {numbers[0]} exists already, at {platform.io_rows[numbers[0]].place}"
             )
         platform.io_rows[numbers[0]] = IoRow(row.place, file, *numbers)
     for index, row in enumerate(rows.nodes()):
@@ -182,7 +182,7 @@ def read_platform(path: Path, messages: Messages) -> Platform:
             continue
         node = read_node(file, index, row.place, messages)
         if node.name in platform.nodes:
-            messages.error(row.place, f"node {shown(node.name)} is there already")
+            messages.error(row.place, f"node {shown(node.name)} exists already")
         platform.nodes[node.name] = node
     return platform
 
@@ -214,7 +214,7 @@ class _Rows:
         line = self.next()
         value = integer(line.words[0]) if line else None
         if value is None or not 0 <= value <= LARGEST_COUNT:
-            self.messages.error(self.place, f"here stands the number of {what}, 0 to {LARGEST_COUNT}")
+            self.messages.error(self.place, f"expected the number of {what}, 0 to {LARGEST_COUNT}")
             return 0
         return value
 
@@ -234,7 +234,9 @@ class _Rows:
         values = [integer(word) for word in words]
         whole = [value for value in values if value is not None]
         if len(whole) != len(words):
-            self.messages.error(line.place, f"the row has {' '.join(map(shown, words))} where numbers stand")
+            self.messages.error(
+                line.place, f"the row has {' '.join(map(shown, words))} where numbers are expected"
+            )
             return None
         return whole
 
@@ -252,7 +254,7 @@ class _Rows:
             self.messages.error(line.place, "the row starts with the number of a path and a file's name")
             return None
         if not 0 <= index < len(paths):
-            self.messages.error(line.place, f"path {index} is none of the {len(paths)} that are given")
+            self.messages.error(line.place, f"path {index} is not one of the {len(paths)} that are given")
             return None
         return Path(os.path.normpath(paths[index] / line.words[1]))
 
@@ -272,7 +274,7 @@ def _read_procmap(platform: Platform, path: Path, place: Place, messages: Messag
     counts = [integer(word) for word in first.words[:4]] if first else []
     numbers = [value for value in counts if value is not None and 0 <= value <= LARGEST_COUNT]
     if len(numbers) < 3:
-        messages.error(rows.place, "here stand the numbers of architectures, processors, banks and offsets")
+        messages.error(rows.place, "expected the numbers of architectures, processors, banks and offsets")
         return
     for row in rows.take(numbers[2], 9):
         values = rows.numbers(row, row.words[:9])
@@ -433,11 +435,11 @@ class _NodeReader:
             self.messages.error(line.place, f"{line.words[0]} is {values[0]:g}: 0 to {largest} are possible")
             return
         if name == "type" and values[0] not in (0, 1, 2, 3):
-            self.messages.error(line.place, f"memory type {values[0]:g} is none of 0, 1, 2 and 3")
+            self.messages.error(line.place, f"memory type {values[0]:g} is not one of 0, 1, 2 and 3")
             return
         where = int(values[1]) if len(values) > 1 else 0
         if factors and not 0 <= where < MOST_ARCS:
-            self.messages.error(line.place, f"arc {where} is none of 0 to {MOST_ARCS - 1}")
+            self.messages.error(line.place, f"arc {where} is not one of 0 to {MOST_ARCS - 1}")
             return
         self.memory[_MEMORY_FIELDS.get(name, name)] = (values[0], where) if factors else int(values[0])
 

@@ -153,7 +153,7 @@ class _Builder:
         key = (section.prefix + name, instance)
         if key in self.nodes:
             there = self.nodes[key].text.place
-            self.messages.error(section.place, f"node {name} {instance} is there already, at {there}")
+            self.messages.error(section.place, f"node {name} {instance} exists already, at {there}")
         use = NodeUse(section, manifest, instance, manifest.arcs_in, manifest.arcs_out)
         given = section.find("node_nb_arcs")
         if given is not None:

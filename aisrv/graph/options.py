@@ -48,7 +48,7 @@ ANY: Final = Options(any_value=True)
 
 
 def parse_options(text: str) -> Options | None:
-    """Read the options of a manifest line; None for what is none. A bare value is the only one allowed."""
+    """Read the options of a manifest line; None for anything else. A bare value is the only one allowed."""
     groups = _GROUP.findall(text)
     if not groups:
         words = text.split()

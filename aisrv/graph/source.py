@@ -57,7 +57,7 @@ class Data:
 
 
 def read_text(path: Path) -> str:
-    """The text of a file; FileError where it is no regular file, too large or not there."""
+    """The text of a file; FileError where it is not a regular file, too large or not there."""
     try:
         data = read_regular(path, LARGEST_FILE)
     except FileNotFoundError:
@@ -110,7 +110,7 @@ def is_data_line(line: Line) -> bool:
 
 
 def read_data(line: Line, messages: Messages, *, hex_is_zero: bool = False) -> Data | None:
-    """Read `n type; v1 … vn`; None where the line is none.
+    """Read `n type; v1 … vn`; None where the line is not data.
 
     A value too wide for its type gives a warning and its low bits. `hex_is_zero` reads `0x…` as 0, as the
     public compiler does in the parameters of scripts.
@@ -141,7 +141,7 @@ def _value(word: str, kind: str, place: Place, messages: Messages, hex_is_zero: 
     if kind[0] == "f":
         real = number(word)
         if real is None:
-            messages.error(place, f"{shown(word)} is no number")
+            messages.error(place, f"{shown(word)} is not a number")
             return bytes(size)
         try:
             return struct.pack("<f" if size == 4 else "<d", real)
@@ -150,7 +150,7 @@ def _value(word: str, kind: str, place: Place, messages: Messages, hex_is_zero: 
             return bytes(size)
     whole = hexadecimal(word) if kind[0] == "h" else integer(word)
     if whole is None:
-        messages.error(place, f"{shown(word)} is no {'hexadecimal' if kind[0] == 'h' else 'whole'} number")
+        messages.error(place, f"{shown(word)} is not a {'hexadecimal' if kind[0] == 'h' else 'whole'} number")
         return bytes(size)
     if hex_is_zero and word[:2] in ("0x", "0X"):
         whole = 0

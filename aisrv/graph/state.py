@@ -36,7 +36,7 @@ class GraphState:
                 extents[segment.bank] = max(extents.get(segment.bank, 0), segment.offset + segment.size)
         total = sum(extents.values()) + sum(graph.arcs[number].size for number in lent)
         if total > MOST_MEMORY:
-            raise GraphError(f"the graph wants {total} bytes of memory, at most {MOST_MEMORY} can be had")
+            raise GraphError(f"the graph wants {total} bytes of memory, at most {MOST_MEMORY} are available")
         self.memory: Final = {bank: np.zeros(size, np.uint8) for bank, size in extents.items()}
         for bank, kept in (retained or {}).items():
             if bank in self.memory:

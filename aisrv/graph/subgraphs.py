@@ -174,7 +174,7 @@ def split_banks(banks: list[Bank], control: TextSection, messages: Messages) -> 
         if bank is None:
             messages.error(statement.place, f"there is no memory bank with VID {vid}")
         elif new < 0 or any(each.vid == new for each in found):
-            messages.error(statement.place, f"VID {new} is there already, or is none")
+            messages.error(statement.place, f"VID {new} exists already, or is out of range")
         elif start < 0 or length < 1 or start + length > bank.size or start % 4:
             messages.error(
                 statement.place, f"VID {vid} has {bank.size} bytes: no {length} from {start}, a multiple of 4"

@@ -264,7 +264,7 @@ class _Parser:
             index = int(statement.values[0])
             if index in numbered[tag]:
                 there = numbered[tag][index].place
-                self.messages.error(line.place, f"{tag} {index} is there already, at {there}")
+                self.messages.error(line.place, f"{tag} {index} exists already, at {there}")
             numbered[tag][index] = self.section
         if tag not in ("format_index", "stream_io"):
             self.text.order.append(self.section)
@@ -286,7 +286,7 @@ class _Parser:
             return
         if tag in section.statements and tag not in REPEATED:
             there = section.statements[tag][0].place
-            self.messages.warn(line.place, f"{tag} is there already, at {there}: the last one counts")
+            self.messages.warn(line.place, f"{tag} exists already, at {there}: the last one counts")
         section.statements.setdefault(tag, []).append(statement)
         if tag == "set_file_path":
             self.paths[int(statement.values[0])] = str(statement.values[1])

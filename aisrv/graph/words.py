@@ -62,7 +62,7 @@ def read_words(words: Sequence[int]) -> Graph:
     """
     for index, word in enumerate(words):
         if not 0 <= word <= WORD:
-            raise WordsError(index, f"{word} is no 32-bit word")
+            raise WordsError(index, f"{word} is not a 32-bit word")
     reader = _Reader(words)
     header = reader.record(Header, "the header")
     ios_at = reader.at
@@ -130,7 +130,7 @@ def parse_words(text: str) -> list[int]:
     for line in text.splitlines():
         for item in line.partition("//")[0].replace(",", " ").split():
             if not re.fullmatch(r"0[xX][0-9a-fA-F]{1,8}", item):
-                raise WordsError(len(words) - 1, f"{item[:40]!r} is no word such as 0x0000002E")
+                raise WordsError(len(words) - 1, f"{item[:40]!r} is not a word such as 0x0000002E")
             words.append(int(item, 16))
     if not words:
         raise WordsError(0, "the file has no words")

@@ -54,7 +54,7 @@ class TensorLayout(NamedTuple):
             inputs, outputs = _COUNTS.unpack_from(data)
             sizes: tuple[int, ...] = struct.unpack(f"<{inputs + outputs}Q", data[_COUNTS.size :])
         except struct.error as error:
-            raise ValueError(f"{len(data)} bytes are no tensor layout: {error}") from None
+            raise ValueError(f"{len(data)} bytes are not a tensor layout: {error}") from None
         return cls(sizes[:inputs], sizes[inputs:])
 
 

@@ -68,7 +68,7 @@ class ParameterTraffic(Struct, frozen=True):
 
 
 def parameter_loads(model: Model) -> tuple[ParameterLoad, ...]:
-    """Find the loads of a model in the order in which its operators run; ModelError where one is none."""
+    """Find the loads of a model in the order in which its operators run; ModelError where one is invalid."""
     return tuple(_load(model, operator) for operator in model.operators if operator.name in LOADS)
 
 

@@ -35,7 +35,7 @@ class File:
         self.size = len(data)
         self.view = memoryview(data)
         self.tables_left = MAX_TABLES
-        # Vectors may be shared, but a file that makes us read it over and over is no model.
+        # Vectors may be shared, but a file that makes us read it over and over is not a model.
         self.vector_bytes_left = 4 * len(data)
         self.field_lists: dict[int, tuple[int, ...]] = {}  # by position; tables share them
 

@@ -45,7 +45,7 @@ def labels_of(data: bytes | memoryview) -> tuple[str, ...]:
 
 
 def labels_in(text: bytes) -> tuple[str, ...]:
-    """Return the printable characters of each line of a text in UTF-8; none where it is none."""
+    """Return the printable characters of each line of a text in UTF-8; none where it is not UTF-8."""
     if len(text) > LARGEST_LABELS:
         return ()
     try:

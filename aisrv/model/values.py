@@ -142,11 +142,11 @@ class Options(Struct, frozen=True):
     fields: Mapping[str, OptionValue] = field(default_factory=dict)
 
     def integer(self, name: str, default: int = 0) -> int:
-        """An integer, enumeration or flag; ValueError for what is none."""
+        """An integer, enumeration or flag; ValueError for anything else."""
         return int(self.fields.get(name, default))  # type: ignore[arg-type]  # not tuples
 
     def real(self, name: str, default: float = 0.0) -> float:
-        """A real number; ValueError for what is none."""
+        """A real number; ValueError for anything else."""
         return float(self.fields.get(name, default))  # type: ignore[arg-type]  # not tuples
 
     @property

@@ -143,7 +143,7 @@ def _table(
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", expand=flexible is not None
     )
-    cut: OverflowMethod = "crop" if ascii_only else "ellipsis"  # an ellipsis is no ASCII character
+    cut: OverflowMethod = "crop" if ascii_only else "ellipsis"  # an ellipsis is not an ASCII character
     for name in columns:
         table.add_column(
             name,
@@ -189,7 +189,7 @@ def _engines(engines: Sequence[EngineStatus], ascii_only: bool) -> Table:
             str(engine.tile),
             _model(engine),
             f"{engine.inferences:,}",
-            Text(scores(engine.top)),  # names of classes are no markup
+            Text(scores(engine.top)),  # names of classes are not markup
             _leds(engine.leds, ascii_only),
             Text(errors(engine.errors), style="red" if engine.errors else ""),
         )

@@ -70,11 +70,11 @@ class EngineKind:
         if self.name != RELOCATABLE and (self.core or self.mode):
             raise EngineKindError(f"{self.name!r} has no core and no mode: only {RELOCATABLE} does")
         if self.core is not None and (not self.core or ":" in self.core):
-            raise EngineKindError(f"{self.core!r} is no name of a core")
+            raise EngineKindError(f"{self.core!r} is not the name of a core")
         if self.name != KERNELS and (self.backend is not None or self.tensor_folder is not None):
             raise EngineKindError(f"{self.name!r} has no backend and writes no tensors: only {KERNELS} does")
         if self.backend is not None and (not self.backend or ":" in self.backend):
-            raise EngineKindError(f"{self.backend!r} is no name of a backend")
+            raise EngineKindError(f"{self.backend!r} is not the name of a backend")
 
     @classmethod
     def parse(cls, text: str) -> Self:

@@ -26,4 +26,4 @@ class SensorFormat(AisrvPacket, name="a sensor's format"):
     """Pixels of a row; for samples, bytes."""
     height: U32
     encoding: U32
-    """A `PixelEncoding`, or a number that is none."""
+    """A `PixelEncoding`, or another number."""

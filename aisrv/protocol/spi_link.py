@@ -76,7 +76,7 @@ HEAD_SIZE: Final = Head.SIZE
 _COUNT_SIZE: Final = 2
 
 MAX_BODY: Final = _COUNT_SIZE + MAX_TRANSFERS * TransferHead.SIZE + MAX_MESSAGE
-"""Bytes of the largest body; a frame that announces more is no frame of this protocol."""
+"""Bytes of the largest body; a frame that announces more is not a frame of this protocol."""
 
 
 def parse_head(data: bytes | bytearray) -> tuple[int, int]:

@@ -61,7 +61,7 @@ class TensorDescriptions:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read the answer of GET_TENSORS; ProtocolError where it is none."""
+        """Read the answer of GET_TENSORS; ProtocolError where it is malformed."""
         counts = _Counts.unpack_from(data)
         at = _Counts.SIZE
         tensors = []

@@ -91,7 +91,7 @@ def pack_busid(busid: str) -> bytes:
 
 
 def unpack_busid(data: bytes) -> str:
-    """The text before the first NUL; bytes that are no text are shown escaped."""
+    """The text before the first NUL; bytes that are not text are shown escaped."""
     return bytes(data).split(b"\0", 1)[0].decode(errors="backslashreplace")
 
 

@@ -189,7 +189,7 @@ class Image:
         """Check an image from its first to its last byte; ImageError names the field and what is wrong."""
         view = memoryview(data).cast("B").toreadonly()
         if len(view) < HEADER_BYTES:
-            raise ImageError(f"{len(view)} bytes are no image: the header alone has {HEADER_BYTES}")
+            raise ImageError(f"{len(view)} bytes are not an image: the header alone has {HEADER_BYTES}")
         if view[:4] != MAGIC.to_bytes(4, "little"):
             raise ImageError(f"an image begins with NBIN, this with {bytes(view[:4]).hex(' ')}")
         header = Header.unpack_from(view)
@@ -256,7 +256,7 @@ class Image:
         return self.text(self.context.c_name)
 
     def text(self, address: int) -> str:
-        """The text at a file address, up to its zero; ImageError where it does not end or is no text."""
+        """The text at a file address, up to its zero; ImageError where it does not end or is not text."""
         if not address:
             return ""
         if address >> 28 != ROM or offset(address) >= self.sizes.ro:
@@ -265,7 +265,7 @@ class Image:
         text = bytes(self.data[start : min(start + LONGEST_NAME, self.sizes.ro)])
         head, zero, _ = text.partition(b"\0")
         if not zero or not head.isascii() or not head.decode().isprintable():
-            raise ImageError(f"the name at {address:#010x} is no text of at most {LONGEST_NAME} characters")
+            raise ImageError(f"the name at {address:#010x} is not text of at most {LONGEST_NAME} characters")
         return head.decode()
 
     def relocated(self, word: int, ram: int, rom: int) -> int:
@@ -285,7 +285,7 @@ class Image:
             _check_class("weights_end", header.weights_end, ROM)
         for name in _ALIGNED:
             if getattr(header, name) % WORD:
-                raise ImageError(f"{name} {getattr(header, name):#010x} is no multiple of 4")
+                raise ImageError(f"{name} {getattr(header, name):#010x} is not a multiple of 4")
         _check_order(header, "data_start", "data_end", "got_start", "got_end", "bss_start", "bss_end")
         _check_order(header, "rel_start", "rel_end")
         if offset(header.data_start):
@@ -314,7 +314,7 @@ class Image:
             vector = getattr(header, name)
             _check_class(name, vector, ROM)
             if not vector & THUMB:
-                raise ImageError(f"{name} {vector:#010x} is no Thumb code: bit 0 is not set")
+                raise ImageError(f"{name} {vector:#010x} is not Thumb code: bit 0 is not set")
             if not HEADER_BYTES <= offset(vector) - THUMB <= ro - 2:
                 raise ImageError(f"{name} {vector:#010x} is outside of the code")
         _check_class("ctx", header.ctx, RAM)
@@ -331,7 +331,7 @@ class Image:
         for index, target in enumerate(_words(rel)):
             where = f".rel, word {index}"
             if target >> 28 != RAM or target % WORD or offset(target) + WORD > end:
-                raise ImageError(f"{where}: {target:#010x} is no word of .data")
+                raise ImageError(f"{where}: {target:#010x} is not a word of .data")
             if target in seen:
                 raise ImageError(f"{where}: {target:#010x} is listed twice")
             seen.add(target)

@@ -29,7 +29,7 @@ from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import WORD_BYTES, Control
 
 _EXPOSE: Final = Control.ACK
-_SMALL: Final = 16  # bytes of the longest arguments that are no frame, and of a frame's padding
+_SMALL: Final = 16  # bytes of the longest arguments that are not a frame, and of a frame's padding
 
 
 class ImagePath(Protocol):

@@ -1,6 +1,6 @@
 """TOML files of settings: read within bounds, each key with its line.
 
-A file is untrusted: a large one, one that is nested deep, and what is no regular file are refused at once.
+A file is untrusted: a large one, one that is nested deep, and what is not a regular file are refused at once.
 """
 
 import re

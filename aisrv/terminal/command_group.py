@@ -53,7 +53,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the subcommand; a name that is none is refused with the nearest."""
+        """Find the subcommand; an unknown name is refused with the nearest."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:

@@ -38,7 +38,7 @@ class _NewFile(click.Path):
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         folder = path.parent
         if not folder.is_dir():
-            what = "is no directory" if folder.exists() else "does not exist"
+            what = "is not a directory" if folder.exists() else "does not exist"
             self.fail(f"cannot write {str(path)!r}: the directory {str(folder)!r} {what}", param, ctx)
         if not path.exists() and not os.access(folder, os.W_OK | os.X_OK):
             self.fail(f"cannot write {str(path)!r}: no permission in {str(folder)!r}", param, ctx)

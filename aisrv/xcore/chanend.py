@@ -164,7 +164,7 @@ class ChanEnd:
         foreign = isinstance(destination, ChanEnd) and destination.runtime is not self.runtime
         if foreign or not isinstance(resource_id, int) or not self._may_be_chanend(resource_id):
             place = f"setd on {self.name}"
-            reason = f"{place} to {_shown(destination)}, which is no channel end of this node"
+            reason = f"{place} to {_shown(destination)}, which is not a channel end of this node"
             raise Trap(TrapKind.ILLEGAL_RESOURCE, reason, place)
         if self._route is not None or self._dropping:
             raise Trap(
@@ -493,7 +493,7 @@ class ChanEnd:
     def _output(self, run: Run) -> Steps[None]:
         """Send a run: open the route if need be, wait for room, close the route after END or PAUSE.
 
-        An empty run is no token: it opens no route.
+        An empty run is not a token: it opens no route.
         """
         closing = False
         if isinstance(run, int):

@@ -45,7 +45,7 @@ class Switch(Generic[E]):
         del self._ends[end.resource_id]
 
     def clear(self) -> None:
-        """Forget all ends, which know their switch: a node that has ended is no cycle."""
+        """Forget all ends, which know their switch: a node that has ended is not a cycle."""
         self._ends.clear()
 
     def find(self, resource_id: int) -> E | None:

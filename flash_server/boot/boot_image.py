@@ -54,7 +54,7 @@ class BootHeader(BootPacket, name="the header of a boot image"):
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Parse the first HEADER_BYTES of an image; raises BootImageError where they are no header."""
+        """Parse the first HEADER_BYTES of an image; raises BootImageError where they are not a header."""
         if len(data) < cls.SIZE:
             raise BootImageError(f"a boot image has {cls.SIZE} bytes of header, this one {len(data)} in all")
         header = cls.unpack_from(data)
@@ -173,7 +173,7 @@ NO_BOOT_IMAGE: Final = BootReport(None, 0, 0, 0, BootReason.NO_IMAGE)
 """What is there is damaged."""
 
 NO_BOOT_SLOTS: Final = BootReport(None, 0, 0, 0, BootReason.NO_SLOTS)
-"""Nothing is there to boot, which is no fault."""
+"""Nothing is there to boot, which is not a fault."""
 
 
 def choose(factory: SlotContent, upgrade: SlotContent) -> BootReport:

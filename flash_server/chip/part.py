@@ -92,9 +92,7 @@ class FlashPart:
         if self.page_size > self.sector_size:
             raise PartError(f"{self.name}: pages of {self.page_size}, sectors of {self.sector_size} bytes")
         if self.sector_size > LARGEST_SECTOR:
-            raise PartError(
-                f"{self.name}: sectors of {self.sector_size} bytes, {LARGEST_SECTOR} are the most"
-            )
+            raise PartError(f"{self.name}: sectors of {self.sector_size} bytes, {LARGEST_SECTOR} is the most")
         if self.size <= 0 or self.size % self.erases[-1].size:
             raise PartError(f"{self.name}: {self.size} bytes are not whole blocks of {self.erases[-1].size}")
         if self.size > LARGEST_SIZE:
@@ -103,7 +101,7 @@ class FlashPart:
             raise PartError(f"{self.name}: a clock of {self.largest_clock_hz} Hz")
         times = (self.page_program_seconds, self.chip_erase_seconds, self.write_status_seconds)
         if min(*times, *(erase.seconds for erase in self.erases)) < 0:
-            raise PartError(f"{self.name}: an operation takes less than no time")
+            raise PartError(f"{self.name}: an operation takes a negative time")
 
     @property
     def sector_size(self) -> int:

@@ -60,7 +60,7 @@ class Programmer:
         """Connect to "HOST:PORT". Raises ProgrammerError, which says what is wrong with it."""
         host, separator, port = address.rpartition(":")
         if not separator or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            raise ProgrammerError(f"{address!r} is no address of a serprog server; give HOST:PORT")
+            raise ProgrammerError(f"{address!r} is not the address of a serprog server; give HOST:PORT")
         try:
             connection = socket.create_connection((host.strip("[]") or "localhost", int(port)), timeout)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -229,7 +229,9 @@ class Programmer:
         if reply == SerprogReply.NAK:
             raise ProgrammerError(f"{self._name} refuses {what}: see the log of what runs there")
         if reply != SerprogReply.ACK:
-            raise ProgrammerError(f"{self._name} answers {what} by 0x{reply:02X}: out of step")
+            raise ProgrammerError(
+                f"{self._name} answers {what} with 0x{reply:02X}, which is neither ACK nor NAK"
+            )
         return self._receive(size)
 
     def _send(self, data: bytes) -> None:

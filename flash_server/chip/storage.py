@@ -387,7 +387,7 @@ def _open_locked(path: Path, size: int, flags: int, lock: int) -> int:
     try:
         found = os.fstat(file)
         if not stat.S_ISREG(found.st_mode):
-            raise StorageError(f"{path} is no regular file")
+            raise StorageError(f"{path} is not a regular file")
         try:
             fcntl.flock(file, lock | fcntl.LOCK_NB)
         except BlockingIOError:

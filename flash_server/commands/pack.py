@@ -83,7 +83,7 @@ class PackSettings:
 )
 @engine_option
 @option_group("packing", PackSettings)
-@click.option("--force", is_flag=True, help="Pack models that are no .tflite files, too.")
+@click.option("--force", is_flag=True, help="Pack models that are not .tflite files, too.")
 @click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the image goes.")
 @pass_settings
 def pack(

@@ -153,7 +153,7 @@ def _reader(prefix: bytes) -> Read:
 
 
 def _unknown_version(prefix: bytes) -> str:
-    """A version that is none of ours, as "1.3"; empty where the first word is no version word."""
+    """A version that is not one of ours, as "1.3"; empty where the first word is not a version word."""
     words = [ImageFormat(Generation.DESIGN, swapped).normal(prefix[: len(VERSION)]) for swapped in _BOTH]
     # In the wrong order small numbers are large ones.
     word = min(words)

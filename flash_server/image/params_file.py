@@ -19,7 +19,7 @@ _DEPTH: Final = 64
 
 
 def first_blob(data: bytes) -> bytes:
-    """The first blob of a flexbuffer; InputError where the data are no flexbuffer, or one without a blob."""
+    """The first blob of a flexbuffer; InputError for other data, or a flexbuffer without a blob."""
     from flatbuffers import flexbuffers
 
     # The root's width; the reader would take any number and look elsewhere.

@@ -46,7 +46,7 @@ def disable(settings: HostSettings) -> None:
     settings.answer({"enabled": False}, lambda: None)
 
 
-# A negative threshold is no option.
+# A negative threshold is not an option.
 @gpio.command(
     context_settings={"ignore_unknown_options": True}, epilog=examples("aisrv-host gpio threshold 2 -5")
 )

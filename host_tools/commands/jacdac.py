@@ -43,7 +43,7 @@ def watch(settings: HostSettings, seconds: float | None) -> None:
 
     address = settings.device or DEFAULT_BUS
     if not address.startswith(SCHEME):
-        raise BadAddressError(f"{address!r} is no Jacdac bus; use jacdac:HOST:PORT")
+        raise BadAddressError(f"{address!r} is not a Jacdac bus; use jacdac:HOST:PORT")
     decoder = BusDecoder()
     shown: dict[tuple[int, int, int], bytes] = {}
     asked: dict[int, float] = {}

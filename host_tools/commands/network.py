@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def load(settings: HostSettings, model: Path | None, from_flash: bool, ext: bool, force: bool) -> None:
     """Load the .tflite file MODEL into the engine.
 
-    The file is checked first: one that is no model leaves the loaded model where it is.
+    The file is checked first: one that is not a model leaves the loaded model where it is.
     """
     from host_tools.tensors.files import read_model_file
 

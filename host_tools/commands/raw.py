@@ -24,7 +24,7 @@ class CommandCode(click.ParamType[int]):
         except ValueError:
             code = -1
         if not 0 <= code <= 0xFF:
-            self.fail(f"{value!r} is no command; write GET_ID, 0x10 or 16", param, ctx)
+            self.fail(f"{value!r} is not a command; write GET_ID, 0x10 or 16", param, ctx)
         return code
 
 
@@ -38,7 +38,7 @@ class HexBytes(click.ParamType[bytes]):
         try:
             return bytes.fromhex(str(value))
         except ValueError:
-            self.fail(f"{value!r} are no bytes; write them as in 01ff or '01 ff'", param, ctx)
+            self.fail(f"{value!r} is not hexadecimal bytes; write them as in 01ff or '01 ff'", param, ctx)
 
 
 @click.command(

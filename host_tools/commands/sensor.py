@@ -43,13 +43,13 @@ class Byte(click.ParamType[int]):
     name = "byte"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; a message where it is no byte."""
+        """Return the number; a message where it is not a byte."""
         try:
             number = int(str(value), 0)
         except ValueError:
             number = -1
         if not 0 <= number <= 0xFF:
-            self.fail(f"{value!r} is no byte; write 60 or 0x3C", param, ctx)
+            self.fail(f"{value!r} is not a byte; write 60 or 0x3C", param, ctx)
         return number
 
 

@@ -206,7 +206,7 @@ class SpiExchange:
         word = int.from_bytes(self._read(Command.GET_STATUS, 4), "little")
         if word & ~_KNOWN_BITS:
             raise TransferError(
-                f"SPI: status {word:#010x} is none of an AI server; is one at this chip select?"
+                f"SPI: status {word:#010x} is not one of an AI server; is there one at this chip select?"
             )
         return Status(word)
 

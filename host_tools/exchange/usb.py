@@ -4,7 +4,7 @@ Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 
 - A command packet goes out. A SET's data follows and ends with a packet shorter than 512 bytes, which is
   empty where the data is a multiple of 512 bytes. A GET's data comes in and ends the same way.
-- Classic: a failure halts both endpoints; a stall of one alone is no failure of a command.
+- Classic: a failure halts both endpoints; a stall of one alone is not a failure of a command.
   A GET's failure shows when its data is read. A SET's failure shows
   only at the next transfer, so a SET is followed by GET_ID, which waits for the engine and changes nothing.
 - Design: a status word comes after a SET's data and before a GET's.

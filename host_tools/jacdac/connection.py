@@ -42,7 +42,7 @@ class JacdacConnection:
     def receive(self, seconds: float | None) -> list[Frame]:
         """Wait so long for frames, or without limit; return those that came, maybe none.
 
-        What is no frame is dropped. Raises DeviceGone where the other side ends the connection.
+        What is not a frame is dropped. Raises DeviceGone where the other side ends the connection.
         """
         self._socket.settimeout(seconds)
         try:

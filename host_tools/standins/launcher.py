@@ -48,7 +48,7 @@ def environment(
     """Return the environment of a program that uses the devices of the USB/IP server at `address`.
 
     With `spi_address`, `import spidev` gives it the slaves of the SPI link server there, too. `base` is what
-    it would have otherwise. ValueError where an address is none.
+    it would have otherwise. ValueError where an address is malformed.
     """
     check_address(address)
     injection = str(INJECTION)

@@ -111,7 +111,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
     """The devices of one USB/IP server, for pyusb; time-outs are in milliseconds, 0 waits without limit."""
 
     def __init__(self, address: str) -> None:
-        """Take a server's address; ValueError where it is none. Nothing is connected yet."""
+        """Take a server's address; ValueError where it is malformed. Nothing is connected yet."""
         super().__init__()
         check_address(address)
         self.address = address
@@ -308,14 +308,14 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
     # Transfers
 
     def bulk_write(self, dev_handle: Handle, ep: int, intf: int, data: array[Any], timeout: int) -> int:  # noqa: ARG002
-        """See IBackend. As with libusb, a time-out after some data is no error."""
+        """See IBackend. As with libusb, a time-out after some data is not an error."""
         try:
             return dev_handle.connection.bulk_out(ep & 0x7F, memoryview(data), timeout / 1000 or None)
         except UsbipClientError as error:
             return _moved_or_raise(error)
 
     def bulk_read(self, dev_handle: Handle, ep: int, intf: int, buff: array[Any], timeout: int) -> int:  # noqa: ARG002
-        """See IBackend. As with libusb, a time-out after some data is no error."""
+        """See IBackend. As with libusb, a time-out after some data is not an error."""
         try:
             return dev_handle.connection.bulk_in_into(ep | 0x80, memoryview(buff), timeout / 1000 or None)
         except UsbipClientError as error:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_model_file(path: Path) -> "Model":
-    """Read a `.tflite` file; TensorError where it is none."""
+    """Read a `.tflite` file; TensorError where it is not a model."""
     from aisrv.model import ModelFileError
     from aisrv.model.reader import read_model
 

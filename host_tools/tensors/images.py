@@ -82,7 +82,7 @@ def _image_shape(spec: TensorSpec) -> tuple[int, int, int]:
     elif len(shape) == 2 and min(shape) > 1:
         shape = (*shape, 1)
     if len(shape) != 3 or shape[2] not in _CHANNEL_MODES or min(shape) < 1:
-        raise TensorError(f"the tensor is {spec}, which is no image of 1, 3 or 4 channels")
+        raise TensorError(f"the tensor is {spec}, which is not an image of 1, 3 or 4 channels")
     return shape[0], shape[1], shape[2]
 
 

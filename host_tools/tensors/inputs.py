@@ -43,5 +43,7 @@ def input_tensor(value: "InputValue", spec: "TensorSpec", value_range: str = AUT
 
     array = np.asarray(value)
     if array.dtype.kind not in "iufb":
-        raise TensorError(f"{type(value).__name__} is no tensor: give an array, a picture, a path or bytes")
+        raise TensorError(
+            f"{type(value).__name__} is not a tensor: give an array, a picture, a path or bytes"
+        )
     return array_tensor(array, spec)

@@ -44,9 +44,9 @@ class TensorSpec:
         shape, _, dtype = text.partition(":")
         parts = shape.split("x")
         if not all(part.isascii() and part.isdigit() for part in parts):
-            raise TensorError(f"{text!r} is no shape; write it as 1x96x96x3 or 1x96x96x3:uint8")
+            raise TensorError(f"{text!r} is not a shape; write it as 1x96x96x3 or 1x96x96x3:uint8")
         if dtype and dtype not in DTYPES:
-            raise TensorError(f"{text!r}: {dtype!r} is none of the types {', '.join(DTYPES)}")
+            raise TensorError(f"{text!r}: {dtype!r} is not one of the types {', '.join(DTYPES)}")
         return cls(tuple(int(part) for part in parts), dtype or "int8")
 
     @classmethod

@@ -97,5 +97,5 @@ def list_jacdac(spec: str) -> list[DeviceInfo]:
 def _parse(spec: str) -> tuple[str, int | None]:
     address, slash, device = spec.partition("/")
     if slash and not _DEVICE.match(device):
-        raise BadAddressError(f"jacdac:{spec}: {device!r} is no device id of 16 hexadecimal digits")
+        raise BadAddressError(f"jacdac:{spec}: {device!r} is not a device id of 16 hexadecimal digits")
     return address or DEFAULT_ADDRESS, int(device, 16) if slash else None

@@ -89,7 +89,8 @@ def _split(device: str) -> tuple[Scheme, str]:
     load = SCHEMES.get(name)
     if load is None:
         raise BadAddressError(
-            f"{device!r} is no device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID], virtual[:BOARD], "
+            f"{device!r} is not a device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID], "
+            "virtual[:BOARD], "
             "spi:B.D[@HOST:PORT] or jacdac:HOST:PORT"
         )
     return load(), spec

@@ -160,7 +160,9 @@ def open_spi(spec: str) -> SpiTransport:
     name, at, address = spec.partition("@")
     numbers = _NAME.match(name or DEFAULT_NAME)
     if numbers is None:
-        raise BadAddressError(f"spi:{spec}: {name!r} is no bus and chip select, such as {DEFAULT_NAME}")
+        raise BadAddressError(
+            f"spi:{spec}: {name!r} does not name a bus and chip select, such as {DEFAULT_NAME}"
+        )
     if at:
         try:
             return LinkTransport(address, numbers.group())
@@ -185,7 +187,7 @@ def open_spi(spec: str) -> SpiTransport:
 def list_spi(spec: str) -> list[DeviceInfo]:
     """List the slaves of a link server for `@HOST:PORT`, of the one in AISRV_SPI, or the nodes in /dev.
 
-    What answers behind them is not asked: a slave that is no AI server could take the question for an order.
+    What answers behind them is not asked: a slave of another kind could take the question for an order.
     """
     name, at, address = spec.partition("@")
     server = address if at else os.environ.get("AISRV_SPI", "")

@@ -25,7 +25,9 @@ class SampleWindow:
             return "auto_invoke_every: the Sensor Aggregator has no inputs"
         if self._elements * FLOAT_BYTES % self._sample_bytes:
             floats = self._sample_bytes // FLOAT_BYTES
-            return f"auto_invoke_every: {self._elements} input elements are no multiple of {floats} a sample"
+            return (
+                f"auto_invoke_every: {self._elements} input elements are not a multiple of {floats} a sample"
+            )
         return ""
 
     @property

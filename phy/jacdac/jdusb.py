@@ -107,7 +107,7 @@ class Bridge:
         return frames, answers
 
     def _command(self, data: bytes) -> bytes | None:
-        """Carry out a command to the bridge; None for a frame that is none."""
+        """Carry out a command to the bridge; None for a frame that is not a command."""
         try:
             frame = Frame.from_bytes(data)
         except FrameError:

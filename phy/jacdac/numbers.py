@@ -68,7 +68,7 @@ def _limits(dtype: np.dtype[np.generic]) -> tuple[int, int]:
 def _clamped(
     values: NDArray[np.float64], lowest: int, highest: int, dtype: np.dtype[np.generic]
 ) -> NDArray[np.generic]:
-    # The highest int64 is no float64: what reaches it is set apart.
+    # The highest int64 is not a float64: what reaches it is set apart.
     above = values >= float(highest)
     clamped = np.where(above, 0.0, np.maximum(values, float(lowest))).astype(dtype)
     clamped[above] = highest

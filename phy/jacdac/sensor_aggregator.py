@@ -77,7 +77,7 @@ class SensorInput(JacdacPacket, name="an input"):
         if number is None:
             return f"no type {self.type:#04x}"
         if not self.size or self.size % number.size:
-            return f"{self.size} bytes are no multiple of the type's {number.size}"
+            return f"{self.size} bytes are not a multiple of the type's {number.size}"
         return ""
 
     @property

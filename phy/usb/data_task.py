@@ -25,7 +25,7 @@ _LOG_SECONDS: Final = 1.0
 
 
 class IgnoredPackets:
-    """Counts the packets that are no command, and logs at most one a second."""
+    """Counts the packets that are not commands, and logs at most one a second."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -49,7 +49,7 @@ class IgnoredPackets:
 class DataTask(ABC):
     """The two bulk endpoints, and the channel ends to the engines by number.
 
-    `ignored` counts the packets that are no command; without it the task counts for itself.
+    `ignored` counts the packets that are not commands; without it the task counts for itself.
     """
 
     def __init__(

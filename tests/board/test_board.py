@@ -216,7 +216,7 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         ),
         (
             {"sensor": SensorSpec(tile=0, source="bars")},
-            "the sensor: 'bars' is no source, write \"scheme:what\" such as pattern:bars",
+            "the sensor: 'bars' is not a source, write \"scheme:what\" such as pattern:bars",
         ),
         ({"sensor": SensorSpec(tile=0, source="a:\x1b[2J")}, "the source 'a:\\x1b[2J' cannot be shown"),
         (

@@ -284,7 +284,7 @@ def test_an_absolute_path_stays() -> None:
             "[jacdac]\nwebsocket_port = -1",
             "2: jacdac.websocket_port: there is no TCP port -1, they are 0 to 65535",
         ),
-        ("[jacdac]\nhub = 'x'", "2: jacdac.hub: the Jacdac device: 'x' is no HOST:PORT"),
+        ("[jacdac]\nhub = 'x'", "2: jacdac.hub: the Jacdac device: 'x' is not HOST:PORT"),
         ("[jacdac]\ntile = 2", "2: jacdac.tile: the Jacdac device is on tile 2, the node has 2"),
         (
             "[jacdac]\ndevice_id = 0",
@@ -407,7 +407,10 @@ def test_an_absolute_path_stays() -> None:
         ),
         (
             "[sensor]\ntile = 0\nsource = 'bars'",
-            "3: sensor.source: the sensor: 'bars' is no source, write \"scheme:what\" such as pattern:bars",
+            (
+                "3: sensor.source: the sensor: 'bars' is not a source, "
+                'write "scheme:what" such as pattern:bars'
+            ),
         ),
         # the text
         ("[node\n", "1: Expected ']' at the end of a table declaration"),
@@ -526,8 +529,8 @@ def test_labels_are_lines_of_a_file_beside_the_board(tmp_path: Path) -> None:
     ("content", "message"),
     [
         (None, ": No such file or directory"),
-        (b"", " is no text with a name in each line"),
-        (b"\xff\xfe", " is no text with a name in each line"),
+        (b"", " is not text with a name in each line"),
+        (b"\xff\xfe", " is not text with a name in each line"),
     ],
 )
 def test_labels_that_are_none(tmp_path: Path, content: bytes | None, message: str) -> None:

@@ -169,11 +169,11 @@ def test_chips_and_what_is_none() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "message"),
     [
-        ("XS3-L16A-1024", "XS2-L16A-512", "9: node: the type 'XS2-L16A-512' is no xcore.ai, such as "),
-        ("XS3-L16A-1024", "", "9: node: the type None is no xcore.ai, such as 'XS3-L16A-1024'"),
+        ("XS3-L16A-1024", "XS2-L16A-512", "9: node: the type 'XS2-L16A-512' is not an xcore.ai, such as "),
+        ("XS3-L16A-1024", "", "9: node: the type None is not an xcore.ai, such as 'XS3-L16A-1024'"),
         ("XS3-L16A-1024", "XS3-L16A-2048", ": a tile has 1 to 512 KiB of memory, not 1024"),
         ("XS3-L16A-1024", "XS3-L16A-0", ": a tile has 1 to 512 KiB of memory, not 0"),
-        ("700MHz", "fast", "9: node: systemfrequency 'fast' is no frequency, such as '600MHz'"),
+        ("700MHz", "fast", "9: node: systemfrequency 'fast' is not a frequency, such as '600MHz'"),
         ("700MHz", "700500KHz", "9: node: a core clock of 700500000 Hz is not whole MHz"),
         ("700MHz", "0MHz", ": a core clock of 0 MHz, it must be above 0"),
         (
@@ -182,7 +182,7 @@ def test_chips_and_what_is_none() -> None:
             "9: node: a reference clock of 50000000 Hz, it is 100000000 here",
         ),
         ('Number="1"', 'Number="2"', "9: node: tiles 0, 2; a node has 0, or 0 and 1"),
-        ('Number="1"', 'Number="x"', "17: tile: number 'x' is no whole number"),
+        ('Number="1"', 'Number="x"', "17: tile: number 'x' is not a whole number"),
         ('Number="1"', "", "17: tile: it has no attribute number"),
         ('Number="0"', 'Number="1"', "9: node: tiles 1; a node has 0, or 0 and 1"),
         ('sizeMbit="256"', "", "12: extmem: it has no attribute sizembit"),

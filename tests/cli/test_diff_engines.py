@@ -209,7 +209,7 @@ def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
     array.write_bytes(b"no array")
     code, output = diff(model, "--engines", "kernels", "kernels:reference", "--input", array)
     assert code == 1
-    assert f"{array} is no .npy file" in output
+    assert f"{array} is not a .npy file" in output
 
 
 def test_an_engine_that_shows_outputs_alone_is_compared_by_them() -> None:

@@ -63,4 +63,4 @@ def test_hub_that_cannot_be_is_a_usage_error(hub: str) -> None:
     command = [sys.executable, "-m", "aisrv", "run", "--port", "0", "--jacdac-hub", hub]
     result = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert result.returncode == 2
-    assert f"{hub!r} is no HOST:PORT" in result.stderr
+    assert f"{hub!r} is not HOST:PORT" in result.stderr

@@ -138,7 +138,7 @@ def test_a_pixel_out_of_range(pixel: int) -> None:
 
 
 def test_bytes_that_are_no_input_have_no_pixels() -> None:
-    with pytest.raises(ValueError, match=r"^byte 0x81 is no quantized pixel: those are 15p - 128"):
+    with pytest.raises(ValueError, match=r"^byte 0x81 is not a quantized pixel: those are 15p - 128"):
         digits.pixels_of(b"\x80\x81")
 
 

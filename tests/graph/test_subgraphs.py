@@ -139,7 +139,7 @@ def test_a_piece_of_a_bank_starts_where_it_is_split() -> None:
     ("line", "message"),
     [
         ("memory_mapping 1 32 1500 100", "VID 32 overlaps another piece of VID 1"),
-        ("memory_mapping 1 30 4096 100", "VID 30 is there already"),
+        ("memory_mapping 1 30 4096 100", "VID 30 exists already"),
         ("memory_mapping 6 32 0 100", "no memory bank with VID 6"),
         ("memory_mapping 1 32 65528 100", "VID 1 has 65526 bytes"),
     ],

@@ -147,7 +147,7 @@ def test_texts_that_are_no_words(text: str, message: str) -> None:
 
 
 def test_numbers_wider_than_words_are_refused() -> None:
-    with pytest.raises(WordsError, match="word 1: 4294967296 is no 32-bit word"):
+    with pytest.raises(WordsError, match="word 1: 4294967296 is not a 32-bit word"):
         read_words([0, 1 << 32])
 
 

@@ -467,7 +467,7 @@ def test_dialect(backend: Backend) -> None:
 def test_device_option_goes_before_the_environment(backend: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AISRV_DEVICE", "nonsense")
     assert done("--device", "memory", "log") == ""
-    assert "'nonsense' is no device address" in failed(2, "log")
+    assert "'nonsense' is not a device address" in failed(2, "log")
 
 
 # Errors

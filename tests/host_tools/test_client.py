@@ -155,7 +155,7 @@ def test_gpio_mode_as_byte_or_word(server: AiServer, device: Device, value: byte
     assert server.gpio_mode() is GpioMode.MAX
 
 
-@pytest.mark.parametrize(("value", "message"), [(b"\x07", "7 is no GpioMode"), (b"", "got no bytes")])
+@pytest.mark.parametrize(("value", "message"), [(b"\x07", "7 is not a GpioMode"), (b"", "got no bytes")])
 def test_gpio_mode_that_makes_no_sense(server: AiServer, device: Device, value: bytes, message: str) -> None:
     device.engine.mode = value
     with pytest.raises(TransferError, match=message):

@@ -98,8 +98,8 @@ def test_bytes_come_back_as_bytes_and_as_arrays_where_asked_for(server: AiServer
         (PIXELS[:, :7], r"the array has shape \[1, 7, 8, 1\], the tensor \[1, 8, 8, 1\]"),
         (np.full((8, 8), np.nan), "not finite"),
         ("/nonexistent.png", "/nonexistent.png"),
-        (object(), "object is no tensor"),
-        (None, "NoneType is no tensor"),
+        (object(), "object is not a tensor"),
+        (None, "NoneType is not a tensor"),
     ],
 )
 def test_input_that_does_not_fit_sends_nothing(server: AiServer, value: object, message: str) -> None:

@@ -421,5 +421,5 @@ def test_layouts_survive_the_wire() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 7, 9, 15, 17])
 def test_other_bytes_are_no_layout(size: int) -> None:
-    with pytest.raises(ValueError, match=f"{size} bytes are no tensor layout"):
+    with pytest.raises(ValueError, match=f"{size} bytes are not a tensor layout"):
         TensorLayout.from_bytes(bytes([1, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0])[:size])

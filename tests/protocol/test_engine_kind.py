@@ -61,7 +61,7 @@ def test_only_kernels_have_options(name: str) -> None:
 
 @pytest.mark.parametrize("backend", ["", "a:b", ":"])
 def test_what_is_no_name_of_a_backend(backend: str) -> None:
-    with pytest.raises(EngineKindError, match=r"is no name of a backend$"):
+    with pytest.raises(EngineKindError, match=r"is not the name of a backend$"):
         EngineKind("kernels", backend)
 
 

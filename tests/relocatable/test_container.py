@@ -107,7 +107,7 @@ def test_flags_that_make_no_sense(word: int, reason: str) -> None:
         ({"data_start": 0x80000004}, "data_start"),
         ({"data_start": 0x20000000}, "data_start 0x20000000 has class 0x2, must have 0x8"),
         ({"data_end": 0x80000048}, "data_end 0x80000048 is behind got_start"),
-        ({"data_end": 0x8000003F}, "data_end 0x8000003f is no multiple of 4"),
+        ({"data_end": 0x8000003F}, "data_end 0x8000003f is not a multiple of 4"),
         ({"data_data": 0x20000060}, "inside of the header"),
         ({"data_data": 0x20000090}, "rel_start"),
         ({"bss_start": 0x80000048}, "got_end 0x8000004c is behind bss_start"),
@@ -124,7 +124,7 @@ def test_flags_that_make_no_sense(word: int, reason: str) -> None:
         ({"ctx": 0x80000022}, "ctx"),
         ({"ctx": 0x80000024}, "ctx 0x80000024 is not wholly in .data"),
         ({"ctx": 0x20000020}, "ctx 0x20000020 has class 0x2"),
-        *(({name: 0x20000064}, f"{name} 0x20000064 is no Thumb code") for name in VECTORS),
+        *(({name: 0x20000064}, f"{name} 0x20000064 is not Thumb code") for name in VECTORS),
         *(({name: 0x20000061}, f"{name} 0x20000061 is outside of the code") for name in VECTORS),
         *(({name: 0x2000008D}, f"{name} 0x2000008d is outside of the code") for name in VECTORS),
         *(({name: 0x80000065}, f"{name} 0x80000065 has class 0x8") for name in VECTORS),
@@ -143,7 +143,7 @@ def test_the_small_image_is_right() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 99])
 def test_less_than_a_header(size: int) -> None:
-    with pytest.raises(ImageError, match=f"{size} bytes are no image: the header alone has 100"):
+    with pytest.raises(ImageError, match=f"{size} bytes are not an image: the header alone has 100"):
         Image.from_bytes(SMALL.image()[:size])
 
 
@@ -177,7 +177,7 @@ def test_a_word_of_got_within_what_is_installed(word: int) -> None:
 def test_a_word_of_rel_that_is_no_word_of_data(target: int) -> None:
     image = bytearray(SMALL.image())
     struct.pack_into("<I", image, 220, target)
-    with pytest.raises(ImageError, match=rf"\.rel, word 1: {target:#010x} is no word of \.data"):
+    with pytest.raises(ImageError, match=rf"\.rel, word 1: {target:#010x} is not a word of \.data"):
         Image.from_bytes(image)
 
 

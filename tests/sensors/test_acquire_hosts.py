@@ -255,7 +255,7 @@ async def test_stream_goes_on_while_spi_sets_an_input_and_shows_up_to_date_after
         await on.spi.write(spi.SET_INPUT, bytes(512))
         await trio.sleep_until(4.5)
         assert await on.spi.read(spi.GET_OUTPUT, 12) == doubled(image_of(1))
-        await on.spi.write(spi.SET_INPUT)  # 512 bytes are no input
+        await on.spi.write(spi.SET_INPUT)  # 512 bytes are not an input
         assert await on.spi.status() == spi.BAD_CMD
         await trio.sleep_until(4.75)
         assert await on.spi.read(spi.GET_OUTPUT, 12) == doubled(image_of(2))

@@ -11,7 +11,7 @@ from aisrv.settings.errors import KeyPath
 from aisrv.settings.toml_lines import depth_of, lines_of, nearest_line
 
 TEXT = """# a comment with [brackets] = "and quotes
-title = "a # is no comment here, [nor] a table" # but here
+title = "a # is not a comment here, [nor] a table" # but here
 
 [node]
 clock = 600

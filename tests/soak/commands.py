@@ -111,7 +111,7 @@ def agrees(step: Step, engine: ExpectedEngine, answer: Answer) -> str:
     elif got_status != status:
         return f"{step.name}: {got_status!r} in place of {status!r}"
     if data is None:
-        return "" if step.check(engine, got) else f"{step.name}: {got!r} is none of its answers"
+        return "" if step.check(engine, got) else f"{step.name}: {got!r} is not one of its answers"
     return "" if got == data else f"{step.name}: {got!r} in place of {data!r}"
 
 

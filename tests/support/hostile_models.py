@@ -63,7 +63,7 @@ def _base(chance: Random) -> bytes:
 
 
 def _structure(model: bytes) -> list[int]:
-    """Positions of the bytes that are no weights."""
+    """Positions of the bytes that are not weights."""
     root = tflite.Model.GetRootAs(model, 0)
     is_weight = bytearray(len(model))
     for number in range(root.BuffersLength()):

@@ -37,7 +37,7 @@ def test_a_file_in_no_directory_is_refused(tmp_path: Path) -> None:
 def test_a_file_below_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "a.svg"
-    assert refused(path).endswith(f"the directory {str(path.parent)!r} is no directory\n")
+    assert refused(path).endswith(f"the directory {str(path.parent)!r} is not a directory\n")
 
 
 def test_a_directory_is_refused(tmp_path: Path) -> None:

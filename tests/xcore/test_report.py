@@ -155,7 +155,8 @@ async def test_what_can_be_no_destination_is_shown(destination: ChanEnd, shown: 
         with pytest.raises(Trap) as trap:
             test.b.setd(destination)
         assert trap.value.reason == (
-            f"setd on chanend 0x80010002 to {shown.replace('-', '0x-')}, which is no channel end of this node"
+            f"setd on chanend 0x80010002 to {shown.replace('-', '0x-')}, "
+            "which is not a channel end of this node"
         )
 
 

@@ -38,7 +38,7 @@ async def test_setd_to_what_can_be_no_channel_end_traps_and_changes_nothing(junk
         with pytest.raises(Trap) as trap:
             test.a.setd(junk)
         assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
-        assert "which is no channel end of this node" in trap.value.reason
+        assert "which is not a channel end of this node" in trap.value.reason
         assert test.a.statistics().destination == test.b.resource_id
 
 

@@ -129,7 +129,7 @@ def milliseconds(ticks: float) -> float:
 def profile_model(
     data: bytes, configuration: Configuration | None = None, *, name: str = "model"
 ) -> ModelProfile:
-    """Profile a model file; ProfileError for bytes that are no model, or that no device could load."""
+    """Profile a model file; ProfileError for bytes that are not a model, or that no device could load."""
     configuration = configuration or Configuration()
     name = printable(name, NAME_LIMIT)
     try:

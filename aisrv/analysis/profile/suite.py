@@ -166,4 +166,4 @@ def _model(entry: str | _Model, directory: Path) -> SuiteModel:
 def _check_memory(file: TomlFile, settings: SuiteSettings, path: KeyPath) -> None:
     for key, size in (("arena", settings.arena), ("external", settings.external)):
         if size is not None and size > MAX_MEMORY:
-            raise file.error(f"{size} bytes, at most {MAX_MEMORY} are computed with", (*path, key))
+            raise file.error(f"{size} bytes; the most is {MAX_MEMORY}", (*path, key))

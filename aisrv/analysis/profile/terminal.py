@@ -170,7 +170,7 @@ def _table(title: str, *headings: str, bar: int = 0) -> Table:
 
 
 def _add_row(table: Table, *cells: str | Text) -> None:
-    # Names come from files: as Text they are no markup.
+    # Names come from files: as Text they are not markup.
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 

@@ -37,7 +37,7 @@ class JacdacWebSocketServer:
     """Joins each WebSocket to the bus."""
 
     def __init__(self, bus: JacdacBus, origins: Collection[str] = ORIGINS) -> None:
-        """Serve pages of this machine and of `origins`, and programs that are no browser."""
+        """Serve pages of this machine and of `origins`, and programs that are not browsers."""
         self._bus = bus
         self._origins = frozenset(origins)
 
@@ -134,7 +134,7 @@ def _is_loopback(name: str) -> bool:
 def _is_own_name(name: str, host: str) -> bool:
     """Return whether a client may know a server that listens on `host` by this name.
 
-    A number is no name that another could let resolve to this address.
+    A number is not a name that somebody else could let resolve to this address.
     """
     if _is_loopback(name) or (name and name == host.lower()):
         return True

@@ -157,7 +157,7 @@ def _listen(path: Path) -> trio.SocketListener:
 
 
 async def _serve_others(stream: trio.SocketStream) -> None:
-    """Hold the connection for a file that is none of ours.
+    """Hold the connection for a file that is not one of ours.
 
     The library calls for it only where the file could not be opened and the program goes on regardless.
     """

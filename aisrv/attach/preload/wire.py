@@ -19,7 +19,7 @@ _WORD_MASK: Final = (1 << 8 * struct.calcsize("@L")) - 1
 
 
 class WireError(ValueError):
-    """Bytes that are no message of the preload library."""
+    """Bytes that are not a message of the preload library."""
 
 
 class Command(enum.IntEnum):

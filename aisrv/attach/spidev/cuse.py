@@ -52,9 +52,9 @@ async def serve_cuse(
     Raises CuseError where that cannot be, or when the kernel has taken the device away.
     """
     if not re.fullmatch(r"spidev\d+\.\d+", name):
-        raise CuseError(f"{name!r} is no name of a device: spidev, bus, a dot, chip select")
+        raise CuseError(f"{name!r} is not the name of a device: spidev, bus, a dot, chip select")
     if (NODES / name).exists():
-        raise CuseError(f"/dev/{name} is there already; choose another bus or chip select")
+        raise CuseError(f"/dev/{name} exists already; choose another bus or chip select")
     fd = _open(device)
     failure = CuseError(f"the kernel made no /dev/{name}")
     try:
@@ -244,7 +244,9 @@ class CuseConnection:
                 continue
             except OSError as error:
                 if error.errno == errno.ENODEV:
-                    raise CuseError(f"the kernel made no /dev/{self.node.name}, or took it away") from None
+                    raise CuseError(
+                        f"the kernel did not create /dev/{self.node.name}, or removed it"
+                    ) from None
                 if error.errno in (errno.ENOENT, errno.EINTR):
                     continue  # a request that was taken back meanwhile
                 raise CuseError(f"requests cannot be read: {error.strerror}") from None

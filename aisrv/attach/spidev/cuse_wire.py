@@ -22,7 +22,7 @@ MOST_REGIONS: Final = 256
 
 
 class CuseWireError(ValueError):
-    """Bytes that are no request of CUSE."""
+    """Bytes that are not a request of CUSE."""
 
 
 class Opcode(enum.IntEnum):

@@ -131,7 +131,7 @@ def message_code(count: int) -> int:
 def message_size(code: int) -> int:
     """Return how many bytes of transfers a message's request code announces.
 
-    SpidevError: ENOTTY for a code that is no message's, EINVAL where the size is not one of whole transfers.
+    SpidevError: ENOTTY for a code that is not a message's, EINVAL for a size that is not whole transfers.
     """
     size = code >> 16 & (1 << _SIZE_BITS) - 1
     if code != _code(_WRITE, 0, size):

@@ -62,7 +62,7 @@ class Connection:
     async def run(self) -> None:
         """Serve until the host closes the connection, or the device leaves its bus.
 
-        Raises UsbipError for bytes that are no message, OSError where the connection broke.
+        Raises UsbipError for bytes that are not a message, OSError where the connection broke.
         """
         failures: list[Exception] = []
 
@@ -135,7 +135,7 @@ class Connection:
                 with trio.move_on_after(HALF_MESSAGE_SECONDS) as patience:
                     await trio.lowlevel.wait_readable(self._socket)
                 if patience.cancelled_caught:
-                    raise UsbipError(f"half a message, then silence for {HALF_MESSAGE_SECONDS:g} s")
+                    raise UsbipError(f"the rest of a message did not come within {HALF_MESSAGE_SECONDS:g} s")
             else:
                 await trio.lowlevel.wait_readable(self._socket)
             try:

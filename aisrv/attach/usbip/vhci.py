@@ -152,7 +152,9 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
                     return
                 port = plugged.port
                 plugged.port, connection = _plug_in(bus, devid, vhci)
-                logger.warning("the device left vhci_hcd port %d and is back at port %d", port, plugged.port)
+                logger.warning(
+                    "the device left vhci_hcd port %d and was attached again at port %d", port, plugged.port
+                )
         except (UsbipError, OSError, VhciError) as error:
             logger.warning("vhci_hcd port %d: %s", plugged.port, error)
         finally:

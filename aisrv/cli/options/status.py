@@ -29,7 +29,9 @@ _NO_CURSOR: Final = ("", "dumb", "unknown")
 
 def _check_terminal(_context: click.Context, _parameter: click.Parameter, wanted: bool) -> bool:
     if wanted and not (sys.stdout.isatty() and os.environ.get("TERM", "") not in _NO_CURSOR):
-        raise click.UsageError("--status draws on a terminal, and standard output is none that it can use")
+        raise click.UsageError(
+            "--status needs a terminal, and standard output is not one that it can draw on"
+        )
     return wanted
 
 

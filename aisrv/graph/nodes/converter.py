@@ -39,7 +39,8 @@ class _Layout:
         """Instants of a unit."""
         if odd or self.instants < 1:
             raise NodeError(
-                f"a frame of {form.frame_bytes} bytes is no whole number of samples, {form.channels} channels"
+                f"a frame of {form.frame_bytes} bytes is not a whole number of samples, "
+                f"{form.channels} channels"
             )
 
     def read(self, memory: Bytes) -> Samples:
@@ -84,7 +85,7 @@ class Converter(StreamNode):
         self._next = 0
         """Number of the next output."""
         self._pending = self._tail
-        """Outputs that are no whole unit yet."""
+        """Outputs that are not a whole unit yet."""
 
     def set_parameter(self, tag: int, data: bytes) -> None:
         """Take nothing: the formats say all. Blocks are accepted, as the manifests have them."""

@@ -71,7 +71,7 @@ class Router(StreamNode):
             if not 0 <= source < inputs or not 0 <= channel < self._inputs[source].channels:
                 raise NodeError(f"there is no channel {channel} of an input {source}")
             if not inputs <= target < inputs + outputs:
-                raise NodeError(f"arc {target} is no output, they are {inputs} to {inputs + outputs - 1}")
+                raise NodeError(f"arc {target} is not an output, they are {inputs} to {inputs + outputs - 1}")
             if not 0 <= to_channel < self._outputs[target - inputs].channels:
                 raise NodeError(f"there is no channel {to_channel} of the output {target}")
             connections.append((source, channel, target - inputs, to_channel))

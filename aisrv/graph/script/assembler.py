@@ -46,7 +46,7 @@ OPAQUE: Final = 1
 
 
 class AssemblyError(Exception):
-    """A line that is no instruction."""
+    """A line that is not an instruction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def _layout(block: DataBlock, messages: Messages) -> tuple[dict[str, int], bytes
     for item in block.items:
         if isinstance(item, Label):
             if item.name in offsets:
-                messages.error(item.place, f"label {shown(item.name)} is there already")
+                messages.error(item.place, f"label {shown(item.name)} exists already")
             offsets[item.name] = at
         elif isinstance(item, Data):
             parts.append(item.value)
@@ -153,7 +153,7 @@ def _assemble_lines(
     for item, raw in zip(block.items, data, strict=True):
         if isinstance(item, Label):
             if item.name in labels:
-                messages.error(item.place, f"label {shown(item.name)} is there already")
+                messages.error(item.place, f"label {shown(item.name)} exists already")
             labels[item.name] = len(code.words)
         elif raw is not None:
             code.words += [
@@ -263,7 +263,7 @@ class _Line:
         low = PRE | self._short("an offset")
         closing = self._take()
         if closing not in ("]", "]+"):
-            raise AssemblyError(f"here stands ] or ]+, not {shown(closing)}")
+            raise AssemblyError(f"expected ] or ]+, not {shown(closing)}")
         return pointer, low | (UPDATE if closing == "]+" else 0)
 
     def _bits(self) -> tuple[int, int]:
@@ -381,12 +381,12 @@ class _Line:
     def _expect(self, wanted: str) -> None:
         token = self._take()
         if token != wanted:
-            raise AssemblyError(f"here stands {wanted}, not {shown(token)}")
+            raise AssemblyError(f"expected {wanted}, not {shown(token)}")
 
     def _register(self) -> int:
         word = self._take()
         if word not in REGISTERS:
-            raise AssemblyError(f"{shown(word)} is no register{nearest(word, REGISTERS)}")
+            raise AssemblyError(f"{shown(word)} is not a register{nearest(word, REGISTERS)}")
         return REGISTERS[word]
 
     def _optional_register(self, absent: int = NO_REGISTER) -> int:

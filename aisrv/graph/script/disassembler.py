@@ -134,7 +134,7 @@ def _raw_where_needed(walk: _Walk, compat: bool) -> list[tuple[int, str]]:
 
 
 def _assembled(lines: list[str], compat: bool) -> list[int] | None:
-    """The words of lines, their references zero; None where they are no instructions."""
+    """The words of lines, their references zero; None where they are not instructions."""
     messages = Messages()
     parsed = parse_text("\n".join(["script 0", "script_code", *lines]), Path("code"), messages, compat=compat)
     references = [line.split() for line in lines]

@@ -307,7 +307,7 @@ class ScriptMachine:
         if low & (UPDATE | PRE) == 0:
             return pointer.value
         if not constant >= -2016:
-            raise ScriptFault("opcode", "a pointer with an offset that is no constant")
+            raise ScriptFault("opcode", "a pointer with an offset that is not a constant")
         before, after = pointer.value, (pointer.value + constant) & 0xFFFFFFFF
         if low & UPDATE:
             pointer.value = after

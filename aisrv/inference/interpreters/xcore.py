@@ -179,5 +179,5 @@ def _check_subgraphs(model: Model) -> None:
     if others and loads:
         raise ModelError(
             f"the model has {len(others) + 1} subgraphs and {', '.join(sorted(loads))}: "
-            "which parameters a run loads is not known beforehand"
+            "it is not known in advance which parameters a run loads"
         )

@@ -158,7 +158,9 @@ class IsolatedInterpreter(TensorMemory):
 
     async def _map(self, files: "_SharedFiles") -> None:
         if await self._load_step("mapping the tensors", MAP, files.tensors):
-            raise _WorkerFailure("mapping the tensors: the interpreter's process says more than it was asked")
+            raise _WorkerFailure(
+                "mapping the tensors: the interpreter's process answered more than it was asked"
+            )
 
     async def _run(self) -> None:
         """Run the model; a process that does not even obey its own alarm is ended a little later."""
@@ -166,7 +168,7 @@ class IsolatedInterpreter(TensorMemory):
         with trio.move_on_after(seconds + ALARM_SECONDS):
             if await self._ask(doing, INVOKE):
                 await self._stop()
-                raise _WorkerFailure(f"{doing}: the interpreter's process says more than it was asked")
+                raise _WorkerFailure(f"{doing}: the interpreter's process answered more than it was asked")
             return
         raise _WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
 

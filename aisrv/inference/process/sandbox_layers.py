@@ -140,7 +140,7 @@ async def prepared_sandbox(*, writing: bool = False) -> Sandbox:
 async def _warn_of_open_sandbox() -> None:
     layers = await trio.to_thread.run_sync(sandbox_layers)
     if not all(layer.holds for layer in layers):
-        logger.warning("models run with less around them than they could: %s", ", ".join(map(str, layers)))
+        logger.warning("the sandbox of models is weaker than it could be: %s", ", ".join(map(str, layers)))
 
 
 _prepared: Final[dict[bool, Sandbox]] = {}

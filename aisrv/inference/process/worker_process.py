@@ -100,7 +100,7 @@ class WorkerProcess:
     async def exchange(self, request: bytes, file: int | None = None) -> bytes:
         """Send a request with a file and return the reply to it: empty where the worker is dead.
 
-        Raises WorkerLies for a reply that is none to this request.
+        Raises WorkerLies for a reply that is not to this request.
         """
         number = self._number.to_bytes(NUMBER_BYTES, "little")
         self._number += 1
@@ -116,7 +116,7 @@ class WorkerProcess:
         if not reply:
             return b""
         if not reply.startswith(number):
-            raise WorkerLies("the interpreter's process answers what it was not asked")
+            raise WorkerLies("the interpreter's process answered what it was not asked")
         if not NUMBER_BYTES < len(reply) <= MESSAGE_LIMIT:
             raise WorkerLies(f"the interpreter's process answers with {len(reply)} bytes")
         return reply[NUMBER_BYTES:]

@@ -52,7 +52,7 @@ class Images(NamedTuple):
 
     @classmethod
     def of(cls, node: OperatorTensors, *, flat: bool = False) -> Self | None:
-        """Shapes of the first input and output, None where they are no images.
+        """Shapes of the first input and output, None where they are not images.
 
         With `flat`, a batch of vectors is a batch of images of one pixel.
         """

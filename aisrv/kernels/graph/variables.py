@@ -27,7 +27,7 @@ class Variables:
         """The bytes of the variable that a tensor stands for, each `first` in the beginning; GraphError."""
         variable = self._handles.get(handle)
         if variable is None:
-            raise GraphError(f"tensor {handle} is no handle of a variable")
+            raise GraphError(f"tensor {handle} is not a handle of a variable")
         return self.named(variable, nbytes, first)
 
     def named(self, variable: str, nbytes: int, first: int) -> Buffer:

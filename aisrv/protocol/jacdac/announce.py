@@ -18,7 +18,7 @@ class Announce:
 
     @classmethod
     def from_bytes(cls, payload: bytes) -> "Announce | None":
-        """Read one; None for a payload that is none."""
+        """Read one; None for a payload of another kind."""
         if len(payload) < 4 or len(payload) % 4:
             return None
         classes = tuple(int.from_bytes(payload[at : at + 4], "little") for at in range(4, len(payload), 4))

@@ -35,7 +35,7 @@ LAST_SERVICE_INDEX: Final = 0x30
 
 
 class FrameError(ValueError):
-    """Bytes that are no frame; a receiver drops them."""
+    """Bytes that are not a frame; a receiver drops them."""
 
 
 class FrameFlags(enum.IntFlag):
@@ -109,7 +109,7 @@ class Frame(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a frame that is all of `data`; FrameError says why it is none."""
+        """Read a frame that is all of `data`; FrameError says why it is not one."""
         length = len(data)
         if length < _SMALLEST_FRAME:
             raise FrameError(f"a frame has {_SMALLEST_FRAME} bytes or more, not {length}")

@@ -53,14 +53,14 @@ class _Field:
     def pack(self, value: Value) -> bytes:
         if self.number is not None:
             if not isinstance(value, int | float):
-                raise PackingError(f"{value!r} is no number")
+                raise PackingError(f"{value!r} is not a number")
             return self.number.pack(value)
         if self.name in _TEXT:
             if not isinstance(value, str):
-                raise PackingError(f"{value!r} is no text")
+                raise PackingError(f"{value!r} is not text")
             return value.encode() + (b"\0" if self.name == "z" else b"")
         if not isinstance(value, bytes):
-            raise PackingError(f"{value!r} is no bytes")
+            raise PackingError(f"{value!r} is not bytes")
         if self.size and len(value) != self.size:
             raise PackingError(f"{len(value)} bytes, there must be {self.size}")
         return value

@@ -13,7 +13,7 @@ _BYTES_A_PIXEL: Final = {Encoding.BAYER_RGGB: 1, Encoding.YUV422: 2, Encoding.RG
 
 
 class FrameError(ValueError):
-    """A frame whose size does not go with its encoding, or that is no picture."""
+    """A frame whose size does not go with its encoding, or that is not a picture."""
 
 
 def frame_size(width: int, height: int, encoding: Encoding) -> int:

@@ -76,7 +76,7 @@ class ImagePath:
     def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Return RGB int8, value - 128, height x width x 3, row by row.
 
-        Raises FrameError for a frame that is no picture or has the wrong length, RegionError for what
+        Raises FrameError for a frame that is not a picture or has the wrong length, RegionError for what
         `check_region` refuses.
         """
         return _as_int8(self.to_pixels(frame, region))
@@ -96,7 +96,7 @@ class ImagePath:
         self, frame: RawFrame, region: FrameRegion, converters: "dict[Encoding, Converter]"
     ) -> "Bytes":
         if frame.encoding is Encoding.SAMPLES:
-            raise FrameError("a frame of samples is no picture: it goes into the tensor as it is")
+            raise FrameError("a frame of samples is not a picture: it goes into the tensor as it is")
         check_frame(frame)
         check_region(region, frame.width, frame.height, None)
         import numpy as np

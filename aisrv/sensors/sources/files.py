@@ -6,7 +6,7 @@ from aisrv.sensors.image.frame import SourceError
 
 
 def file_size(path: Path, largest: int | None = None) -> int:
-    """Bytes of a file. SourceError where it is none, or has more than the largest allowed."""
+    """Bytes of a file. SourceError where it is not a file, or has more than the largest allowed."""
     try:
         regular, size = path.is_file(), path.stat().st_size
     except (OSError, ValueError) as error:  # ValueError: a name with a zero byte

@@ -36,7 +36,7 @@ LARGEST_FOLDER: Final = 100_000
 def read_picture(path: Path) -> "Bytes":
     """Read a picture, the first of its file, as RGB (height, width, 3); transparency is dropped.
 
-    Raises SourceError for what is no picture, is damaged, or is larger than LARGEST_FILE bytes or
+    Raises SourceError for what is not a picture, is damaged, or is larger than LARGEST_FILE bytes or
     LARGEST_PIXELS.
     """
     try:

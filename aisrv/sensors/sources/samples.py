@@ -126,7 +126,7 @@ def csv_source(
     if len(wrong):
         row, column = wrong[0]
         raise SourceError(
-            f"{path}, line {lines[row]}: {values[row, column]} is no {element.name.lower()};"
+            f"{path}, line {lines[row]}: {values[row, column]} is not an {element.name.lower()};"
             " give a scale to quantize real values"
         )
     return SampleSource(str(path), values.astype(element.value), window, hop, loop)

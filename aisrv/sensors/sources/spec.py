@@ -128,7 +128,7 @@ class SourceSpec:
         scheme, colon, rest = text.partition(":")
         if not colon:
             raise SourceSpecError(
-                f"{text!r} is no source: it begins with one of {', '.join(SCHEMES)} and a colon"
+                f"{text!r} is not a source: it begins with one of {', '.join(SCHEMES)} and a colon"
             )
         options: dict[str, str] = {}
         while rest:
@@ -164,7 +164,7 @@ class SourceSpec:
             return OPTIONS[name].read(text)
         except (ValueError, KeyError, ZeroDivisionError):
             raise SourceSpecError(
-                f"{self.scheme}: {name}={text!r:.60} is wrong: it is {OPTIONS[name].expected}"
+                f"{self.scheme}: {name}={text!r:.60} is wrong: expected {OPTIONS[name].expected}"
             ) from None
 
 
@@ -184,7 +184,7 @@ def _check_webcam(spec: SourceSpec) -> None:
     try:
         _number(spec.place)
     except ValueError:
-        raise SourceSpecError(f"webcam: {spec.place!r} is no number; the first is 0") from None
+        raise SourceSpecError(f"webcam: {spec.place!r} is not a number; the first is 0") from None
 
 
 def raw_place(spec: SourceSpec) -> tuple[str, tuple[int, int], Encoding]:

@@ -76,7 +76,7 @@ class VideoSource(NumberedSource):
         loop: bool = False,
     ) -> None:
         cv2 = _opencv(str(path))
-        file_size(path)  # OpenCV would take what is no file for an address or a pattern of names
+        file_size(path)  # OpenCV would take what is not a file for an address or a pattern of names
         self._capture = cv2.VideoCapture(str(path.resolve()), cv2.CAP_FFMPEG)
         if not self._capture.isOpened():
             raise SourceError(f"{path}: not a video that OpenCV can read")

@@ -28,7 +28,7 @@ _PCAP_MAGICS: Final = {
 
 
 class CaptureError(Exception):
-    """A file that is no capture of USB, or that is damaged; the text says where."""
+    """A file that is not a capture of USB, or that is damaged; the text says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ def read_capture(data: bytes) -> Iterator[CapturedEvent]:
     """Read the events of a capture in their order.
 
     A file that ends within a packet, as that of a process that was killed, gives what comes before. Raises
-    CaptureError for a file that is no capture of USB.
+    CaptureError for a file that is not a capture of USB.
     """
     if data[:4] == struct.pack("<I", SECTION_HEADER):
         packets = _pcapng(data)

@@ -84,7 +84,7 @@ class Fault:
     def __post_init__(self) -> None:
         kind = self.kind.value
         if self.endpoint & ~0x8F or self.endpoint == 0x80 or self.endpoint < 0:
-            raise FaultError(f"{self.endpoint:#x} is no address of an endpoint")
+            raise FaultError(f"{self.endpoint:#x} is not the address of an endpoint")
         if (self.seconds is None) == (self.kind in TIMED):
             raise FaultError(f"{kind} " + ("needs a time" if self.kind in TIMED else "takes no time"))
         if (self.length is None) == (self.kind is FaultKind.TRUNCATE):
@@ -132,7 +132,7 @@ def _parse_kind(text: str) -> FaultKind:
     try:
         return FaultKind(text)
     except ValueError:
-        raise FaultError(f"{text!r} is none of {', '.join(kind.value for kind in FaultKind)}") from None
+        raise FaultError(f"{text!r} is not one of {', '.join(kind.value for kind in FaultKind)}") from None
 
 
 def _parse_place(text: str) -> int:
@@ -151,7 +151,7 @@ def _parse_when(text: str) -> Nth | Chance:
         try:
             probability = float(chance.removeprefix("p="))
         except ValueError:
-            raise FaultError(f"{chance!r} is no probability; write it as p=0.01") from None
+            raise FaultError(f"{chance!r} is not a probability; write it as p=0.01") from None
         return Chance(probability, _parse_whole(seed.removeprefix("seed="), "a seed") if comma else None)
     return Nth(_parse_whole(text, "the number of a transfer, nor p=PROBABILITY"))
 
@@ -173,7 +173,7 @@ def _parse_time(text: str) -> float:
             raise ValueError
         return float(found[1]) / _UNITS[found[2]]
     except ValueError:
-        raise FaultError(f"{text!r} is no time; write it as 1.5s, 20ms or 500us") from None
+        raise FaultError(f"{text!r} is not a time; write it as 1.5s, 20ms or 500us") from None
 
 
 class _Watch:

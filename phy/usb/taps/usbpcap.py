@@ -60,7 +60,7 @@ _STATUS: Final = {
 
 
 class UsbpcapError(ValueError):
-    """A packet that is none of USBPcap's."""
+    """A packet that is not one of USBPcap's."""
 
 
 class UsbpcapEvents:
@@ -80,7 +80,7 @@ class UsbpcapEvents:
         try:
             transfer = TransferType(header.transfer)
         except ValueError:
-            return None  # what the driver was told, which is no transfer
+            return None  # what the driver was told, which is not a transfer
         data = packet[header.header_size :][: header.data_length]
         ends = bool(header.info & _TO_HOST)
         event = UsbmonEvent(

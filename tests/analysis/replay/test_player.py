@@ -47,7 +47,7 @@ def recorded(name: str) -> list[Transfer]:
 def played(transfers: Sequence[Transfer], address: str, *, mask: bool = True) -> ReplayResult:
     transport = open_transport(address)
     try:
-        return replay(transfers, transport, mask=mask, timeout=60)  # type: ignore[arg-type]  # it is no SPI
+        return replay(transfers, transport, mask=mask, timeout=60)  # type: ignore[arg-type]  # it is not SPI
     finally:
         transport.close()
 
@@ -481,7 +481,7 @@ def test_command_ends_with_1_at_a_difference(address: str, tmp_path: Path) -> No
     ("options", "message"),
     [
         (["--of", "7.7"], "has no such device; with bulk transfers there: 1.1"),
-        (["--of", "seven"], "is no device of a capture; write BUS.DEVICE"),
+        (["--of", "seven"], "is not a device of a capture; write BUS.DEVICE"),
     ],
 )
 def test_device_that_the_capture_has_not_is_a_usage_error(options: list[str], message: str) -> None:

@@ -365,5 +365,5 @@ async def test_device_that_may_not_be_opened(tmp_path: Path, monkeypatch: pytest
 
 @pytest.mark.parametrize("name", ["", "spidev", "spidev0", "spidev0.0\n", "../spidev0.0", "sda"])
 async def test_name_that_is_none(name: str) -> None:
-    with pytest.raises(CuseError, match="is no name of a device"):
+    with pytest.raises(CuseError, match="is not the name of a device"):
         await serve_cuse(SpiBus(), name)

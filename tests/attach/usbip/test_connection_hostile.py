@@ -185,7 +185,7 @@ async def test_half_a_message_then_silence(
         await host.send(submit_in(9, 512), begun)
         assert await host.ended() == b""
         (line,) = caplog.records
-        assert "half a message, then silence for 0.02 s; connection closed" in line.getMessage()
+        assert "the rest of a message did not come within 0.02 s; connection closed" in line.getMessage()
         await assert_serving(server)
 
 

@@ -267,7 +267,7 @@ def test_status_without_a_terminal_is_a_usage_error() -> None:
     said = CliRunner().invoke(command, ["--status"])
     assert said.exit_code == 2
     assert said.output.endswith(
-        "Error: --status draws on a terminal, and standard output is none that it can use\n"
+        "Error: --status needs a terminal, and standard output is not one that it can draw on\n"
     )
 
 

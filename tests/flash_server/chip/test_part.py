@@ -56,7 +56,7 @@ def test_parts_are_found_by_name_and_id() -> None:
         ({"erases": (Erase(0x20, 3000, 0),)}, "3000 bytes for a page, sector or block"),
         ({"erases": (Erase(0xD8, 65536, 0), Erase(0x20, 4096, 0))}, "from the smallest"),
         ({"erases": (Erase(0x20, 4096, 0), Erase(0x20, 8192, 0))}, "the same opcode"),
-        ({"erases": (Erase(0x20, 131072, 0),)}, "sectors of 131072 bytes, 65536 are the most"),
+        ({"erases": (Erase(0x20, 131072, 0),)}, "sectors of 131072 bytes, 65536 is the most"),
         ({"largest_clock_hz": 0}, "a clock of 0 Hz"),
         ({"page_program_seconds": -1}, "less than no time"),
     ],
@@ -84,7 +84,7 @@ def test_the_table_is_that_of_the_real_part() -> None:
 @pytest.mark.parametrize("part", PARTS.values())
 def test_a_part_is_read_back_from_its_table(part: FlashPart) -> None:
     found = part_described(part.identification, sfdp_of(part))
-    # The table has times in units of its own: half of 52 s is no whole number of them.
+    # The table has times in units of its own: half of 52 s is not a whole number of them.
     assert replace(found, name=part.name, chip_erase_seconds=part.chip_erase_seconds) == part
 
 

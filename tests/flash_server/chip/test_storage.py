@@ -311,7 +311,7 @@ def test_reading_only_refuses_a_half_made_write(tmp_path: Path, monkeypatch: pyt
 
 def test_what_is_no_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(StorageError, match="pipe is no regular file"):
+    with pytest.raises(StorageError, match="pipe is not a regular file"):
         FileStorage(tmp_path / "pipe", SIZE)
     with pytest.raises(StorageError, match="cannot be opened: Is a directory"):
         FileStorage(tmp_path, SIZE)

@@ -148,7 +148,7 @@ def test_code_ends_where_its_flow_ends() -> None:
         ("callsys 64", "a service is 0 to 63, not '64'"),
         ("set r1 kind", "unknown setting 'kind'"),
         ("r1 = norm r2 3", "norm has a register and a register for the count"),
-        ("swap r1 5", "'5' is no register"),
+        ("swap r1 5", "'5' is not a register"),
         ("jump NOWHERE", "no label 'NOWHERE' in the code"),
         ("set r1 param NOWHERE", "no label 'NOWHERE' in the parameters"),
         ("r1 2", "here stands =, not '2'"),
@@ -161,7 +161,7 @@ def test_wrong_lines_are_refused_with_their_place(line: str, message: str) -> No
 
 
 def test_a_label_twice_is_refused() -> None:
-    with pytest.raises(TextError, match=r"script\.txt:4: error: label 'A' is there already"):
+    with pytest.raises(TextError, match=r"script\.txt:4: error: label 'A' exists already"):
         code_of("label A\nlabel A\nreturn")
 
 

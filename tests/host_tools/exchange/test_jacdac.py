@@ -82,7 +82,7 @@ def test_engine_without_a_model(server: AiServer) -> None:
 def test_model_that_does_not_load_says_why_and_leaves_none(server: AiServer) -> None:
     server.load_model(MODEL)
     with pytest.raises(ModelError, match="ERROR_MODEL_ERR"):
-        server.load_model(b"this is no model at all, is it?!")
+        server.load_model(b"this is not a model at all, is it?!")
     with pytest.raises(NoModelError):
         server.input_length()
 

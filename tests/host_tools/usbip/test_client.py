@@ -67,7 +67,7 @@ def test_address(address: str, expected: tuple[str, int]) -> None:
     ["", "localhost", ":3240", "localhost:", "localhost:0", "localhost:65536", "h:-1", "h:x", "h:²", "[]:1"],
 )
 def test_no_address(address: str) -> None:
-    with pytest.raises(ValueError, match="is no address of the form HOST:PORT"):
+    with pytest.raises(ValueError, match="is not an address of the form HOST:PORT"):
         parse_address(address)
 
 

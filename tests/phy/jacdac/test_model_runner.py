@@ -386,7 +386,7 @@ def test_remainder_is_an_error_of_auto_invoke_alone() -> None:
     core = ScriptedCore(state(4, 1))
     aggregated(core)
     core.set(RUNNER, 0x080, b"\1\0")
-    assert core.error() == "auto_invoke_every: 4 input elements are no multiple of 3 a sample"
+    assert core.error() == "auto_invoke_every: 4 input elements are not a multiple of 3 a sample"
     for number in range(4):
         reading(core, 20 * number, number)
     assert core.engine.jobs == []

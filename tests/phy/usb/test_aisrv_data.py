@@ -299,7 +299,7 @@ async def test_halt_set_by_the_host_ends_with_its_clear() -> None:
         await assert_still_right(device)
 
 
-# Packets that are no command.
+# Packets that are not commands.
 
 
 @pytest.mark.parametrize("length", [0, 2, 4, 11, 13, 511, 512])

@@ -215,7 +215,7 @@ def test_without_compiler_one_clear_line(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_code_that_does_not_compile() -> None:
     with pytest.raises(BuildError, match="arm-none-eabi-gcc failed"):
-        compile_image("this is no C", M4)
+        compile_image("this is not C", M4)
 
 
 @pytest.mark.parametrize(

@@ -370,7 +370,7 @@ def test_conversion_checks_the_region() -> None:
         (RawFrame(1, 2, Encoding.BAYER_RGGB, bytes(2)), "from 2x2 on"),
         (RawFrame(0, 2, Encoding.RGB, b""), "0x2: sides are 1 to 65535"),
         (RawFrame(65536, 1, Encoding.RGB, b""), "65536x1: sides are 1 to 65535"),
-        (RawFrame(4, 1, Encoding.SAMPLES, bytes(4)), "samples is no picture"),
+        (RawFrame(4, 1, Encoding.SAMPLES, bytes(4)), "samples is not a picture"),
     ],
 )
 def test_wrong_frame_is_refused(frame: RawFrame, message: str) -> None:

@@ -205,9 +205,9 @@ async def test_real_values_are_quantized(tmp_path: Path) -> None:
         ("x\n1\ny\n", "line 3: not 1 finite numbers: y"),
         ("1\nnan\n", "line 2: not 1 finite numbers: nan"),
         ("1\n1e400\n", "line 2: not 1 finite numbers: 1e400"),
-        ("x\n\n1\n128\n", "line 4: 128.0 is no int8; give a scale"),
-        ("-129\n", "line 1: -129.0 is no int8; give a scale"),
-        ("1\n1.5\n", "line 2: 1.5 is no int8; give a scale"),
+        ("x\n\n1\n128\n", "line 4: 128.0 is not an int8; give a scale"),
+        ("-129\n", "line 1: -129.0 is not an int8; give a scale"),
+        ("1\n1.5\n", "line 2: 1.5 is not an int8; give a scale"),
         ("1\n" + "2" * 200_000, "not a readable CSV file"),
     ],
 )

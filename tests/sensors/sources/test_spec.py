@@ -46,8 +46,8 @@ def test_text_is_taken_apart_and_put_together(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "'' is no source: it begins with one of pattern, image, folder"),
-        ("bars", "'bars' is no source"),
+        ("", "'' is not a source: it begins with one of pattern, image, folder"),
+        ("bars", "'bars' is not a source"),
         ("film:bars", "no source is called 'film': there are pattern, image"),
         ("image:", "image: what follows the colon is missing"),
         (
@@ -72,9 +72,9 @@ def test_text_is_taken_apart_and_put_together(
         ("pattern:bars:late=drop", "pattern: the option late is without a rate"),
         ("pattern:bars:rate=1:late=never", "late='never' is wrong: it is drop or keep"),
         ("folder:a:loop=yes", "loop='yes' is wrong: it is nothing after it"),
-        ("webcam:front", "webcam: 'front' is no number"),
-        ("webcam:-1", "webcam: '-1' is no number"),
-        ("webcam:²", "webcam: '²' is no number"),
+        ("webcam:front", "webcam: 'front' is not a number"),
+        ("webcam:-1", "webcam: '-1' is not a number"),
+        ("webcam:²", "webcam: '²' is not a number"),
         ("raw:f.bin", "raw: 'f.bin' is not FILE:WIDTHxHEIGHT:ENCODING, with one of bayer, yuv, rgb, samples"),
         ("raw:f.bin:8x8", "raw: 'f.bin:8x8' is not FILE"),
         ("raw:f.bin:8x8:jpeg", "raw: 'f.bin:8x8:jpeg' is not FILE"),

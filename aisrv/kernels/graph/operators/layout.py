@@ -72,7 +72,7 @@ def transpose(node: OperatorNode) -> Kernel:
     source, output, permutation = node.input(0), node.output(), node.integers(1)
     same_type(source, output)
     if sorted(permutation) != list(range(len(source.shape))):
-        raise GraphError(f"{permutation} is no permutation of {len(source.shape)} dimensions")
+        raise GraphError(f"{permutation} is not a permutation of {len(source.shape)} dimensions")
     view, write = source.array.transpose(permutation), output.array
     expect_shape(output, view.shape)
 

@@ -55,7 +55,7 @@ def _from_float(source: GraphTensor, output: GraphTensor) -> Kernel:
     read, write = source.array, output.array
 
     def kernel() -> None:
-        # Floats may be anything: what is no number becomes the lowest value.
+        # Floats may be anything: what is not a number becomes the lowest value.
         with np.errstate(over="ignore", invalid="ignore"):
             steps = np.fmin(np.fmax(read / scale, -beyond), beyond)
         rounded = np.copysign(np.floor(np.abs(steps).astype(np.float64) + 0.5), steps)

@@ -86,7 +86,7 @@ def _assignments(model: Model, number: int) -> Iterator[_Assignment]:
         elif operator.name == "ASSIGN_VARIABLE" and len(inputs) == 2 and inputs[0] in handles:
             data = tensors[inputs[1]].data if inputs[1] >= 0 else None
             if not data:
-                raise GraphError(f"{where} assigns tensor {inputs[1]}, which is no dense constant")
+                raise GraphError(f"{where} assigns tensor {inputs[1]}, which is not a dense constant")
             yield _Assignment(handles[inputs[0]], memoryview(data))
         else:
             raise GraphError(

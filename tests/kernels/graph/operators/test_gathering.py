@@ -1,4 +1,4 @@
-"""GATHER beside TensorFlow Lite Micro, and indices that are no places."""
+"""GATHER beside TensorFlow Lite Micro, and indices that are not places."""
 
 import numpy as np
 import pytest

@@ -40,17 +40,17 @@ class InProcessTransport:
         self._bus = bus
 
     def write(self, data: "Buffer", timeout: float | None) -> None:
-        """Send packets."""
+        """Send `data` within `timeout` seconds."""
         with _as_host_errors():
             self._bus.write(bytes(data), timeout)
 
     def read(self, length: int, timeout: float | None) -> bytes:
-        """Receive packets up to a short one, or `length` bytes."""
+        """Receive packets up to a short one, or `length` bytes, within `timeout` seconds."""
         with _as_host_errors():
             return self._bus.read(length, timeout)
 
     def exchange(self, writes: "Sequence[Buffer]", length: int, timeout: float | None) -> bytes:
-        """Do several writes and then a read."""
+        """Do several writes and then a read of `length` bytes, each within `timeout` seconds."""
         from host_tools.transports.transport import one_after_another
 
         return one_after_another(self, writes, length, timeout)

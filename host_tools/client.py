@@ -72,7 +72,11 @@ _NEW_MODEL: Final = frozenset((*_SET_MODEL.values(), *_SET_MODEL_FLASH.values())
 
 
 class Wire(Protocol):
-    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac."""
+    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac.
+
+    `command` is its code, `tensor` the number of the tensor, `data` what a SET sends. `progress` is called
+    with the bytes done and all bytes.
+    """
 
     @property
     def as_float32(self) -> bool:
@@ -128,7 +132,11 @@ class AiServer:
         dialect: Dialect = Dialect.CLASSIC,
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> Self:
-        """Open a device by its address, such as `usb`, `usbip:localhost:3240`, `spi:0.0` or `virtual`."""
+        """Open a device by its address, such as `usb`, `usbip:localhost:3240`, `spi:0.0` or `virtual`.
+
+        `engine` is the number of the engine, `timeout` the seconds for each transfer; None waits as long as
+        it takes.
+        """
         transport = open_transport(device)
         try:
             server = cls(transport, engine=engine, dialect=dialect, timeout=timeout)
@@ -204,7 +212,8 @@ class AiServer:
     def load_server(self, image: Buffer, progress: Progress | None = None) -> None:
         """Replace the upgrade image in the device's boot partition; it is booted from the next reset on.
 
-        Over SPI only. The image is what `aisrv-flash boot-image` makes.
+        Over SPI only. The image is what `aisrv-flash boot-image` makes. `progress` is called with the bytes
+        done and all bytes.
         """
         self._exchange.set(Command.SET_SERVER, image, progress=progress)
 
@@ -216,6 +225,7 @@ class AiServer:
         """Load a `.tflite` model, as bytes or from a file, into the arena or into external memory.
 
         The file is remembered: shapes, quantization, operators and classes are read from it when needed.
+        `progress` is called with the bytes done and all bytes.
         """
         data = read_regular(model) if isinstance(model, str | PathLike) else model
         self._forget_model()
@@ -223,7 +233,10 @@ class AiServer:
         self._file = bytes(data)
 
     def load_model_from_flash(self, memory: Memory = "arena") -> None:
-        """Load the model that the flash holds for this engine."""
+        """Load the model that the flash holds for this engine.
+
+        `memory` is "arena" or "ext".
+        """
         self._forget_model()
         self._exchange.set(_SET_MODEL_FLASH[memory])
 
@@ -286,7 +299,10 @@ class AiServer:
         return self._get_word(Command.GET_OUTPUT_TENSOR_LENGTH, tensor)
 
     def write_input(self, data: Buffer, tensor: int = 0, progress: Progress | None = None) -> None:
-        """Set an input tensor, all of it."""
+        """Set an input tensor, all of it.
+
+        `data` is its bytes. `progress` is called with the bytes done and all bytes.
+        """
         self._exchange.set(Command.SET_INPUT_TENSOR, data, tensor, progress)
 
     def read_input(self, tensor: int = 0) -> bytes:
@@ -313,12 +329,12 @@ class AiServer:
         """Write the inputs, infer, and return the outputs: bytes for bytes, otherwise arrays.
 
         An input is an array, a PIL image or the path of an image, a `.npy` file or raw bytes; real numbers
-        are quantized, and pictures resized and scaled by `value_range`, one of `images.RANGE_NAMES`.
-        Outputs have the tensors' types, or are real numbers with `dequantize`; `Outputs` has labels and best
-        scores. TensorError where an input does not fit; nothing is sent then.
+        are quantized, and pictures resized and scaled by `value_range`, one of `images.RANGE_NAMES`. Outputs
+        have the tensors' types, or are real numbers with `dequantize`; `Outputs` has labels and best scores.
+        TensorError where an input does not fit; nothing is sent then.
 
         One input of bytes gives output 0 as it is: the model need not be known, and in the classic framing it
-        is quicker than the three calls.
+        is quicker than the three calls. `data` is input 0 and `more` are the others.
         """
         if isinstance(data, bytes | bytearray | memoryview) and not (more or dequantize):
             return self._exchange.run(data)
@@ -378,7 +394,10 @@ class AiServer:
         return bool(self._get_number(Command.GET_OUTPUT_GPIO_EN))
 
     def enable_gpio(self, enabled: bool = True) -> None:
-        """Let inferences drive the GPIO outputs, or not."""
+        """Let inferences drive the GPIO outputs, or not.
+
+        `enabled` says which.
+        """
         self._exchange.set(Command.SET_OUTPUT_GPIO_EN, bytes([enabled]))
 
     def gpio_thresholds(self) -> tuple[int, ...]:
@@ -387,7 +406,10 @@ class AiServer:
         return struct.unpack(f"{len(data)}b", data)
 
     def set_gpio_threshold(self, index: int, threshold: int) -> None:
-        """Set one output's threshold, -128 to 127; anything else is a ValueError."""
+        """Set one output's threshold, -128 to 127; anything else is a ValueError.
+
+        `index` is the output, 0 to 3.
+        """
         if not 0 <= index <= 255:
             raise ValueError(f"a GPIO index is 0 to 255, not {index}")
         if not -128 <= threshold <= 127:
@@ -406,7 +428,10 @@ class AiServer:
     # The sensor
 
     def acquire_single(self, region: tuple[int, int, int, int, int, int] | None = None) -> None:
-        """Acquire one frame: start x, end x, start y, end y, width, height; None is the whole frame."""
+        """Acquire one frame: start x, end x, start y, end y, width, height; None is the whole frame.
+
+        `region` is in pixels, ends excluded.
+        """
         self._exchange.set(Command.START_ACQUIRE_SINGLE, bytes(FrameRegion(*region)) if region else b"")
 
     def acquire_stream(self) -> None:
@@ -414,7 +439,10 @@ class AiServer:
         self._exchange.set(Command.START_ACQUIRE_STREAM)
 
     def set_sensor_register(self, address: int, register: int, value: int) -> None:
-        """Write one register of the sensor at an I2C address; each number is a byte."""
+        """Write one register of the sensor at an I2C address; each number is a byte.
+
+        `value` is what the register becomes.
+        """
         self._exchange.set(Command.START_ACQUIRE_SET_I2C, bytes(RegisterWrite(address, register, value)))
 
     def acquire_mode(self) -> AcquireMode:
@@ -454,7 +482,7 @@ class AiServer:
         return picture_of(self.read_sensor(), form)
 
     def write_sensor(self, data: Buffer) -> None:
-        """Put a frame in the place of the sensor's."""
+        """Put `data`, a frame's bytes, in the place of the sensor's frame."""
         self._exchange.set(Command.SET_SENSOR_TENSOR, data)
 
     # Commands on the wire
@@ -463,6 +491,7 @@ class AiServer:
         """Send a command by its code, known or not, and return its data; no bytes for a SET.
 
         Bit 7 of the code tells a SET, which takes `data`. ValueError for data of a GET, or a code above 0xFF.
+        `tensor` is the number of the tensor.
         """
         if not 0 <= code <= 0xFF:
             raise ValueError(f"a command is a byte, not {code}")

@@ -18,6 +18,7 @@ class OutputDifference:
     run: int
     tensor: int
     elements: int
+    """Elements of the tensor."""
     differing: int
     """Elements that are further apart than was allowed."""
     largest: float
@@ -32,7 +33,11 @@ def compare_devices(
     outputs: "Sequence[TensorSpec]",
     tolerance: float = 0.0,
 ) -> Iterator[OutputDifference]:
-    """Run the inputs of each run on two servers that have the model; yield each output's difference."""
+    """Run the inputs of each run on two servers that have the model; yield each output's difference.
+
+    `runs` has the input tensors of each run, `outputs` describes the outputs, and `tolerance` is how far
+    apart two elements may be, in the tensor's own steps.
+    """
     first, second = servers
     for number, inputs in enumerate(runs):
         results = [_outputs(server, inputs, len(outputs)) for server in (first, second)]
@@ -68,7 +73,10 @@ def _difference(run: int, tensor: int, one: "Array", other: "Array", tolerance: 
 
 
 def random_inputs(specs: "Sequence[TensorSpec]", runs: int, seed: int) -> list[list[bytes]]:
-    """Return inputs of all values of their types, the same ones for a seed; real numbers are 0 to 1."""
+    """Return inputs of all values of their types, the same ones for a seed; real numbers are 0 to 1.
+
+    `runs` is how many.
+    """
     import numpy as np
 
     source = np.random.default_rng(seed)

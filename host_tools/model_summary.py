@@ -15,7 +15,9 @@ class ModelSummary:
     """A model's tensors by number, and the names of its operators and classes where they are known."""
 
     inputs: tuple[TensorSpec, ...]
+    """The input tensors."""
     outputs: tuple[TensorSpec, ...]
+    """The output tensors."""
     operators: tuple[str, ...] = ()
     """In execution order; none where the device alone was asked."""
     labels: tuple[str, ...] = ()
@@ -23,7 +25,7 @@ class ModelSummary:
 
     @classmethod
     def of_file(cls, data: bytes | memoryview) -> Self:
-        """Read a `.tflite` file; TensorError where it is not a model, or has a tensor of an unknown type."""
+        """Read `data`, a `.tflite` file; TensorError for other data, or a tensor of an unknown type."""
         from aisrv.model import ModelFileError
         from aisrv.model.labels import labels_of
         from aisrv.model.reader import read_model

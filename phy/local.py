@@ -91,7 +91,8 @@ async def aisrv_local_acquire_single(
 ) -> None:
     """Acquire a frame: a region of the sensor in pixels, scaled to `width` by `height` into the input tensor.
 
-    Each number is 0 to 65535; ValueError otherwise, and the engine is not asked.
+    Each number is 0 to 65535; ValueError otherwise, and the engine is not asked. The region goes from
+    `start_x` and `start_y` up to `end_x` and `end_y`, which are excluded.
     """
     command = Command.START_ACQUIRE_SINGLE
     await _set(c, command, _packed(command, FrameRegion(start_x, end_x, start_y, end_y, width, height)))
@@ -106,12 +107,18 @@ async def aisrv_local_start_inference(c: ChanEnd) -> None:
 
 
 async def aisrv_local_load_model(c: ChanEnd, model: Buffer, memory: Memory = "arena") -> None:
-    """Set the model, a `.tflite` file; where it is refused the engine has no model."""
+    """Set the model, a `.tflite` file; where it is refused the engine has no model.
+
+    `memory` is "arena" or "ext".
+    """
     await _set(c, _SET_MODEL[memory], model)
 
 
 async def aisrv_local_load_model_from_flash(c: ChanEnd, memory: Memory = "arena") -> None:
-    """Set the model that the flash holds for this engine."""
+    """Set the model that the flash holds for this engine.
+
+    `memory` is "arena" or "ext".
+    """
     await _set(c, _SET_MODEL_FLASH[memory])
 
 
@@ -121,7 +128,10 @@ async def aisrv_local_get_spec(c: ChanEnd) -> Spec:
 
 
 async def aisrv_local_get_timings(c: ChanEnd) -> tuple[int, ...]:
-    """Return the ticks of 10 ns that each operator took in the last inference."""
+    """Return the ticks of 10 ns that each operator took in the last inference.
+
+    ProtocolError where the answer is not whole words.
+    """
     data = await _get(c, Command.GET_TIMINGS)
     if len(data) % WORD_BYTES:
         raise ProtocolError(f"GET_TIMINGS: the answer has {len(data)} bytes, which are not whole words")
@@ -132,7 +142,7 @@ async def aisrv_local_get_timings(c: ChanEnd) -> tuple[int, ...]:
 
 
 async def aisrv_local_set_input_tensor(c: ChanEnd, data: Buffer, tensor: int = 0) -> None:
-    """Set an input tensor; the engine takes its exact length, or that padded to whole words."""
+    """Set an input tensor to `data`, of its length or padded to whole words."""
     await _set(c, Command.SET_INPUT_TENSOR, data, tensor)
 
 
@@ -188,7 +198,7 @@ async def aisrv_local_get_acquire_mode(c: ChanEnd) -> AcquireMode:
 
 
 async def aisrv_local_set_i2c(c: ChanEnd, address: int, register: int, value: int) -> None:
-    """Write a register of the sensor over I2C; each number is 0 to 255, ValueError otherwise."""
+    """Write `value` to a register of the sensor at an I2C address; each is 0 to 255, ValueError otherwise."""
     command = Command.START_ACQUIRE_SET_I2C
     await _set(c, command, _packed(command, RegisterWrite(address, register, value)))
 
@@ -204,7 +214,7 @@ async def aisrv_local_get_sensor_tensor_length(c: ChanEnd) -> int:
 
 
 async def aisrv_local_set_sensor_tensor(c: ChanEnd, data: Buffer) -> None:
-    """Set the sensor's frame, in place of one that a sensor gives."""
+    """Put `data` in the place of the sensor's frame."""
     await _set(c, Command.SET_SENSOR_TENSOR, data)
 
 
@@ -217,12 +227,15 @@ async def aisrv_local_get_output_gpio_en(c: ChanEnd) -> bool:
 
 
 async def aisrv_local_set_output_gpio_en(c: ChanEnd, enabled: bool) -> None:
-    """Set whether inferences drive the outputs."""
+    """Set whether inferences drive the outputs: `enabled`."""
     await _set(c, Command.SET_OUTPUT_GPIO_EN, bytes((enabled,)))
 
 
 async def aisrv_local_get_output_gpio_thresh(c: ChanEnd) -> tuple[int, ...]:
-    """Return the threshold of each output, -128 to 127."""
+    """Return the threshold of each output, -128 to 127.
+
+    ProtocolError for another number of thresholds.
+    """
     data = await _get(c, Command.GET_OUTPUT_GPIO_THRESH)
     if len(data) != GPIO_COUNT:
         raise ProtocolError(f"GET_OUTPUT_GPIO_THRESH: {len(data)} thresholds, there are {GPIO_COUNT} outputs")
@@ -230,7 +243,7 @@ async def aisrv_local_get_output_gpio_thresh(c: ChanEnd) -> tuple[int, ...]:
 
 
 async def aisrv_local_set_output_gpio_thresh(c: ChanEnd, index: int, threshold: int) -> None:
-    """Set the threshold of an output, -128 to 127; ValueError otherwise."""
+    """Set the threshold of output `index`, -128 to 127; ValueError otherwise."""
     command = Command.SET_OUTPUT_GPIO_THRESH
     await _set(c, command, _packed(command, GpioThreshold(index, threshold)))
 

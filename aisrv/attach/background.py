@@ -104,11 +104,14 @@ class BackgroundBus:
         background.call(lambda _: self._host.plug_in())
 
     def write(self, data: bytes, timeout: float | None) -> int:
-        """Send one request; raises TransferFailed, or trio.TooSlowError after `timeout` seconds."""
+        """Send `data` in one request; raises TransferFailed, or trio.TooSlowError after `timeout` seconds."""
         return self._within(timeout, lambda: self._host.write(data))
 
     def read(self, length: int, timeout: float | None) -> bytes:
-        """Receive up to `length` bytes; raises as `write` does."""
+        """Receive up to `length` bytes; raises as `write` does.
+
+        `timeout` is in seconds; None waits as long as it takes.
+        """
         return self._within(timeout, lambda: self._host.read(length))
 
     def clear_halt(self, endpoint: int) -> None:

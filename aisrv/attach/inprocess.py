@@ -23,7 +23,10 @@ from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 
 class TransferFailed(Exception):
-    """A transfer that ended with another status than OKAY."""
+    """A transfer that ended with another status than OKAY.
+
+    `transferred` is the bytes that were received, or the number of those that were sent, until then.
+    """
 
     def __init__(self, status: TransferStatus, transferred: int | bytes) -> None:
         super().__init__(f"{status.value} after {transferred!r}")
@@ -57,7 +60,10 @@ class _Completion:
 
 
 class InProcessHost:
-    """A host that has the device to itself. All methods raise TransferFailed."""
+    """A host that has the device to itself. All methods raise TransferFailed.
+
+    `bus` is the device's, or a port that wraps it. An `endpoint` is an address, 0x01 for OUT or 0x81 for IN.
+    """
 
     def __init__(self, bus: HostPort) -> None:
         self.bus = bus
@@ -68,7 +74,10 @@ class InProcessHost:
         await self.control(SetupPacket(0, StandardRequest.SET_CONFIGURATION, 1, 0, 0))
 
     async def write(self, data: bytes, *, endpoint: int = ENDPOINT_OUT, zero_packet: bool = False) -> int:
-        """Send one request; its end says that the firmware has taken all of it. Returns the bytes taken."""
+        """Send one request; its end says that the firmware has taken all of it. Returns the bytes taken.
+
+        `zero_packet` ends `data` of a multiple of 512 bytes with an empty packet.
+        """
         await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
         request = OutUrb(len(data), completion, zero_packet=zero_packet)
@@ -110,7 +119,10 @@ class InProcessHost:
         return halt_bit(await self.control(setup))
 
     async def get_descriptor(self, kind: int, index: int = 0, length: int = 255) -> bytes:
-        """Fetch a descriptor."""
+        """Fetch a descriptor.
+
+        `kind` and `index` are those of the request, `length` the most bytes that are asked for.
+        """
         return await self.control(
             SetupPacket(DIRECTION_IN, StandardRequest.GET_DESCRIPTOR, kind << 8 | index, 0, length)
         )

@@ -32,15 +32,25 @@ class TaskKind(enum.Enum):
     """
 
     XUD = "XUD"
+    """XMOS's USB device library, which needs no task here but takes a core."""
     USB_EP0 = "usb_ep0"
+    """Answers control transfers on endpoint 0."""
     USB_DATA = "usb_data"
+    """Carries commands between the bulk endpoints and the engines."""
     SPI_SLAVE = "spi_slave"
+    """Answers the SPI master while it clocks."""
     SPI_BUFFER = "spi_buffer"
+    """Carries commands between the SPI slave and its engine."""
     JACDAC = "jacdac"
+    """Serves the engines on a Jacdac bus."""
     FLASH_SERVER = "flash_server"
+    """Reads and writes a flash chip for the engines."""
     SENSOR = "sensor"
+    """Waits for the frames of the sensor."""
     ACQUIRE = "acquire"
+    """Turns frames into input tensors."""
     AIENGINE = "aiengine"
+    """Answers commands and runs a model."""
     GRAPH = "graph"
     """An interpreter of a graph; the first of them serves its IOs and engines too."""
     USER = "user"
@@ -60,7 +70,10 @@ class Task(Struct, frozen=True):
     """Of its engine, its flash chip, its interpreter, or its place among the tasks of the user's own."""
 
     def end(self, name: str) -> "End":
-        """Return an end of a channel at this task."""
+        """Return an end of a channel at this task.
+
+        `name` is the end's own, as in "clients".
+        """
         return End(self, name)
 
 

@@ -47,7 +47,10 @@ def read_board(path: Path) -> Board:
 
 
 def parse_board(text: str, name: str = "board.toml", directory: Path = Path()) -> Board:
-    """Read a board from TOML text; `name` is what messages call it. Raises BoardFileError."""
+    """Read a board from TOML text; `name` is what messages call it. Raises BoardFileError.
+
+    Paths in it are relative to `directory`.
+    """
     try:
         return _board(parse_toml(text, name, directory))
     except SettingsError as error:

@@ -59,7 +59,7 @@ def read_xn(path: Path) -> Board:
 
 
 def parse_xn(data: bytes, name: str = "board.xn") -> Board:
-    """Read a board from an `.xn` file's bytes; `name` is what messages call it. Raises BoardFileError."""
+    """Read a board from the `data` of an `.xn` file that messages call `name`. Raises BoardFileError."""
     try:
         network, lines = _parse_xml(data)
     except _XmlError as error:

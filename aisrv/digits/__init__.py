@@ -55,7 +55,10 @@ def two_output_model_bytes() -> bytes:
 
 @functools.cache
 def test_images() -> tuple[Digit, ...]:
-    """The images that the network was not trained on, in the order of the shipped file."""
+    """The images that the network was not trained on, in the order of the shipped file.
+
+    ValueError for files that do not belong together.
+    """
     images, labels = _read(IMAGES_FILE), _read(LABELS_FILE)
     magic, count, height, width = struct.unpack_from(">4I", images)
     if (magic, height, width) != (IDX_IMAGES, IMAGE_SIDE, IMAGE_SIDE):
@@ -81,7 +84,7 @@ def quantize_pixels(pixels: bytes) -> bytes:
 
 
 def pixels_of(image: bytes) -> bytes:
-    """Turn the network's int8 input back into pixels; raise ValueError for a byte that no pixel becomes."""
+    """Turn `image`, the network's int8 input, back into pixels; ValueError for a byte of no pixel."""
     try:
         return bytes(_PIXEL_OF_INT8[value] for value in image)
     except KeyError as unknown:

@@ -38,7 +38,10 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Where one model executes: `IsolatedInterpreter` or `InlineInterpreter`."""
+    """Where one model executes: `IsolatedInterpreter` or `InlineInterpreter`.
+
+    `number` is that of an input or output tensor.
+    """
 
     @property
     def layout(self) -> TensorLayout:
@@ -104,7 +107,11 @@ class _LoadedModel(_ExaminedModel, frozen=True):
 
 
 class InferenceEngine:
-    """Loads and runs one model at a time, with the memory and the timings of a modeled device."""
+    """Loads and runs one model at a time, with the memory and the timings of a modeled device.
+
+    `arena_bytes` and `external_bytes` are the sizes of its two memories. `number` is that of an input or
+    output tensor.
+    """
 
     def __init__(
         self,

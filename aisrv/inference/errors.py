@@ -10,7 +10,10 @@ class InferenceError(Exception):
 
 
 class ModelError(InferenceError):
-    """A model that cannot be loaded: ERROR_MODEL_ERR on the wire. `load_result` says why."""
+    """A model that cannot be loaded: ERROR_MODEL_ERR on the wire. `load_result` says why.
+
+    `message` is for people.
+    """
 
     def __init__(self, message: str, load_result: LoadResult = LoadResult.OTHER) -> None:
         super().__init__(message)

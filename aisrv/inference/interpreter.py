@@ -49,7 +49,7 @@ class TensorLayout(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Unpack what `__bytes__` gives; ValueError for anything else."""
+        """Unpack `data`, which `__bytes__` gave; ValueError for anything else."""
         try:
             inputs, outputs = _COUNTS.unpack_from(data)
             sizes: tuple[int, ...] = struct.unpack(f"<{inputs + outputs}Q", data[_COUNTS.size :])
@@ -94,7 +94,8 @@ class Interpreter(Protocol):
     """One model in one interpreter. Calls are synchronous; any of them may raise whatever the binding does.
 
     An interpreter is created with the options of its kind by name, loads once, and is then invoked any number
-    of times: all inputs are set before each `invoke`, and all tensors are read after it.
+    of times: all inputs are set before each `invoke`, and all tensors are read after it. `number` is that of
+    an input or output tensor; `data` and `into` are all of its bytes.
     """
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
@@ -157,13 +158,19 @@ def create_interpreter(kind: EngineKind) -> Interpreter:
 
 
 def check_kind_of_model(kind: EngineKind, model: bytes) -> None:
-    """Raise ModelError for a relocatable image on an engine of ours that executes none."""
+    """Raise ModelError for a relocatable image on an engine of ours that executes none.
+
+    `model` is the bytes of the file.
+    """
     if model[:4] == _IMAGE_MAGIC and kind.name != RELOCATABLE and kind.name in INTERPRETERS:
         raise ModelError(f"a relocatable image, on the engine {kind}: use --engine {RELOCATABLE}")
 
 
 def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:
-    """Set all inputs, invoke, and read all tensors; where `invoke` raises, they stay as they are."""
+    """Set all inputs, invoke, and read all tensors; where `invoke` raises, they stay as they are.
+
+    `outputs` are filled.
+    """
     for number, data in enumerate(inputs):
         interpreter.set_input(number, data)
     interpreter.invoke()
@@ -174,7 +181,10 @@ def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Se
 
 
 def describe(error: Exception) -> str:
-    """Describe an exception: the text of our own, the type and text of a binding's (one is often empty)."""
+    """Describe an exception: the text of our own, the type and text of a binding's (one is often empty).
+
+    `error` is what was raised.
+    """
     text = str(error).strip()
     if isinstance(error, (InferenceError, MissingPackageError)):
         return text

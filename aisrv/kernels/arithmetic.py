@@ -45,7 +45,9 @@ class Rounding(enum.Enum):
     """How a product with a multiplier is rounded: twice (TensorFlow Lite Micro's default), or once."""
 
     DOUBLE = "double"
+    """Twice, as TensorFlow Lite Micro does by default."""
     SINGLE = "single"
+    """Once."""
 
 
 class Multiplier(NamedTuple):
@@ -98,13 +100,19 @@ def rounding_shift(value: int, bits: int) -> int:
 
 
 def multiply_twice_rounded(value: int, multiplier: Multiplier) -> int:
-    """M(x, m, s): round after the multiplication, and again after the shift to the right."""
+    """M(x, m, s): round after the multiplication, and again after the shift to the right.
+
+    x is `value`, (m, s) the multiplier.
+    """
     left, right = max(multiplier.shift, 0), max(-multiplier.shift, 0)
     return rounding_shift(doubling_high_multiply(value << left, multiplier.mantissa), right)
 
 
 def multiply_once_rounded(value: int, multiplier: Multiplier) -> int:
-    """M(x, m, s) of the policy `single`: one rounding, ties up."""
+    """M(x, m, s) of the policy `single`: one rounding, ties up.
+
+    x is `value`, (m, s) the multiplier.
+    """
     right = 31 - multiplier.shift
     if right <= 0:
         return value * multiplier.mantissa << -right
@@ -116,13 +124,13 @@ MULTIPLY: Final = {Rounding.DOUBLE: multiply_twice_rounded, Rounding.SINGLE: mul
 
 
 def round_half_away(value: float) -> int:
-    """Round to the nearest integer, half away from zero, as C's `round`."""
+    """Round `value` to the nearest integer, half away from zero, as C's `round`."""
     nearest = math.floor(abs(value) + 0.5)
     return nearest if value >= 0 else -nearest
 
 
 def float32(value: float) -> float:
-    """Round to float32; what is too large becomes infinite."""
+    """Round `value` to float32; what is too large becomes infinite."""
     try:
         return float(struct.unpack("<f", struct.pack("<f", value))[0])
     except OverflowError:
@@ -221,7 +229,10 @@ def _steps(real: float, scale: float) -> int:
 
 
 def window(inputs: int, taps: int, stride: int, dilation: int, padding: Padding) -> Window:
-    """Lay windows along one dimension of `inputs` elements; InvalidShape where not even one fits."""
+    """Lay windows along one dimension of `inputs` elements; InvalidShape where not even one fits.
+
+    A window has `taps` elements that are `dilation` apart; windows begin `stride` elements apart.
+    """
     extent = (taps - 1) * dilation + 1
     if padding is Padding.SAME:
         outputs = -(-inputs // stride)

@@ -57,7 +57,11 @@ def join_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
 
 
 class KernelBackend(Protocol):
-    """Prepares kernels. Every method raises a KernelError for parameters that it cannot take."""
+    """Prepares kernels. Every method raises a KernelError for parameters that it cannot take.
+
+    Shapes are `input_shape`, `weights_shape` and `output_shape`, as the parameters have them; `num_classes`
+    is the length of a row of SOFTMAX.
+    """
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
         """Prepare CONV_2D."""
@@ -142,7 +146,11 @@ class CopyingBackend(Protocol):
 
 
 class ScratchFree:
-    """The scratch queries of a backend that needs no scratch: 0 bytes for every operator."""
+    """The scratch queries of a backend that needs no scratch: 0 bytes for every operator.
+
+    Shapes are `input_shape`, `weights_shape` and `output_shape`, as the parameters have them; `num_classes`
+    is the length of a row of SOFTMAX.
+    """
 
     def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:  # noqa: ARG002 (the interface's)
         """Return 0."""

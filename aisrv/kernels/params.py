@@ -46,9 +46,13 @@ class FusedActivation(enum.Enum):
     """The activation fused into an operator; TANH, SIGN_BIT and SIGMOID have no kernel."""
 
     NONE = 0
+    """No activation."""
     RELU = 1
+    """At least 0."""
     RELU_N1_TO_1 = 2
+    """-1 to 1."""
     RELU6 = 3
+    """0 to 6."""
     TANH = 4
     SIGN_BIT = 5
     SIGMOID = 6
@@ -67,8 +71,11 @@ class PerChannelQuantParam:
     """One scale and zero point for each index of a dimension."""
 
     scales: tuple[float, ...]
+    """A float32 for each index."""
     zero_points: tuple[int, ...]
+    """An integer for each index."""
     quantized_dimension: int
+    """Which dimension that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,23 +83,41 @@ class ConvolutionParams:
     """What CONV_2D and DEPTHWISE_CONV_2D have in common."""
 
     input: Buffer
+    """The input, NHWC."""
     input_shape: Shape4
+    """[N, H, W, C] of the input."""
     input_quant: QuantParam
+    """Quantization of the input."""
     weights: Buffer
+    """The weights, OHWI."""
     weights_shape: Shape4
+    """Shape of the weights."""
     weights_quant: QuantParam
+    """Quantization of the weights as a whole."""
     weights_per_channel_quant: PerChannelQuantParam | None
+    """Quantization of the weights by output channel; None: as a whole."""
     bias: Bias | None
+    """One word for each output channel; None: zeros."""
     output: Buffer
+    """The output, NHWC."""
     output_shape: Shape4
+    """[N, H, W, C] of the output."""
     output_quant: QuantParam
+    """Quantization of the output."""
     stride_w: int
+    """Columns from one window to the next."""
     stride_h: int
+    """Rows from one window to the next."""
     dilation_w_factor: int
+    """Columns from one tap of a window to the next."""
     dilation_h_factor: int
+    """Rows from one tap of a window to the next."""
     padding: Padding
+    """How windows treat the border."""
     activation: FusedActivation
+    """The activation that ends the operator."""
     scratch: Buffer = field(default=NO_SCRATCH, kw_only=True)
+    """Memory that the kernel may use; as long as the scratch query said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +130,7 @@ class DepthwiseConv2dParams(ConvolutionParams):
     """DEPTHWISE_CONV_2D: weights [1, KH, KW, Cin * depth_multiplier]."""
 
     depth_multiplier: int
+    """Output channels of each input channel."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +138,27 @@ class FullyConnectedParams:
     """FULLY_CONNECTED: weights [output_depth, in]; the batch is len(input) / in."""
 
     input: Buffer
+    """Rows of numbers."""
     input_quant: QuantParam
+    """Quantization of the input."""
     weights: Buffer
+    """The weights, a row for each output."""
     weights_shape: tuple[int, int]
+    """[output_depth, in]."""
     weights_quant: QuantParam
+    """Quantization of the weights as a whole."""
     weights_per_channel_quant: PerChannelQuantParam | None
+    """Quantization of the weights by output; None: as a whole."""
     bias: Bias | None
+    """One word for each output; None: zeros."""
     output: Buffer
+    """Rows of `output_depth` numbers."""
     output_depth: int
+    """Outputs of a row."""
     output_quant: QuantParam
+    """Quantization of the output."""
     activation: FusedActivation
+    """The activation that ends the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,17 +166,29 @@ class PoolParams:
     """AVERAGE_POOL_2D and MAX_POOL_2D: input and output are quantized alike."""
 
     input: Buffer
+    """The input, NHWC."""
     input_shape: Shape4
+    """[N, H, W, C] of the input."""
     input_quant: QuantParam
+    """Quantization of the input."""
     output: Buffer
+    """The output, NHWC."""
     output_shape: Shape4
+    """[N, H, W, C] of the output."""
     output_quant: QuantParam
+    """Quantization of the output."""
     stride_w: int
+    """Columns from one window to the next."""
     stride_h: int
+    """Rows from one window to the next."""
     filter_w: int
+    """Columns of a window."""
     filter_h: int
+    """Rows of a window."""
     padding: Padding
+    """How windows treat the border."""
     activation: FusedActivation
+    """The activation that ends the operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +196,19 @@ class SoftmaxParams:
     """SOFTMAX over rows: input_shape is [batch, classes]."""
 
     input: Buffer
+    """Rows of numbers."""
     input_shape: tuple[int, int]
+    """[batch, classes]."""
     input_quant: QuantParam
+    """Quantization of the input."""
     output: Buffer
+    """Rows of probabilities."""
     output_quant: QuantParam
+    """Quantization of the output."""
     beta: float
+    """What the inputs are multiplied by."""
     scratch: Buffer = NO_SCRATCH
+    """Memory that the kernel may use; as long as the scratch query said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,12 +216,19 @@ class ElementwiseParams:
     """What ADD and MUL have in common."""
 
     input1: Buffer
+    """The first input."""
     input1_quant: QuantParam
+    """Quantization of the first input."""
     input2: Buffer
+    """The second input."""
     input2_quant: QuantParam
+    """Quantization of the second input."""
     output: Buffer
+    """The output."""
     output_quant: QuantParam
+    """Quantization of the output."""
     activation: FusedActivation
+    """The activation that ends the operator."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ _NO_TENSOR: Final = -1  # stands for an optional input that is left out
 
 
 def read_model(data: bytes | bytearray | memoryview) -> Model:
-    """Read a model file; ModelFileError, which is a SchemaVersionError for another schema."""
+    """Read `data`, a model file; ModelFileError, which is a SchemaVersionError for another schema."""
     root = _root(bytes(data))
     codes = [_operator_code(table) for table in root.tables("operator_codes", "operator code")]
     buffers = [_buffer(table) for table in root.tables("buffers", "buffer")]

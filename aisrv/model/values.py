@@ -9,7 +9,11 @@ from msgspec import Struct, field
 
 
 class TensorType(enum.IntEnum):
-    """Element type of a tensor, numbered as in the schema."""
+    """Element type of a tensor, numbered as in the schema.
+
+    The names are those of the elements: FLOAT32, FLOAT16, INT32, UINT8, INT64, STRING, BOOL, INT16,
+    COMPLEX64, INT8, FLOAT64, COMPLEX128, UINT64, RESOURCE, VARIANT, UINT32, UINT16, INT4 and BFLOAT16.
+    """
 
     FLOAT32 = 0
     FLOAT16 = 1
@@ -45,18 +49,26 @@ class Padding(enum.IntEnum):
     """How a window treats the border of its input."""
 
     SAME = 0
+    """The input is padded, so that the output has ceil(inputs / stride) elements."""
     VALID = 1
+    """There is no padding: windows lie within the input."""
 
 
 class Activation(enum.IntEnum):
     """Activation fused into an operator."""
 
     NONE = 0
+    """No activation."""
     RELU = 1
+    """At least 0."""
     RELU_N1_TO_1 = 2
+    """-1 to 1."""
     RELU6 = 3
+    """0 to 6."""
     TANH = 4
+    """The hyperbolic tangent."""
     SIGN_BIT = 5
+    """The sign of the value."""
 
 
 class Quantization(Struct, frozen=True):
@@ -102,9 +114,12 @@ class Tensor(Struct, frozen=True):
     """A tensor of a subgraph. An empty shape is a scalar."""
 
     name: str
+    """The file's name for it."""
     shape: tuple[int, ...]
     type: TensorType
+    """The type of its elements."""
     quantization: Quantization | None = None
+    """How its integers stand for reals; None for other tensors."""
     data: bytes | memoryview | None = None
     """A constant's elements in row-major order, little-endian; None for what is computed, given or sparse."""
     is_variable: bool = False
@@ -136,7 +151,8 @@ class Options(Struct, frozen=True):
     """The options of a builtin operator, by the schema's names of the fields ("stride_w", "filter_height").
 
     What is not there has the default that the properties give. The kernel of a convolution is the shape of
-    its weights; `kernel_w` and `kernel_h` are a pool's window.
+    its weights; `kernel_w` and `kernel_h` are a pool's window. `name` is that of a field, `default` its value
+    where the file leaves it out.
     """
 
     fields: Mapping[str, OptionValue] = field(default_factory=dict)
@@ -207,11 +223,16 @@ class Operator(Struct, frozen=True):
     """
 
     index: int
+    """Its place in execution order."""
     name: str
     inputs: tuple[int, ...]
+    """Indices of its input tensors."""
     outputs: tuple[int, ...]
+    """Indices of its output tensors."""
     options: Options = Options()
+    """The fields of its options, such as strides."""
     is_custom: bool = False
+    """Whether it is not one of the builtins."""
     custom_options: bytes = b""
     """The options of a custom operator, in whatever form its kernel reads."""
 
@@ -220,28 +241,38 @@ class Metadata(Struct, frozen=True):
     """A named blob of the file."""
 
     name: str
+    """The name."""
     data: bytes
+    """The bytes."""
 
 
 class Subgraph(Struct, frozen=True):
     """A subgraph besides the main one, which operators of control flow run; operators in execution order."""
 
     tensors: tuple[Tensor, ...]
+    """Its tensors."""
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
+    """Indices of its inputs."""
     outputs: tuple[int, ...]
+    """Indices of its outputs."""
 
 
 class Model(Struct, frozen=True):
     """A model: the tensors and operators of its main subgraph (the first), operators in execution order."""
 
     version: int
+    """The version of the schema."""
     description: str
+    """A text of the program that wrote the file."""
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
+    """Indices of the input tensors."""
     outputs: tuple[int, ...]
+    """Indices of the output tensors."""
     metadata: tuple[Metadata, ...] = ()
+    """Named blobs of the file."""
     other_subgraphs: tuple[Subgraph, ...] = ()
     """Subgraphs 1, 2, …"""
     memory: tuple[int, int] | None = None

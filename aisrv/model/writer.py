@@ -88,7 +88,10 @@ class WriteError(ValueError):
 
 
 def constant_tensor(name: str, array: npt.NDArray[Any], quantization: Quantization | None = None) -> Tensor:
-    """Create a constant of the array's shape and elements; raise WriteError for a type not in DTYPES."""
+    """Create a constant of the array's shape and elements; raise WriteError for a type not in DTYPES.
+
+    `name` is what operators refer to.
+    """
     for code, dtype in DTYPES.items():
         if array.dtype == dtype:
             data = array.astype(dtype).tobytes()
@@ -108,7 +111,9 @@ class NetworkOperator:
 
     code: int
     inputs: tuple[str, ...]
+    """Names of its inputs; "" for one that is left out."""
     outputs: tuple[str, ...]
+    """Names of its outputs."""
     options: Mapping[str, int | float | Sequence[int]] | None = field(default_factory=dict)
     custom_code: str = ""
     custom_options: bytes = b""
@@ -123,12 +128,18 @@ class Network:
     """
 
     tensors: tuple[Tensor, ...]
+    """Its tensors."""
     operators: tuple[NetworkOperator, ...]
     inputs: tuple[str, ...]
+    """Names of the input tensors."""
     outputs: tuple[str, ...]
+    """Names of the output tensors."""
     description: str = ""
+    """A text in the file."""
     metadata: Mapping[str, bytes] = field(default_factory=dict)
+    """Named blobs of the file."""
     version: int = SCHEMA_VERSION
+    """The version of the schema."""
 
     def __bytes__(self) -> bytes:
         indices = {tensor.name: index for index, tensor in enumerate(self.tensors)}

@@ -165,14 +165,18 @@ class AcquireMode(enum.IntEnum):
     """Answer of GET_ACQUIRE_MODE."""
 
     SINGLE = 0
+    """Frames are acquired one by one, on request."""
     STREAM = 1
+    """Frames are acquired and inferred one after the other."""
 
 
 class GpioMode(enum.IntEnum):
     """How an engine drives its GPIO outputs from output tensor 0."""
 
     NONE = 0
+    """An output is high where its element is above its threshold."""
     MAX = 1
+    """Only the output of the largest element may be high."""
 
 
 class Dialect(enum.Enum):
@@ -199,13 +203,17 @@ class CommandPacket(NamedTuple):
     """
 
     command: int
+    """The code; bit 7 tells a SET."""
     engine: int = 0
+    """The number of the engine."""
     tensor: int = 0
+    """The number of the tensor."""
     dialect: Dialect = Dialect.CLASSIC
+    """The framing, which the length of the packet tells."""
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a packet of 1 or 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
+        """Read `data` of 1 or 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
         if len(data) == _EARLY_SIZE:
             return cls(data[0])
         found = _BY_LENGTH.get(len(data))
@@ -284,7 +292,7 @@ class Spec(AisrvPacket, name="a spec"):
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Read 20 bytes (USB) or 24 (SPI); any other length is a ProtocolError."""
+        """Read `data` of 20 bytes (USB) or 24 (SPI); any other length is a ProtocolError."""
         if len(data) not in (cls.SIZE, cls.SIZE + 4):
             raise ProtocolError(f"a spec has {cls.SIZE} or {cls.SIZE + 4} bytes, not {len(data)}")
         spec = cls.unpack_from(data)

@@ -30,7 +30,7 @@ COLOR_BARS: Final = (WHITE, YELLOW, CYAN, GREEN, MAGENTA, RED, BLUE, BLACK)
 
 
 def scaled(frame: RawFrame, gain: float) -> RawFrame:
-    """Scale the brightness of a picture, colors with it; white is the end. Samples stay as they are."""
+    """Scale the brightness of a picture by `gain`, with its colors, up to white. Samples stay as they are."""
     if gain == 1 or frame.encoding is Encoding.SAMPLES:
         return frame
     levels = bytes(min(255, round(level * gain)) for level in range(256))
@@ -44,7 +44,10 @@ def scaled(frame: RawFrame, gain: float) -> RawFrame:
 
 
 def bars(frame: RawFrame, colors: tuple[Color, ...]) -> RawFrame:
-    """Put vertical bars in the place of a picture, equally wide as far as whole pixels go; samples stay."""
+    """Replace a picture by vertical bars of these `colors`, as equally wide as whole pixels allow.
+
+    Samples stay as they are.
+    """
     if frame.encoding is Encoding.SAMPLES:
         return frame
     row = [colors[x * len(colors) // frame.width] for x in range(frame.width)]
@@ -84,14 +87,22 @@ class SensorRegister:
     """A register of a sensor: its number, its name, and what it does to the picture."""
 
     number: int
+    """Its address on the sensor."""
     name: str
+    """Its name."""
     meaning: str
+    """What it does."""
     at_reset: int = 0
+    """Its value after a reset."""
     read_only: bool = False
+    """Whether writes leave it as it is."""
 
 
 class GenericSensor:
-    """A sensor of ours with four registers; it does not acknowledge any other."""
+    """A sensor of ours with four registers; it does not acknowledge any other.
+
+    `address` is its I2C address, of seven bits.
+    """
 
     CHIP_ID: Final = 0x5A
     EXPOSURE: Final = 0x01
@@ -111,7 +122,7 @@ class GenericSensor:
         self._registers = {register.number: register.at_reset for register in self.REGISTERS}
 
     def write(self, register: int, value: int) -> None:
-        """Write a register; raises I2cNak for one that is not there, or a pattern that is not."""
+        """Write `value` to a register; raises I2cNak for an unknown register or test pattern."""
         self.read(register)
         if register == self.TEST_PATTERN and value and value not in self.PATTERNS:
             raise I2cNak(f"test pattern {value}, there are 0 to {max(self.PATTERNS)}")

@@ -38,7 +38,7 @@ class Array(Struct):
 
 @verb
 def send_array(c: ChanEnd, data: bytes | bytearray | memoryview) -> Steps[None]:
-    """Send a whole array."""
+    """Send all of `data` as an array."""
     whole = len(data) & -WORD_BYTES
     done = 0
     while whole - done > PIECE_BYTES:
@@ -107,7 +107,10 @@ def receive_array_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
 
 @verb
 def send_word_and_array(c: ChanEnd, word: int, data: bytes | bytearray | memoryview) -> Steps[None]:
-    """Send a word as a normal output, then an array; in one go where the other side waits for that."""
+    """Send a word as a normal output, then an array; in one go where the other side waits for that.
+
+    The array is `data`.
+    """
     if not c.hand_over((word & 0xFFFFFFFF).to_bytes(WORD_BYTES), bytes(data)):
         yield from chan_out_word(c, word)
         yield from send_array(c, data)

@@ -65,6 +65,7 @@ class ChanEndStatistics:
     claims: int
     """Ends that wait for their route to this one."""
     verb_in_progress: bool
+    """The verb that waits on the end, or None."""
     selected: bool
     """Whether a core waits for it in a select."""
 
@@ -153,7 +154,7 @@ class ChanEnd:
         return f"chanend 0x{self.resource_id:08x}"
 
     def setd(self, destination: "ChanEnd | int") -> None:
-        """Set the end that outputs go to, by object or resource id; refused while a route is open.
+        """Set the `destination` of outputs, by object or resource id; refused while a route is open.
 
         What can never be a channel end of the node traps with ILLEGAL_RESOURCE: 0, the id of a timer or lock.
         The end itself need not be there yet.
@@ -278,7 +279,7 @@ class ChanEnd:
 
     @verb
     def outuchar(self, byte: int) -> Steps[None]:
-        """Output one data token."""
+        """Output one data token, `byte`."""
         return self._output(bytes((byte & 0xFF,)))
 
     @verb
@@ -579,7 +580,10 @@ class ChanEnd:
         return True
 
     def take_until_control(self, limit: int) -> bytes | int | None:
-        """Take what `in_until_control` returns; None where no token waits."""
+        """Take what `in_until_control` returns; None where no token waits.
+
+        `limit` is the most tokens.
+        """
         buffer = self._buffer
         if not buffer.queued:
             return None
@@ -689,7 +693,10 @@ class ChanEnd:
     # array that follows one, where the other side has said that it takes them.
 
     def hand_over(self, data: bytes, array: bytes | None = None) -> bool:
-        """Hand a normal output, and the array after it, to the other side, where that waits for just this."""
+        """Hand a normal output, and the array after it, to the other side, where that waits for just this.
+
+        `data` is the output.
+        """
         target = self._twin()
         if target is None or target._wanted != len(data) or target._buffer.queued or not data:
             return False
@@ -703,7 +710,8 @@ class ChanEnd:
     def take_handed(self, count: int, room: int = 0) -> Steps[bytes]:
         """Wait for the first token of a normal input, or for all of it; no bytes where it was a token.
 
-        An array may come along that is shorter than `room` bytes: `take_handed_array`.
+        An array may come along that is shorter than `room` bytes: `take_handed_array`. `count` is the bytes
+        of the input.
         """
         if not self._buffer.queued:
             self._wanted, self._room = count, room
@@ -718,7 +726,10 @@ class ChanEnd:
         return array
 
     def offer(self, data: bytes) -> Steps[bool]:
-        """Wait for the answer to the first END of a normal output; whether the other side took all of it."""
+        """Wait for the answer to the first END of a normal output; whether the other side took all of it.
+
+        `data` is the output.
+        """
         self._offered = data
         while not self._buffer.queued:
             yield
@@ -728,14 +739,20 @@ class ChanEnd:
         return False
 
     def offer_two(self, first: bytes, second: bytes) -> Steps[int]:
-        """As `offer` for two normal outputs in a row; how many of them the other side took."""
+        """As `offer` for two normal outputs in a row; how many of them the other side took.
+
+        `first` and `second` are their data.
+        """
         self._offered_next = second
         taken = yield from self.offer(first)
         rest, self._offered_next = self._offered_next, None
         return taken + (rest is None)
 
     def take_offer(self, count: int) -> bytes:
-        """Take what the other side offers, after its first END; no bytes where tokens have to cross."""
+        """Take what the other side offers, after its first END; no bytes where tokens have to cross.
+
+        `count` is the bytes of the input.
+        """
         twin = self._twin()
         data = None if twin is None else twin._offered
         if twin is None or not data or len(data) != count or twin._buffer.queued:

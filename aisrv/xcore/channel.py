@@ -1,8 +1,9 @@
 """The three protocols over a pair of channel ends, under the names of `lib_xcore`.
 
-Normal (`chan_…`, XC's `c <: x`): every value is framed by a handshake of END tokens. Streaming (`s_chan_…`):
-bare outputs over a route that stays open. Transaction (`t_chan_…`): one handshake around many values in
-both directions. Source: lib_xcore's channel.h, channel_streaming.h and channel_transaction.h.
+Normal (`chan_…`, XC's `c <: x`): every value is framed by a handshake of END tokens. Streaming
+(`s_chan_…`): bare outputs over a route that stays open. Transaction (`t_chan_…`): one handshake around many
+values in both directions. `c` is the channel end that a verb works on, `tc` an open transaction. Source:
+lib_xcore's channel.h, channel_streaming.h and channel_transaction.h.
 """
 
 from collections.abc import Callable
@@ -85,7 +86,10 @@ def chan_in_word(c: ChanEnd, room: int = 0) -> Steps[int]:
 
 @verb
 def chan_out_two_words(c: ChanEnd, first: int, second: int) -> Steps[None]:
-    """Output two words: `chan_out_word` twice, in one go where the other side inputs two."""
+    """Output two words: `chan_out_word` twice, in one go where the other side inputs two.
+
+    They are `first` and `second`.
+    """
     one, two = _word(first), _word(second)
     if c.hand_over(one):
         yield from _out(c, two)
@@ -137,7 +141,7 @@ def chan_in_buf_word(c: ChanEnd, count: int) -> Steps[bytes]:
 
 @verb
 def chan_out_buf_byte(c: ChanEnd, data: bytes) -> Steps[None]:
-    """Output a block of bytes under one handshake; both sides know its length."""
+    """Output `data` under one handshake; both sides know its length."""
     return _out(c, bytes(data))
 
 
@@ -186,8 +190,9 @@ def s_chan_check_ct_end(c: ChanEnd) -> "Verb[None]":
 class Transaction:
     """A transaction on a channel end, opened by `chan_init_transaction_master` or `…_slave`.
 
-    The end must not be used otherwise until `chan_complete_transaction`. At each change of direction the
-    side that was sending closes its route with END and the side that begins to send awaits that END.
+    The end must not be used otherwise until `chan_complete_transaction`. At each change of direction the side
+    that was sending closes its route with END and the side that begins to send awaits that END. `last_out`
+    says whether this side sent last.
     """
 
     __slots__ = ("c", "last_out", "perform")
@@ -269,7 +274,7 @@ def t_chan_in_buf_word(tc: Transaction, count: int) -> Steps[bytes]:
 
 @verb
 def t_chan_out_buf_byte(tc: Transaction, data: bytes) -> Steps[None]:
-    """Output a block of bytes within a transaction."""
+    """Output `data` within a transaction."""
     return tc.out_steps(bytes(data))
 
 

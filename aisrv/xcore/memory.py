@@ -14,7 +14,10 @@ class OutOfMemory(XcoreError):
 
 
 class MemoryBlock:
-    """Named bytes in the memory of a tile, shared by its cores."""
+    """Named bytes in the memory of a tile, shared by its cores.
+
+    `name` is what reports call it; `size` is in bytes.
+    """
 
     def __init__(self, memory: "TileMemory", name: str, size: int) -> None:
         self._memory = memory
@@ -42,7 +45,10 @@ class MemoryBlock:
 
 
 class TileMemory:
-    """Accounts for the blocks of one tile."""
+    """Accounts for the blocks of one tile.
+
+    `capacity` is the bytes of the tile.
+    """
 
     def __init__(self, runtime: Runtime, tile: int, capacity: int = SRAM_BYTES) -> None:
         self._runtime = runtime
@@ -57,7 +63,10 @@ class TileMemory:
         return self.capacity - self._used
 
     def allocate(self, name: str, size: int) -> MemoryBlock:
-        """Take `size` bytes, zeroed; more than there are raises OutOfMemory, less than none SizeError."""
+        """Take `size` bytes, zeroed; more than there are raises OutOfMemory, less than none SizeError.
+
+        `name` is what reports call the block.
+        """
         check_size(size, f"bytes of {name!r}")
         if size > self.available:
             raise OutOfMemory(
@@ -72,7 +81,10 @@ class TileMemory:
         self._used -= block.size
 
     def check_access(self, name: str) -> None:
-        """Trap with LOAD_STORE where the running core is of another tile, or of another node."""
+        """Trap with LOAD_STORE where the running core is of another tile, or of another node.
+
+        `name` is what the message calls the block.
+        """
         core = current_core()
         if core is not None and (core.tile != self.tile or core not in self._runtime.cores):
             raise Trap(

@@ -36,7 +36,10 @@ class NodeStatistics(Struct, frozen=True):
 
 
 class Node:
-    """One xcore.ai chip. Make it with `open_node`."""
+    """One xcore.ai chip. Make it with `open_node`.
+
+    `tiles` is their number, `core_clock_mhz` the clock of the cores.
+    """
 
     def __init__(self, runtime: Runtime, *, tiles: int, core_clock_mhz: int) -> None:
         self.runtime: Final = runtime
@@ -47,7 +50,10 @@ class Node:
         self.tiles: Final = tuple(Tile(runtime, tile, core_clock_mhz) for tile in range(tiles))
 
     def channel(self, a: Tile, b: Tile) -> Channel:
-        """Allocate an end on each tile and make each the other's destination."""
+        """Allocate an end on each tile and make each the other's destination.
+
+        The tiles are `a` and `b`; they may be the same.
+        """
         channel = Channel(a.allocate_chanend(), b.allocate_chanend())
         channel.a.join(channel.b)
         return channel
@@ -105,7 +111,8 @@ async def open_node(
 
     After the block the cores run on until all have ended. `seed` makes the choice among ready events
     repeatable. `on_trap="halt"` stops only the core that trapped, as silicon does. `name` begins what is
-    logged, to tell several nodes apart.
+    logged, to tell several nodes apart. `tiles` is their number, 1 or 2; `number` is that of the node in
+    resource ids; `core_clock_mhz` is the clock of the cores.
     """
     switch: Switch[Any] = Switch()
     try:

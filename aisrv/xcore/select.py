@@ -67,7 +67,7 @@ class Selection:
     """A select to enter again and again. All cases share one waiter, which is woken once however many fire.
 
     Raises SelectError where a resource stands in two cases, or there is no case. `wait` is for one core at a
-    time.
+    time. `ordered` takes the first ready case, and not any of them.
     """
 
     def __init__(self, *cases: Event | Case, ordered: bool = False) -> None:
@@ -204,10 +204,16 @@ class Selection:
 
 
 async def select(*cases: Event | Case, ordered: bool = False) -> Event:
-    """Wait for one of the events, once; see `Selection.wait`."""
+    """Wait for one of the events, once; see `Selection.wait`.
+
+    `ordered` takes the first ready case, and not any of them.
+    """
     return await Selection(*cases, ordered=ordered).wait()
 
 
 async def select_or_default(*cases: Event | Case, ordered: bool = False) -> Event | None:
-    """Take a ready event, or the default; see `Selection.wait_or_default`."""
+    """Take a ready event, or the default; see `Selection.wait_or_default`.
+
+    `ordered` takes the first ready case, and not any of them.
+    """
     return await Selection(*cases, ordered=ordered).wait_or_default()

@@ -25,7 +25,10 @@ Ts = TypeVarTuple("Ts")
 
 
 class Tile:
-    """One tile of a node."""
+    """One tile of a node.
+
+    `number` is its own in the node, `core_clock_mhz` the clock of its cores.
+    """
 
     def __init__(self, runtime: Runtime, number: int, core_clock_mhz: int) -> None:
         self.runtime: Final = runtime
@@ -83,7 +86,7 @@ class Tile:
         return self._locks.free
 
     def check_cores(self, count: int) -> None:
-        """Trap with ILLEGAL_RESOURCE where fewer cores are free."""
+        """Trap with ILLEGAL_RESOURCE where fewer than `count` cores are free."""
         if count > self._cores.free:
             reason = f"tile {self.number} has {self._cores.free} logical cores left, {count} are wanted"
             raise Trap(TrapKind.ILLEGAL_RESOURCE, reason)
@@ -95,7 +98,10 @@ class Tile:
     def start(
         self, function: Callable[[*Ts], Awaitable[object]], *args: *Ts, name: str | None = None
     ) -> Core:
-        """Run a task on the lowest free core; the ninth traps with ILLEGAL_RESOURCE."""
+        """Run a task on the lowest free core; the ninth traps with ILLEGAL_RESOURCE.
+
+        `function` is called with `args`; `name` is what reports call the core.
+        """
         core = self.reserve_core(name or str(getattr(function, "__name__", function)))
         for argument in args:
             if isinstance(argument, ChanEnd):
@@ -104,7 +110,10 @@ class Tile:
         return core
 
     def reserve_core(self, name: str) -> Core:
-        """Set a core aside for hardware support that needs no task here, such as XUD."""
+        """Set a core aside for hardware support that needs no task here, such as XUD.
+
+        `name` is what reports call it.
+        """
         core = Core(self.number, self._cores.take(), name)
         self._taken[core.number] = core
         return core
@@ -127,6 +136,6 @@ class Tile:
         return Lock(self.runtime, self.number, self._locks)
 
     def allocate_synchronizer(self, members: int) -> Synchronizer:
-        """Allocate a barrier for so many cores; the eighth traps with ILLEGAL_RESOURCE."""
+        """Allocate a barrier for `members` cores; the eighth traps with ILLEGAL_RESOURCE."""
         check_size(members - 1, "members of a synchronizer, without the first")
         return Synchronizer(self.runtime, self.number, self._synchronizers, members)

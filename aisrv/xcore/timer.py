@@ -60,7 +60,10 @@ class Timer:
 
     @contextmanager
     def in_use(self, verb: str) -> Iterator[None]:
-        """Wait for the timer within the block: any other use of it traps with RESOURCE_DEP."""
+        """Wait for the timer within the block: any other use of it traps with RESOURCE_DEP.
+
+        `verb` is what reports call the wait.
+        """
         self._check_usable(verb)
         self._waiting, self._user = True, current_user()
         try:

@@ -54,4 +54,4 @@ class Tracer:
         """Report that `destination` now belongs to `source`."""
 
     def route_closed(self, source: TracedEnd, destination: TracedEnd) -> None:
-        """Report that the route was closed by END or PAUSE."""
+        """Report that the route from `source` to `destination` was closed by END or PAUSE."""

@@ -24,7 +24,10 @@ class XcoreError(Exception):
 
 
 class Trap(XcoreError):
-    """A core broke a rule of the architecture. On silicon that core stops and the others run on."""
+    """A core broke a rule of the architecture. On silicon that core stops and the others run on.
+
+    `reason` is what happened, `place` where, as messages begin.
+    """
 
     def __init__(self, kind: TrapKind, reason: str, place: str | None = None) -> None:
         super().__init__(f"{kind.name} ({kind.value}): {reason}")
@@ -43,11 +46,14 @@ class Deadlock(XcoreError):
 
 
 def check_size(size: int, what: str) -> None:
-    """Raise SizeError for a negative count or size."""
+    """Raise SizeError for a negative count or size.
+
+    `what` begins the message.
+    """
     if size < 0:
         raise SizeError(f"{what}: {size} is less than 0")
 
 
 def ecall(reason: str) -> NoReturn:
-    """Trap the calling core with ECALL, as a failed assertion of the firmware does."""
+    """Trap the calling core with ECALL and a `reason`, as a failed assertion of the firmware does."""
     raise Trap(TrapKind.ECALL, reason)

@@ -32,7 +32,8 @@ Verb: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
 def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[C, P], Verb[T]]":
     """Turn a generator function into a verb.
 
-    Its first argument is the channel end, or what owns one and has its `stepping` and `perform`.
+    Its first argument is the channel end, or what owns one and has its `stepping` and `perform`. `steps` is
+    that function.
     """
     name = steps.__name__
 

@@ -26,7 +26,9 @@ class Slot(enum.IntEnum):
     """Where an image lies."""
 
     FACTORY = 0
+    """What the board was made with."""
     UPGRADE = 1
+    """What a host sent."""
 
 
 class BootPacket(Packet, byte_order="<", error=BootImageError):
@@ -37,8 +39,11 @@ class BootHeader(BootPacket, name="the header of a boot image"):
     """The header of an image."""
 
     magic: Annotated[bytes, Wire("4s")] = field(default=MAGIC, kw_only=True, repr=False)
+    """What every header begins with."""
     header_version: U16 = field(default=HEADER_VERSION, kw_only=True, repr=False)
+    """The version of the layout."""
     kind: U16 = field(default=SERVER_KIND, kw_only=True, repr=False)
+    """What the payload is."""
     version: U32
     """Counts up; the larger is the newer."""
     length: U32
@@ -54,7 +59,7 @@ class BootHeader(BootPacket, name="the header of a boot image"):
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Parse the first HEADER_BYTES of an image; raises BootImageError where they are not a header."""
+        """Parse the first HEADER_BYTES of `data`; raises BootImageError where they are not a header."""
         if len(data) < cls.SIZE:
             raise BootImageError(f"a boot image has {cls.SIZE} bytes of header, this one {len(data)} in all")
         header = cls.unpack_from(data)
@@ -87,7 +92,10 @@ def build_boot_image(version: int, payload: bytes) -> bytes:
 
 
 def parse_boot_image(data: bytes) -> tuple[BootHeader, bytes]:
-    """Take an image apart and check it; bytes past its end are ignored, as in a slot."""
+    """Take an image apart and check it; bytes past its end are ignored, as in a slot.
+
+    `data` begins with the header. Raises BootImageError where header or payload is damaged.
+    """
     header = BootHeader.from_bytes(data)
     payload = data[HEADER_BYTES : header.image_bytes]
     if len(payload) < header.length:
@@ -104,6 +112,7 @@ class SlotFault:
     """A slot without a valid image, and the reason."""
 
     text: str
+    """The reason."""
     empty: bool = False
     """Whether it is erased."""
     foreign: bool = False
@@ -117,12 +126,19 @@ class BootReason(enum.IntEnum):
     """The reason that a slot was booted."""
 
     NO_UPGRADE = 0
+    """The upgrade slot is empty; the factory image boots."""
     UPGRADE_OLDER = 1
+    """The factory image is newer."""
     UPGRADE_BROKEN = 2
+    """The upgrade image is damaged; the factory image boots."""
     UPGRADE_NEWER = 3
+    """The upgrade image is as new, or newer."""
     FACTORY_BROKEN = 4
+    """The factory image is missing or damaged; the upgrade image boots."""
     NO_IMAGE = 5
+    """Neither slot has a valid image."""
     NO_SLOTS = 6
+    """The partition is empty, or holds something else than boot images."""
 
 
 _REASON_TEXTS: Final = {
@@ -152,9 +168,13 @@ class BootReport(BootPacket, name="a boot report"):
     slot: Annotated[Slot | None, Wire("I", _slot, _slot_number)]
     """None, 0xffffffff on the wire, where there was no image: the emulator boots all the same."""
     version: U32
+    """Version of the image."""
     length: U32
+    """Bytes of its payload."""
     crc: U32
+    """CRC-32 of its payload."""
     reason: Annotated[BootReason, Wire("I", BootReason)]
+    """The reason that it was chosen."""
 
     def __str__(self) -> str:
         if self.reason is BootReason.NO_SLOTS:
@@ -177,7 +197,10 @@ NO_BOOT_SLOTS: Final = BootReport(None, 0, 0, 0, BootReason.NO_SLOTS)
 
 
 def choose(factory: SlotContent, upgrade: SlotContent) -> BootReport:
-    """Choose what boots: the newest valid image, of two as new the upgrade."""
+    """Choose what boots: the newest valid image, of two as new the upgrade.
+
+    `factory` and `upgrade` are what the two slots hold.
+    """
     if isinstance(upgrade, BootHeader):
         if isinstance(factory, SlotFault):
             return _report(Slot.UPGRADE, upgrade, BootReason.FACTORY_BROKEN)
@@ -197,7 +220,10 @@ def _report(slot: Slot, header: BootHeader, reason: BootReason) -> BootReport:
 
 
 def slot_bytes(partition_bytes: int, sector_bytes: int) -> int:
-    """Bytes of a slot: half of the boot partition, rounded down to whole sectors."""
+    """Bytes of a slot: half of the boot partition, rounded down to whole sectors.
+
+    `partition_bytes` and `sector_bytes` are the sizes of the two.
+    """
     return partition_bytes // 2 // sector_bytes * sector_bytes
 
 
@@ -206,8 +232,8 @@ def build_boot_partition(
 ) -> bytes:
     """Lay out a whole boot partition of `size` bytes from boot images; what is left is erased (0xff).
 
-    Raises BootImageError for an image that is not valid or longer than a slot;
-    an empty one leaves its slot erased.
+    Raises BootImageError for an image that is not valid or longer than a slot; an empty one leaves its slot
+    erased. `factory` and `upgrade` are the images; `sector_bytes` is the size of a sector of the chip.
     """
     slot = slot_bytes(size, sector_bytes)
     partition = bytearray(b"\xff" * size)

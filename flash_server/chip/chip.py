@@ -25,7 +25,9 @@ class FlashChip:
 
     `width` is on how many lines the verbs read: 1, 2 or 4; they program on 4, or on 1. `pace` lets seconds
     pass, and `now` tells them; `trio.sleep` makes it device time. Without a pace each verb takes one
-    checkpoint. Raises PartError for a clock that the part does not reach, and for another width.
+    checkpoint. Raises PartError for a clock that the part does not reach, and for another width. `clock_hz`
+    is the clock of the bus, `storage` what holds the bytes. Addresses and sizes (`address`, `size`) are in
+    bytes.
     """
 
     def __init__(
@@ -76,7 +78,8 @@ class FlashChip:
     async def program_page(self, address: int, data: bytes) -> None:
         """Clear bits of one page by 4PP or PP, and wait until it is done; past its end, go on at its start.
 
-        Raises PartError for an address that does not exist, ProtectedError where the chip refuses.
+        Raises PartError for an address that does not exist, ProtectedError where the chip refuses. `data` is
+        at most a page.
         """
         self.part.check_range(address, 1)
         await self._claim()
@@ -129,7 +132,8 @@ class FlashChip:
         """Clock `out` on MOSI, then `read` bytes on MISO, within one chip select; returns the latter.
 
         As on the part, a command that is unknown or ill-timed is ignored and reads as 0xFF. A program or an
-        erase goes on after this returns. Raises StorageError where the bytes cannot be had.
+        erase goes on after this returns. Raises StorageError where the bytes cannot be had. `clock_hz` None
+        is the clock of the bus.
         """
         async with self._bus:
             if self._pace is not None:

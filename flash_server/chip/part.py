@@ -119,7 +119,10 @@ class FlashPart:
             raise PartError(f"{size} bytes at address {address:#x}: {self.name} ends at {self.size:#x}")
 
     def check_sectors(self, address: int, size: int) -> None:
-        """Raise PartError unless the bytes are whole sectors."""
+        """Raise PartError unless the bytes are whole sectors.
+
+        `address` and `size` are in bytes.
+        """
         if address % self.sector_size or size % self.sector_size:
             sector = self.sector_size
             raise PartError(f"{size} bytes at {address:#x} are not whole sectors of {sector} ({self.name})")
@@ -144,5 +147,5 @@ def part_named(name: str) -> FlashPart:
 
 
 def part_identified(identification: bytes) -> FlashPart | None:
-    """Return the known part that answers RDID so, or None."""
+    """Return the known part whose answer to RDID is `identification`, or None."""
     return next((part for part in PARTS.values() if part.identification == identification), None)

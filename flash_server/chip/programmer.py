@@ -43,7 +43,11 @@ _HEADER_SIZE: Final = 4  # opcode and address
 
 
 class Programmer:
-    """A connection to a serprog server."""
+    """A connection to a serprog server.
+
+    `name` is what messages call the server. `address` and `size` are in bytes; `progress` is called with the
+    bytes done and all bytes.
+    """
 
     def __init__(self, connection: socket.socket, name: str) -> None:
         self._socket = connection
@@ -57,7 +61,7 @@ class Programmer:
 
     @classmethod
     def connect(cls, address: str, timeout: float = SECONDS) -> Self:
-        """Connect to "HOST:PORT". Raises ProgrammerError, which says what is wrong with it."""
+        """Connect to the `address` HOST:PORT within `timeout` seconds. Raises ProgrammerError."""
         host, separator, port = address.rpartition(":")
         if not separator or not port.isdecimal() or not 0 < int(port) < 1 << 16:
             raise ProgrammerError(f"{address!r} is not the address of a serprog server; give HOST:PORT")

@@ -50,7 +50,8 @@ class FlashChannel:
     """A client of a flash server, on one channel end, for one task at a time.
 
     Every method raises FlashReadError where the server answers with a failure. Whatever happens, a failure or
-    a cancellation at any moment, the channel and the server are ready for the next command.
+    a cancellation at any moment, the channel and the server are ready for the next command. `offset` and
+    `size` are in bytes: of the part that is read, of the data partition for `read_data` and `write_data`.
     """
 
     def __init__(self, c: ChanEnd) -> None:
@@ -120,7 +121,7 @@ class FlashChannel:
         return BootReport.from_bytes(await self._transact(FlashRequest(FlashCommand.READ_BOOT), REPORT_BYTES))
 
     async def write_server(self, offset: int, data: bytes) -> None:
-        """Send the next bytes of a server image, which follow those before; offset 0 begins an upgrade."""
+        """Send `data`, the next bytes of a server image; offset 0 begins an upgrade."""
         for at in range(0, len(data), PIECE_BYTES):
             piece = data[at : at + PIECE_BYTES]
             await self._transact(FlashRequest(FlashCommand.WRITE_SERVER, (offset + at,), piece), 0)
@@ -214,7 +215,10 @@ class ModelReader:
         return data
 
     async def read_into(self, view: memoryview) -> None:
-        """Fill a view of bytes, which must not be longer than what is left, with the next bytes."""
+        """Fill a view of bytes, which must not be longer than what is left, with the next bytes.
+
+        ValueError for a view that is longer.
+        """
         if len(view) > self.left:
             raise ValueError(f"a view of {len(view)} bytes, {self.left} bytes of the model are left")
         flash = self._flash

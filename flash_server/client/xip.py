@@ -16,6 +16,7 @@ class XipWindow:
     """The window of one task, which must not use its channel otherwise while it is in a read.
 
     Addresses are offsets in the segment, in bytes; words are little-endian. Open it with `open_window`.
+    `size` is that of the segment; `address` and `size` of a read are in bytes.
     """
 
     def __init__(self, flash: FlashChannel, part: Part, size: int, geometry: CacheGeometry) -> None:
@@ -68,7 +69,10 @@ class XipWindow:
         return bytes(data)
 
     async def read_word(self, address: int) -> int:
-        """Read the word at an address that is a multiple of 4; raises as `read` does."""
+        """Read the word at an address that is a multiple of 4; raises as `read` does.
+
+        WindowError for another address.
+        """
         if address % WORD_BYTES:
             raise WindowError(f"word at {address:#x}: a word's address is a multiple of {WORD_BYTES}")
         return int.from_bytes(await self.read(address, WORD_BYTES), "little")

@@ -40,9 +40,13 @@ class EngineImage:
     """What the flash holds for one engine, in normal order; None = absent."""
 
     model: Bytes | None = None
+    """A `.tflite` file."""
     parameters: Bytes | None = None
+    """Parameters of the model that are read from flash."""
     operators: Bytes | None = None
+    """Binaries of operators."""
     xip: Bytes | None = None
+    """Data that are executed or read in place."""
 
     def __getitem__(self, part: Part) -> Bytes | None:
         return (self.model, self.parameters, self.operators, self.xip)[part]
@@ -57,6 +61,7 @@ class DataPartition:
     """
 
     engines: tuple[EngineImage, ...]
+    """The parts of each engine, from engine 0."""
     generation: Generation = Generation.FAST
     swapped: bool | None = None
     alignment: int = 1
@@ -99,7 +104,10 @@ class DataPartition:
         return self._chunks(headers, end, size if fill and size else end)
 
     def build(self, size: int | None = None, *, fill: bool = False) -> bytes:
-        """The stored bytes, as `chunks` gives them."""
+        """The stored bytes, as `chunks` gives them.
+
+        `size` is that of the partition in bytes; `fill` pads with FF up to it.
+        """
         return b"".join(self.chunks(size, fill=fill))
 
     def _place(self) -> tuple[tuple[Header, ...], int]:
@@ -150,11 +158,17 @@ class DataPartition:
 
 
 def part_bytes(part: Part, data: Bytes) -> int:
-    """The stored bytes of a part: a model has its length in front."""
+    """The stored bytes of a part: a model has its length in front.
+
+    `data` is the content of the part.
+    """
     return len(data) + (LENGTH_BYTES if part is Part.MODEL else 0)
 
 
 def padding(size: int) -> Iterator[bytes]:
-    """Bytes of erased flash; their nibbles are the same in both orders."""
+    """Bytes of erased flash; their nibbles are the same in both orders.
+
+    `size` is in bytes.
+    """
     for start in range(0, size, CHUNK):
         yield _FILL[: size - start]

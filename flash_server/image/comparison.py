@@ -15,6 +15,7 @@ class ImageDifference:
     """One difference; `engine` and `part` are None where it is about the image. `offset` is in the part."""
 
     what: str
+    """What differs, in words."""
     engine: int | None = None
     part: Part | None = None
     offset: int | None = None
@@ -30,7 +31,8 @@ def verify(
 ) -> list[ImageDifference]:
     """Where the image differs from the given files; parts without a file are not compared.
 
-    Padding of FF behind a part other than a model is no difference: its size is not stored.
+    Padding of FF behind a part other than a model is no difference: its size is not stored. `progress` is
+    called with the bytes done and all bytes.
     """
     found = []
     total = sum(_size(files[part]) for files in engines for part in Part)
@@ -58,7 +60,8 @@ def verify(
 def diff(a: Image, b: Image) -> list[ImageDifference]:
     """What differs between two images: how they are stored, which engines and parts they have, and the bytes.
 
-    Where the parts lie is not compared, and FF behind a part other than a model is taken for padding.
+    Where the parts lie is not compared, and FF behind a part other than a model is taken for padding. `a` and
+    `b` may be of different generations.
     """
     found = []
     if a.map.detected.generation is not b.map.detected.generation:
@@ -81,7 +84,10 @@ def diff(a: Image, b: Image) -> list[ImageDifference]:
 
 
 def compare(stored: memoryview, other: memoryview, *, swapped: bool) -> int:
-    """How many bytes are the same from the start; `swapped` where the two are in different orders."""
+    """How many bytes are the same from the start; `swapped` where the two are in different orders.
+
+    `stored` and `other` are the bytes of the two.
+    """
     size = min(len(stored), len(other))
     for start in range(0, size, CHUNK):
         one, two = (

@@ -21,8 +21,11 @@ class Generation(Enum):
     """How the data partition begins; the value is the name that the command uses."""
 
     DESIGN = "design"
+    """Headers at once; the oldest."""
     VERSION_1_2 = "1.2"
+    """A version word, then headers."""
     FAST = "fast"
+    """Calibration bytes and a version word, then headers."""
 
     @property
     def preamble(self) -> bytes:
@@ -48,6 +51,7 @@ class ImageFormat:
 
     generation: Generation
     swapped: bool
+    """Whether the two nibbles of each byte are exchanged."""
 
     def normal(self, stored: bytes | memoryview) -> bytes:
         """Stored bytes in normal order. Swapping is its own inverse: it stores, too."""

@@ -39,9 +39,13 @@ class Part(IntEnum):
     """The parts of an engine, in the order of its header and of the packed image."""
 
     MODEL = 0
+    """A `.tflite` file, with its length in front."""
     PARAMETERS = 1
+    """Parameters that operators load."""
     OPERATORS = 2
+    """Binaries of operators."""
     XIP = 3
+    """Execute-in-place data."""
 
     @property
     def label(self) -> str:
@@ -57,9 +61,13 @@ class Header(Packet, byte_order="<", error=LayoutError, name="a header"):
     """The offsets of one engine's parts from the start of the data partition, in bytes; 0 = absent."""
 
     model: U32 = 0
+    """Offset of the model's length."""
     parameters: U32 = 0
+    """Offset of the parameters."""
     operators: U32 = 0
+    """Offset of the operators."""
     xip: U32 = 0
+    """Offset of the execute-in-place data."""
 
     def __post_init__(self) -> None:
         for part in Part:
@@ -92,15 +100,21 @@ class Segments:
 
     model: Segment | None = None
     parameters: Segment | None = None
+    """The parameters."""
     operators: Segment | None = None
+    """The operators."""
     xip: Segment | None = None
+    """The execute-in-place data."""
 
     def __getitem__(self, part: Part) -> Segment | None:
         return (self.model, self.parameters, self.operators, self.xip)[part]
 
 
 def where(engine: int, part: Part, address: int) -> str:
-    """The start of a message about a part."""
+    """The start of a message about a part.
+
+    `engine` is the number, `address` the place in the partition in bytes.
+    """
     return f"engine {engine}: {part.label} at {address:#x}"
 
 
@@ -120,7 +134,10 @@ def check_engines(engines: int) -> None:
 
 
 def parse_headers(prefix: bytes, detected: ImageFormat, engines: int | None = None) -> tuple[Header, ...]:
-    """`parse_headers_in_steps`, in one go."""
+    """`parse_headers_in_steps`, in one go.
+
+    Its arguments are `prefix`, `detected` and `engines`, as there.
+    """
     return finish(parse_headers_in_steps(prefix, detected, engines))
 
 
@@ -132,6 +149,7 @@ def parse_headers_in_steps(
     Without `engines` their number follows from the offsets. The offsets themselves are not judged here: one
     engine's broken header is its own trouble (`segment_limits`). LayoutError where the prefix ends before the
     headers do, where there is no preamble of the generation, or where nothing tells the number of engines.
+    `prefix` is these bytes, `detected` the format of the image.
     """
     preamble = detected.generation.preamble
     if detected.normal(prefix[: len(preamble)]) != preamble:
@@ -197,14 +215,20 @@ def segment_limits(headers: Sequence[Header], engine: int, generation: Generatio
 def judge_segments(
     headers: Sequence[Header], generation: Generation, size: int
 ) -> tuple[Segments | LayoutError, ...]:
-    """`judge_segments_in_steps`, in one go."""
+    """`judge_segments_in_steps`, in one go.
+
+    `size` is that of the partition in bytes.
+    """
     return finish(judge_segments_in_steps(headers, generation, size))
 
 
 def judge_segments_in_steps(
     headers: Sequence[Header], generation: Generation, size: int
 ) -> Steps[tuple[Segments | LayoutError, ...]]:
-    """`segment_limits` of every engine, or the error that it raises; in time linear in the headers."""
+    """`segment_limits` of every engine, or the error that it raises; in time linear in the headers.
+
+    `size` is that of the partition in bytes.
+    """
     bounds = yield from _bounds(headers)
     judged: list[Segments | LayoutError] = []
     for engine in range(len(headers)):
@@ -218,13 +242,19 @@ def judge_segments_in_steps(
 
 
 def all_segment_limits(headers: Sequence[Header], generation: Generation, size: int) -> tuple[Segments, ...]:
-    """`segment_limits` of every engine."""
+    """`segment_limits` of every engine.
+
+    `size` is that of the partition in bytes. Raises LayoutError for the first that is wrong.
+    """
     bounds = finish(_bounds(headers))
     return tuple(_limits(headers, engine, generation, size, bounds) for engine in range(len(headers)))
 
 
 def model_segment(engine: int, segment: Segment, length: int) -> Segment:
-    """The bytes of a model behind its length; LayoutError where they would leave the model's segment."""
+    """The bytes of a model behind its length; LayoutError where they would leave the model's segment.
+
+    `engine` is the number that messages name.
+    """
     start = segment.start + LENGTH_BYTES
     if start + length > segment.end:
         raise LayoutError(

@@ -76,7 +76,10 @@ def pack(
     options: PackOptions | None = None,
     progress: Progress = ignore,
 ) -> DataPartition:
-    """Write the image of the files; LayoutError where it does not fit, before anything is written."""
+    """Write the image of the files; LayoutError where it does not fit, before anything is written.
+
+    `output` is the file of the image; `progress` is called with the bytes done and all bytes.
+    """
     options = options or PackOptions()
     partition = partition_of(engines, options)
     pieces = partition.chunks(options.size, fill=options.fill)
@@ -89,7 +92,9 @@ def unpack(image: Image, directory: Path, *, trim: bool = False, progress: Progr
     """Write each part to a file of its own, and `image.toml`, from which the same image can be packed.
 
     Parts other than models come with the padding behind them, since their sizes are not stored; with `trim`
-    without the FF at their ends. Returns the files, the TOML file last.
+    without the FF at their ends. Returns the files, the TOML file last. `directory` is created where it is
+    missing; `progress` is called with the bytes done and all bytes. Raises InputError where a file cannot be
+    written.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -35,7 +35,9 @@ class ImageMap:
 
     size: int
     detected: ImageFormat
+    """The generation and the order of its nibbles."""
     headers: tuple[Header, ...]
+    """The header of each engine, from engine 0."""
     segments: tuple[Segments, ...]
     parts: tuple[Segments, ...]
 
@@ -79,6 +81,7 @@ def parse(
     """The value of a stored image, as `map_image` finds it, in normal order and with alignment 1.
 
     The parts of an image stored in normal order are views of `data`, those of a swapped one are new bytes.
+    `engines` is their number and `detected` the format; None finds them out.
     """
     view = memoryview(data)
     found = map_image(lambda offset, size: bytes(view[offset : offset + size]), len(view), engines, detected)

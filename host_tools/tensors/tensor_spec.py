@@ -23,13 +23,20 @@ DTYPES: Final = ("int8", "uint8", "int16", "int32", "int64", "float32")
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """What the bytes of a tensor mean. `scale` is None where it holds no quantized real numbers."""
+    """What the bytes of a tensor mean. `scale` is None where it holds no quantized real numbers.
+
+    `data` and `floats` of its methods are all bytes of a tensor.
+    """
 
     shape: tuple[int, ...]
+    """Elements of each dimension."""
     dtype: str = "int8"
+    """Type of an element, by NumPy's name."""
     scale: float | None = None
     zero_point: int = 0
+    """The integer that stands for 0."""
     name: str = ""
+    """What the model calls the tensor."""
 
     @property
     def nbytes(self) -> int:
@@ -40,7 +47,7 @@ class TensorSpec:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `1x96x96x3` or `1x96x96x3:uint8`; the type is int8 by default. Otherwise a TensorError."""
+        """Read a `text` such as `1x96x96x3` or `1x96x96x3:uint8`; int8 by default. Else a TensorError."""
         shape, _, dtype = text.partition(":")
         parts = shape.split("x")
         if not all(part.isascii() and part.isdigit() for part in parts):
@@ -51,7 +58,10 @@ class TensorSpec:
 
     @classmethod
     def of(cls, tensor: "Tensor") -> Self:
-        """Return what a model file says of a tensor."""
+        """Return what a model file says of a tensor.
+
+        TensorError for a type that this library does not convert.
+        """
         dtype = tensor.type.name.lower()
         if dtype not in DTYPES:
             raise TensorError(f"tensor {tensor.name!r} has type {tensor.type.name}; give raw bytes for it")
@@ -66,7 +76,10 @@ class TensorSpec:
     # Real numbers
 
     def quantize(self, real: "Array") -> "Array":
-        """Real numbers as the tensor's elements."""
+        """Real numbers as the tensor's elements.
+
+        TensorError for a tensor without quantization, or reals that are not finite.
+        """
         import numpy as np
 
         dtype: np.dtype[Any] = np.dtype(self.dtype)
@@ -112,7 +125,10 @@ class TensorSpec:
         return elements.astype(elements.dtype.newbyteorder("<")).tobytes()
 
     def elements(self, data: bytes) -> "Array":
-        """Return the tensor as an array."""
+        """Return the tensor as an array.
+
+        TensorError for another number of bytes.
+        """
         import numpy as np
 
         if len(data) != self.nbytes:

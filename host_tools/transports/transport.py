@@ -13,11 +13,11 @@ class Transport(Protocol):
     """The two bulk endpoints of one device. Times are in seconds; None waits without limit.
 
     Every method may raise `DeviceGone`, `TransferTimeout` or `TransferError`, which at a halted endpoint is a
-    `TransferStall`.
+    `TransferStall`. `timeout` is the seconds for one call; None waits as long as it takes.
     """
 
     def write(self, data: Buffer, timeout: float | None) -> None:
-        """Send bytes as they are: packets of 512, the last of which may be shorter.
+        """Send `data` as they are: packets of 512 bytes, the last of which may be shorter.
 
         Nothing is added: only a write whose length is not a multiple of 512 ends a transfer, and an empty
         write is one packet of no bytes.
@@ -54,7 +54,10 @@ class Transport(Protocol):
 def one_after_another(
     transport: Transport, writes: Sequence[Buffer], length: int, timeout: float | None
 ) -> bytes:
-    """`Transport.exchange` in terms of `write` and `read`."""
+    """`Transport.exchange` in terms of `write` and `read`.
+
+    `writes`, `length` and `timeout` are those of `Transport.exchange`.
+    """
     done = 0
     try:
         for data in writes:
@@ -72,7 +75,10 @@ class DeviceInfo:
 
     address: str
     product: str = ""
+    """What the device calls itself."""
     manufacturer: str = ""
+    """Who made it."""
     serial: str = ""
+    """Its serial number; empty where it has none."""
     note: str = ""
     """Why the device could not be asked for its names, if so."""

@@ -41,11 +41,13 @@ class SpiTransfer(Struct, frozen=True):
     """Bytes clocked in one go, 8 bits each, most significant bit first, in SPI mode 0."""
 
     mosi: bytes
+    """The bytes that the master sends."""
     deselect: bool = True
     """Whether chip select goes high at the end; the next transfer then starts a new transaction."""
     clock_hz: int | None = None
     """Clock rate; None where the master does not say."""
     timing: Timing = UNSTATED
+    """What the master says of its clock and pauses."""
 
 
 class SpiPort(Protocol):
@@ -86,7 +88,10 @@ class SpiBus:
     # The master's side.
 
     async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
-        """Clock the transfers; see `SpiPort.message`."""
+        """Clock the transfers; see `SpiPort.message`.
+
+        Raises SpiError for more bytes than a message may have.
+        """
         size = sum(len(each.mosi) for each in transfers)
         if size > LARGEST_MESSAGE:
             raise SpiError(f"a message of {size} bytes, {LARGEST_MESSAGE} are allowed")
@@ -102,7 +107,7 @@ class SpiBus:
         return await message.master.wait(lambda: self._pending.remove(message))
 
     async def transfer(self, mosi: bytes) -> bytes:
-        """Clock one transaction, chip select low to high; returns what came on MISO."""
+        """Clock `mosi` in one transaction, chip select low to high; returns what came on MISO."""
         return (await self.message((SpiTransfer(mosi),)))[0]
 
     async def release(self) -> None:

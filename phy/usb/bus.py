@@ -49,7 +49,10 @@ class ControlUrb:
 
 
 class HostPort(Protocol):
-    """The host's side of a device, which attachments drive: `UsbBus`, or a port that wraps one."""
+    """The host's side of a device, which attachments drive: `UsbBus`, or a port that wraps one.
+
+    `address` is that of an endpoint, with bit 7 set for IN.
+    """
 
     @property
     def descriptors(self) -> Descriptors:
@@ -85,7 +88,10 @@ class HostPort(Protocol):
 
 
 class UsbBus:
-    """One device on its bus."""
+    """One device on its bus.
+
+    `address` is that of an endpoint, with bit 7 set for IN.
+    """
 
     def __init__(self, descriptors: Descriptors) -> None:
         self.descriptors: Final = descriptors
@@ -177,7 +183,10 @@ class UsbBus:
         return await self._ep0.wait()
 
     def configure(self, value: int) -> None:
-        """Enter a configuration: what the endpoints had in progress is dropped, halts are cleared."""
+        """Enter a configuration: what the endpoints had in progress is dropped, halts are cleared.
+
+        `value` is the configuration's; 0 leaves it.
+        """
         self.configuration = value
         for endpoint in self.endpoints.values():
             endpoint.reset()

@@ -12,9 +12,13 @@ class TransferStatus(enum.Enum):
     """How a URB ended, and how messages put that."""
 
     OKAY = "the transfer is done"
+    """It was done."""
     STALL = "the transfer ended with a stall"
+    """The endpoint is halted."""
     OVERFLOW = "the device's packet was larger than the URB"
+    """The device sent more than the host has room for."""
     SHUTDOWN = "the endpoint was reset or switched off"
+    """The device is gone."""
 
 
 LINUX_STATUS: Final = {
@@ -29,7 +33,8 @@ LINUX_STATUS: Final = {
 class OutUrb:
     """Data from the host: `length` bytes that may come in pieces, with `feed`.
 
-    `complete(status, actual)` is called once, with the number of bytes that the firmware took.
+    `complete(status, actual)` is called once, with the number of bytes that the firmware took. `zero_packet`
+    ends data of whole packets with an empty one.
     """
 
     __slots__ = ("_complete", "_offset", "_pieces", "_received", "done", "length", "taken", "zero_packet")
@@ -53,7 +58,7 @@ class OutUrb:
         return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
 
     def feed(self, piece: bytes) -> None:
-        """Add bytes that arrived; the endpoint must be notified with `OutEndpoint.data_arrived`.
+        """Add `piece`, bytes that arrived; the endpoint must be notified with `OutEndpoint.data_arrived`.
 
         More than `length` in all is a ValueError.
         """
@@ -63,7 +68,7 @@ class OutUrb:
         self._received += len(piece)
 
     def take(self, limit: int, into: list[bytes]) -> int:
-        """Move whole packets, at most `limit` bytes, and return how many bytes that were."""
+        """Move whole packets to `into`, at most `limit` bytes; return how many bytes that were."""
         if limit >= self.length == self._received and not self.taken:  # the usual case: all of it at once
             into.extend(self._pieces)
             self.taken = self.length

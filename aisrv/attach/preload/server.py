@@ -47,7 +47,10 @@ _PRELOAD_VARIABLE: Final = "LD_PRELOAD"
 
 
 class Preload:
-    """Devices for programs that run in this environment."""
+    """Devices for programs that run in this environment.
+
+    `directory` holds the emulated system that `environment` points at.
+    """
 
     def __init__(
         self, directory: Path, nodes: Sequence[UsbfsNode], spidevs: Sequence[SpidevNode] = ()
@@ -80,7 +83,8 @@ async def serve_preload(
     Each slave of `spi` is at a bus of its own: the first is `/dev/spidev0.0`, the next `/dev/spidev1.0`.
 
     Raises PreloadMissingError where the library is not there, PreloadError where it says other things than
-    known or the devices are more than MOST_DEVICES, OSError where the directory cannot be made.
+    known or the devices are more than MOST_DEVICES, OSError where the directory cannot be made. `task_status`
+    gets the `Preload` when programs can be started.
     """
     if len(ports) > MOST_DEVICES:
         raise PreloadError(f"{len(ports)} devices, but preload's bus has room for {MOST_DEVICES}")

@@ -56,7 +56,10 @@ class Export(Struct):
 
 
 def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> Export:
-    """Describe a device for export: `busid` is what hosts ask for, such as `1-1`, `number` its address."""
+    """Describe a device for export: `busid` is what hosts ask for, such as `1-1`, `number` its address.
+
+    `bus` is the device; `bus_number` is the number of the bus that hosts see it on.
+    """
     device, configuration = bus.descriptors.device, bus.descriptors.configuration
     record = DeviceRecord(
         busid=busid,
@@ -81,7 +84,10 @@ def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> E
 
 
 def export_all(buses: Sequence[HostPort]) -> list[Export]:
-    """Describe devices for export, each at its `BusPlace`."""
+    """Describe devices for export, each at its `BusPlace`.
+
+    `buses` are those devices.
+    """
     places = map(BusPlace.of, range(len(buses)))
     return [export(bus, str(place), place.port, place.bus) for bus, place in zip(buses, places, strict=True)]
 

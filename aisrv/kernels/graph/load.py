@@ -43,7 +43,7 @@ def load_graph(
     """Load a model file and prepare all its kernels with a backend; GraphError.
 
     ArenaTooSmall where arena and variables take more than `arena_bytes` together, UnsupportedOperator for an
-    operator that there is no code for.
+    operator that there is no code for. `data` is the file; `planner` places its tensors in the arena.
     """
     try:
         model = read_model(data)

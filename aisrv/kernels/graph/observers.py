@@ -150,10 +150,13 @@ class OperatorCost:
     """What one operator took on this host; that says nothing about the device."""
 
     index: int
+    """Its place in execution order."""
     name: str
+    """What it computes, such as CONV_2D."""
     seconds: float
     """Median over the runs."""
     work: Work
+    """The size of its task."""
     computed_by: str
     """The backend, or `graph`."""
 

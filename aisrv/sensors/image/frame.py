@@ -23,9 +23,13 @@ class RawFrame(Struct, frozen=True):
     """One frame."""
 
     width: int
+    """Pixels of a row; for samples, bytes."""
     height: int
+    """Rows."""
     encoding: Encoding
+    """How the bytes are pixels."""
     data: bytes
+    """The bytes, row by row from the top left."""
 
 
 class FrameSource(Protocol):

@@ -37,6 +37,7 @@ def check_region(
     """Check a region of a frame of `width` x `height` pixels, and its tensor against `room` bytes.
 
     None for `room` means that any tensor has room. Raises RegionError, which names the number that is wrong.
+    `channels` is 1 for gray or 3 for RGB.
     """
     _check_axis("columns", region.start_x, region.end_x, width)
     _check_axis("rows", region.start_y, region.end_y, height)

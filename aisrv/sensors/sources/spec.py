@@ -62,7 +62,9 @@ class Option:
     """An option: how its value is parsed, and the description of a valid value."""
 
     read: Callable[[str], object]
+    """Parses the text; ValueError where it is wrong."""
     expected: str
+    """What messages say is valid."""
 
 
 OPTIONS: Final = {
@@ -156,7 +158,10 @@ class SourceSpec:
         return replace(self, options={**self.options, **wanted})
 
     def value(self, name: str, default: object = None) -> Any:  # noqa: ANN401 - each option has its type
-        """Value of an option, or the default where it was not given."""
+        """Value of an option, or the default where it was not given.
+
+        `name` is the option's. Raises SourceSpecError where it makes no sense.
+        """
         if name not in self.options:
             return default
         text = self.options[name]

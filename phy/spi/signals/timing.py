@@ -29,15 +29,20 @@ class Rule(enum.Enum):
     """What a rule is about."""
 
     CLOCK_PERIOD = "clock period"
+    """The time of a bit."""
     CS_SETUP = "CS enable"
+    """From chip select low to the first clock edge."""
     CS_HOLD = "CS disable"
+    """From the last clock edge to chip select high."""
     CS_IDLE = "CS idle"
+    """From chip select high to low again."""
 
 
 class TimingRules(Struct, frozen=True):
     """The least that each time may be, in nanoseconds."""
 
     clock_period: int = 20
+    """The time of a bit."""
     cs_setup: int = 100
     """CS enable: chip select low to the first clock edge."""
     cs_hold: int = 100
@@ -92,6 +97,7 @@ class CheckedPort(SpiRelayPort):
     """Writes a line to the log for a message that breaks rules; nothing else changes.
 
     The line names each breach once. A message with the same breaches as the last one reported is passed over.
+    `inner` is the port behind it, `name` what the log calls it.
     """
 
     def __init__(self, inner: SpiPort, *, rules: TimingRules = RULES, name: str = "spi") -> None:
@@ -195,7 +201,7 @@ class _Part(Struct):
 class StrictPort(CheckedPort):
     """Reports breaches and corrupts what they touch, as hardware might.
 
-    The table is in docs/reference/spi.md.
+    The table is in docs/reference/spi.md. `inner` is the port behind it, `name` what the log calls it.
     """
 
     def __init__(self, inner: SpiPort, *, rules: TimingRules = RULES, name: str = "spi") -> None:

@@ -28,7 +28,11 @@ SIGNALS: Final = {"CS": 1, "CLK": 0, "MOSI": 0, "MISO": 0}
 
 
 class VcdFile(VcdRecording):
-    """A recording of one SPI bus, which knows where the bus and the time are."""
+    """A recording of one SPI bus, which knows where the bus and the time are.
+
+    `default_hz` is the clock of transfers that name none; ValueError for one that cannot be drawn. `mosi` and
+    `miso` are the bytes on the two lines, `clock_hz` the clock.
+    """
 
     def __init__(self, path: Path, *, default_hz: int = DEFAULT_HZ) -> None:
         if not 0 < default_hz <= HIGHEST_HZ:
@@ -47,7 +51,7 @@ class VcdFile(VcdRecording):
         self.flush()
 
     def wait_until(self, nanoseconds: int) -> None:
-        """Let the time go on, where it is not later already."""
+        """Let the time go on to `nanoseconds`, where it is not later already."""
         self._now = max(self._now, nanoseconds)
 
     def select(self, timing: Timing) -> None:
@@ -108,7 +112,10 @@ def _stated(nanoseconds: int | None, least: int) -> int:
 
 
 class VcdPort(SpiRelayPort):
-    """Records the messages of a master, who waits while they are drawn; the slave notices nothing."""
+    """Records the messages of a master, who waits while they are drawn; the slave notices nothing.
+
+    `inner` is the port that is recorded.
+    """
 
     def __init__(self, inner: SpiPort, file: VcdFile) -> None:
         super().__init__(inner)

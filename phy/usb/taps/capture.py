@@ -41,7 +41,8 @@ class CaptureFile:
     """A pcapng file that is whole after each event: there is nothing of it in this process.
 
     Raises OSError where the file cannot be made. One that cannot be written later, as on a full disk, ends
-    the capture with an error in the log, and nothing else.
+    the capture with an error in the log, and nothing else. `payload_limit` is the most bytes that are kept of
+    a request, ValueError for too many; `clock` tells nanoseconds since 1970.
     """
 
     def __init__(
@@ -61,7 +62,10 @@ class CaptureFile:
         self._append(bytes(SectionHeader("aisrv")))
 
     def interface(self, name: str, description: str = "", *, bus: int = 1, device: int = 1) -> "Interface":
-        """Add an interface for a device; Wireshark knows it by its numbers, bus and device (1 to 127)."""
+        """Add an interface for a device; Wireshark knows it by its numbers, bus and device (1 to 127).
+
+        `name` and `description` are texts in the file.
+        """
         number = self._interfaces
         self._interfaces += 1
         size = HEADER_SIZE + self.payload_limit
@@ -78,7 +82,7 @@ class CaptureFile:
         return self._clock()
 
     def write(self, interface: int, event: UsbmonEvent) -> None:
-        """Add an event."""
+        """Add an event of `interface`, its number."""
         packet = EnhancedPacket(interface, event.timestamp, bytes(event), event.original_length)
         self._append(bytes(packet))
 
@@ -106,7 +110,10 @@ class CaptureFile:
 
 
 class Interface:
-    """One device's part of a capture."""
+    """One device's part of a capture.
+
+    `number` is its place in the file; `bus` and `device` are what its events say.
+    """
 
     def __init__(self, file: CaptureFile, number: int, bus: int, device: int) -> None:
         self.file: Final = file
@@ -151,7 +158,8 @@ class _CapturedRelay(Relay):
 class CapturedPort(RelayPort[_CapturedRelay]):
     """Records the transfers of a host.
 
-    The SUBMIT event is written when the part of the OUT data that is kept has arrived.
+    The SUBMIT event is written when the part of the OUT data that is kept has arrived. `inner` is the port
+    that is recorded, `sink` where events go.
     """
 
     def __init__(self, inner: HostPort, sink: Interface) -> None:

@@ -21,11 +21,17 @@ class FaultKind(enum.Enum):
     """What goes wrong with a transfer."""
 
     STALL = "stall"
+    """The endpoint halts."""
     NAK = "nak"
+    """The device sees the transfer later."""
     DROP = "drop"
+    """The data are lost, and the transfer seems done."""
     DELAY = "delay"
+    """The host learns of its end later."""
     TRUNCATE = "truncate"
+    """Only the first bytes cross."""
     DISCONNECT = "disconnect"
+    """The device leaves the bus."""
 
 
 TIMED: Final = (FaultKind.NAK, FaultKind.DELAY)
@@ -40,6 +46,7 @@ class Nth:
     """At one transfer, counted from 1."""
 
     number: int
+    """Which one."""
 
     def __post_init__(self) -> None:
         if self.number < 1:

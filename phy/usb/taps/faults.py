@@ -57,7 +57,10 @@ class _Transfer(Relay):
 
 
 class FaultyPort(RelayPort[_Transfer]):
-    """Passes on the transfers of a host, but for those that have a fault; `nursery` keeps the times."""
+    """Passes on the transfers of a host, but for those that have a fault; `nursery` keeps the times.
+
+    `inner` is the port behind it, `name` what the log calls the device.
+    """
 
     def __init__(self, inner: HostPort, plan: FaultPlan, nursery: trio.Nursery, name: str = "device") -> None:
         super().__init__(inner)

@@ -80,7 +80,7 @@ async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) 
 @device_options
 @usb_options
 @spi_options
-@click.option("--spidev", is_flag=True, help="Make /dev/spidev0.0, too; needs the kernel's module cuse.")
+@click.option("--spidev", is_flag=True, help="Also create /dev/spidev0.0; needs the kernel module cuse.")
 @verbose_option
 def attach(
     board: BoardOptions,

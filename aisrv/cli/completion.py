@@ -68,7 +68,7 @@ def completion_script(shell: str) -> str:
 def completion(shell: str | None) -> None:
     """Print the script that makes SHELL complete commands, options and their values.
 
-    Without SHELL it is the one that $SHELL names.
+    Without SHELL, the variable $SHELL names it.
 
     \b
     Examples:

@@ -122,7 +122,7 @@ def _line(each: "Comparison") -> str:
     type=FILE,
     help="An input tensor, one file for each: .npy of its type, or raw bytes. [default: random bytes]",
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the random bytes.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random bytes.")
 @click.option(
     "--engines",
     nargs=2,

@@ -214,11 +214,10 @@ def show(findings: Sequence[Finding]) -> str:
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def doctor(as_json: bool) -> None:
-    """Say what works on this machine, what is missing, and the command that helps.
+    """Check what works on this machine, and say what is missing and which command installs it.
 
     Runs the digits network on the engines that are installed, and a small program against a device. Nothing
-    is changed. The exit code is 1 where no device runs a model, and 0 where only uses of their own miss
-    something.
+    is changed. The exit code is 1 if no device can run a model, and 0 if only some uses miss something.
 
     \b
     Examples:

@@ -21,9 +21,11 @@ _PLATFORM = click.option(
     metavar="FILE",
     help="Top manifest of the platform: its memory banks, IOs and nodes. [default: the one that is shipped]",
 )
-_COMPAT = click.option("--compat", is_flag=True, help="Give the public compiler's words to the bit.")
+_COMPAT = click.option(
+    "--compat", is_flag=True, help="Write the same words as the public compiler, to the bit."
+)
 _FIRST = click.option(
-    "--first-grammar", is_flag=True, help="Read numbers of raw types as the grammar of June 2024 has them."
+    "--first-grammar", is_flag=True, help="Read the numbers of raw types as in the grammar of June 2024."
 )
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
@@ -144,7 +146,7 @@ def decompile(words: Path, platform: Path | None, compat: bool) -> None:
 @graph.command()
 @click.argument("text", type=FILE)
 @_PLATFORM
-@click.option("--svg", type=NEW_FILE, help="Draw into this file instead of the terminal.")
+@click.option("--svg", type=NEW_FILE, help="Write the drawing to this file instead of the terminal.")
 @_FIRST
 def draw(text: Path, platform: Path | None, svg: Path | None, first_grammar: bool) -> None:
     """Draw TEXT as SVG: nodes, arcs with their formats, and the memory by bank.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     type=ENGINE_KIND,
     default=default_kind,
     metavar="KIND",
-    help="What runs it, as of `aisrv run`.",
+    help="Interpreter of that engine, as for `aisrv run`.",
 )
 @click.option("--cores", type=click.IntRange(1, 8), default=1, help="Interpreters. [default: 1]")
 @click.option(

@@ -19,9 +19,12 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "aisrv.cli.attach:attach",
         "Run a virtual device and plug it into this machine's kernel.",
     ),
-    "backends": ("aisrv.cli.backends:backends", "List the engines and kernel backends that there are."),
-    "boards": ("aisrv.cli.boards:boards", "List the boards that there are, or draw one."),
-    "completion": ("aisrv.cli.completion:completion", "Print what makes a shell complete these commands."),
+    "backends": ("aisrv.cli.backends:backends", "List the engines and kernel backends."),
+    "boards": ("aisrv.cli.boards:boards", "List the boards, or draw one."),
+    "completion": (
+        "aisrv.cli.completion:completion",
+        "Print the script that completes these commands in a shell.",
+    ),
     "demo": ("aisrv.cli.demo:demo", "Classify handwritten digits on a virtual device."),
     "diff-engines": (
         "aisrv.cli.diff_engines:diff_engines",
@@ -29,7 +32,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "doctor": (
         "aisrv.cli.doctor:doctor",
-        "Say what works on this machine, and what helps where it does not.",
+        "Check what works on this machine, and name the commands that help.",
     ),
     "exec": (
         "aisrv.cli.exec:exec_",
@@ -37,7 +40,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "graph": ("aisrv.cli.graph:graph", "Compile, check, list and draw graphs of stream-processing nodes."),
     "plan": ("aisrv.cli.plan:plan", "Draw where a model's tensors lie in the arena."),
-    "profile": ("aisrv.cli.profile:profile", "Show what models would take on the device."),
+    "profile": ("aisrv.cli.profile:profile", "Predict the time and memory of models on the device."),
     "replay": (
         "aisrv.cli.replay:replay_command",
         "Play the host's side of a USB capture to a device, and compare its answers.",
@@ -45,7 +48,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "run": ("aisrv.cli.run:run", "Run a virtual device and serve it over USB/IP."),
     "wireshark": (
         "aisrv.cli.wireshark:wireshark",
-        "Say where the dissector for Wireshark belongs.",
+        "Show or install the dissector for Wireshark.",
     ),
 }
 """Where each subcommand is, and its line in the help."""

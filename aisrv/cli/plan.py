@@ -54,9 +54,11 @@ def plan_json(model: "Model", plan: "ArenaPlan") -> str:
 
 @click.command()
 @click.argument("model", type=FILE)
-@click.option("--kernels", default="numpy", show_default=True, help="Backend whose scratch is planned.")
-@click.option("--svg", type=NEW_FILE, help="Draw into this SVG file.")
-@click.option("--png", type=NEW_FILE, help="Draw into this PNG file.")
+@click.option(
+    "--kernels", default="numpy", show_default=True, help="Backend whose scratch memory is planned."
+)
+@click.option("--svg", type=NEW_FILE, help="Write the drawing to this SVG file.")
+@click.option("--png", type=NEW_FILE, help="Write the drawing to this PNG file.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json: bool) -> None:
     """Draw where the tensors of MODEL lie in the arena: operators to the right, offsets upwards.

@@ -45,7 +45,7 @@ class DeviceSettings:
     kernels: str | None = option(
         "--kernels",
         type=click.Choice(["optimized", "reference"]),
-        help="Who computes operators that XMOS's converter did not replace. [default: optimized]",
+        help="Kernels for operators that XMOS's converter did not replace. [default: optimized]",
     )
     flash_rate: float | None = option(
         "--flash-rate",
@@ -129,10 +129,12 @@ def _read(path: Path) -> bytes:
 @click.option(
     "--config",
     type=FILE,
-    help="TOML file of models and configurations; options of the command line count more.",
+    help="TOML file of models and configurations; options of the command line override it.",
 )
 @option_group("device", DeviceSettings)
-@click.option("--run", "runs", type=click.IntRange(1, 100_000), help="Run each model so often on this host.")
+@click.option(
+    "--run", "runs", type=click.IntRange(1, 100_000), help="Run each model this many times on this host."
+)
 @option_group("report", ReportOptions)
 def profile(
     models: tuple[Path, ...],
@@ -141,7 +143,7 @@ def profile(
     runs: int | None,
     report: ReportOptions,
 ) -> None:
-    """Show what models would take on the device: time by operator, memory, and what threads and clock change.
+    """Predict what models take on the device: time by operator, memory, and what threads and clock change.
 
     One model is shown in all details, several beside each other. Times are computed, from published runs of
     XMOS's kernels; what is only an estimate says so.

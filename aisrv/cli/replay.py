@@ -41,9 +41,13 @@ def _device(_context: click.Context, _parameter: click.Parameter, text: str | No
     show_default=True,
     help="What the recorded device speaks.",
 )
-@click.option("--unmasked", is_flag=True, help="Compare timings, debug log and profile, too.")
+@click.option("--unmasked", is_flag=True, help="Also compare timings, debug log and profile.")
 @click.option(
-    "--timeout", type=click.FloatRange(min=0.001), default=30.0, show_default=True, help="Seconds a transfer."
+    "--timeout",
+    type=click.FloatRange(min=0.001),
+    default=30.0,
+    show_default=True,
+    help="Seconds for each transfer.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context

@@ -70,7 +70,7 @@ class ServerOptions:
         "--until-eof",
         default=False,
         is_flag=True,
-        help="End when standard input ends, besides SIGINT and SIGTERM.",
+        help="End when standard input ends, as well as by SIGINT and SIGTERM.",
     )
 
     def listening(self, board: Board, jacdac: JacdacOptions) -> Listening:

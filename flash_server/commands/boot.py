@@ -17,7 +17,7 @@ from flash_server.files import map_file, write_file
 
 @click.command(
     "boot-image",
-    short_help="Put the header before a server image.",
+    short_help="Make a boot image of a server image.",
     epilog=examples(
         "aisrv-flash boot-image firmware.bin --version 7 --output firmware.boot",
         "aisrv-host --device spi:0.0 upgrade firmware.boot",
@@ -25,9 +25,9 @@ from flash_server.files import map_file, write_file
 )
 @click.argument("payload_file", metavar="FILE", type=FILE)
 @click.option(
-    "--version", type=int, required=True, metavar="N", help="The image's version: the newest boots."
+    "--version", type=int, required=True, metavar="N", help="Version of the image; the newest boots."
 )
-@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the boot image goes.")
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="File for the boot image.")
 @pass_settings
 def boot_image(settings: FlashSettings, payload_file: Path, version: int, output: Path) -> None:
     """Create a boot image from a server image: a header with version, length and CRC, then the file."""

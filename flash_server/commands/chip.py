@@ -36,7 +36,7 @@ class Target(Protocol):
 
 
 _offset_option = click.option(
-    "--offset", type=SIZE, default=0, metavar="SIZE", help="From where in the data partition."
+    "--offset", type=SIZE, default=0, metavar="SIZE", help="Offset in the data partition to start at."
 )
 
 
@@ -56,7 +56,7 @@ class TargetOptions:
         type=SIZE,
         default=BOOT_SIZE,
         metavar="SIZE",
-        help="The boot partition's size, behind which the data partition begins. [default: 1M]",
+        help="Size of the boot partition; the data partition follows it. [default: 1M]",
     )
 
     def __str__(self) -> str:
@@ -135,8 +135,8 @@ def write(
 )
 @target_options
 @_offset_option
-@click.option("--size", type=SIZE, metavar="SIZE", help="How much. [default: up to the chip's end]")
-@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the bytes go.")
+@click.option("--size", type=SIZE, metavar="SIZE", help="Number of bytes. [default: up to the chip's end]")
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="File for the bytes.")
 @pass_settings
 def read(
     settings: FlashSettings,

@@ -95,7 +95,7 @@ class ReadingOptions:
         metavar="N",
         help="How many engines the image has. [default: as many headers as fit before the first part]",
     )
-    nibbles: str | None = option("--nibbles", type=NIBBLES, help="How bytes are stored. [default: found out]")
+    nibbles: str | None = option("--nibbles", type=NIBBLES, help="How bytes are stored. [default: detected]")
 
     def open(self, path: Path) -> Image:
         """Open an image."""

@@ -38,7 +38,9 @@ class PackSettings:
 
     config_file: Path | None = option("--config", type=FILE, help="A TOML file with engines and settings.")
     generation: str | None = option(
-        "--generation", type=click.Choice(list(GENERATIONS)), help="How it begins. [default: fast]"
+        "--generation",
+        type=click.Choice(list(GENERATIONS)),
+        help="Generation of the image, which decides how it begins. [default: fast]",
     )
     nibbles: str | None = option(
         "--nibbles",
@@ -83,8 +85,8 @@ class PackSettings:
 )
 @engine_option
 @option_group("packing", PackSettings)
-@click.option("--force", is_flag=True, help="Pack models that are not .tflite files, too.")
-@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the image goes.")
+@click.option("--force", is_flag=True, help="Also pack models that are not .tflite files.")
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="File for the image.")
 @pass_settings
 def pack(
     settings: FlashSettings,
@@ -171,7 +173,7 @@ def unpack(
     epilog=examples("aisrv-flash params person.params --output person.bin"),
 )
 @click.argument("params_file", metavar="FILE.params", type=FILE)
-@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="Where the blob goes.")
+@click.option("--output", required=True, type=NEW_FILE, metavar="FILE", help="File for the blob.")
 @pass_settings
 def params(settings: FlashSettings, params_file: Path, output: Path) -> None:
     """Extract the first blob of a flexbuffer, as a raw parameters file for `pack`."""

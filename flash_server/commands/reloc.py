@@ -28,7 +28,7 @@ engine_number: Final = click.option(
     type=click.IntRange(0),
     default=0,
     metavar="N",
-    help="Whose image of a flash image. [default: 0]",
+    help="Engine whose image is taken from a flash image. [default: 0]",
 )
 
 
@@ -48,7 +48,7 @@ def reloc() -> None:
     epilog=examples("aisrv-flash reloc info digits.nbin", "aisrv-flash --json reloc info digits.nbin"),
 )
 @click.argument("image_file", metavar="IMAGE", type=FILE)
-@click.option("--weights", type=FILE, metavar="FILE", help="The weights of an image that has none.")
+@click.option("--weights", type=FILE, metavar="FILE", help="File of the weights, for an image without them.")
 @engine_number
 @pass_settings
 def info(settings: FlashSettings, image_file: Path, weights: Path | None, engine: int) -> None:
@@ -73,7 +73,7 @@ class BuildSettings:
         "--cpu",
         default=Core.CORTEX_M4.label,
         type=click.Choice([core.label for core in CPUS]),
-        help="The core. [default: cortex-m4]",
+        help="Core that the code is compiled for. [default: cortex-m4]",
     )
     float_abi: str = option(
         "--float-abi",
@@ -86,7 +86,7 @@ class BuildSettings:
         "--split", default=False, is_flag=True, help="Put the weights into a file of their own, beside it."
     )
     as_c_array: bool = option(
-        "--c-array", default=False, is_flag=True, help="Write the image as a C array, too, beside it."
+        "--c-array", default=False, is_flag=True, help="Also write the image as a C array, beside it."
     )
 
     @property
@@ -106,7 +106,7 @@ class BuildSettings:
 )
 @click.argument("model_file", metavar="MODEL.tflite", type=FILE)
 @option_group("building", BuildSettings)
-@click.option("--output", "-o", required=True, type=NEW_FILE, metavar="IMAGE", help="Where the image goes.")
+@click.option("--output", "-o", required=True, type=NEW_FILE, metavar="IMAGE", help="File for the image.")
 @pass_settings
 def build(settings: FlashSettings, model_file: Path, building: BuildSettings, output: Path) -> None:
     """Compile an int8 model to relocatable code, with this project's kernels and arm-none-eabi-gcc.
@@ -141,7 +141,7 @@ def build(settings: FlashSettings, model_file: Path, building: BuildSettings, ou
     epilog=examples("aisrv-flash reloc kernels --output kernels-cortex-m4.nbin"),
 )
 @option_group("building", BuildSettings)
-@click.option("--output", "-o", required=True, type=NEW_FILE, metavar="IMAGE", help="Where the image goes.")
+@click.option("--output", "-o", required=True, type=NEW_FILE, metavar="IMAGE", help="File for the image.")
 @pass_settings
 def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> None:
     """Compile the kernels without a network: the kernel backend `relocatable` runs such an image."""
@@ -155,7 +155,7 @@ def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> N
 
 
 @reloc.command(
-    short_help="Count what a run in place fetches.",
+    short_help="Count the cache hits of a run in place.",
     epilog=examples(
         "aisrv-flash reloc fetches digits.nbin",
         "aisrv-flash reloc fetches kws.nbin --cache 16K",
@@ -166,16 +166,22 @@ def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> N
 @click.option(
     "--cache", type=SIZE, default=XCORE_AI_CACHE.size, metavar="SIZE", help="The cache's size. [default: 256]"
 )
-@click.option("--ways", type=int, default=XCORE_AI_CACHE.ways, metavar="N", help="Its ways. [default: 8]")
 @click.option(
-    "--line", type=int, default=XCORE_AI_CACHE.line_bytes, metavar="BYTES", help="Its lines. [default: 32]"
+    "--ways", type=int, default=XCORE_AI_CACHE.ways, metavar="N", help="Ways of the cache. [default: 8]"
+)
+@click.option(
+    "--line",
+    type=int,
+    default=XCORE_AI_CACHE.line_bytes,
+    metavar="BYTES",
+    help="Bytes of a line of the cache. [default: 32]",
 )
 @engine_number
 @pass_settings
 def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, line: int, engine: int) -> None:
-    """Run an image once in place, on inputs of zeros, and count how the cache before the flash fares.
+    """Run an image once in place, on inputs of zeros, and count the hits and misses of the cache.
 
-    Each run of instructions and each load from flash touches its lines. IMAGE may be a flash image that holds
+    Every instruction and every load from flash goes through the cache. IMAGE may be a flash image that holds
     one.
     """
     from flash_server.client.fetches import count_fetches

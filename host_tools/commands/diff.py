@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Comparison:
     """On what two devices are compared, and how strictly."""
 
-    model: Path = option("--model", type=FILE, required=True, help="Loaded into both devices.")
+    model: Path = option("--model", type=FILE, required=True, help="Model for both devices.")
     ext: bool = option(
         "--ext",
         default=False,
@@ -42,7 +42,7 @@ class Comparison:
         type=click.IntRange(min=0),
         default=0,
         show_default=True,
-        help="Where random inputs begin.",
+        help="Seed of the random inputs.",
     )
     tolerance: float = option(
         "--tolerance",

@@ -66,7 +66,7 @@ def raw(
 ) -> None:
     """Send COMMAND, a name or a number, known or not, and show the data that it answers.
 
-    Bit 7 of a number tells a SET, which takes data. Nothing is checked but by the device.
+    Bit 7 of a number tells a SET, which takes data. Only the device checks the command.
     """
     from host_tools.commands.report import hex_dump
     from host_tools.tensors.files import write_file

@@ -101,7 +101,7 @@ def acquire(
 def stream(settings: HostSettings, state: str | None) -> None:
     """Start (on) or end (off) a stream: frames are acquired and inferred one after another.
 
-    Without an argument, show whether one is on. Its end waits for one more frame.
+    Without an argument, show whether one is on. Ending it takes one more frame.
     """
     with settings.connect() as server:
         if state == "on":
@@ -122,7 +122,7 @@ def stream(settings: HostSettings, state: str | None) -> None:
     ),
 )
 @click.argument("file", type=NEW_FILE)
-@click.option("--acquire", "acquire_first", is_flag=True, help="Acquire a frame before.")
+@click.option("--acquire", "acquire_first", is_flag=True, help="Acquire a new frame first.")
 @click.option("--size", metavar="WxH", type=SIZE, help="Width and height, where the device does not say.")
 @click.option(
     "--encoding",

@@ -233,11 +233,11 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         ),
         (
             {"sensor": SensorSpec(tile=0, source="a:b", rate=0)},
-            "the sensor: 0 frames a second, it must be above 0",
+            "the sensor: the rate is 0 frames a second; it must be above 0",
         ),
         (
             {"sensor": SensorSpec(tile=0, source="a:b", rate=float("nan"))},
-            "the sensor: nan frames a second, it must be above 0",
+            "the sensor: the rate is nan frames a second; it must be above 0",
         ),
         (
             {"sensor": SENSOR, **engines({"sensor": False}, {})},
@@ -253,8 +253,8 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         ({"usb_port": 65536}, "there is no TCP port 65536, they are 0 to 65535"),
         ({"spi": SpiSpec(port=-1)}, "there is no TCP port -1, they are 0 to 65535"),
         ({"flashes": (FlashSpec(port=65536),)}, "there is no TCP port 65536, they are 0 to 65535"),
-        ({"core_clock_mhz": 0}, "a core clock of 0 MHz, it must be above 0"),
-        ({"core_clock_mhz": -600}, "a core clock of -600 MHz, it must be above 0"),
+        ({"core_clock_mhz": 0}, "the core clock is 0 MHz; it must be above 0"),
+        ({"core_clock_mhz": -600}, "the core clock is -600 MHz; it must be above 0"),
         ({"internal_kib": 0}, "a tile has 1 to 512 KiB of memory, not 0"),
         ({"internal_kib": 513}, "a tile has 1 to 512 KiB of memory, not 513"),
         ({"flashes": (FlashSpec(),) * 8}, "65536 KiB of flash, at most 65535 can be described"),

@@ -358,7 +358,7 @@ def test_an_absolute_path_stays() -> None:
         ),
         (
             f"{TASK}ends = {{ 'a b' = 'engine 0' }}",
-            "4: tasks[0].ends.'a b': an end has the name of a parameter, 'a b' is none",
+            "4: tasks[0].ends.'a b': an end has the name of a parameter; 'a b' is not one",
         ),
         (
             "[[tasks]]\nname = 'XUD'\ntask = 'b:c'",
@@ -381,7 +381,7 @@ def test_an_absolute_path_stays() -> None:
         ("[[engines]]\n[[engines]]\ntile = 5", "3: engines[1].tile: engine 1 is on tile 5, the node has 2"),
         ("[node]\ntiles = 3", "2: node.tiles: a node has 1 or 2 tiles, not 3"),
         ("[node]\ntiles = 1", "1: usb.tile: the USB layer is on tile 1, the node has 1"),
-        ("[node]\nclock = 0", "2: node.clock: a core clock of 0 MHz, it must be above 0"),
+        ("[node]\nclock = 0", "2: node.clock: the core clock is 0 MHz; it must be above 0"),
         ("[node]\nmemory = '513K'", "2: node.memory: a tile has 1 to 512 KiB of memory, not 513"),
         ("[spi]\n[spi.x]", "2: spi.x: 'x' is not known here; known are tile, engine, port"),
         ("[usb]\n[spi]\nengine = 1", "3: spi.engine: the SPI port belongs to engine 1, which is not there"),

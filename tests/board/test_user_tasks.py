@@ -225,17 +225,17 @@ def test_as_many_tasks_as_there_are_cores(count: int) -> None:
         ),
         (
             [TaskSpec("a", "m:f", 0, {"class": "engine 0"})],
-            "an end has the name of a parameter, 'class' is none",
+            "an end has the name of a parameter; 'class' is not one",
             (0, "ends", "class"),
         ),
         (
             [TaskSpec("a", "m:f", 0, {"a b": "engine 0"})],
-            "an end has the name of a parameter, 'a b' is none",
+            "an end has the name of a parameter; 'a b' is not one",
             (0, "ends", "a b"),
         ),
         (
             [task("a", c="b.if"), task("b")],
-            "an end has the name of a parameter, 'if' is none",
+            "an end has the name of a parameter; 'if' is not one",
             (0, "ends", "c"),
         ),
     ],

@@ -175,7 +175,7 @@ def test_chips_and_what_is_none() -> None:
         ("XS3-L16A-1024", "XS3-L16A-0", ": a tile has 1 to 512 KiB of memory, not 0"),
         ("700MHz", "fast", "9: node: systemfrequency 'fast' is not a frequency, such as '600MHz'"),
         ("700MHz", "700500KHz", "9: node: a core clock of 700500000 Hz is not whole MHz"),
-        ("700MHz", "0MHz", ": a core clock of 0 MHz, it must be above 0"),
+        ("700MHz", "0MHz", ": the core clock is 0 MHz; it must be above 0"),
         (
             'ReferenceFrequency="100MHz"',
             'ReferenceFrequency="50MHz"',

@@ -227,5 +227,5 @@ def test_without_engines_our_kernels_are_compared_with_a_peer_that_is_installed(
     monkeypatch.setattr(diff_engines_module, "find_spec", lambda name: name == "ai_edge_litert" or None)
     assert default_engines() == (EngineKind("kernels"), EngineKind("litert"))
     monkeypatch.setattr(diff_engines_module, "find_spec", lambda _name: None)
-    with pytest.raises(EngineError, match="nothing to compare with: pip install"):
+    with pytest.raises(EngineError, match="no other engine is installed to compare with: pip install"):
         default_engines()

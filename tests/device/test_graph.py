@@ -197,7 +197,7 @@ def test_interpreters_on_several_cores_run_a_graph(tmp_path: Path) -> None:
     ("ios", "message"),
     [
         ({9: "gpio:led"}, "the graph does not use IO 9; it uses 5, 7"),
-        ({5: "gpio:led"}, "IO 5 is an input, and a GPIO here an output"),
+        ({5: "gpio:led"}, "IO 5 is an input; a GPIO can only be joined to an output"),
         ({7: "wav:x.wav"}, "IO 7 is an output"),
     ],
 )

@@ -137,8 +137,8 @@ def test_a_value_too_large_for_its_field_is_refused() -> None:
     [
         ("", "no words"),
         ("0x00000002,\n0x00000001,", "says 2 words: there are 1"),
-        ("0x00000001,\n0x1FFFFFFFF,", "no word such as"),
-        ("0x00000001,\nseven", "no word such as"),
+        ("0x00000001,\n0x1FFFFFFFF,", "is not a word such as"),
+        ("0x00000001,\nseven", "is not a word such as"),
     ],
 )
 def test_texts_that_are_no_words(text: str, message: str) -> None:

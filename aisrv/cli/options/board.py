@@ -88,12 +88,12 @@ class BoardOptions:
     clock: int | None = option("--clock", type=int, help="Core clock in MHz. [default: 600]")
     serial: str | None = option("--serial", help="USB serial number; hardware has none.")
     spi: bool | None = option(
-        "--spi/--no-spi", help="An SPI port, which takes two cores. [default: the board's]"
+        "--spi/--no-spi", help="Give the board an SPI port, which takes two cores. [default: the board's]"
     )
     flash: Path | None = option(
         "--flash",
         type=NEW_FILE,
-        help="File with the contents of a flash chip; made, erased, where it is missing.",
+        help="File with the contents of a flash chip; created, erased, if it is missing.",
     )
     flash_part: str = option(
         "--flash-part",
@@ -115,7 +115,7 @@ class BoardOptions:
     )
     flash_pace: bool | None = option(
         "--flash-pace/--no-flash-pace",
-        help="Let the flash chip take the time that the part takes. [default: the board's]",
+        help="Make the flash chip as slow as the part. [default: the board's]",
     )
     boot_size: int | None = option(
         "--boot-size", type=SIZE, help="Boot partition of the flash chip. [default: 1M]"

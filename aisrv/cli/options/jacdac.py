@@ -38,7 +38,8 @@ class JacdacOptions:
     """Whether a device is on a Jacdac bus, and how that is reached."""
 
     jacdac: bool | None = option(
-        "--jacdac/--no-jacdac", help="A device on a Jacdac bus, which takes a core. [default: the board's]"
+        "--jacdac/--no-jacdac",
+        help="Run a device on a Jacdac bus, which takes a core. [default: the board's]",
     )
     jacdac_host: str = option(
         "--jacdac-host", default=LOOPBACK, show_default=True, help="Address that the bus is served on."
@@ -60,10 +61,13 @@ class JacdacOptions:
         "--jacdac-serial",
         default=False,
         is_flag=True,
-        help="A serial port of the bus (JDUSB), on a pseudo-terminal.",
+        help="Offer the bus as a serial port (JDUSB) on a pseudo-terminal.",
     )
     jacdac_protocol_test: bool = option(
-        "--jacdac-protocol-test", default=False, is_flag=True, help="A Protocol Test service on the device."
+        "--jacdac-protocol-test",
+        default=False,
+        is_flag=True,
+        help="Add a Protocol Test service to the device.",
     )
 
     @property

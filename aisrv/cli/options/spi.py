@@ -21,7 +21,7 @@ class SpiOptions:
     vcd: Path | None = option(
         "--vcd",
         type=NEW_FILE,
-        help="Draw the SPI bus of the first device into this file, for GTKWave and sigrok.",
+        help="Record the SPI bus of the first device in this file, for GTKWave and sigrok.",
     )
     strict: bool = option(
         "--strict-spi",

@@ -56,7 +56,7 @@ class StatusOptions:
     gpio_vcd: Path | None = option(
         "--gpio-vcd",
         type=NEW_FILE,
-        help="Draw the LEDs of the first device's engines into this file, for GTKWave and sigrok.",
+        help="Record the LEDs of the first device's engines in this file, for GTKWave and sigrok.",
     )
 
 

@@ -506,11 +506,11 @@ A_MODEL = "must be the path of a model in quotes or a table with path, name"
         ),
         (
             "[[configurations]]\nexternal = '2G'",
-            "2: configurations[0].external: 2147483648 bytes, at most 2147483647 are computed with",
+            "2: configurations[0].external: 2147483648 bytes; the most is 2147483647",
         ),
         (
             "[defaults]\narena = 2147483648",
-            "2: defaults.arena: 2147483648 bytes, at most 2147483647 are computed with",
+            "2: defaults.arena: 2147483648 bytes; the most is 2147483647",
         ),
         (
             "[defaults]\narena = '2000000M'",

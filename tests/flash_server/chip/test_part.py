@@ -58,7 +58,7 @@ def test_parts_are_found_by_name_and_id() -> None:
         ({"erases": (Erase(0x20, 4096, 0), Erase(0x20, 8192, 0))}, "the same opcode"),
         ({"erases": (Erase(0x20, 131072, 0),)}, "sectors of 131072 bytes, 65536 is the most"),
         ({"largest_clock_hz": 0}, "a clock of 0 Hz"),
-        ({"page_program_seconds": -1}, "less than no time"),
+        ({"page_program_seconds": -1}, "takes a negative time"),
     ],
 )
 def test_values_that_contradict_each_other(changes: dict[str, object], message: str) -> None:

@@ -246,7 +246,7 @@ async def test_programmer_without_a_server() -> None:
         (NAK + ACK + ACK + b"\2\0", "version 2 of serprog"),
         (NAK + ACK + ACK + b"\1\0" + ACK + bytes(32), "a programmer without SPI"),
         (NAK + ACK + NAK, "refuses Q_IFACE"),
-        (NAK + ACK + b"?", "answers Q_IFACE by 0x3F: out of step"),
+        (NAK + ACK + b"?", "answers Q_IFACE with 0x3F, which is neither ACK nor NAK"),
         (NAK + ACK + ACK + b"\1\0" + ACK + pack_command_map() + ACK + b"\4\0\0" + ACK + bytes(3), "too few"),
     ],
 )

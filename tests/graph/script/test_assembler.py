@@ -151,7 +151,7 @@ def test_code_ends_where_its_flow_ends() -> None:
         ("swap r1 5", "'5' is not a register"),
         ("jump NOWHERE", "no label 'NOWHERE' in the code"),
         ("set r1 param NOWHERE", "no label 'NOWHERE' in the parameters"),
-        ("r1 2", "here stands =, not '2'"),
+        ("r1 2", "expected =, not '2'"),
     ],
 )
 def test_wrong_lines_are_refused_with_their_place(line: str, message: str) -> None:

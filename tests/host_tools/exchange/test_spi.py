@@ -204,7 +204,7 @@ def test_bus_without_an_ai_server() -> None:
         def _status_word(self) -> bytes:
             return b"\xff" * 4
 
-    with pytest.raises(TransferError, match="status 0xffffffff is none of an AI server"):
+    with pytest.raises(TransferError, match="status 0xffffffff is not one of an AI server"):
         _ = AiServer(Floating()).id
 
 

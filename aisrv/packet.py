@@ -324,7 +324,7 @@ def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
 
 def _setters(cls: type[Packet], names: tuple[str, ...]) -> tuple[Any, ...]:
     """What sets the slots of the fields; none where `__init__` does more than that."""
-    cls.make_dataclass()  # or what was read is no value yet
+    cls.make_dataclass()  # or what was read is not a value yet
     if hasattr(cls, "__post_init__") or set(cls._slots) != set(names):
         return ()
     return tuple(getattr(cls, name).__set__ for name in names)

@@ -65,7 +65,9 @@ class Task(Struct, frozen=True):
     name: str
     """The name of its core on the node; no other task has it."""
     tile: int
+    """The tile that it runs on."""
     kind: TaskKind
+    """What it does."""
     number: int = 0
     """Of its engine, its flash chip, its interpreter, or its place among the tasks of the user's own."""
 
@@ -91,7 +93,9 @@ class Link(Struct, frozen=True):
     """A channel: an end on the tile of each of two tasks."""
 
     a: End
+    """One end."""
     b: End
+    """The other end."""
     carries: str
     """The data that it carries."""
 
@@ -100,7 +104,9 @@ class Plan(Struct, frozen=True):
     """The tasks in the order in which they get their cores, and the channels between them."""
 
     tasks: tuple[Task, ...]
+    """The tasks."""
     links: tuple[Link, ...]
+    """The channels."""
 
     def cores(self, tile: int) -> tuple[Task, ...]:
         """Return the tasks on the cores of a tile, from core 0."""

@@ -222,6 +222,7 @@ class BoardTables(Table, frozen=True):
     """The tables of a board's file."""
 
     description: str | None = None
+    """What the board is, in a line."""
     node: _Node | None = None
     """The chip."""
     usb: _Usb | None = None

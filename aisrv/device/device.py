@@ -104,7 +104,10 @@ class Device:
 
 
 def isolated(log: LogSink, /, *, kind: EngineKind | None = None) -> Runner:
-    """Create a runner in a process of its own; what that takes is loaded with the first model."""
+    """Create a runner in a process of its own; what that takes is loaded with the first model.
+
+    `log` gets what interpreters print; `kind` is that of the engine.
+    """
     from aisrv.inference.process import isolation
 
     return isolation.isolated(log, kind=kind)

@@ -57,14 +57,16 @@ def load_user_commands(board: Board) -> list[UserCommands]:
 def _check(code: object, function: object) -> None:
     """Check an entry of a table: its code is free, and its function takes what a command brings."""
     if not isinstance(code, int) or not 0 <= code <= MOST:
-        raise UserModuleError(f"{code!r} is no code of a command, a whole number from 0 to {MOST:#x}")
+        raise UserModuleError(f"{code!r} is not a code of a command, a whole number from 0 to {MOST:#x}")
     if code in GET_HANDLERS or code in IOSERVER_SET_HANDLERS:
         raise UserModuleError(f"the code {code:#04x} is taken by {command_name(code)}")
     arguments = ("engine", "tensor", "array") if is_set(code) else ("engine", "tensor")
     kind = "SET, as bit 7 says," if is_set(code) else "GET"
     wanted = f"`async def function({', '.join(arguments)})`"
     if not inspect.iscoroutinefunction(function):
-        raise UserModuleError(f"the command {code:#04x} is no async function; for a {kind} write {wanted}")
+        raise UserModuleError(
+            f"the command {code:#04x} is not an async function; for a {kind} write {wanted}"
+        )
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError as error:

@@ -44,7 +44,10 @@ def kernel_origin(kernel: Kernel) -> str:
 
 
 def join_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
-    """Join neighbors that can run in one call."""
+    """Join neighbors that can run in one call.
+
+    `kernels` are those of a graph in execution order.
+    """
     joined: list[Kernel] = []
     for kernel in kernels:
         last = joined[-1] if joined else None
@@ -142,7 +145,7 @@ class CopyingBackend(Protocol):
     """A backend that copies tensors, too, which the graph does otherwise."""
 
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
-        """Prepare a copy of all bytes; both buffers have one length and share no memory."""
+        """Prepare a copy of all bytes of `source` to `output`; they have one length and share no memory."""
 
 
 class ScratchFree:

@@ -32,9 +32,13 @@ class ElementType:
     """A quantized type of activations: its name, its format in a memoryview, and its range."""
 
     name: str
+    """Its name."""
     format: str
+    """Its format in a memoryview."""
     low: int
+    """The lowest value."""
     high: int
+    """The highest value."""
 
 
 INT8: Final = ElementType("int8", "b", -(1 << 7), (1 << 7) - 1)

@@ -28,7 +28,9 @@ class Array(Struct):
     """A received array, truncated to `limit` bytes, with its full length."""
 
     data: bytes
+    """The bytes that were kept."""
     length: int
+    """Bytes that were sent."""
 
     @property
     def overflowed(self) -> bool:

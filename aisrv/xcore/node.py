@@ -31,6 +31,7 @@ class NodeStatistics(Struct, frozen=True):
     cores_running: int
     """Cores whose task has not ended and is not parked."""
     chanends_in_use: int
+    """Channel ends that are allocated, on all tiles."""
     tokens_queued: int
     """Tokens sent and not yet input, over all channel ends."""
 

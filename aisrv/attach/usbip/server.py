@@ -49,10 +49,13 @@ class Export(Struct):
     """A device under its bus id; one host at a time may import it."""
 
     record: DeviceRecord
+    """What hosts are told of the device."""
     bus: HostPort
+    """The device's bus, or a port that wraps it."""
     interfaces: bytes
     """An `InterfaceRecord` for each."""
     imported_by: str | None = field(default=None)
+    """The peer that has it; None while it is free."""
 
 
 def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> Export:

@@ -59,7 +59,10 @@ def prepare_graph(
     arena_bytes: int = LARGEST_ARENA,
     planner: Planner = plan_graph,
 ) -> Graph:
-    """Prepare all kernels of a model, as `load_graph` does of a file."""
+    """Prepare all kernels of a model, as `load_graph` does of a file.
+
+    `planner` places its tensors in the arena. ArenaTooSmall as there.
+    """
     _check_operators(model)
     _check_order(model)
     plan = planner(model, backend)

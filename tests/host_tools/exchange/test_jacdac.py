@@ -129,7 +129,7 @@ def test_addresses(aisrv_jacdac: str) -> None:
         AiServer.open(f"jacdac:{aisrv_jacdac}", engine=4)
     with pytest.raises(DeviceNotFound, match="no Model Runner on 0000000000000001 announces itself"):
         AiServer.open(f"jacdac:{aisrv_jacdac}/0000000000000001")
-    with pytest.raises(BadAddressError, match="no device id"):
+    with pytest.raises(BadAddressError, match="is not a device id"):
         AiServer.open(f"jacdac:{aisrv_jacdac}/1")
     with pytest.raises(HostError, match="HOST:PORT"):
         AiServer.open("jacdac:nowhere")

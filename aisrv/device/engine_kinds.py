@@ -24,7 +24,7 @@ def _wrong_fallback(engine: EngineSpec) -> str:
     if engine.kind.name != KERNELS:
         return f"an engine of kind {str(engine.kind)!r} has no fallback: only {KERNELS} does"
     if engine.fallback.name in (KERNELS, NO_MODEL):
-        return f"{str(engine.fallback)!r} is no fallback: another kind must run the models, such as tflm"
+        return f"{str(engine.fallback)!r} is not a fallback: another kind must run the models, such as tflm"
     return _missing(engine.fallback)
 
 

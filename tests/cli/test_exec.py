@@ -55,7 +55,7 @@ def test_a_kernel_backend_that_is_not_there_is_refused_with_the_option() -> None
         ),
         (
             ("--engine", "kernels", "--fallback", "kernels:numpy"),
-            "--engine: 'kernels:numpy' is no fallback: another kind must run the models, such as tflm",
+            "--engine: 'kernels:numpy' is not a fallback: another kind must run the models, such as tflm",
         ),
         (
             ("--engine", "kernels", "--fallback", "nosuch.engine:Engine"),

@@ -101,7 +101,7 @@ async def try_library(library: str, trial: Trial, environment: Mapping[str, str]
             check=False,
         )
     if patience.cancelled_caught:
-        raise PreloadError(f"{library} did not end a trial call; its protocol is none that is known")
+        raise PreloadError(f"{library} did not end a trial call; its protocol is unknown")
     complaint = done.stderr.decode(errors="replace").strip().rpartition("\n")[2]
     if complaint == "absent":
         raise PreloadMissingError(library)

@@ -33,5 +33,5 @@ def thread_count(name: str) -> int | None:
     if not asked:
         return None
     if not (count.isdecimal() and 1 <= int(count) <= MOST_THREADS):
-        raise ValueError(f"{count!r} is no number of threads from 1 to {MOST_THREADS}")
+        raise ValueError(f"{count!r} is not a number of threads from 1 to {MOST_THREADS}")
     return int(count)

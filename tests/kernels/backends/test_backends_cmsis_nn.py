@@ -23,7 +23,7 @@ NOT_RUN: Final = {
     **dict.fromkeys(
         (f"batch_matmul_{number}_s16" for number in range(2, 6)), "BATCH_MATMUL takes int8 alone"
     ),
-    "fully_connected_int4_6": "its output has the zero point 128, which is no int8",
+    "fully_connected_int4_6": "its output has the zero point 128, which is not an int8",
 }
 """Sets that no backend runs, and why."""
 

@@ -229,10 +229,10 @@ def test_native_backend_without_its_library(monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("native+threads=0", "'0' is no number of threads from 1 to 64"),
-        ("native+threads=65", "'65' is no number of threads"),
-        ("native+threads=", "'' is no number of threads"),
-        ("native+threads=two", "'two' is no number of threads"),
+        ("native+threads=0", "'0' is not a number of threads from 1 to 64"),
+        ("native+threads=65", "'65' is not a number of threads"),
+        ("native+threads=", "'' is not a number of threads"),
+        ("native+threads=two", "'two' is not a number of threads"),
         ("numpy+threads=2", "'numpy' runs on one thread; native takes a number"),
     ],
 )

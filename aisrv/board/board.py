@@ -171,7 +171,11 @@ class Board:
         table = ("engines", number)
         self._check_tile(f"engine {number}", engine.tile, *table)
         if engine.arena_bytes < 0:
-            raise BoardError(f"engine {number}: an arena of {engine.arena_bytes} bytes", *table, "arena")
+            raise BoardError(
+                f"engine {number}: an arena of {engine.arena_bytes} bytes; it must be 0 or more",
+                *table,
+                "arena",
+            )
         if engine.external_bytes < 0 or engine.all_external_bytes > LARGEST_EXTERNAL:
             raise BoardError(
                 f"engine {number}: {engine.all_external_bytes} bytes of external memory, "

@@ -279,7 +279,7 @@ class _Parser:
         elif self.section.kind in spec.sections:
             section = self.section
         else:
-            self.messages.error(line.place, f"{tag} stands outside of {' and '.join(spec.sections)}")
+            self.messages.error(line.place, f"{tag} is outside of {' and '.join(spec.sections)}")
             return
         statement = self._statement(tag, spec, line)
         if statement is None:

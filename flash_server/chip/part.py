@@ -98,7 +98,7 @@ class FlashPart:
         if self.size > LARGEST_SIZE:
             raise PartError(f"{self.name}: {self.size} bytes; addresses of 24 bits reach {LARGEST_SIZE}")
         if self.largest_clock_hz <= 0:
-            raise PartError(f"{self.name}: a clock of {self.largest_clock_hz} Hz")
+            raise PartError(f"{self.name}: a clock of {self.largest_clock_hz} Hz; it must be above 0")
         times = (self.page_program_seconds, self.chip_erase_seconds, self.write_status_seconds)
         if min(*times, *(erase.seconds for erase in self.erases)) < 0:
             raise PartError(f"{self.name}: an operation takes a negative time")

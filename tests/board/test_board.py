@@ -301,7 +301,7 @@ def test_board_at_the_edge_of_what_there_is(settings: dict[str, Any]) -> None:
         ({"usb_tile": -1}, "the USB layer is on tile -1, the node has 2"),
         (engines({}, {"tile": 2}), "engine 1 is on tile 2, the node has 2"),
         (engines({"tile": -1}), "engine 0 is on tile -1, the node has 2"),
-        (engines({"arena_bytes": -1}), "engine 0: an arena of -1 bytes"),
+        (engines({"arena_bytes": -1}), "engine 0: an arena of -1 bytes; it must be 0 or more"),
         (
             engines({}, {"external_bytes": -1}),
             "engine 1: -1 bytes of external memory, at most 67107840 can be described",

@@ -204,7 +204,7 @@ def test_a_dead_lock_is_warned_of_with_a_factor_that_is_enough(computer: Platfor
         ("format_index", "graph.txt:1: error: format_index has 1 fields: 0 are given"),
         ("format_index a", "graph.txt:1: error: field 1 of format_index is a whole number, not 'a'"),
         ("format_index 31", "graph.txt:1: error: a graph has formats 0 to 30, not 31"),
-        ("format_nbchan 2", "graph.txt:1: error: format_nbchan stands outside of format_index"),
+        ("format_nbchan 2", "graph.txt:1: error: format_nbchan is outside of format_index"),
         (
             "format_index 0\nformat_nbchan 33",
             "graph.txt:2: error: format_nbchan: Format.other_channels is 32: its bit-field takes 0 to 31",

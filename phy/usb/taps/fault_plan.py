@@ -147,7 +147,9 @@ def _parse_place(text: str) -> int:
         return PLACES[text]
     if re.fullmatch(r"0x[0-9a-fA-F]{1,2}", text):
         return int(text, 16)
-    raise FaultError(f"{text!r} is no place; write in, out, control, or an endpoint's address such as 0x81")
+    raise FaultError(
+        f"{text!r} is not a place; write in, out, control, or an endpoint's address such as 0x81"
+    )
 
 
 def _parse_when(text: str) -> Nth | Chance:

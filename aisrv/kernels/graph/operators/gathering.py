@@ -13,7 +13,7 @@ from aisrv.model import TensorType
 def gather(node: OperatorNode) -> Kernel:
     """Prepare GATHER along a dimension, with the first `batch_dims` dimensions in common.
 
-    An index that is no place of the dimension is a KernelError: at load where indices are constants, in a run
+    An index that is not in the dimension is a KernelError: at load where indices are constants, in a run
     otherwise.
     """
     node.expect(2)

@@ -35,7 +35,7 @@ def test_text_is_read(text: str, fault: Fault) -> None:
         ("stall:in", "write KIND:WHERE:WHEN or KIND:WHERE:WHEN:ARGUMENT, as in stall:in:3"),
         ("nak:in:1:1s:", "write KIND:WHERE:WHEN or KIND:WHERE:WHEN:ARGUMENT, as in stall:in:3"),
         ("break:in:1", "'break' is not one of stall, nak, drop, delay, truncate, disconnect"),
-        ("stall:up:1", "'up' is no place; write in, out, control, or an endpoint's address such as 0x81"),
+        ("stall:up:1", "'up' is not a place; write in, out, control, or an endpoint's address such as 0x81"),
         ("stall:0x80:1", "0x80 is not the address of an endpoint"),
         ("stall:0x71:1", "0x71 is not the address of an endpoint"),
         ("stall:in:0", "transfers count from 1, there is none with number 0"),

@@ -205,7 +205,7 @@ def test_a_name_that_is_not_relocated() -> None:
 def test_a_name_that_does_not_end() -> None:
     image = bytearray(SMALL.image())
     image[108:140] = b"x" * 32
-    with pytest.raises(ImageError, match="no text"):
+    with pytest.raises(ImageError, match="is not text"):
         Image.from_bytes(image)
 
 

@@ -47,7 +47,7 @@ async def test_setd_to_a_timer_a_lock_or_an_end_of_another_node_traps() -> None:
     async with bench() as test, open_node(number=1) as other:
         tile = test.node.tiles[0]
         for junk in (tile.allocate_timer(), tile.allocate_lock(), other.tiles[0].allocate_chanend()):
-            with pytest.raises(Trap, match="no channel end of this node"):
+            with pytest.raises(Trap, match="not a channel end of this node"):
                 test.a.setd(junk)  # type: ignore[arg-type]  # what is to trap
 
 

@@ -68,7 +68,7 @@ def test_text_is_taken_apart_and_put_together(
         ("pattern:bars:rate=1/0", "rate='1/0' is wrong"),
         ("pattern:bars:rate=nan", "rate='nan' is wrong"),
         ("pattern:bars:rate=1e999999999", "rate='1e999999999' is wrong"),
-        ("pattern:bars:rate=" + "9" * 33, "is wrong: it is frames a second"),
+        ("pattern:bars:rate=" + "9" * 33, "is wrong: expected frames a second"),
         ("pattern:bars:late=drop", "pattern: the option late is without a rate"),
         ("pattern:bars:rate=1:late=never", "late='never' is wrong: expected drop or keep"),
         ("folder:a:loop=yes", "loop='yes' is wrong: expected nothing after it"),

@@ -5,6 +5,7 @@ Sources: `lstm_eval.h`, `lstm_eval_common.cc` of TensorFlow Lite Micro; `integer
 """
 
 import math
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
-from aisrv.kernels.graph.operators.vectors import multiply
+from aisrv.kernels.graph.operators.vectors import Scale, column_scale, multiply
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Activation, TensorType
 
@@ -24,8 +25,11 @@ _ABSENT: Final = {
     "a projection": range(16, 18),
     "a normalization of layers": range(20, 24),
 }
-_GATES: Final = ("input", "forget", "cell", "output")
-"""The order of weights and biases among an operator's inputs."""
+_GATES: Final = (0, 1, 3, 2)
+"""The gates by their places among an operator's weights: input, forget, output, and the cell's candidate.
+
+All but the last have a sigmoid, which is so computed for all three at once.
+"""
 
 _GATE_SCALE: Final = 2.0**-12
 """What one step of a gate's sum is worth, before its function; after it, 2**-15."""
@@ -37,38 +41,11 @@ _MOST_SHIFT: Final = 14
 _Words = npt.NDArray[np.int64]
 
 
-def _sigmoid_table() -> _Words:
-    """1/(1 + exp(-x)) with 16 bits after the point, for x in steps of 1/24.
-
-    An entry lies above its value by half of what a straight line to the next one is too low in the middle.
-    """
-    exact = [65536 / (1 + math.exp(-half / 48)) for half in range(2 * _STEPS + 1)]
-    entries = [
-        math.floor(low + (middle - (low + high) / 2) / 2 + 0.5)
-        for low, middle, high in zip(exact[:-2:2], exact[1::2], exact[2::2], strict=True)
-    ]
-    return np.array([*entries[:-1], 65535], np.int64)
-
-
-_STEPS: Final = 256
-_SIGMOID: Final = _sigmoid_table()
-
-
 class _Sizes(NamedTuple):
     steps: int
     batch: int
     inputs: int
     units: int
-
-
-class _Gate(NamedTuple):
-    """One gate: weights, bias, and the factors from their sums to steps of 2**-12."""
-
-    weights: npt.NDArray[np.float64]
-    recurrent: npt.NDArray[np.float64]
-    bias: _Words
-    from_input: Multiplier
-    from_state: Multiplier
 
 
 def lstm(node: OperatorNode) -> Kernel:
@@ -84,25 +61,25 @@ def lstm(node: OperatorNode) -> Kernel:
     is_time_major = bool(node.options.integer("time_major"))
     sizes = _sizes(source, hidden, cell, is_time_major=is_time_major)
     expect_shape(output, (*source.shape[:2], sizes.units))
-    gates = [_gate(node, number, source, hidden, sizes) for number in range(len(_GATES))]
+    weights, scale_input = _matrix(node, 1, source, (sizes.units, sizes.inputs))
+    recurrent, scale_state = _matrix(node, 5, hidden, (sizes.units, sizes.units))
+    bias = _bias(node, sizes.units)
     update = _cell_update(node, hidden, cell)
 
     zero, state_zero = source.quantization.zero_point, hidden.quantization.zero_point
     read = source.array if is_time_major else source.array.swapaxes(0, 1)
     write = output.array if is_time_major else output.array.swapaxes(0, 1)
-    state = hidden.array.reshape(sizes.batch, sizes.units)
+    state = hidden.array
 
     def kernel() -> None:
-        data = read.astype(np.float64) - zero
         # What the gates have of the input, for all steps at once.
-        given = [_scaled(data @ gate.weights, gate.bias, gate.from_input) for gate in gates]
+        sums = ((read.astype(np.float64) - zero) @ weights).astype(np.int64) + bias
+        given = _saturated(scale_input(sums))
         for step in range(sizes.steps):
-            past = state.astype(np.float64) - state_zero
-            sums = [
-                _saturated(part[step] + _scaled(past @ gate.recurrent, 0, gate.from_state))
-                for part, gate in zip(given, gates, strict=True)
-            ]
-            update(sums, state)
+            past = (state.astype(np.float64) - state_zero) @ recurrent
+            gates = _saturated(scale_state(past.astype(np.int64)))
+            gates += given[step]
+            update(_saturated(gates), state)
             write[step] = state
 
     return kernel
@@ -124,33 +101,28 @@ def _sizes(source: GraphTensor, hidden: GraphTensor, cell: GraphTensor, *, is_ti
     return _Sizes(steps, batch, source.shape[2], units)
 
 
-def _gate(node: OperatorNode, number: int, source: GraphTensor, hidden: GraphTensor, sizes: _Sizes) -> _Gate:
-    weights = node.constant(1 + number, TensorType.INT8)
-    recurrent = node.constant(5 + number, TensorType.INT8)
-    bias = node.constant(12 + number, TensorType.INT32)
-    expect_shape(weights, (sizes.units, sizes.inputs))
-    expect_shape(recurrent, (sizes.units, sizes.units))
-    expect_shape(bias, (sizes.units,))
-    return _Gate(
-        _matrix(weights),
-        _matrix(recurrent),
-        bias.array.astype(np.int64),
-        _to_gate(source, weights),
-        _to_gate(hidden, recurrent),
-    )
+def _matrix(
+    node: OperatorNode, first: int, data: GraphTensor, shape: tuple[int, int]
+) -> tuple[npt.NDArray[np.float64], Scale]:
+    """The weights of all gates side by side, and the factors from their sums to steps of 2**-12."""
+    columns, multipliers = [], []
+    for gate in _GATES:
+        weights = node.constant(first + gate, TensorType.INT8)
+        expect_shape(weights, shape)
+        quant = weights.quantization
+        # Float64 holds every sum exactly, and is what BLAS multiplies.
+        columns.append(weights.array.T.astype(np.float64) - quant.zero_point)
+        multiplier = quantized_multiplier(float32(data.quantization.scale * quant.scale) / _GATE_SCALE)
+        multipliers += [multiplier] * shape[0]
+    return np.concatenate(columns, axis=1), column_scale(multipliers)
 
 
-def _matrix(weights: GraphTensor) -> npt.NDArray[np.float64]:
-    # Float64 holds every sum exactly, and is what BLAS multiplies.
-    return weights.array.T.astype(np.float64) - weights.quantization.zero_point
-
-
-def _to_gate(data: GraphTensor, weights: GraphTensor) -> Multiplier:
-    return quantized_multiplier(float32(data.quantization.scale * weights.quantization.scale) / _GATE_SCALE)
-
-
-def _scaled(sums: npt.NDArray[np.float64], bias: _Words | int, multiplier: Multiplier) -> _Words:
-    return _saturated(multiply(sums.astype(np.int64) + bias, multiplier))
+def _bias(node: OperatorNode, units: int) -> _Words:
+    biases = [node.constant(12 + gate, TensorType.INT32) for gate in _GATES]
+    for bias in biases:
+        expect_shape(bias, (units,))
+    joined: _Words = np.concatenate([bias.array for bias in biases]).astype(np.int64)
+    return joined
 
 
 def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> "_CellUpdate":
@@ -161,40 +133,46 @@ def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> 
     shift = 12 + round(math.log2(scale))
     if not _LEAST_SHIFT <= shift <= _MOST_SHIFT:
         raise GraphError(f"the cell state ({cell}) has the scale {scale}: its tanh does not fit 32 bits")
+    limit = int(min(clip / scale, _LARGEST)) if clip else None
     return _CellUpdate(
-        cells=cell.array.reshape(hidden.shape),
-        shift=shift,
+        cells=cell.array,
+        limits=(-_LARGEST - 1, _LARGEST) if limit is None else (-limit, limit),
+        sigmoid=sigmoid_table(),
+        tanh=tanh_table(0),
+        cell_tanh=tanh_table(shift),
         forget=quantized_multiplier(_FUNCTION_SCALE * scale / scale),
         remember=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / scale),
         show=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / quant.scale),
         zero=quant.zero_point,
-        clip=int(min(clip / scale, _LARGEST)) if clip else None,
     )
 
 
 class _CellUpdate(NamedTuple):
-    """The step from the sums of the gates to new states."""
+    """The step from the sums of the gates, of 16 bits, to new states."""
 
     cells: npt.NDArray[np.int16]
-    shift: int
-    """Bits by which a cell state is below the steps that tanh takes."""
+    limits: tuple[int, int]
+    """The least and the largest cell state."""
+    sigmoid: _Words
+    tanh: _Words
+    cell_tanh: _Words
     forget: Multiplier
     remember: Multiplier
     show: Multiplier
     zero: int
-    clip: int | None
-    """The largest cell state; None for no bound but the type's."""
 
-    def __call__(self, sums: list[_Words], state: npt.NDArray[np.int8]) -> None:
+    def __call__(self, gates: _Words, state: npt.NDArray[np.int8]) -> None:
         """Write the cell state and the hidden one."""
-        given, kept, candidate, shown = sums
-        old = multiply(_sigmoid(kept) * self.cells, self.forget)
-        new = multiply(_sigmoid(given) * _tanh(candidate, 0), self.remember)
-        cells = _saturated(_saturated(old) + _saturated(new))
-        if self.clip is not None:
-            cells = np.clip(cells, -self.clip, self.clip)
+        units = state.shape[1]
+        places = gates & 0xFFFF
+        opened = self.sigmoid[places[:, : 3 * units]]
+        candidate = self.tanh[places[:, 3 * units :]]
+        given, kept, shown = opened[:, :units], opened[:, units : 2 * units], opened[:, 2 * units :]
+        cells = _saturated(multiply(kept * self.cells, self.forget))
+        cells += _saturated(multiply(given * candidate, self.remember))
+        np.clip(cells, *self.limits, out=cells)
         self.cells[...] = cells
-        values = multiply(_sigmoid(shown) * _tanh(cells, self.shift), self.show) + self.zero
+        values = multiply(shown * self.cell_tanh[cells & 0xFFFF], self.show) + self.zero
         np.clip(values, -128, 127, out=state, casting="unsafe")
 
 
@@ -202,23 +180,48 @@ def _saturated(values: _Words) -> _Words:
     return np.clip(values, -_LARGEST - 1, _LARGEST)
 
 
-def _sigmoid(values: _Words) -> _Words:
-    """1/(1 + exp(-x)) of steps of 2**-12; 15 bits after the point."""
-    arguments = values * 3
+@cache
+def sigmoid_table() -> _Words:
+    """1/(1 + exp(-x)) of each word, by its 16 bits: steps of 2**-12 in, 15 bits after the point out."""
+    arguments = _words() * 3
     sizes = np.abs(arguments)
-    places = np.minimum(sizes >> 9, 254)
-    low, high = _SIGMOID[places], _SIGMOID[places + 1]
+    low, high = _ends(sizes >> 9)
     positive = np.where(sizes >> 9 >= 255, 0x7FFF << 10, (low << 9) + (sizes & 0x1FF) * (high - low))
     rounded = np.where(arguments >= 0, positive + (1 << 9), (1 << 25) - positive + (1 << 9) - 1)
     return rounded >> 10
 
 
-def _tanh(values: _Words, shift: int) -> _Words:
-    """Tanh of steps of 2**(shift - 12); 15 bits after the point."""
-    arguments = values * (3 << shift) if shift >= 0 else (values * 3 + (1 << (-shift - 1))) >> -shift
+@cache
+def tanh_table(shift: int) -> _Words:
+    """Tanh of each word, by its 16 bits: steps of 2**(shift - 12) in, 15 bits after the point out."""
+    words = _words()
+    arguments = words * (3 << shift) if shift >= 0 else (words * 3 + (1 << (-shift - 1))) >> -shift
     sizes = np.abs(arguments)
-    places = np.minimum(sizes >> 8, 254)
-    low, high = _SIGMOID[places], _SIGMOID[places + 1]
+    low, high = _ends(sizes >> 8)
     positive = np.where(sizes >> 8 >= 255, 0xFFFF << 8, (low << 8) + (sizes & 0xFF) * (high - low))
     rounded = np.where(arguments >= 0, positive - (1 << 23) + (1 << 7), -positive + (1 << 23) + (1 << 7) - 1)
     return rounded >> 8
+
+
+def _words() -> _Words:
+    return np.arange(1 << 16, dtype=np.uint16).view(np.int16).astype(np.int64)
+
+
+def _ends(places: _Words) -> tuple[_Words, _Words]:
+    """The entries on both sides of each argument."""
+    inside, entries = np.minimum(places, 254), _sigmoid_entries()
+    return entries[inside], entries[inside + 1]
+
+
+@cache
+def _sigmoid_entries() -> _Words:
+    """1/(1 + exp(-x)) with 16 bits after the point, for x in steps of 1/24.
+
+    An entry lies above its value by half of what a straight line to the next one is too low in the middle.
+    """
+    exact = [65536 / (1 + math.exp(-half / 48)) for half in range(2 * 256 + 1)]
+    entries = [
+        math.floor(low + (middle - (low + high) / 2) / 2 + 0.5)
+        for low, middle, high in zip(exact[:-2:2], exact[1::2], exact[2::2], strict=True)
+    ]
+    return np.array([*entries[:-1], 65535], np.int64)

@@ -137,3 +137,38 @@ def test_a_tensor_that_is_written_twice_stays_in_the_run() -> None:
         assert run_graph(graph, [np.array([number, number], np.int32)]) == [
             np.array([4, 4], np.int32).tobytes()
         ]
+
+
+def test_a_new_size_that_follows_from_the_old_one_is_as_good_as_a_constant() -> None:
+    """Keras's UpSampling2D((2, 3)): the size of the picture, times a constant."""
+    tensors = (
+        tensor("in", (1, 3, 4, 2)),
+        tensor("extents", (4,), kind=I32),
+        constant("begin", [1]),
+        constant("end", [3]),
+        constant("strides", [1]),
+        tensor("old", (2,), kind=I32),
+        constant("factors", [2, 3]),
+        tensor("new", (2,), kind=I32),
+        constant("size", [6, 12]),
+        tensor("out", (1, 6, 12, 2)),
+    )
+    slicing = ("extents", "begin", "end", "strides")
+    resize = BuiltinOperator.RESIZE_NEAREST_NEIGHBOR
+    computed = Network(
+        tensors,
+        (
+            NetworkOperator(BuiltinOperator.SHAPE, ("in",), ("extents",)),
+            NetworkOperator(BuiltinOperator.STRIDED_SLICE, slicing, ("old",)),
+            NetworkOperator(BuiltinOperator.MUL, ("old", "factors"), ("new",)),
+            NetworkOperator(resize, ("in", "new"), ("out",)),
+        ),
+        ("in",),
+        ("out",),
+    )
+    told = Network(tensors, (NetworkOperator(resize, ("in", "size"), ("out",)),), ("in",), ("out",))
+    data = random_int8((1, 3, 4, 2))
+    graph = loaded(bytes(computed))
+    assert in_the_run(graph) == ["RESIZE_NEAREST_NEIGHBOR"]
+    # TFLM takes constant sizes only.
+    assert run_graph(graph, [data]) == agree(bytes(told), data)

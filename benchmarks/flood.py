@@ -13,10 +13,9 @@ import os
 import socket
 import statistics
 import struct
-import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Connection
 from typing import Final
 
@@ -24,7 +23,7 @@ import trio
 
 from aisrv.board import Board
 from aisrv.cli.options.logging import start_logging
-from aisrv.cli.serving import SWITCH_SECONDS, DeviceSet, Listening, serve_devices
+from aisrv.cli.serving import DeviceSet, Listening, serve_devices, short_pauses
 from aisrv.monitor.loop_watch import LoopWatch
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest
 from benchmarks.rows import Row
@@ -98,8 +97,9 @@ FLOODS: Final[dict[str, Callable[[int], None]]] = {
 }
 
 
-async def _serve(pipe: Connection, turns: list[float]) -> None:
+async def _serve(pipe: Connection, turns: list[float], pauses: ExitStack) -> None:
     async with serve_devices(DeviceSet([Board(), Board()]), Listening()) as service:
+        pauses.enter_context(short_pauses())  # as `aisrv run` does
         pipe.send(int(service.usbip.rpartition(":")[2]))
         while True:
             await trio.lowlevel.wait_readable(pipe.fileno())
@@ -109,14 +109,13 @@ async def _serve(pipe: Connection, turns: list[float]) -> None:
 
 
 def _run_server(pipe: Connection) -> None:
-    sys.setswitchinterval(SWITCH_SECONDS)  # as `aisrv run` does
     unread, errors = os.pipe()
     os.dup2(errors, 2)
     start_logging(1)
     turns: list[float] = []
     watch = LoopWatch(lambda turn: turns.append(turn.seconds), 0.0, time.thread_time)
-    with suppress(EOFError):
-        trio.run(_serve, pipe, turns, instruments=[watch])
+    with suppress(EOFError), ExitStack() as pauses:
+        trio.run(_serve, pipe, turns, pauses, instruments=[watch])
     os.close(unread)
 
 

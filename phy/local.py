@@ -25,7 +25,7 @@ from aisrv.protocol.commands import (
     Spec,
     Status,
 )
-from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.engine_channel import get_command, set_large
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
 
@@ -66,7 +66,7 @@ async def _get_word(c: ChanEnd, command: Command, tensor: int = 0) -> int:
 
 
 async def _set(c: ChanEnd, command: Command, data: Buffer = b"", tensor: int = 0) -> None:
-    status = await set_command(c, command, tensor, bytes(data))
+    status = await set_large(c, command, tensor, bytes(data))
     if status:
         raise LocalError(command, status)
 

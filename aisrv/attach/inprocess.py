@@ -28,7 +28,7 @@ class TransferFailed(Exception):
     `transferred` is the bytes that were received, or the number of those that were sent, until then.
     """
 
-    def __init__(self, status: TransferStatus, transferred: int | bytes) -> None:
+    def __init__(self, status: TransferStatus, transferred: int | bytes | memoryview) -> None:
         super().__init__(f"{status.value} after {transferred!r}")
         self.status = status
         self.transferred = transferred
@@ -42,7 +42,7 @@ class _Completion:
         self._waiter: Waiter[None] = Waiter()
         self._result: tuple[TransferStatus, Any] | None = None
 
-    def __call__(self, status: TransferStatus, result: int | bytes) -> None:
+    def __call__(self, status: TransferStatus, result: int | bytes | memoryview) -> None:
         self._result = status, result
         self._waiter.wake(None)
 
@@ -95,8 +95,7 @@ class InProcessHost:
         request = InUrb(length, completion)
         if not self.bus.submit_in(endpoint, request):
             raise TransferFailed(TransferStatus.SHUTDOWN, b"")
-        data: bytes = await completion.wait(self.bus, request)
-        return data
+        return bytes(await completion.wait(self.bus, request))
 
     async def control(self, setup: SetupPacket, data: bytes = b"") -> bytes:
         """Carry out a control transfer; returns the data of its IN stage."""

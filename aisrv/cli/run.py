@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -22,7 +22,7 @@ from aisrv.cli.options.logging import loop_watches, start_logging, verbose_optio
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import SWITCH_SECONDS, DeviceSet, Listening, first_error, serve_devices
+from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices, short_pauses
 from aisrv.device.device import ModelRefused
 from aisrv.device.failures import DeviceFailed
 from aisrv.protocol import usbip
@@ -93,9 +93,9 @@ async def run_until_signal(
 
     The ready line goes to standard output, the hint then to standard error.
     """
-    sys.setswitchinterval(SWITCH_SECONDS)
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with ExitStack() as pauses, trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with serve_devices(devices, listening) as service, trio.open_nursery() as ends:
+            pauses.enter_context(short_pauses())
             print(f"aisrv: ready at {service}", flush=True)
             if hint is not None:
                 print(f"aisrv: {hint}", file=sys.stderr, flush=True)

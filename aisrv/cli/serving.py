@@ -1,11 +1,12 @@
 """Devices that run with their models loaded, and the servers that hosts reach them through."""
 
 import errno
+import gc
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +37,23 @@ if TYPE_CHECKING:
 
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that plans a model may keep the interpreter from the event loop; Python's own is 5 ms."""
+
+
+@contextmanager
+def short_pauses() -> Iterator[None]:
+    """Let what runs beside the event loop hold it up less: threads that plan models, and the collector.
+
+    What is there when the block begins, modules above all, is left out of garbage collections until its end:
+    a full one stops the process for as long as it takes to look at every object.
+    """
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS)
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
+        sys.setswitchinterval(interval)
 
 
 class DeviceSet(Struct, frozen=True):

@@ -16,7 +16,7 @@ from aisrv.device.wiring import wire
 from aisrv.inference.engine import Runner, Runners
 from aisrv.inference.interpreter import LogSink
 from aisrv.protocol.commands import Command, Status
-from aisrv.protocol.engine_channel import set_command
+from aisrv.protocol.engine_channel import set_command, set_large
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.deadlock_watch import DeadlockWatch
@@ -97,7 +97,7 @@ class Device:
         self, model: bytes, *, engine: int = 0, command: Command = Command.SET_MODEL_ARENA
     ) -> None:
         """Set the model of an engine over its local channel; raises ModelRefused with the reason."""
-        status = await set_command(self.local[engine], command, 0, model)
+        status = await set_large(self.local[engine], command, 0, model)
         if status is not Status.OKAY:
             text = bytes(self.engines[engine].log).rstrip(b"\0").decode(errors="replace")
             raise ModelRefused(f"engine {engine} answered {status!r}: {text.strip()}")

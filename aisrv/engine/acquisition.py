@@ -141,7 +141,7 @@ def _frame_bytes(engine: AIEngine) -> int:
 
 async def _load(engine: AIEngine, sensor: AcquireChannel, request: ImageRequest | None) -> None:
     data = await (sensor.frame() if request is None else sensor.image(request))
-    engine.inference.input(0)[: len(data)] = data
+    await engine.fill_input(0, data)
 
 
 def _whole(engine: AIEngine, frames: FrameFormat) -> ImageRequest | None:

@@ -12,10 +12,10 @@ from msgspec import Struct
 
 from aisrv.engine import acquisition
 from aisrv.engine.state import AIEngine, CommandFailed
-from aisrv.model.labels import labels_of
+from aisrv.inference.interpreter import ModelBytes
 from aisrv.model.values import Tensor
 from aisrv.protocol.commands import GPIO_COUNT, SERVER_ID, Command, GpioMode, GpioThreshold, Status
-from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command
+from aisrv.protocol.engine_channel import RESET_VARIABLES, set_command, set_large
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 from aisrv.xcore.array import Array
 from aisrv.xcore.chanend import ChanEnd
@@ -26,11 +26,8 @@ if TYPE_CHECKING:
     from aisrv.protocol.tensor_descriptions import TensorDescription
     from flash_server.client.flash_channel import FlashChannel
 
-MAX_TIMINGS: Final = 0xFFFFFFFF
 SMALL: Final = 512
 """Data bytes kept of a SET that carries a setting."""
-COPIED_BYTES: Final = 1 << 20
-"""Bytes of a tensor that are copied in one go; other tasks run between such pieces."""
 
 
 def _word(value: int) -> bytes:
@@ -52,7 +49,7 @@ def _get_status(engine: AIEngine, _tensor: int) -> bytes:
 def _get_timings(engine: AIEngine, _tensor: int) -> bytes:
     engine.require_model()
     timings = engine.inference.timings
-    return struct.pack(f"<{len(timings)}I", *(ticks & MAX_TIMINGS for ticks in timings))
+    return struct.pack(f"<{len(timings)}I", *timings)
 
 
 def _get_memory(engine: AIEngine, _tensor: int) -> bytes:
@@ -145,11 +142,7 @@ async def _set_input_tensor(engine: AIEngine, tensor: int, array: Array) -> None
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"input tensor {tensor} has {len(target)} bytes, not {array.length}"
         )
-    data = memoryview(array.data)[: len(target)]
-    for at in range(0, len(target), COPIED_BYTES):
-        if at:
-            await trio.lowlevel.checkpoint()
-        target[at : at + COPIED_BYTES] = data[at : at + COPIED_BYTES]
+    await engine.fill_input(tensor, memoryview(array.data)[: len(target)])
 
 
 async def _start_infer(engine: AIEngine, _tensor: int, array: Array) -> None:
@@ -164,7 +157,8 @@ async def infer(engine: AIEngine) -> None:
     await engine.inference.invoke()
     engine.inferences += 1
     if engine.inference.output_count:
-        engine.gpio.update(engine.inference.output(0))
+        for _ in engine.gpio.update_in_steps(engine.inference.output(0)):
+            await trio.lowlevel.checkpoint()
     if engine.chain is not None:
         await _push_outputs(engine, engine.chain)
 
@@ -176,8 +170,8 @@ async def _reset_variables(engine: AIEngine, _tensor: int, _array: Array) -> Non
 async def _push_outputs(engine: AIEngine, chain: ChanEnd) -> None:
     """Write each output to the next engine's input of the same number, and start that engine."""
     for number in range(engine.inference.output_count):
-        data = bytes(engine.inference.output(number))
-        _check_chained(await set_command(chain, Command.SET_INPUT_TENSOR, number, data))
+        data = engine.inference.output(number)
+        _check_chained(await set_large(chain, Command.SET_INPUT_TENSOR, number, data))
     _check_chained(await set_command(chain, Command.START_INFER))
 
 
@@ -193,9 +187,8 @@ def _room(memory: ModelMemory) -> Callable[[AIEngine], int]:
     return lambda engine: engine.inference.external_bytes
 
 
-async def _load(engine: AIEngine, model: bytes, memory: ModelMemory) -> None:
+async def _load(engine: AIEngine, model: ModelBytes, memory: ModelMemory) -> None:
     await engine.inference.load_model(model, memory)
-    engine.labels = labels_of(model)
     await acquisition.stream_by_itself(engine)
 
 
@@ -207,7 +200,7 @@ def _set_model(memory: ModelMemory) -> "SetAction":
 
                 await engine.inference.unload_model()
                 raise model_shortage(array.length, len(array.data), memory)
-            await _load(engine, bytes(array.data), memory)
+            await _load(engine, array.data, memory)
         finally:
             await engine.model_changed()
 
@@ -224,17 +217,17 @@ def _set_model_from_flash(memory: ModelMemory) -> "SetAction":
                 model = await _read_from_flash(engine.flash, _room(memory)(engine))
             except FlashReadError as error:
                 raise CommandFailed(Status.ERROR_MODEL_ERR, f"{memory.name} memory: {error}") from None
-            await _load(engine, bytes(model), memory)
+            await _load(engine, model, memory)
         finally:
             await engine.model_changed()
 
     return set_model_from_flash
 
 
-async def _read_from_flash(flash: "FlashChannel", limit: int) -> bytes | bytearray:
+async def _read_from_flash(flash: "FlashChannel", limit: int) -> ModelBytes:
     """Read the engine's model, or, where it has none, the relocatable image in another segment."""
     try:
-        model = await flash.read_model(limit)
+        model: ModelBytes = await flash.read_model(limit)
     except FlashReadError as error:
         if error.code != FlashFailure.ABSENT:
             raise

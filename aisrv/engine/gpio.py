@@ -3,7 +3,8 @@
 Source: "XCORE AI server: numbers and wire behavior", section Commands, GPIO.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -14,22 +15,36 @@ Observer = Callable[[Levels], None]
 
 LOWEST_THRESHOLD = -128
 
+PIECE_BYTES: Final = 1 << 18
+"""Bytes of a tensor that are looked at in one step."""
 
-def _each_above(tensor: memoryview, thresholds: list[int]) -> Levels:
+_ALL: Final = bytes(value & 0xFF for value in range(-128, 128))
+"""Every int8, from the lowest."""
+
+_Rule = Callable[[memoryview, list[int]], Generator[None, None, Levels]]
+
+
+def _each_above(tensor: memoryview, thresholds: list[int]) -> Generator[None, None, Levels]:
+    yield from ()
     return tuple(i < len(tensor) and tensor[i] > thresholds[i] for i in range(GPIO_COUNT))
 
 
-def _largest_above(tensor: memoryview, thresholds: list[int]) -> Levels:
-    if not len(tensor):
+def _largest_above(tensor: memoryview, thresholds: list[int]) -> Generator[None, None, Levels]:
+    first = tensor[:GPIO_COUNT].tolist()
+    if not first:
         return (False,) * GPIO_COUNT
-    largest = max(range(len(tensor)), key=tensor.__getitem__)
-    return tuple(i == largest and tensor[i] > thresholds[i] for i in range(GPIO_COUNT))
+    largest = max(first)
+    no_larger = _ALL[: largest + 129]
+    for at in range(GPIO_COUNT, len(tensor), PIECE_BYTES):
+        if at > GPIO_COUNT:
+            yield
+        if tensor[at : at + PIECE_BYTES].tobytes().translate(None, no_larger):
+            return (False,) * GPIO_COUNT
+    place = first.index(largest)
+    return tuple(i == place and largest > thresholds[i] for i in range(GPIO_COUNT))
 
 
-_RULES: dict[GpioMode, Callable[[memoryview, list[int]], Levels]] = {
-    GpioMode.NONE: _each_above,
-    GpioMode.MAX: _largest_above,
-}
+_RULES: dict[GpioMode, _Rule] = {GpioMode.NONE: _each_above, GpioMode.MAX: _largest_above}
 
 
 class Gpio(Struct):
@@ -47,9 +62,14 @@ class Gpio(Struct):
 
     def update(self, tensor: memoryview) -> None:
         """Drive the outputs from an output tensor, taken as int8; does nothing while disabled."""
+        for _ in self.update_in_steps(tensor):
+            pass
+
+    def update_in_steps(self, tensor: memoryview) -> Generator[None, None, None]:
+        """As `update`, in steps between which other tasks may run."""
         if not self.enabled:
             return
-        levels = _RULES[self.mode](tensor.cast("B").cast("b"), self.thresholds)
+        levels = yield from _RULES[self.mode](tensor.cast("B").cast("b"), self.thresholds)
         if levels != self.levels:
             self.levels = levels
             for observer in self._observers:

@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING, Final, Self
 
+import trio
+
 from aisrv.engine.debug_log import DebugLog
 from aisrv.engine.gpio import Gpio
 from aisrv.inference.engine import InferenceEngine
@@ -14,6 +16,10 @@ from flash_server.protocol import FlashReadError
 if TYPE_CHECKING:
     from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
     from flash_server.client.flash_channel import FlashChannel
+
+
+COPIED_BYTES: Final = 1 << 19
+"""Bytes of a tensor that are copied in one go."""
 
 
 class CommandFailed(Exception):
@@ -81,8 +87,6 @@ class AIEngine:
         """Error bits of failed commands since GET_STATUS last read them."""
         self.inferences = 0
         """Successful inferences since the device started."""
-        self.labels: tuple[str, ...] = ()
-        """Names of the loaded model's classes, as far as its file has them."""
 
     async def power_up(self) -> None:
         """Do what an engine does before it takes commands: ask what was booted, and what the sensor gives."""
@@ -136,6 +140,14 @@ class AIEngine:
         self.require_model()
         _check_number("input", number, self.inference.input_count)
         return self.inference.input(number)
+
+    async def fill_input(self, number: int, data: bytes | memoryview) -> None:
+        """Write the first bytes of an input tensor, piece by piece; other tasks run between the pieces."""
+        target = self.inference.input(number)
+        for at in range(0, len(data), COPIED_BYTES):
+            if at:
+                await trio.lowlevel.checkpoint()
+            target[at : at + COPIED_BYTES] = data[at : at + COPIED_BYTES]
 
     def output_tensor(self, number: int) -> memoryview:
         """Return an output tensor by number; one that the model does not have fails with ERROR_BAD_CMD."""

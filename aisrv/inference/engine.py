@@ -20,7 +20,7 @@ import trio
 from msgspec import Struct
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import LogSink, TensorLayout
+from aisrv.inference.interpreter import LogSink, ModelBytes, TensorLayout
 from aisrv.inference.parameters import (
     ParameterLoad,
     ParameterSource,
@@ -35,6 +35,9 @@ from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 T = TypeVar("T")
+
+FREED_AT_ONCE: Final = 4096
+"""Values of a model that are freed in one go."""
 
 
 class Runner(Protocol):
@@ -56,7 +59,7 @@ class Runner(Protocol):
     async def compute(self, function: Callable[[], T]) -> T:
         """Call a function that computes with the model, for long where the model is large."""
 
-    async def load(self, model: bytes, arena_bytes: int) -> None:
+    async def load(self, model: ModelBytes, arena_bytes: int) -> None:
         """Load a model file, with an arena of `arena_bytes` where the interpreter has one; ModelError."""
 
     async def invoke(self) -> None:
@@ -96,6 +99,9 @@ class _ExaminedModel(Struct, frozen=True):
     operator_times: tuple[OperatorTime, ...]
     timings: tuple[int, ...]
     """The words of GET_TIMINGS after a run."""
+    labels: tuple[str, ...]
+    note: str
+    """What is to be said about the times; empty for nothing."""
 
 
 class _LoadedModel(_ExaminedModel, frozen=True):
@@ -163,6 +169,11 @@ class InferenceEngine:
         return None if self._loaded is None else self._loaded.memory_map
 
     @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the loaded model's classes, as far as its file has them."""
+        return () if self._loaded is None else self._loaded.labels
+
+    @property
     def input_count(self) -> int:
         """Number of input tensors, 0 without a model."""
         return len(self._loaded.model.inputs) if self._loaded else 0
@@ -208,7 +219,7 @@ class InferenceEngine:
         """What the last run read of the parameters in flash; nothing before the first."""
         return self._parameter_traffic
 
-    async def load_model(self, model: bytes, memory: ModelMemory) -> None:
+    async def load_model(self, model: ModelBytes, memory: ModelMemory) -> None:
         """Load a model file as if it were put in `memory`, in place of the previous one.
 
         On a device the new model overwrites the old one, so after a ModelError, or when cancelled, there is
@@ -239,16 +250,19 @@ class InferenceEngine:
             examined.parameter_loads,
             examined.operator_times,
             examined.timings,
+            examined.labels,
+            examined.note,
             runner,
             None if fallback is None else fallback.kind,
         )
-        if note := estimate_note(examined.operator_times):
-            self._log(note)
+        if examined.note:
+            self._log(examined.note)
 
-    def _examine(self, model: bytes, memory: ModelMemory) -> _ExaminedModel:
+    def _examine(self, model: ModelBytes, memory: ModelMemory) -> _ExaminedModel:
         """Read and check a model, place it and estimate its times; it may run on a thread of its own."""
         from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
         from aisrv.inference.timings.estimation import estimate_times
+        from aisrv.model.labels import labels_of
 
         parsed = _parse(model)
         check_tensor_counts(parsed)
@@ -259,15 +273,23 @@ class InferenceEngine:
         if loads and self._parameters is None:
             raise ModelError(f"{len(loads)} operators load parameters from flash: the engine has none")
         times = estimate_times(self._device, parsed)
-        return _ExaminedModel(parsed, memory_map, loads, times, to_words(times))
+        return _ExaminedModel(
+            parsed, memory_map, loads, times, to_words(times), labels_of(model), estimate_note(times)
+        )
 
     async def unload_model(self) -> None:
         """Forget the model, if there is one."""
         loaded, self._loaded = self._loaded, None
         self._host_seconds = None
         self._parameter_traffic = ParameterTraffic()
-        if loaded is not None:
-            await _close(loaded.runner)
+        if loaded is None:
+            return
+        await _close(loaded.runner)
+        values = [*loaded.model.operators, *loaded.model.tensors, *loaded.operator_times]
+        del loaded
+        while values:  # at once they would take long where they are many
+            del values[-FREED_AT_ONCE:]
+            await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def invoke(self) -> None:
         """Run the model once on its inputs as they are; InvokeError with the reason.
@@ -320,7 +342,7 @@ async def _close(runner: Runner) -> None:
         await runner.close()
 
 
-def _parse(model: bytes) -> Model:
+def _parse(model: ModelBytes) -> Model:
     from aisrv.relocatable.model import read_loadable  # which a device without a model does not need
 
     try:

@@ -20,6 +20,9 @@ _IMAGE_MAGIC: Final = b"NBIN"
 _COUNTS: Final = struct.Struct("<2I")
 
 
+ModelBytes = bytes | bytearray | memoryview
+"""A model's file in memory, which nobody changes any more."""
+
 LogSink = Callable[[str], None]
 """Takes text for a debug log: one line or several."""
 
@@ -157,7 +160,7 @@ def create_interpreter(kind: EngineKind) -> Interpreter:
     return cast("Interpreter", getattr(import_module(module), name)(**kind.options))
 
 
-def check_kind_of_model(kind: EngineKind, model: bytes) -> None:
+def check_kind_of_model(kind: EngineKind, model: ModelBytes) -> None:
     """Raise ModelError for a relocatable image on an engine of ours that executes none.
 
     `model` is the bytes of the file.

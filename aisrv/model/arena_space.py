@@ -53,30 +53,35 @@ class ArenaSpace:
         if offset is None:
             offset = self._lowest(size, nodes, above)
         end = offset + size
-        for node in nodes:
-            self._throughout.setdefault(node, Extents()).add(offset, end)
-            self._within.setdefault(node, Extents()).add(offset, end)
-        for node in above:
-            self._within.setdefault(node, Extents()).add(offset, end)
+        within = self._within
+        for taken, places in ((self._throughout, nodes), (within, nodes), (within, above)):
+            for node in places:
+                extents = taken.get(node)
+                if extents is None:
+                    taken[node] = extents = Extents()
+                extents.add(offset, end)
         return offset
 
     def _lowest(self, size: int, nodes: Iterable[int], above: Iterable[int]) -> int:
         taken = [self._within[node] for node in nodes if node in self._within]
         taken += [self._throughout[node] for node in above if node in self._throughout]
         offset = 0
-        settled = 0  # the extents in a row that leave room at the offset
+        settled = 0  # the extents at the front that leave room at the offset
         while settled < len(taken):
-            for extents in taken:
-                starts, ends = extents.starts, extents.ends
-                index = bisect_right(ends, offset)
-                if index < len(ends) and starts[index] < offset + size:
-                    settled = 0
+            extents = taken[settled]
+            starts, ends = extents.starts, extents.ends
+            index = bisect_right(ends, offset)
+            settled += 1
+            if index < len(ends) and starts[index] < offset + size:
+                offset = ends[index]
+                # The next one is often in the way, too.
+                while index + 1 < len(ends) and starts[index + 1] < offset + size:
+                    index += 1
                     offset = ends[index]
-                    # The next one is often in the way, too.
-                    while index + 1 < len(ends) and starts[index + 1] < offset + size:
-                        index += 1
-                        offset = ends[index]
-                settled += 1
+                # What has been in the way is likely to be so again: it is asked first.
+                if settled > 1:
+                    taken.insert(0, taken.pop(settled - 1))
+                    settled = 1
         return offset
 
     def _nodes(self, first: int, last: int) -> tuple[list[int], set[int]]:

@@ -30,7 +30,7 @@ class File:
 
     __slots__ = ("data", "field_lists", "size", "tables_left", "vector_bytes_left", "view")
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self.data = data
         self.size = len(data)
         self.view = memoryview(data)
@@ -137,7 +137,7 @@ class Table:
         start, size = self._elements(name, 1)
         self.file.count_copy(size, self.where)
         try:
-            return printable(self.file.data[start : start + size].decode())
+            return printable(str(self.file.view[start : start + size], "utf-8"))
         except UnicodeDecodeError as error:
             raise ModelFileError(
                 f"{self._named(name)} is not UTF-8: {error.reason} at {error.start}"

@@ -23,7 +23,7 @@ _NO_TENSOR: Final = -1  # stands for an optional input that is left out
 
 def read_model(data: bytes | bytearray | memoryview) -> Model:
     """Read `data`, a model file; ModelFileError, which is a SchemaVersionError for another schema."""
-    root = _root(bytes(data))
+    root = _root(memoryview(data).cast("B"))
     codes = [_operator_code(table) for table in root.tables("operator_codes", "operator code")]
     buffers = [_buffer(table) for table in root.tables("buffers", "buffer")]
     if not buffers:
@@ -45,11 +45,11 @@ def read_model(data: bytes | bytearray | memoryview) -> Model:
     )
 
 
-def _root(data: bytes) -> Table:
+def _root(data: memoryview) -> Table:
     if len(data) < 8:
         raise ModelFileError(f"not a TensorFlow Lite file: it has {len(data)} bytes, too few for a header")
-    if data[4:8] != FILE_IDENTIFIER:
-        raise ModelFileError(f"not a TensorFlow Lite file: bytes 4 to 7 are {data[4:8]!r}, not TFL3")
+    if bytes(data[4:8]) != FILE_IDENTIFIER:
+        raise ModelFileError(f"not a TensorFlow Lite file: bytes 4 to 7 are {bytes(data[4:8])!r}, not TFL3")
     root = File(data).root
     version = root.integer("version")
     if version != SCHEMA_VERSION:

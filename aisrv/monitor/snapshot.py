@@ -61,7 +61,7 @@ def _engine(number: int, spec: EngineSpec, engine: AIEngine) -> EngineStatus:
     memory_map = inference.memory_map
     top: tuple[Score, ...] = ()
     if inference.host_seconds is not None and inference.output_count:
-        top = top_scores(inference.output(0), spec.labels or engine.labels)
+        top = top_scores(inference.output(0), spec.labels or inference.labels)
     return EngineStatus(
         number,
         spec.tile,

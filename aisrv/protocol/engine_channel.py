@@ -20,10 +20,13 @@ behavior", section Channel to an AI engine.
 from collections import deque
 from typing import Final
 
+import trio
+
 from aisrv.protocol.commands import Status
 from aisrv.xcore.array import (
     Array,
     abandon_array,
+    own_pages,
     receive_array,
     receive_array_piece,
     receive_word,
@@ -34,6 +37,9 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_two_words, chan_out_two_words, chan_out_word
 from aisrv.xcore.tokens import WORD_BYTES, Control
 from aisrv.xcore.verb import Steps, Verb, verb
+
+AT_ONCE: Final = 1 << 18
+"""Bytes that cross without letting other tasks run, where both sides are ready; a multiple of 4."""
 
 MAX_ARRAY = 64 * 1024 * 1024
 """Bytes that a client accepts of an answer; an engine's tensors are far smaller."""
@@ -60,7 +66,7 @@ OUTPUT_CHANGED: Final = 6
 
 
 @verb
-def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes = b"") -> Steps[Status]:
+def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | memoryview = b"") -> Steps[Status]:
     """Carry out a SET command with all of its data."""
     yield from chan_out_two_words(c, command, tensor)
     return (yield from end_set(c, data))
@@ -73,6 +79,36 @@ def get_command(c: ChanEnd, command: int, tensor: int = 0) -> Steps[tuple[Status
     if status:
         return status, b""
     return status, bytes((yield from receive_array(c, MAX_ARRAY)).data) if data is None else data
+
+
+async def set_large(c: ChanEnd, command: int, tensor: int, data: bytes | memoryview) -> Status:
+    """As `set_command`, which lets no other task run where the engine takes the data at once; this does."""
+    if len(data) <= AT_ONCE:
+        return await set_command(c, command, tensor, data)
+    await begin_set(c, command, tensor)
+    done = 0
+    while len(data) - done > AT_ONCE:
+        await c.outwords(data[done : done + AT_ONCE])
+        done += AT_ONCE
+        await trio.lowlevel.checkpoint()
+    return await end_set(c, data[done:])
+
+
+async def get_large(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status, bytes | memoryview]:
+    """As `get_command`, which lets no other task run where the data are there; this does.
+
+    Data of more than AT_ONCE bytes are a view of memory of their own.
+    """
+    status, data, last = await begin_get(c, command, tensor, AT_ONCE)
+    if last:
+        return status, data
+    pages = own_pages(MAX_ARRAY)
+    kept = pages.write(data)
+    while not last:
+        await trio.lowlevel.checkpoint()
+        data, last = await receive_piece(c, AT_ONCE)
+        kept += pages.write(data[: MAX_ARRAY - kept])
+    return status, memoryview(pages).toreadonly()[:kept]
 
 
 # The command.
@@ -97,7 +133,7 @@ def receive_set(c: ChanEnd, limit: int) -> "Verb[Array]":
 
 
 @verb
-def end_set(c: ChanEnd, rest: bytes) -> Steps[Status]:
+def end_set(c: ChanEnd, rest: bytes | memoryview) -> Steps[Status]:
     """Client: send the last piece of the data, of any length, and await the status."""
     yield from send_array(c, rest)
     status = yield from c.inuint()

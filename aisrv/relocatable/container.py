@@ -388,7 +388,7 @@ def align4(size: int) -> int:
     return size + 3 & ~3
 
 
-def is_image(data: bytes | memoryview) -> bool:
+def is_image(data: bytes | bytearray | memoryview) -> bool:
     """Whether bytes begin as an image does."""
     return bytes(data[:4]) == MAGIC.to_bytes(4, "little")
 

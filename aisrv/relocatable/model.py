@@ -8,7 +8,7 @@ from aisrv.relocatable.errors import ImageError
 from aisrv.relocatable.network import Network
 
 
-def read_loadable(data: bytes) -> Model:
+def read_loadable(data: bytes | bytearray | memoryview) -> Model:
     """Read whatever a device loads: a relocatable image, recognized by its magic, or a `.tflite` file.
 
     ModelFileError.

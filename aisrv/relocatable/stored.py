@@ -26,7 +26,10 @@ class StoredHeader(Packet, byte_order="<", error=ImageError, name="the header of
         """Raise ImageError where an image is not the one that was stored."""
         if len(image) != self.length:
             raise ImageError(f"a stored image of {self.length} bytes, {len(image)} are there")
-        found = zlib.crc32(image)
+        self.check_crc(zlib.crc32(image))
+
+    def check_crc(self, found: int) -> None:
+        """Raise ImageError for a CRC-32 other than that of the image that was stored."""
         if found != self.crc:
             raise ImageError(f"the stored image is damaged: its CRC-32 is {found:08x}, not {self.crc:08x}")
 

@@ -5,6 +5,7 @@ to give an array up in the middle (a bus reset ends the host's transfer) sends N
 receiver raises `ArrayAbandoned` and the channel is free for the next command.
 """
 
+import mmap
 from io import BytesIO
 from typing import Final
 
@@ -19,6 +20,17 @@ from aisrv.xcore.verb import Steps, verb
 PIECE_BYTES: Final = 1 << 16
 """Bytes of an array that are turned into words in one go; other tasks run between such pieces."""
 
+LARGE_BYTES: Final = 1 << 20
+"""Bytes from which on an array is never copied, moved or handed over as a whole: that would take long."""
+
+
+def own_pages(size: int) -> mmap.mmap:
+    """Take memory of `size` bytes that is filled piece by piece: each page costs its time when it is written.
+
+    Memory that grows as it is filled would be moved as a whole again and again.
+    """
+    return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+
 
 class ArrayAbandoned(Exception):
     """The sender gave the array up; nothing of it counts."""
@@ -27,8 +39,8 @@ class ArrayAbandoned(Exception):
 class Array(Struct):
     """A received array, truncated to `limit` bytes, with its full length."""
 
-    data: bytes
-    """The bytes that were kept."""
+    data: bytes | memoryview
+    """The bytes that were kept; a view of memory of its own where there are more than LARGE_BYTES."""
     length: int
     """Bytes that were sent."""
 
@@ -65,7 +77,7 @@ def receive_array(c: ChanEnd, limit: int) -> Steps[Array]:
     more than 3 bytes, traps with ILLEGAL_RESOURCE.
     """
     check_size(limit, "limit of an array")
-    data = BytesIO()  # whose value is the bytes themselves, not a copy of a large array
+    data: BytesIO | mmap.mmap = BytesIO()  # whose value is the bytes themselves, not a copy
     rest = b""  # the beginning of a word
     kept = length = 0
     while True:
@@ -77,16 +89,20 @@ def receive_array(c: ChanEnd, limit: int) -> Steps[Array]:
         if kept < limit:
             wire = rest + run
             whole = len(wire) & -WORD_BYTES
-            kept += data.write(words_to_wire(wire[:whole]))
+            words = words_to_wire(wire[:whole])
+            if kept <= LARGE_BYTES < kept + whole and isinstance(data, BytesIO):
+                start, data = data.getvalue(), own_pages(limit)
+                data.write(start)
+            kept += data.write(words if whole <= limit - kept else words[: limit - kept])
             rest = wire[whole:]
     if run == Control.NACK:
         yield from c.chkct(Control.END)
         raise ArrayAbandoned
     tail = yield from _tail(c, run, length)
     if kept == length:
-        data.write(tail)
-    data.truncate(limit)
-    return Array(data.getvalue(), length + len(tail))
+        kept += data.write(tail[: limit - kept])
+    kept_data = data.getvalue() if isinstance(data, BytesIO) else memoryview(data).toreadonly()[:kept]
+    return Array(kept_data, length + len(tail))
 
 
 @verb
@@ -113,7 +129,8 @@ def send_word_and_array(c: ChanEnd, word: int, data: bytes | bytearray | memoryv
 
     The array is `data`.
     """
-    if not c.hand_over((word & 0xFFFFFFFF).to_bytes(WORD_BYTES), bytes(data)):
+    is_small = len(data) <= LARGE_BYTES
+    if not is_small or not c.hand_over((word & 0xFFFFFFFF).to_bytes(WORD_BYTES), data):
         yield from chan_out_word(c, word)
         yield from send_array(c, data)
 

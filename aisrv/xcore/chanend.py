@@ -692,7 +692,7 @@ class ChanEnd:
     # order. The side that comes second carries both verbs out. So it does with two in a row, and with an
     # array that follows one, where the other side has said that it takes them.
 
-    def hand_over(self, data: bytes, array: bytes | None = None) -> bool:
+    def hand_over(self, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
         """Hand a normal output, and the array after it, to the other side, where that waits for just this.
 
         `data` is the output.
@@ -703,7 +703,7 @@ class ChanEnd:
         if array is not None and len(array) >= target._room:
             return False
         target._wanted = target._room = 0
-        target._handed, target._handed_array = data, array
+        target._handed, target._handed_array = data, None if array is None else bytes(array)
         self._switch.step(target)
         return True
 

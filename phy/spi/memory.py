@@ -38,7 +38,7 @@ class SharedMemory(Struct):
     server_id: bytes = b""
     timings: bytes = b""
     """Of the last inference, one word for each operator; empty since a model was set."""
-    output: bytes = b""
+    output: bytes | memoryview = b""
     """Output tensor 0 of the last inference, a stream's too, or the sensor frame since an acquisition."""
     debug_log: bytes = b""
     """As it was after the last failure."""

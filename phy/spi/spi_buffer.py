@@ -12,6 +12,7 @@ from aisrv.protocol.engine_channel import (
     MODEL_CHANGED,
     OUTPUT_CHANGED,
     get_command,
+    get_large,
     set_command,
     take_notification,
 )
@@ -119,7 +120,7 @@ class SpiBuffer:
     async def _refresh_results(self) -> None:
         # A question about a tensor that is not there would count as an error of the engine's.
         has_output = self._memory.spec.output_bytes
-        self._memory.output = await self._fetch(Command.GET_OUTPUT_TENSOR) if has_output else b""
+        self._memory.output = await self._fetch_large(Command.GET_OUTPUT_TENSOR) if has_output else b""
         self._memory.timings = await self._fetch(Command.GET_TIMINGS)
 
     async def _acquire(self) -> None:
@@ -133,7 +134,7 @@ class SpiBuffer:
         if not any(region):
             region = b""
         if not await self._start(Command.START_ACQUIRE_SINGLE, region):
-            self._memory.output = await self._fetch(Command.GET_SENSOR_TENSOR)
+            self._memory.output = await self._fetch_large(Command.GET_SENSOR_TENSOR)
 
     async def _start(self, command: Command, data: bytes) -> Status:
         status = await set_command(self._engine, command, 0, data)
@@ -159,6 +160,11 @@ class SpiBuffer:
 
     async def _fetch(self, command: int) -> bytes:
         status, data = await get_command(self._engine, command)
+        await self._note(status)
+        return data
+
+    async def _fetch_large(self, command: int) -> bytes | memoryview:
+        status, data = await get_large(self._engine, command)
         await self._note(status)
         return data
 

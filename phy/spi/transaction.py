@@ -17,7 +17,7 @@ FIRST_DATA: Final = 1 + DUMMY_BYTES
 NO_EFFECT: Final = frozenset((Command.NONE, Command.HELLO, 0xAA, 0xAB))
 """HELLO also as a slave sees it that comes in one bit late, with either next bit."""
 
-READS: Final[dict[int, Callable[[SharedMemory], bytes]]] = {
+READS: Final[dict[int, Callable[[SharedMemory], bytes | memoryview]]] = {
     Command.GET_STATUS: SharedMemory.show_status,
     Command.GET_ID: lambda memory: memory.server_id,
     Command.GET_SPEC: lambda memory: bytes(memory.spec),
@@ -65,10 +65,10 @@ _SILENT: Final = _Silent()
 class _Read(_Role):
     """Answers what `fetch` returns when the first data byte goes out, then zeros."""
 
-    def __init__(self, fetch: Callable[[SharedMemory], bytes], memory: SharedMemory) -> None:
+    def __init__(self, fetch: Callable[[SharedMemory], bytes | memoryview], memory: SharedMemory) -> None:
         self._fetch = fetch
         self._memory = memory
-        self._data: bytes | None = None
+        self._data: bytes | memoryview | None = None
 
     def shift(self, clocked: int, mosi: bytes) -> bytes:
         start, end = clocked - FIRST_DATA, clocked + len(mosi) - FIRST_DATA

@@ -7,11 +7,20 @@ where this task differs because the firmware would stop there.
 
 import logging
 from collections.abc import Awaitable, Callable
+from io import BytesIO
 from typing import Final
 
 from aisrv.protocol.commands import PACKET_SIZE, Command, ProtocolError, Status
-from aisrv.protocol.engine_channel import RESET_VARIABLES, begin_get, get_command, receive_piece, set_command
+from aisrv.protocol.engine_channel import (
+    RESET_VARIABLES,
+    begin_get,
+    get_command,
+    receive_piece,
+    set_command,
+    set_large,
+)
 from aisrv.protocol.ioserver import IoserverCommand, IoserverPacket, padded_length
+from aisrv.xcore.array import LARGE_BYTES, own_pages
 from aisrv.xcore.chanend import ChanEnd
 from phy.usb.data_task import BURST, DataTask
 from phy.usb.xud import UsbReset
@@ -84,24 +93,25 @@ class UsbIoserver(DataTask):
         status, word = await get_command(c, Command.GET_INPUT_TENSOR_LENGTH, packet.tensor)
         _check(status)
         data = await self._receive(int.from_bytes(word, "little"))
-        _check(await set_command(c, Command.SET_INPUT_TENSOR, packet.tensor, data))
+        _check(await set_large(c, Command.SET_INPUT_TENSOR, packet.tensor, data))
 
-    async def _receive(self, length: int) -> bytes:
+    async def _receive(self, length: int) -> memoryview:
         """Receive the data of a tensor of `length` bytes, which may be padded to whole words."""
         room = padded_length(length)
-        data = bytearray()
+        data = own_pages(room + PACKET_SIZE) if room > LARGE_BYTES else BytesIO()
+        size = 0
         ended = False
         while not ended:
             # No packet past the first that is too many: a write that has more of them must fail.
-            wanted = (room - len(data)) // PACKET_SIZE * PACKET_SIZE + PACKET_SIZE
+            wanted = (room - size) // PACKET_SIZE * PACKET_SIZE + PACKET_SIZE
             packets = await self._out.get_buffer(min(BURST, wanted))
-            data += packets.data
+            size += data.write(packets.data)
             ended = packets.short
-            if len(data) > room:
+            if size > room:
                 raise _Refused(f"the tensor has {length} bytes, the host sends more")
-        if len(data) < length:
-            raise _Refused(f"the tensor has {length} bytes, the host sent {len(data)}")
-        return bytes(data[:length])
+        if size < length:
+            raise _Refused(f"the tensor has {length} bytes, the host sent {size}")
+        return memoryview(data.getvalue() if isinstance(data, BytesIO) else data).toreadonly()[:length]
 
     async def _reset(self, packet: IoserverPacket) -> None:
         _check(await set_command(self._engine(packet), RESET_VARIABLES))

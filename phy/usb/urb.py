@@ -2,10 +2,14 @@
 
 import enum
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.protocol.usbip import UrbStatus
+from aisrv.xcore.array import LARGE_BYTES, own_pages
+
+if TYPE_CHECKING:
+    import mmap
 
 
 class TransferStatus(enum.Enum):
@@ -96,23 +100,40 @@ class OutUrb:
 
 
 class InUrb:
-    """Room for `length` bytes from the device; `complete(status, data)` is called once."""
+    """Room for `length` bytes from the device; `complete(status, data)` is called once.
 
-    __slots__ = ("_complete", "filled", "length", "parts")
+    Data of more than LARGE_BYTES are a view of memory of their own, which no step copies as a whole.
+    """
 
-    def __init__(self, length: int, complete: Callable[[TransferStatus, bytes], None]) -> None:
+    __slots__ = ("_complete", "_pages", "_parts", "filled", "length")
+
+    def __init__(self, length: int, complete: Callable[[TransferStatus, bytes | memoryview], None]) -> None:
         self.length: Final = length
-        self.parts: list[bytes] = []
         self.filled = 0
+        self._parts: list[bytes] = []
+        self._pages: mmap.mmap | None = None  # in place of the parts
         self._complete = complete
+
+    @property
+    def data(self) -> bytes | memoryview:
+        """What the device has sent so far."""
+        if self._pages is not None:
+            return memoryview(self._pages).toreadonly()[: self.filled]
+        return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def put(self, data: bytes) -> None:
         """Add data that the device sent."""
-        if data:
-            self.parts.append(data)
-            self.filled += len(data)
+        if not data:
+            return
+        self.filled += len(data)
+        if self._pages is None:
+            self._parts.append(data)
+            if self.filled <= LARGE_BYTES or len(self._parts) == 1:
+                return
+            self._pages = own_pages(self.length)
+            data, self._parts = b"".join(self._parts), []
+        self._pages.write(data)
 
     def finish(self, status: TransferStatus) -> None:
         """Notify the host's side of the end."""
-        data = self.parts[0] if len(self.parts) == 1 else b"".join(self.parts)
-        self._complete(status, data)
+        self._complete(status, self.data)

@@ -11,9 +11,14 @@ from abc import ABC, abstractmethod
 from collections import deque
 from typing import Any, Final, Generic, TypeVar
 
+import trio
+
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.xcore.waiter import Waiter
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
+
+AT_ONCE: Final = 1 << 18
+"""Bytes that the firmware moves through an endpoint before other tasks run, where it never has to wait."""
 
 _OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each URB
 
@@ -34,6 +39,7 @@ class _Endpoint(ABC, Generic[R]):
         self._firmware: Waiter[Any] = Waiter()
         self._halted = False
         self._reset = False
+        self._moved = 0  # bytes, since other tasks last had a turn
 
     @property
     def halted(self) -> bool:
@@ -99,6 +105,10 @@ class _Endpoint(ABC, Generic[R]):
         """Forget a reset that the other endpoint has reported."""
         self._reset = False
 
+    async def _let_others_run(self) -> None:
+        self._moved = 0
+        await trio.lowlevel.cancel_shielded_checkpoint()
+
     def _take_reset(self) -> UsbReset:
         self._reset = False
         return UsbReset(f"endpoint 0x{self.address:02x} was reset")
@@ -154,8 +164,12 @@ class OutEndpoint(_Endpoint[OutUrb]):
             packets, ended = self._take(limit)
             _finish(ended)
             if packets is not None:
+                self._moved += len(packets.data)
+                if self._moved > AT_ONCE:
+                    await self._let_others_run()
                 return packets
         self._wanted = limit
+        self._moved = 0
         got: Packets = await self._firmware.wait(self._forget)
         return got
 
@@ -212,7 +226,12 @@ class InEndpoint(_Endpoint[InUrb]):
         self._sending = last or bool(data)
         self._serve()
         if self._sending:
+            self._moved = 0
             await self._firmware.wait(self._forget)
+            return
+        self._moved += len(data)
+        if self._moved > AT_ONCE:
+            await self._let_others_run()
 
     def _serve(self) -> None:
         if self._sending:

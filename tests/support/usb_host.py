@@ -64,9 +64,9 @@ class In:
     def __init__(
         self, endpoint: InEndpoint, length: int, *, then: Callable[[], object] = lambda: None
     ) -> None:
-        self.ended: list[tuple[TransferStatus, bytes]] = []
+        self.ended: list[tuple[TransferStatus, bytes | memoryview]] = []
 
-        def complete(status: TransferStatus, data: bytes) -> None:
+        def complete(status: TransferStatus, data: bytes | memoryview) -> None:
             self.ended.append((status, data))
             then()
 

@@ -24,11 +24,11 @@ class PreloadStream:
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
-        self._writes: list[tuple[int, bytes]] = []
+        self._writes: list[tuple[int, bytes | memoryview]] = []
 
     async def next_call(self) -> Message | None:
         """Wait for a call of the client; None at the end of the stream, a WireError within a message."""
-        data = await self._receive(Message.SIZE)
+        data = b"".join(await self._receive(Message.SIZE))
         return Message.from_bytes(data) if data else None
 
     async def run(self) -> None:
@@ -48,12 +48,20 @@ class PreloadStream:
 
         Raises as `read_memory` does.
         """
+        await self._ask_for(pieces)
+        return [b"".join(await self._receive_memory(size)) for _, size in pieces]
+
+    async def read_large_memory(self, address: int, size: int) -> list[bytes]:
+        """As `read_memory`, in the pieces in which the bytes come: to join many would take long."""
+        await self._ask_for(((address, size),))
+        return await self._receive_memory(size)
+
+    async def _ask_for(self, pieces: Sequence[tuple[int, int]]) -> None:
         requests = [bytes(Message(Command.READ_MEMORY, *piece)) for piece in pieces if piece[1]]
         for start in range(0, len(requests), _AT_ONCE):
             await self._stream.send_all(b"".join(requests[start : start + _AT_ONCE]))
-        return [await self._receive_memory(size) if size else b"" for _, size in pieces]
 
-    def write_memory(self, address: int, data: bytes) -> None:
+    def write_memory(self, address: int, data: bytes | memoryview) -> None:
         """Have bytes written to the client's memory before the call is done."""
         if data:
             self._writes.append((address, data))
@@ -72,21 +80,22 @@ class PreloadStream:
                 batch = b""
         await self._stream.send_all(batch + bytes(Message(Command.DONE, result, errno)))
 
-    async def _receive_memory(self, size: int) -> bytes:
-        data = await self._receive(size)
-        if not data:
+    async def _receive_memory(self, size: int) -> list[bytes]:
+        data = await self._receive(size) if size else []
+        if size and not data:
             raise WireError(f"the stream ended where {size} bytes of memory were expected")
         return data
 
-    async def _receive(self, size: int) -> bytes:
+    async def _receive(self, size: int) -> list[bytes]:
         """Receive exactly `size` bytes; none at the end of the stream, a WireError where it ends later."""
-        data = await self._stream.receive_some(min(size, _RECEIVE))
-        if not data or len(data) == size:
-            return bytes(data)
-        gathered = bytearray(data)
-        while len(gathered) < size:
-            data = await self._stream.receive_some(min(size - len(gathered), _RECEIVE))
+        pieces: list[bytes] = []
+        missing = size
+        while missing:
+            data = await self._stream.receive_some(min(missing, _RECEIVE))
             if not data:
-                raise WireError(f"the stream ended after {len(gathered)} of {size} bytes")
-            gathered += data
-        return bytes(gathered)
+                if pieces:
+                    raise WireError(f"the stream ended after {size - missing} of {size} bytes")
+                break
+            pieces.append(bytes(data))
+            missing -= len(data)
+        return pieces

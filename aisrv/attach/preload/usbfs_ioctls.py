@@ -155,7 +155,7 @@ async def _reset(call: Call) -> int:
 async def _submit_urb(call: Call) -> int:
     urb = Urb.from_bytes(await call.fetch(Urb.SIZE))
     size = call.file.check(call.argument, urb)
-    data = await call.stream.read_memory(urb.buffer, size)
+    data = await call.stream.read_large_memory(urb.buffer, size)
     call.file.check(call.argument, urb)  # again: another thread or client may have been faster
     call.file.submit(call.argument, urb, data)
     return 0

@@ -6,7 +6,7 @@ reaped. Source: the Linux kernel's document "The Linux-USB Host Side API".
 
 import errno
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -41,7 +41,7 @@ class Reaped(Struct, frozen=True):
     address: int
     urb: Urb
     data_address: int
-    data: bytes
+    data: bytes | memoryview
     """What an IN transfer brought."""
 
 
@@ -191,14 +191,14 @@ class UsbfsFile:
         is_in = urb.kind == UrbType.BULK and urb.endpoint & DIRECTION_IN
         return 0 if is_in else size
 
-    def submit(self, address: int, urb: Urb, data: bytes) -> None:
-        """Start a request that `check` let pass; `data` is as much of its buffer as that asked for.
+    def submit(self, address: int, urb: Urb, data: Sequence[bytes]) -> None:
+        """Start a request that `check` let pass; `data` is what it asked for of its buffer, in pieces.
 
         EINVAL for a control transfer whose SETUP packet asks for more than its buffer, ENOENT where the
         endpoint is off, as on a device without a configuration.
         """
         if urb.kind == UrbType.CONTROL:
-            self._submit_control(address, urb, data)
+            self._submit_control(address, urb, b"".join(data))
             return
         request: OutUrb | InUrb
         if urb.endpoint & DIRECTION_IN:
@@ -209,12 +209,12 @@ class UsbfsFile:
             submit = self.node.port.submit_in
         else:
             request = OutUrb(
-                len(data),
+                sum(map(len, data)),
                 lambda status, taken: self._end(address, request, status, taken),
                 zero_packet=bool(urb.flags & UrbFlag.ZERO_PACKET),
             )
-            if data:
-                request.feed(data)
+            for piece in data:
+                request.feed(piece)
             submit = self.node.port.submit_out  # type: ignore[assignment]  # the two differ in the request
         self._begin(address, urb, request)
         if not submit(urb.endpoint, request):  # type: ignore[arg-type]
@@ -229,7 +229,7 @@ class UsbfsFile:
         request = pending.request
         self.node.port.unlink(request)
         if isinstance(request, InUrb):
-            data = b"".join(request.parts)
+            data = request.data
             self._finish(address, status, len(data), data)
         else:
             taken = request.taken if isinstance(request, OutUrb) else 0
@@ -286,14 +286,14 @@ class UsbfsFile:
         request: OutUrb | InUrb | ControlUrb,
         status: TransferStatus,
         actual: int,
-        data: bytes = b"",
+        data: bytes | memoryview = b"",
     ) -> None:
         """Note the end of a request, unless it was taken back while the device was answering it."""
         pending = self._pending.get(address)
         if pending is not None and pending.request is request:
             self._finish(address, LINUX_STATUS[status], actual, data)
 
-    def _finish(self, address: int, status: int, actual: int, data: bytes = b"") -> None:
+    def _finish(self, address: int, status: int, actual: int, data: bytes | memoryview = b"") -> None:
         urb = self._pending.pop(address).urb
         short = bool(urb.endpoint & DIRECTION_IN) and actual < urb.buffer_length
         if short and not status and urb.kind == UrbType.BULK and urb.flags & UrbFlag.SHORT_NOT_OK:

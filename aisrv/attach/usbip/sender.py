@@ -39,7 +39,7 @@ class Sender:
         """Bytes that the socket has not taken yet."""
         return self._unsent_bytes
 
-    def put(self, message: bytes) -> None:
+    def put(self, message: bytes | memoryview) -> None:
         """Queue bytes; they leave at the end of `gather`, or when the task of `run` has its turn."""
         self._unsent.append(message)
         self._unsent_bytes += len(message)

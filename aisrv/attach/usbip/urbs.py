@@ -47,7 +47,7 @@ _RET_SUBMIT: Final = int(MessageCode.RET_SUBMIT)
 class PendingUrbs:
     """Takes the messages of one host for the device `devid`; `put` is called with each piece of an answer."""
 
-    def __init__(self, bus: HostPort, devid: int, put: Callable[[bytes], None]) -> None:
+    def __init__(self, bus: HostPort, devid: int, put: Callable[[bytes | memoryview], None]) -> None:
         self._bus = bus
         self._devid = devid
         self._put = put
@@ -161,12 +161,12 @@ class PendingUrbs:
             self.untaken -= length
             self._reply(seqnum, 0 if status is _OKAY else LINUX_STATUS[status], taken)
 
-    def _end_in(self, seqnum: int, length: int, status: TransferStatus, data: bytes) -> None:
+    def _end_in(self, seqnum: int, length: int, status: TransferStatus, data: bytes | memoryview) -> None:
         if self._pending.pop(seqnum, None) is not None:
             self._room -= length
             self._reply(seqnum, 0 if status is _OKAY else LINUX_STATUS[status], len(data), data)
 
-    def _reply(self, seqnum: int, status: int, actual: int = 0, data: bytes = b"") -> None:
+    def _reply(self, seqnum: int, status: int, actual: int = 0, data: bytes | memoryview = b"") -> None:
         head = _REPLY.pack(_RET_SUBMIT, seqnum, status, actual, NO_ISO_PACKETS)
         if len(data) <= _COPIED_BYTES:
             self._put(head + data)

@@ -13,6 +13,7 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
     Interpreter,
     LogSink,
+    ModelBytes,
     check_kind_of_model,
     check_runs_models,
     create_interpreter,
@@ -49,20 +50,20 @@ class InlineInterpreter(TensorMemory):
         await trio.lowlevel.checkpoint()
         return function()
 
-    async def load(self, model: bytes, arena_bytes: int) -> None:
+    async def load(self, model: ModelBytes, arena_bytes: int) -> None:
         """Load a model; ModelError with the reason, and nothing is left."""
         await trio.lowlevel.checkpoint()
         self._release()
         try:
             interpreter = create_interpreter(self._kind)
             check_kind_of_model(self._kind, model)
-            layout = interpreter.load(model, arena_bytes)
+            layout = interpreter.load(bytes(model), arena_bytes)
         except Exception as error:
             result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
             raise ModelError(f"loading the model: {describe(error)}", result) from error
         self._place(layout, memoryview(bytearray(layout.nbytes)))
         self._interpreter = interpreter
-        self._model = model
+        self._model = bytes(model)
         self._arena_bytes = arena_bytes
 
     async def invoke(self) -> None:

@@ -16,7 +16,7 @@ import trio
 from msgspec import Struct
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import LogSink, TensorLayout, check_runs_models
+from aisrv.inference.interpreter import LogSink, ModelBytes, TensorLayout, check_runs_models
 from aisrv.inference.interpreters.tflm_shortage import load_error
 from aisrv.inference.process.sandbox_layers import prepared_sandbox
 from aisrv.inference.process.tensor_memory import TensorMemory
@@ -89,7 +89,7 @@ class IsolatedInterpreter(TensorMemory):
         """Call it on a thread, as a host may make it long; a call that is cancelled leaves it to itself."""
         return await trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
-    async def load(self, model: bytes, arena_bytes: int) -> None:
+    async def load(self, model: ModelBytes, arena_bytes: int) -> None:
         """Load a model into a worker; ModelError with the reason, and nothing is left."""
         await self._release()
         try:
@@ -234,11 +234,12 @@ class IsolatedInterpreter(TensorMemory):
         return ending
 
     async def _release(self) -> None:
-        await self._stop()
         if self._files is not None:
+            # While the worker has them too: whoever has the files last spends the time to free their pages.
             self._files.close()
         self._files = None
         self._forget()
+        await self._stop()
 
 
 def isolated(
@@ -267,7 +268,7 @@ class _SharedFiles:
             self.tensors: Final = memory_file("tensors", undo)
             self._closing = undo.pop_all()
 
-    async def write_model(self, model: bytes) -> None:
+    async def write_model(self, model: ModelBytes) -> None:
         """Write the model, for good: a restarted worker gets it as it was. Other tasks run between pieces."""
         written = 0
         while written < len(model):
@@ -288,7 +289,7 @@ class _SharedFiles:
         self._closing.close()
 
 
-_PIECE_BYTES: Final = 1 << 20
+_PIECE_BYTES: Final = 1 << 19
 _FIXED_SIZE: Final = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 

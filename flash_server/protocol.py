@@ -59,6 +59,7 @@ class FlashFailure(enum.IntEnum):
     BAD_SERVER_IMAGE = 8
     OUT_OF_ORDER = 9
     REFUSED = 10
+    IN_USE = 11
 
 
 FAILURE_TEXTS: Final = {
@@ -72,6 +73,7 @@ FAILURE_TEXTS: Final = {
     FlashFailure.BAD_SERVER_IMAGE: "the server image is not valid and was not stored",
     FlashFailure.OUT_OF_ORDER: "the piece does not follow the previous one; begin again at offset 0",
     FlashFailure.REFUSED: "the client refused what it was offered",
+    FlashFailure.IN_USE: "an engine runs code in place from there",
 }
 
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from aisrv.xcore.node import Node
     from flash_server.chip.chip import FlashChip
     from flash_server.chip.storage import Storage
+    from flash_server.server.service import FlashService
     from phy.jacdac.bus import JacdacBus
 
 
@@ -54,6 +55,8 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
     jacdac: JacdacBus | None
     """The bus of the Jacdac device; None where the board has none."""
     chips: Sequence[FlashChip]
+    flash_services: Sequence[FlashService]
+    """What the server of each chip works on."""
     source: FrameSource | None
     """Where the sensor's frames come from; None where the board has no sensor."""
     exposure: Exposure | None
@@ -90,6 +93,7 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
         elif source is None:
             source = open_sensor(board.sensor)
         logs = [DebugLog(logging.getLogger(f"aisrv.engine{n}")) for n in range(len(board.engines))]
+        chips = [_flash_chip(spec, storage) for spec, storage in zip(board.flashes, storages, strict=True)]
         return cls(
             board=board,
             node=node,
@@ -105,7 +109,8 @@ class DeviceParts(Struct, frozen=True, kw_only=True):
             spi=None if board.spi is None else SpiBus(),
             jacdac=None if board.jacdac is None else _jacdac_bus(),
             spi_memory=SharedMemory(log=None if board.spi is None else logs[board.spi.engine]),
-            chips=[_flash_chip(spec, storage) for spec, storage in zip(board.flashes, storages, strict=True)],
+            chips=chips,
+            flash_services=[_flash_service(board, number, chip, logs) for number, chip in enumerate(chips)],
             source=source,
             exposure=None if source is None else _exposure(source),
             logs=logs,
@@ -120,6 +125,19 @@ def _flash_chip(spec: FlashSpec, storage: Storage) -> FlashChip:
 
     pace = trio.sleep if spec.paced else None
     return FlashChip(spec.part, storage, clock_hz=spec.clock_hz, width=spec.width, pace=pace)
+
+
+def _flash_service(board: Board, number: int, chip: FlashChip, logs: Sequence[DebugLog]) -> FlashService:
+    from flash_server.chip.partitions import divide
+    from flash_server.server.service import FlashService
+
+    writes = [log.write for log, spec in zip(logs, board.engines, strict=True) if spec.flash == number]
+
+    def log(line: str) -> None:
+        for write in writes:
+            write(line)
+
+    return FlashService(divide(chip, board.flashes[number].boot_bytes), log)
 
 
 def _jacdac_bus() -> JacdacBus:

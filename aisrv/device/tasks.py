@@ -17,6 +17,7 @@ from aisrv.engine.aiengine import aiengine
 from aisrv.engine.commands import GET_HANDLERS, IOSERVER_SET_HANDLERS, SET_HANDLERS, SetHandler
 from aisrv.engine.state import AIEngine, FlashParameters
 from aisrv.inference.buffer_engine import create_engine
+from aisrv.inference.interpreter import runs_in_place
 from aisrv.inference.timings import DeviceModel
 from aisrv.protocol.engine_channel import Watcher
 from phy.usb.aisrv_data import UsbData
@@ -74,22 +75,10 @@ def _spi_buffer(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
 
 
 def _flash_server(parts: DeviceParts, task: Task, ends: Ends) -> Run:
-    from flash_server.chip.partitions import divide
     from flash_server.server.server import flash_server
-    from flash_server.server.service import FlashService
 
-    board = parts.board
-    logs = [
-        log.write for log, spec in zip(parts.logs, board.engines, strict=True) if spec.flash == task.number
-    ]
-
-    def log(line: str) -> None:
-        for write in logs:
-            write(line)
-
-    partitions = divide(parts.chips[task.number], board.flashes[task.number].boot_bytes)
     clients = ends.all("engines"), ends.all("loaders"), ends.all("windows")
-    return partial(flash_server, FlashService(partitions, log), *clients)
+    return partial(flash_server, parts.flash_services[task.number], *clients)
 
 
 def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
@@ -154,11 +143,14 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
     log = parts.logs[number]
     parts.node.tiles[task.tile].memory.allocate(f"arena of engine {number}", spec.internal_arena_bytes)
     flash_end, sensor_end = ends.one_or_none("flash"), ends.one_or_none("sensor")
-    flash = sensor = None
+    flash = window = sensor = None
     if flash_end is not None:
         from flash_server.client.flash_channel import FlashChannel
 
         flash = FlashChannel(flash_end)
+        if runs_in_place(spec.kind):
+            of_chip = [n for n, each in enumerate(board.engines) if each.flash == spec.flash]
+            window = partial(parts.flash_services[spec.flash].open_segment, of_chip.index(number))
     if sensor_end is not None:
         from aisrv.sensors.acquire_channel import AcquireChannel
 
@@ -181,6 +173,7 @@ def _aiengine(parts: DeviceParts, task: Task, ends: Ends) -> Run:
         flash=flash,
         sensor=sensor,
         starts_stream=board.sensor is not None and board.sensor.stream,
+        window=window,
     )
     engine.watchers.extend(map(Watcher, ends.all("watchers")))
     parts.engines.append(engine)

@@ -25,6 +25,7 @@ from flash_server.protocol import FAILURE_TEXTS, FlashFailure, FlashReadError
 if TYPE_CHECKING:
     from aisrv.protocol.tensor_descriptions import TensorDescription
     from flash_server.client.flash_channel import FlashChannel
+    from flash_server.client.images import InPlaceImage, Window
 
 SMALL: Final = 512
 """Data bytes kept of a SET that carries a setting."""
@@ -187,8 +188,10 @@ def _room(memory: ModelMemory) -> Callable[[AIEngine], int]:
     return lambda engine: engine.inference.external_bytes
 
 
-async def _load(engine: AIEngine, model: ModelBytes, memory: ModelMemory) -> None:
-    await engine.inference.load_model(model, memory)
+async def _load(
+    engine: AIEngine, model: ModelBytes, memory: ModelMemory, in_place: "InPlaceImage | None" = None
+) -> None:
+    await engine.inference.load_model(model, memory, in_place)
     await acquisition.stream_by_itself(engine)
 
 
@@ -214,18 +217,26 @@ def _set_model_from_flash(memory: ModelMemory) -> "SetAction":
         try:
             await engine.inference.unload_model()
             try:
-                model = await _read_from_flash(engine.flash, _room(memory)(engine))
+                found = await _read_from_flash(engine.flash, engine.window, _room(memory)(engine))
             except FlashReadError as error:
                 raise CommandFailed(Status.ERROR_MODEL_ERR, f"{memory.name} memory: {error}") from None
-            await _load(engine, model, memory)
+            if isinstance(found, ModelBytes):
+                await _load(engine, found, memory)
+            else:
+                await _load(engine, found.image, memory, found)
         finally:
             await engine.model_changed()
 
     return set_model_from_flash
 
 
-async def _read_from_flash(flash: "FlashChannel", limit: int) -> ModelBytes:
-    """Read the engine's model, or, where it has none, the relocatable image in another segment."""
+async def _read_from_flash(
+    flash: "FlashChannel", window: "Window | None", limit: int
+) -> "ModelBytes | InPlaceImage":
+    """Read the engine's model, or, where it has none, the relocatable image in another segment.
+
+    With a window that image runs in place.
+    """
     try:
         model: ModelBytes = await flash.read_model(limit)
     except FlashReadError as error:
@@ -234,13 +245,13 @@ async def _read_from_flash(flash: "FlashChannel", limit: int) -> ModelBytes:
         model = bytearray()
     if model:
         return model
-    from flash_server.client.images import read_image
+    from flash_server.client.images import open_image, read_image
     from flash_server.image.headers import IMAGE_PARTS
 
     sizes = await flash.read_sizes()
     if not any(sizes[part] for part in IMAGE_PARTS):
         raise FlashReadError(FlashFailure.ABSENT, FAILURE_TEXTS[FlashFailure.ABSENT])
-    return await read_image(flash, limit)
+    return await (read_image(flash, limit) if window is None else open_image(flash, window))
 
 
 def _setting(array: Array) -> int:

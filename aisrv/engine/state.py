@@ -16,6 +16,7 @@ from flash_server.protocol import FlashReadError
 if TYPE_CHECKING:
     from aisrv.sensors.acquire_channel import AcquireChannel, FrameFormat
     from flash_server.client.flash_channel import FlashChannel
+    from flash_server.client.images import Window
 
 
 COPIED_BYTES: Final = 1 << 19
@@ -63,6 +64,7 @@ class AIEngine:
         flash: "FlashChannel | None" = None,
         sensor: "AcquireChannel | None" = None,
         starts_stream: bool = False,
+        window: "Window | None" = None,
     ) -> None:
         self.inference: Final = inference
         self.log: Final = log
@@ -73,6 +75,8 @@ class AIEngine:
         """Channel end to the next engine, which gets every output as its input."""
         self.flash: Final = flash
         """The flash server that has its image."""
+        self.window: Final = window
+        """Opens what the flash server has of its image for code that runs in place; None where none does."""
         self.sensor: Final = sensor
         """The acquire task."""
         self.starts_stream: Final = starts_stream

@@ -9,7 +9,7 @@ from typing import Final, NoReturn
 
 from aisrv.inference.engine import Fallback, InferenceEngine, Runners
 from aisrv.inference.errors import ModelError
-from aisrv.inference.interpreter import LogSink, ModelBytes
+from aisrv.inference.interpreter import InPlaceModel, LogSink, ModelBytes
 from aisrv.inference.parameters import ParameterSource
 from aisrv.inference.timings import DeviceModel
 from aisrv.protocol.engine_kind import NO_MODEL, EngineKind
@@ -58,8 +58,12 @@ class BufferEngine(InferenceEngine):
         """Return the buffer; IndexError for any number but 0."""
         return self._tensor("output", number)
 
-    async def load_model(self, model: ModelBytes, memory: ModelMemory) -> NoReturn:
+    async def load_model(
+        self, model: ModelBytes, memory: ModelMemory, in_place: InPlaceModel | None = None
+    ) -> NoReturn:
         """Refuse with a ModelError; the buffer stays as it is."""
+        if in_place is not None:
+            in_place.close()
         raise ModelError(
             f"a model of {len(model):,} bytes for the {memory.value}: this engine takes none, "
             "its one buffer is both input and output"

@@ -20,7 +20,7 @@ import trio
 from msgspec import Struct
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import LogSink, ModelBytes, TensorLayout
+from aisrv.inference.interpreter import InPlaceModel, LogSink, ModelBytes, TensorLayout
 from aisrv.inference.parameters import (
     ParameterLoad,
     ParameterSource,
@@ -59,8 +59,11 @@ class Runner(Protocol):
     async def compute(self, function: Callable[[], T]) -> T:
         """Call a function that computes with the model, for long where the model is large."""
 
-    async def load(self, model: ModelBytes, arena_bytes: int) -> None:
-        """Load a model file, with an arena of `arena_bytes` where the interpreter has one; ModelError."""
+    async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
+        """Load a model file, with an arena of `arena_bytes` where the interpreter has one; ModelError.
+
+        `in_place` is where the model is stored, and runs from.
+        """
 
     async def invoke(self) -> None:
         """Run the model once; InvokeError."""
@@ -110,6 +113,7 @@ class _LoadedModel(_ExaminedModel, frozen=True):
     runner: Runner
     fallback: EngineKind | None
     """What runs it in place of the engine's own interpreter; None where that does."""
+    in_place: InPlaceModel | None
 
 
 class InferenceEngine:
@@ -219,30 +223,21 @@ class InferenceEngine:
         """What the last run read of the parameters in flash; nothing before the first."""
         return self._parameter_traffic
 
-    async def load_model(self, model: ModelBytes, memory: ModelMemory) -> None:
+    async def load_model(
+        self, model: ModelBytes, memory: ModelMemory, in_place: InPlaceModel | None = None
+    ) -> None:
         """Load a model file as if it were put in `memory`, in place of the previous one.
 
+        One that runs `in_place` takes none of the memory; it is closed when it is unloaded, or fails to load.
         On a device the new model overwrites the old one, so after a ModelError, or when cancelled, there is
         no model.
         """
-        await self.unload_model()
-        runner, fallback = self._make_runner(self._log), None
         try:
-            examined = await runner.compute(partial(self._examine, model, memory))
-            arena_bytes = examined.memory_map.tensor_arena.size
-            try:
-                await runner.load(model, arena_bytes)
-            except ModelError as refusal:
-                fallback = self._fallback
-                if fallback is None or refusal.load_result is not LoadResult.UNSUPPORTED:
-                    raise
-                await _close(runner)
-                runner = fallback.runner(self._log)
-                await _load_instead(runner, fallback.kind, model, arena_bytes, refusal)
-                self._log(f"{refusal}; {fallback.kind} runs it\n")
-            _check_layout(examined.model, parameter_bytes(examined.parameter_loads), runner.layout)
+            await self.unload_model()
+            examined, runner, fallback = await self._load(model, memory, in_place)
         except BaseException:
-            await _close(runner)
+            if in_place is not None:
+                in_place.close()
             raise
         self._loaded = _LoadedModel(
             examined.model,
@@ -253,22 +248,51 @@ class InferenceEngine:
             examined.labels,
             examined.note,
             runner,
-            None if fallback is None else fallback.kind,
+            fallback,
+            in_place,
         )
         if examined.note:
             self._log(examined.note)
 
-    def _examine(self, model: ModelBytes, memory: ModelMemory) -> _ExaminedModel:
-        """Read and check a model, place it and estimate its times; it may run on a thread of its own."""
+    async def _load(
+        self, model: ModelBytes, memory: ModelMemory, in_place: InPlaceModel | None
+    ) -> tuple[_ExaminedModel, Runner, EngineKind | None]:
+        """Load a model on the engine's interpreter or its fallback; which that is."""
+        runner, fallback = self._make_runner(self._log), None
+        try:
+            size = len(model) if in_place is None else 0
+            examined = await runner.compute(partial(self._examine, model, size, memory))
+            arena_bytes = examined.memory_map.tensor_arena.size
+            try:
+                await runner.load(model, arena_bytes, in_place)
+            except ModelError as refusal:
+                fallback = None if in_place is not None else self._fallback
+                if fallback is None or refusal.load_result is not LoadResult.UNSUPPORTED:
+                    raise
+                await _close(runner)
+                runner = fallback.runner(self._log)
+                await _load_instead(runner, fallback.kind, model, arena_bytes, refusal)
+                self._log(f"{refusal}; {fallback.kind} runs it\n")
+            _check_layout(examined.model, parameter_bytes(examined.parameter_loads), runner.layout)
+            if in_place is not None and in_place.changes:
+                raise ModelError("the model was overwritten where it is stored while it was loaded")
+        except BaseException:
+            await _close(runner)
+            raise
+        return examined, runner, None if fallback is None else fallback.kind
+
+    def _examine(self, model: ModelBytes, size: int, memory: ModelMemory) -> _ExaminedModel:
+        """Read and check a model, place it and estimate its times; it may run on a thread of its own.
+
+        It takes `size` bytes of the memory, besides its tensors.
+        """
         from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
         from aisrv.inference.timings.estimation import estimate_times
         from aisrv.model.labels import labels_of
 
         parsed = _parse(model)
         check_tensor_counts(parsed)
-        memory_map = place_model(
-            len(model), arena_need(parsed), self.arena_bytes, self.external_bytes, memory
-        )
+        memory_map = place_model(size, arena_need(parsed), self.arena_bytes, self.external_bytes, memory)
         loads = parameter_loads(parsed)
         if loads and self._parameters is None:
             raise ModelError(f"{len(loads)} operators load parameters from flash: the engine has none")
@@ -285,6 +309,8 @@ class InferenceEngine:
         if loaded is None:
             return
         await _close(loaded.runner)
+        if loaded.in_place is not None:
+            loaded.in_place.close()
         values = [*loaded.model.operators, *loaded.model.tensors, *loaded.operator_times]
         del loaded
         while values:  # at once they would take long where they are many
@@ -328,7 +354,7 @@ class InferenceEngine:
 
 
 async def _load_instead(
-    runner: Runner, kind: EngineKind, model: bytes, arena_bytes: int, refusal: ModelError
+    runner: Runner, kind: EngineKind, model: ModelBytes, arena_bytes: int, refusal: ModelError
 ) -> None:
     """Load a model that another interpreter refused; the ModelError has both reasons."""
     try:

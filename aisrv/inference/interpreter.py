@@ -3,6 +3,7 @@
 The module is imported by every worker process: it must stay light.
 """
 
+import mmap
 import struct
 from collections.abc import Callable, Sequence
 from enum import Enum
@@ -22,6 +23,30 @@ _COUNTS: Final = struct.Struct("<2I")
 
 ModelBytes = bytes | bytearray | memoryview
 """A model's file in memory, which nobody changes any more."""
+
+
+class InPlaceModel(Protocol):
+    """A model that runs from where it is stored: memory that changes as the storage does."""
+
+    @property
+    def descriptor(self) -> int:
+        """The file in memory that holds it, of whole pages."""
+
+    @property
+    def memory(self) -> mmap.mmap:
+        """That memory."""
+
+    @property
+    def offset(self) -> int:
+        """Where the model begins in it."""
+
+    @property
+    def changes(self) -> int:
+        """How often the storage was changed there."""
+
+    def close(self) -> None:
+        """Say that nothing runs from it any more."""
+
 
 LogSink = Callable[[str], None]
 """Takes text for a debug log: one line or several."""
@@ -158,6 +183,21 @@ def create_interpreter(kind: EngineKind) -> Interpreter:
     """
     module, _, name = INTERPRETERS.get(kind.name, kind.name).partition(":")
     return cast("Interpreter", getattr(import_module(module), name)(**kind.options))
+
+
+def runs_in_place(kind: EngineKind) -> bool:
+    """Whether an engine runs stored models from where they are: relocatable images, unless copied."""
+    return kind.name == RELOCATABLE and kind.mode != "copy"
+
+
+class InPlaceInterpreter(Interpreter, Protocol):
+    """An interpreter that runs models in place."""
+
+    def load_in_place(self, memory: mmap.mmap, offset: int, arena_bytes: int, /) -> TensorLayout:
+        """Load a model as `load` does that begins in memory at an offset, and stays there."""
+
+    def forget_code(self) -> None:
+        """Read the model's code anew: the memory was changed."""
 
 
 def check_kind_of_model(kind: EngineKind, model: ModelBytes) -> None:

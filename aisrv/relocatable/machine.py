@@ -154,6 +154,10 @@ class Machine:
 
         return end
 
+    def forget_code(self) -> None:
+        """Translate code anew when it is executed next: the memory was changed from outside."""
+        self._uc.ctl_flush_tb()
+
     def write(self, address: int, data: bytes) -> None:
         """Write bytes into memory that a call is given, in SCRATCH."""
         self._uc.mem_write(address, data)

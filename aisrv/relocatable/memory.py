@@ -3,7 +3,7 @@
 import ctypes
 import mmap
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from aisrv.relocatable.errors import MachineError
 
@@ -30,15 +30,51 @@ class Span:
         return range(self.start // PAGE * PAGE, self.end, PAGE) if self.end > self.start else range(0)
 
 
+class _Buffer(ctypes.Structure):
+    """`Py_buffer` of CPython."""
+
+    _fields_ = (
+        ("buf", ctypes.c_void_p),
+        ("obj", ctypes.py_object),
+        ("len", ctypes.c_ssize_t),
+        ("itemsize", ctypes.c_ssize_t),
+        ("readonly", ctypes.c_int),
+        ("ndim", ctypes.c_int),
+        ("format", ctypes.c_char_p),
+        ("shape", ctypes.c_void_p),
+        ("strides", ctypes.c_void_p),
+        ("suboffsets", ctypes.c_void_p),
+        ("internal", ctypes.c_void_p),
+    )
+
+
+def _address_of(memory: mmap.mmap) -> int:
+    """Where mapped pages lie in this process, which may be read-only: ctypes itself takes no such ones."""
+    buffer = _Buffer()
+    ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(memory), ctypes.byref(buffer), 0)
+    address = int(buffer.buf)
+    ctypes.pythonapi.PyBuffer_Release(ctypes.byref(buffer))
+    return address
+
+
 class Memory:
     """Bytes at an address, which machines map page by page."""
 
     def __init__(self, base: int, size: int) -> None:
         """Make `size` bytes of zeros, rounded up to pages, at `base`, a multiple of a page."""
-        size = -(-size // PAGE) * PAGE
-        self.span: Final = Span(base, base + size)
-        self._bytes = mmap.mmap(-1, max(size, PAGE))
-        self._host = ctypes.addressof(ctypes.c_char.from_buffer(self._bytes))
+        self._set(base, mmap.mmap(-1, max(-(-size // PAGE) * PAGE, PAGE)))
+
+    @classmethod
+    def of(cls, base: int, memory: mmap.mmap) -> Self:
+        """Make a memory at `base` of whole pages that are mapped; where these are read-only, so is it."""
+        made = cls.__new__(cls)
+        made._set(base, memory)
+        return made
+
+    def _set(self, base: int, memory: mmap.mmap) -> None:
+        self.span = Span(base, base + len(memory))
+        self._bytes = memory
+        self._host = _address_of(memory)
         self._used: list[Span] = []
 
     def host_address(self, address: int) -> int:

@@ -122,6 +122,20 @@ class _Instance:
     activations: int = 0
 
 
+def image_at(flash: Memory, obj: int) -> Image:
+    """The image at an address of the flash, as it is there now; ImageError for none."""
+    if obj % WORD:
+        raise ImageError(f"the image at {obj:#010x} is not at a multiple of 4")
+    if not flash.holds(obj, Header.SIZE):
+        raise ImageError(f"there is no image at {obj:#010x}: it is outside of the flash")
+    header = Header.from_bytes(flash.read(obj, Header.SIZE))
+    size = offset(header.weights_end or header.rel_end)
+    if not flash.holds(obj, size):
+        field = "weights_end" if header.weights_end else "rel_end"
+        raise ImageError(f"{field}: the image at {obj:#010x} has {size} bytes, the flash ends before")
+    return Image.from_bytes(flash.read(obj, size))
+
+
 class Runtime:
     """A board: a core, its flash and RAM, and the instances of the images that it runs."""
 
@@ -133,11 +147,15 @@ class Runtime:
         flash_bytes: int = 2 * MIB,
         ram_bytes: int = MIB,
         seconds: float | None = DEFAULT_SECONDS,
+        flash: Memory | None = None,
     ) -> None:
-        """Create a board without images; each call of an image's code may take `seconds`, see `Machine`."""
+        """Create a board without images; each call of an image's code may take `seconds`, see `Machine`.
+
+        Its flash has `flash_bytes`, or is memory that is there, at FLASH_BASE.
+        """
         self.core: Final = core
         self.fpu_enabled: Final = fpu_enabled
-        self.flash: Final = Memory(FLASH_BASE, flash_bytes)
+        self.flash: Final = Memory(FLASH_BASE, flash_bytes) if flash is None else flash
         self.ram: Final = Memory(RAM_BASE, ram_bytes)
         self._seconds = seconds
         self._instances: dict[Handle, _Instance] = {}
@@ -173,7 +191,7 @@ class Runtime:
     def rt_get_info(self, obj: int) -> RelNetworkInfo:
         """What the image at an address of the flash needs; RuntimeFailure for none."""
         try:
-            image = self._image(obj)
+            image = image_at(self.flash, obj)
         except ImageError as error:
             raise RuntimeFailure(str(error), ErrorType.INVALID_HANDLE, ErrorCode.INVALID_PTR) from error
         sizes, context = image.sizes, image.context
@@ -195,7 +213,7 @@ class Runtime:
         then unless the image's own `create` fails.
         """
         try:
-            image = self._image(obj)
+            image = image_at(self.flash, obj)
         except ImageError as error:
             raise _create_failed(str(error), Cause.INVALID_BIN) from error
         self._check_supported(image)
@@ -426,18 +444,6 @@ class Runtime:
     def machine(self, handle: Handle) -> Machine:
         """The machine of an instance."""
         return self._live(handle).machine
-
-    def _image(self, obj: int) -> Image:
-        if obj % WORD:
-            raise ImageError(f"the image at {obj:#010x} is not at a multiple of 4")
-        if not self.flash.holds(obj, Header.SIZE):
-            raise ImageError(f"there is no image at {obj:#010x}: it is outside of the flash")
-        header = Header.from_bytes(self.flash.read(obj, Header.SIZE))
-        size = offset(header.weights_end or header.rel_end)
-        if not self.flash.holds(obj, size):
-            field = "weights_end" if header.weights_end else "rel_end"
-            raise ImageError(f"{field}: the image at {obj:#010x} has {size} bytes, the flash ends before")
-        return Image.from_bytes(self.flash.read(obj, size))
 
     def _check_supported(self, image: Image) -> None:
         variant = image.variant

@@ -5,11 +5,12 @@ a program or an erase keeps the chip busy for the part's typical time, as bit WI
 """
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final
 
 import trio
 
-from flash_server.chip.nor import COMMANDS, PROGRAMS, READS, Nor, StatusBit
+from flash_server.chip.nor import COMMANDS, PROGRAMS, READS, Nor, StatusBit, Watcher
 from flash_server.chip.part import CLOCK_HZ, SECTOR_ERASE, WIDTH, FlashPart
 from flash_server.chip.storage import Storage
 from flash_server.errors import PartError, ProtectedError
@@ -125,6 +126,12 @@ class FlashChip:
             return self.part.identification
         finally:
             self._bus.release()
+
+    def watch(self, changed: Watcher) -> Callable[[], None]:
+        """Call `changed(address, data)` after each change, whoever makes it; the result ends that."""
+        watchers = self.nor.watchers
+        watchers.append(changed)
+        return partial(watchers.remove, changed)
 
     # The wire.
 

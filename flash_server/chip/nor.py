@@ -64,6 +64,9 @@ class NorRequest:
     """How many bytes are clocked, sent ones and read ones."""
 
 
+Watcher = Callable[[int, bytes], None]
+
+
 class Nor:
     """One flash chip.
 
@@ -77,6 +80,8 @@ class Nor:
             raise PartError(f"storage of {storage.size} bytes for {part.name}, which has {part.size}")
         self.part: Final = part
         self.storage: Final = storage
+        self.watchers: Final[list[Watcher]] = []
+        """Called with address and bytes of each change of the array."""
         status, configuration = storage.read_registers() or _DELIVERED
         self.status: int = status & _NON_VOLATILE
         self.configuration = bytearray((configuration & BOTTOM, 0))
@@ -129,7 +134,7 @@ class Nor:
         room = size - offset
         mask = data[room:].ljust(offset, b"\xff") + data[:room].ljust(room, b"\xff")
         old = self.storage.read(page, size)
-        self.storage.write(page, _and(old, mask))
+        self._store(page, _and(old, mask))
         self.operation = self.part.page_program_seconds
 
     def erase(self, erase: Erase, address: int) -> None:
@@ -145,7 +150,12 @@ class Nor:
     def _erase_range(self, address: int, size: int) -> None:
         erased = b"\xff" * self.part.sector_size
         for each in range(address, address + size, self.part.sector_size):
-            self.storage.write(each, erased)
+            self._store(each, erased)
+
+    def _store(self, address: int, data: bytes) -> None:
+        self.storage.write(address, data)
+        for watcher in self.watchers:
+            watcher(address, data)
 
     def finish(self) -> None:
         """End the operation under way: the chip is idle and no longer write-enabled."""

@@ -4,6 +4,7 @@ Where the boot partition ends is not stored on the chip: as with XMOS's tools it
 design document, section Flash; "XCORE AI server: numbers and wire behavior", section Flash.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -51,6 +52,9 @@ class FlashMemory(Protocol):
     async def erase_sector(self, address: int) -> None:
         """Set all bits of the sector at that address."""
 
+    def watch(self, changed: Callable[[int, bytes], None]) -> Callable[[], None]:
+        """Call `changed(address, data)` after each change, whoever makes it; the result ends that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Partition:
@@ -96,6 +100,17 @@ class Partition:
             await self.chip.write_enable()
             await self.chip.program_page(address + done, data[done : done + room])
             done += room
+
+    def watch(self, changed: Callable[[int, bytes], None]) -> Callable[[], None]:
+        """Call `changed(offset, data)` after each change of the chip, some outside of the partition.
+
+        The result ends that.
+        """
+
+        def watcher(address: int, data: bytes) -> None:
+            changed(address - self.start, data)
+
+        return self.chip.watch(watcher)
 
     def _address(self, offset: int, size: int) -> int:
         if not self.holds(offset, size):

@@ -16,7 +16,15 @@ from flash_server.boot.upgrade import Upgrade, boot_report
 from flash_server.chip.partitions import DataImage, Partition, Partitions, model_bytes, read_image
 from flash_server.errors import FlashError, LayoutError, NoImageError
 from flash_server.image.headers import ENGINES_A_STEP, Part
-from flash_server.protocol import FAILURE_TEXTS, PIECE_BYTES, FlashCommand, FlashFailure, FlashRequest
+from flash_server.protocol import (
+    FAILURE_TEXTS,
+    PIECE_BYTES,
+    FlashCommand,
+    FlashFailure,
+    FlashReadError,
+    FlashRequest,
+)
+from flash_server.server.live_segment import LiveSegment
 
 logger = logging.getLogger(__name__)
 
@@ -58,6 +66,7 @@ class FlashService:
     _image: DataImage | None = None
     _fault: RequestFailed = field(default_factory=lambda: RequestFailed(FlashFailure.NO_IMAGE))
     _upgrade: tuple[int, Upgrade] | None = None
+    _live: list[LiveSegment] = field(default_factory=list)
 
     @property
     def data(self) -> Partition:
@@ -103,6 +112,46 @@ class FlashService:
         if self._image is None:
             raise RequestFailed(self._fault.code, str(self._fault))
         return self._image
+
+    def open_segment(self, engine: int, part: Part, size: int) -> LiveSegment:
+        """Open the first `size` bytes of a segment of an engine for code that runs in place.
+
+        Its memory holds zeros; the caller fills it with what it reads. What changes meanwhile counts as a
+        change. FlashReadError where the engine has no such segment, OSError where there is no memory.
+        """
+        try:
+            segment = self.image.segments(engine)[part]
+            if segment is None or size > segment.size:
+                raise RequestFailed(FlashFailure.ABSENT if segment is None else FlashFailure.OUT_OF_RANGE)
+        except (RequestFailed, LayoutError) as error:
+            raise FlashReadError(failure_of(error), str(error)) from error
+        unwatch: list[Callable[[], None]] = []
+
+        def release() -> None:
+            for end in unwatch:
+                end()
+            self._live.remove(live)
+
+        live = LiveSegment(
+            f"engine {engine}",
+            segment.start,
+            size,
+            swapped=self.image.detected.swapped,
+            release=release,
+        )
+        self._live.append(live)
+        unwatch.append(self.data.watch(live.store))
+        return live
+
+    def check_idle(self, start: int, end: int) -> None:
+        """Raise RequestFailed where code runs in place from a range of the data partition."""
+        for live in self._live:
+            if live.meets(start, end):
+                raise RequestFailed(
+                    FlashFailure.IN_USE,
+                    f"{live.owner} runs code in place from {live.start:#x} to {live.end - 1:#x}: "
+                    "write elsewhere, or load another model first",
+                )
 
     def take_upgrade(self, loader: int, offset: int | None = None) -> Upgrade:
         """Take a loader's upgrade, which must have come to that offset; `keep_upgrade` puts it back.
@@ -198,8 +247,10 @@ async def _write_data(service: FlashService, _client: int, request: FlashRequest
     end = offset + len(request.data)
     if not service.data.holds(offset, len(request.data)):
         raise RequestFailed(FlashFailure.OUT_OF_RANGE)
+    erased = range(-(-offset // sector) * sector, end, sector)
+    service.check_idle(offset, max(end, *(start + sector for start in erased)) if erased else end)
     service.forget_image(RequestFailed(FlashFailure.NO_IMAGE, "the data partition is being written"))
-    for start in range(-(-offset // sector) * sector, end, sector):
+    for start in erased:
         await service.data.erase_sector(start)
     await service.data.program(offset, request.data)
     if await service.data.read(offset, len(request.data)) != request.data:

@@ -11,7 +11,7 @@ import trio
 from aisrv import digits
 from aisrv.inference.engine import InferenceEngine, Runner, RunnerFactory
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import ModelBytes, TensorLayout
+from aisrv.inference.interpreter import InPlaceModel, ModelBytes, TensorLayout
 from aisrv.inference.memory import MemoryShortage, arena_need
 from aisrv.inference.process.inline import InlineInterpreter, inline
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
@@ -64,7 +64,7 @@ class IsolatedPuppet(IsolatedInterpreter):
         super().__init__(log, puppet.KIND)
         self._action = action
 
-    async def load(self, model: ModelBytes, arena_bytes: int) -> None:
+    async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
         await super().load(self._action.encode(), arena_bytes)
 
 

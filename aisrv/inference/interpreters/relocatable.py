@@ -4,6 +4,7 @@ The image lies in the core's flash and runs in place, or from a copy in RAM. A r
 as the plan of the activations has their memory reused.
 """
 
+import mmap
 from importlib import import_module
 from typing import Final
 
@@ -11,9 +12,9 @@ from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import Confinement, MissingPackageError, TensorLayout
 from aisrv.model.errors import LoadResult
 from aisrv.relocatable.container import Core, Image, is_image
-from aisrv.relocatable.errors import MachineError, RelocatableError
-from aisrv.relocatable.memory import FLASH_BASE, PAGE
-from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime
+from aisrv.relocatable.errors import ImageError, MachineError, RelocatableError
+from aisrv.relocatable.memory import FLASH_BASE, PAGE, Memory
+from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime, image_at
 from flash_server.client.fetches import fetch_counters
 
 DEFAULT_CORE: Final = Core.CORTEX_M4
@@ -52,8 +53,24 @@ class RelocatableInterpreter:
                 "no relocatable image: it does not begin with NBIN; make one with aisrv-flash reloc build"
             )
         try:
-            image = Image.from_bytes(model)
-            self._install(image, arena_bytes)
+            Image.from_bytes(model)  # to its last byte, which a flash does not tell
+        except ImageError as error:
+            raise ModelError(str(error)) from error
+        flash = Memory(FLASH_BASE, len(model))
+        flash.write(FLASH_BASE, model)
+        return self._install(flash, 0, arena_bytes)
+
+    def load_in_place(self, memory: mmap.mmap, offset: int, arena_bytes: int, /) -> TensorLayout:
+        """Install the image at an offset of memory that is the core's flash, and is only read; ModelError."""
+        return self._install(Memory.of(FLASH_BASE, memory), offset, arena_bytes)
+
+    def forget_code(self) -> None:
+        """Have the core fetch the image's code anew."""
+        self._loaded().machine(self._handle).forget_code()
+
+    def _install(self, flash: Memory, offset: int, arena_bytes: int) -> TensorLayout:
+        try:
+            self._create(flash, FLASH_BASE + offset, arena_bytes)
         except MachineError as error:
             raise ModelError(f"the machine: {error}") from error
         except RelocatableError as error:
@@ -61,7 +78,8 @@ class RelocatableInterpreter:
         inputs = tuple(tensor.bytes for tensor in self._report.inputs)
         return TensorLayout(inputs, tuple(tensor.bytes for tensor in self._report.outputs))
 
-    def _install(self, image: Image, arena_bytes: int) -> None:
+    def _create(self, flash: Memory, obj: int, arena_bytes: int) -> None:
+        image = image_at(flash, obj)
         sizes, activations = image.sizes, image.context.activations_size
         needed = sizes.xip if self._mode is LoadMode.XIP else sizes.copy
         if needed + activations > arena_bytes:
@@ -74,13 +92,12 @@ class RelocatableInterpreter:
             raise ModelError("the image has no weights: they are in a file of their own")
         runtime = Runtime(
             self._core,
-            flash_bytes=len(image.data),
+            flash=flash,
             ram_bytes=needed + activations + 2 * PAGE,
             seconds=None,  # the worker has a limit for each run
         )
-        runtime.write_flash(FLASH_BASE, image.data)
-        info = runtime.rt_get_info(FLASH_BASE)
-        handle = runtime.load_and_create(FLASH_BASE, 0, 0, self._mode)
+        info = runtime.rt_get_info(obj)
+        handle = runtime.load_and_create(obj, 0, 0, self._mode)
         if not runtime.init(handle, info.weights, runtime.malloc(activations)):
             raise ModelError(f"the image's init failed: {runtime.fault(handle) or runtime.get_error(handle)}")
         self._report = runtime.get_report(handle)

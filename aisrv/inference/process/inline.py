@@ -5,15 +5,18 @@ Nothing protects this process here: a model that crashes an interpreter crashes 
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import trio
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import (
+    InPlaceInterpreter,
+    InPlaceModel,
     Interpreter,
     LogSink,
     ModelBytes,
+    TensorLayout,
     check_kind_of_model,
     check_runs_models,
     create_interpreter,
@@ -42,35 +45,42 @@ class InlineInterpreter(TensorMemory):
         self._kind = kind or default_kind()
         check_runs_models(self._kind)
         self._interpreter: Interpreter | None = None
-        self._model = b""
+        self._model: ModelBytes = b""
         self._arena_bytes = 0
+        self._in_place: InPlaceModel | None = None
+        self._changes = 0  # of the storage, that the interpreter knows of
 
     async def compute(self, function: Callable[[], T]) -> T:
         """Call it here and now: no other task runs meanwhile."""
         await trio.lowlevel.checkpoint()
         return function()
 
-    async def load(self, model: ModelBytes, arena_bytes: int) -> None:
+    async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
         """Load a model; ModelError with the reason, and nothing is left."""
         await trio.lowlevel.checkpoint()
         self._release()
         try:
             interpreter = create_interpreter(self._kind)
             check_kind_of_model(self._kind, model)
-            layout = interpreter.load(bytes(model), arena_bytes)
+            layout = _load(interpreter, model, arena_bytes, in_place)
         except Exception as error:
             result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
             raise ModelError(f"loading the model: {describe(error)}", result) from error
         self._place(layout, memoryview(bytearray(layout.nbytes)))
         self._interpreter = interpreter
-        self._model = bytes(model)
+        self._model = model
         self._arena_bytes = arena_bytes
+        self._in_place = in_place
+        self._changes = 0
 
     async def invoke(self) -> None:
         """Run the model once on the inputs as they are; InvokeError with the reason."""
         await trio.lowlevel.checkpoint()
         if self._interpreter is None:
             raise InvokeError("no model is loaded")
+        if self._in_place is not None and self._changes != self._in_place.changes:
+            self._changes = self._in_place.changes
+            cast("InPlaceInterpreter", self._interpreter).forget_code()
         try:
             run_once(self._interpreter, self._inputs, self._outputs)
         except Exception as error:
@@ -81,7 +91,7 @@ class InlineInterpreter(TensorMemory):
         await trio.lowlevel.checkpoint()
         if self._interpreter is not None:
             self._interpreter = create_interpreter(self._kind)
-            self._interpreter.load(self._model, self._arena_bytes)
+            _load(self._interpreter, self._model, self._arena_bytes, self._in_place)
 
     async def close(self) -> None:
         """Forget the model. Views of its tensors stay readable."""
@@ -91,7 +101,17 @@ class InlineInterpreter(TensorMemory):
     def _release(self) -> None:
         self._interpreter = None
         self._model = b""
+        self._in_place = None
         self._forget()
+
+
+def _load(
+    interpreter: Interpreter, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None
+) -> TensorLayout:
+    if in_place is None:
+        return interpreter.load(bytes(model), arena_bytes)
+    runs_there = cast("InPlaceInterpreter", interpreter)
+    return runs_there.load_in_place(in_place.memory, in_place.offset, arena_bytes)
 
 
 def inline(_log: LogSink, *, kind: EngineKind | None = None) -> InlineInterpreter:

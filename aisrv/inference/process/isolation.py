@@ -16,11 +16,11 @@ import trio
 from msgspec import Struct
 
 from aisrv.inference.errors import InvokeError, ModelError
-from aisrv.inference.interpreter import LogSink, ModelBytes, TensorLayout, check_runs_models
+from aisrv.inference.interpreter import InPlaceModel, LogSink, ModelBytes, TensorLayout, check_runs_models
 from aisrv.inference.interpreters.tflm_shortage import load_error
 from aisrv.inference.process.sandbox_layers import prepared_sandbox
 from aisrv.inference.process.tensor_memory import TensorMemory
-from aisrv.inference.process.worker import DONE, FAILED, INVOKE, LOAD, MAP, LoadRequest
+from aisrv.inference.process.worker import CHANGED, DONE, FAILED, INVOKE, LOAD, MAP, LoadRequest
 from aisrv.inference.process.worker_process import (
     Ending,
     WorkerKind,
@@ -89,12 +89,13 @@ class IsolatedInterpreter(TensorMemory):
         """Call it on a thread, as a host may make it long; a call that is cancelled leaves it to itself."""
         return await trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
-    async def load(self, model: ModelBytes, arena_bytes: int) -> None:
+    async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
         """Load a model into a worker; ModelError with the reason, and nothing is left."""
         await self._release()
         try:
-            self._files = _SharedFiles(arena_bytes)
-            await self._files.write_model(model)
+            self._files = _SharedFiles(arena_bytes, in_place)
+            if in_place is None:
+                await self._files.write_model(model)
             layout = await self._start(self._files)
             memory = self._files.map_tensors(self._check_size(layout))
             await self._map(self._files)
@@ -116,6 +117,9 @@ class IsolatedInterpreter(TensorMemory):
         try:
             if self._worker is None:
                 await self._restart(self._files)
+            elif self._files.take_change() and await self._ask("reading the model's code anew", CHANGED):
+                await self._stop()
+                raise _WorkerFailure("the interpreter's process says more than it was asked")
             await self._run()
         except (_WorkerFailure, OSError) as failure:
             raise InvokeError(str(failure)) from None
@@ -140,6 +144,7 @@ class IsolatedInterpreter(TensorMemory):
                 files.arena_bytes,
                 self._limits.invoke_seconds,
                 await prepared_sandbox(writing=self._kind.interpreter.tensor_folder is not None),
+                files.offset,
             )
             reply = await self._load_step("loading the model", LOAD + bytes(request), files.model)
         try:
@@ -261,10 +266,13 @@ class _WorkerFailure(Exception):
 class _SharedFiles:
     """The files in memory that a worker gets: the model, and then its tensors."""
 
-    def __init__(self, arena_bytes: int) -> None:
+    def __init__(self, arena_bytes: int, in_place: InPlaceModel | None) -> None:
         self.arena_bytes: Final = arena_bytes
+        self.offset: Final = None if in_place is None else in_place.offset
+        self._in_place = in_place
+        self._changes = 0
         with ExitStack() as undo:
-            self.model: Final = memory_file("model", undo)
+            self.model: Final = memory_file("model", undo) if in_place is None else in_place.descriptor
             self.tensors: Final = memory_file("tensors", undo)
             self._closing = undo.pop_all()
 
@@ -284,6 +292,12 @@ class _SharedFiles:
         # A worker that shrank it would take the parent down at the next access.
         fcntl.fcntl(self.tensors, fcntl.F_ADD_SEALS, _FIXED_SIZE)
         return memoryview(mmap.mmap(self.tensors, size))
+
+    def take_change(self) -> bool:
+        """Whether the model has changed where it is stored since this was last asked."""
+        known = self._changes
+        self._changes = 0 if self._in_place is None else self._in_place.changes
+        return known != self._changes
 
     def close(self) -> None:
         self._closing.close()

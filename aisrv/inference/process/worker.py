@@ -8,6 +8,7 @@ file in memory as descriptors 1 and 2. It imports its interpreter, which is what
     parent: MAP, file of the tensors, of the right size for good
                              worker: done
     parent: INVOKE           worker: done, or an error  any number of times
+    parent: CHANGED          worker: done, or an error  before an INVOKE, where flash has changed
 
 Every request begins with a number, which its reply repeats. The end of the socket ends the worker. A reply is
 DONE and then the layout, or nothing; or FAILED, the load result, and the text of the error. A run that takes
@@ -26,11 +27,12 @@ import socket
 import struct
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, cast
 
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import (
     Confinement,
+    InPlaceInterpreter,
     Interpreter,
     TensorLayout,
     check_kind_of_model,
@@ -47,6 +49,7 @@ from aisrv.protocol.engine_kind import EngineKind
 LOAD: Final = b"l"
 MAP: Final = b"m"
 INVOKE: Final = b"i"
+CHANGED: Final = b"c"
 DONE: Final = b"+"
 FAILED: Final = b"-"
 
@@ -59,7 +62,8 @@ _PR_SET_PDEATHSIG: Final = 1
 NUMBER_BYTES: Final = 8
 """Bytes of the number that each request begins with."""
 
-_LOAD_NUMBERS: Final = struct.Struct("<Qd")
+_LOAD_NUMBERS: Final = struct.Struct("<Qdq")
+_NOT_IN_PLACE: Final = -1
 
 
 class Startup(NamedTuple):
@@ -90,15 +94,19 @@ class LoadRequest(NamedTuple):
     invoke_seconds: float
     """Seconds after which the kernel kills a worker that runs the model; infinity is no limit."""
     sandbox: Sandbox
+    offset: int | None = None
+    """Where in its file a model begins that stays there; None for one that is the file, and is read."""
 
     def __bytes__(self) -> bytes:
-        return _LOAD_NUMBERS.pack(self.arena_bytes, self.invoke_seconds) + bytes(self.sandbox)
+        offset = _NOT_IN_PLACE if self.offset is None else self.offset
+        return _LOAD_NUMBERS.pack(self.arena_bytes, self.invoke_seconds, offset) + bytes(self.sandbox)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
         """Read what `__bytes__` gives."""
-        arena_bytes, invoke_seconds = _LOAD_NUMBERS.unpack_from(data)
-        return cls(arena_bytes, invoke_seconds, Sandbox.from_bytes(data[_LOAD_NUMBERS.size :]))
+        arena_bytes, invoke_seconds, offset = _LOAD_NUMBERS.unpack_from(data)
+        sandbox = Sandbox.from_bytes(data[_LOAD_NUMBERS.size :])
+        return cls(arena_bytes, invoke_seconds, sandbox, None if offset == _NOT_IN_PLACE else offset)
 
 
 class Request(NamedTuple):
@@ -178,7 +186,8 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
             assert request.file is not None  # noqa: S101 - it is a MAP
             control.send(request.number + answer(partial(session.map_tensors, request.file)))
         else:
-            control.send(message[:NUMBER_BYTES] + answer(session.invoke))
+            changed = message.endswith(CHANGED)  # the one byte after the number
+            control.send(message[:NUMBER_BYTES] + answer(session.forget_code if changed else session.invoke))
 
 
 class _Session:
@@ -199,12 +208,20 @@ class _Session:
         """Whether the tensors have their memory: only runs are asked for then."""
 
     def load(self) -> bytes:
-        model = os.pread(self._model, os.fstat(self._model).st_size, 0)
+        offset = self._request.offset
+        size = os.fstat(self._model).st_size
+        if offset is None:
+            model = os.pread(self._model, size, 0)
+            load = partial(self._interpreter.load, model)
+        else:
+            memory = mmap.mmap(self._model, size, mmap.MAP_SHARED, mmap.PROT_READ)
+            model = memory[offset : offset + 4]
+            load = partial(cast("InPlaceInterpreter", self._interpreter).load_in_place, memory, offset)
         check_kind_of_model(self._kind, model)
         confinement = confinement_of(self._interpreter)
         if confinement in (Confinement.BEFORE_LOAD, Confinement.EMULATOR):
             self._enter_sandbox(confinement)
-        self._layout = self._interpreter.load(model, self._request.arena_bytes)
+        self._layout = load(self._request.arena_bytes)
         if confinement in (Confinement.AFTER_LOAD, Confinement.EMULATOR_AFTER_LOAD):
             self._enter_sandbox(confinement)
         return bytes(self._layout)
@@ -224,6 +241,10 @@ class _Session:
         memory = mmap.mmap(tensors, os.fstat(tensors).st_size)
         self._inputs, self._outputs = self._layout.views(memoryview(memory))
         self.is_mapped = True
+        return b""
+
+    def forget_code(self) -> bytes:
+        cast("InPlaceInterpreter", self._interpreter).forget_code()
         return b""
 
     def invoke(self) -> bytes:

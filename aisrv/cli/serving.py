@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +33,6 @@ from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
     from flash_server.chip.chip import FlashChip
-    from flash_server.client.flash_channel import FlashChannel
     from phy.jacdac.bus import JacdacBus
 
 SWITCH_SECONDS: Final = 0.0005
@@ -77,8 +77,8 @@ class DevicePorts(Struct, frozen=True):
     usb: Sequence[HostPort]
     spi: Mapping[str, SpiPort]
     """By bus and chip select, such as `0.0`."""
-    flashes: "Sequence[tuple[FlashChip, FlashChannel]]"
-    """All flash chips, device by device, each with a channel to its server that may write."""
+    flashes: "Sequence[tuple[FlashChip, Callable[[], Awaitable[None]]]]"
+    """All flash chips, device by device, each with what has its server read it again."""
     jacdac: "JacdacBus | None"
     """The bus of the first device that has one."""
     monitored: MonitoredPorts
@@ -160,9 +160,8 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
         if listening.flash is not None:
             from aisrv.attach.serprog import SerprogServer
 
-            chip, loader = ports.flashes[0]
             flash = await listen(
-                SerprogServer(chip, loader.reload).serve,
+                SerprogServer(*ports.flashes[0]).serve,
                 listening.flash_host,
                 listening.flash,
                 "--flash-port",
@@ -196,7 +195,11 @@ async def run_devices(devices: DeviceSet) -> AsyncIterator[DevicePorts]:
     async with AsyncExitStack() as stack:
         workers = stack.enter_context(open_worker_pool())
         running = await stack.enter_async_context(_load_devices(devices, workers))
-        chips = [chip for device in running for chip in zip(device.flashes, device.loaders, strict=True)]
+        chips = [
+            (chip, partial(device.reload_flash, number))
+            for device in running
+            for number, chip in enumerate(device.flashes)
+        ]
         spi = stack.enter_context(wrap_spi_ports([device.spi for device in running], devices.spi))
         usb = await stack.enter_async_context(wrap_usb_ports([device.usb for device in running], devices.usb))
         await stack.enter_async_context(report_at_sigquit(running))

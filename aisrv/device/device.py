@@ -87,6 +87,21 @@ class Device:
             raise WindowError("the board has no flash: there is nothing to open a window on")
         return await open_window(self._windows[engine], part or Part.XIP, self.board.engines[engine].cache)
 
+    async def reload_flash(self, chip: int = 0) -> None:
+        """Have the server of a flash chip read it again, as a programmer may have changed it.
+
+        Where the device fails, before or meanwhile, nobody answers, and nothing is waited for.
+        """
+
+        async def until_failure() -> None:
+            await self.usb.wait_unplugged()
+            waiting.cancel_scope.cancel()
+
+        async with trio.open_nursery() as waiting:
+            waiting.start_soon(until_failure)
+            await self.loaders[chip].reload()
+            waiting.cancel_scope.cancel()
+
     async def boot(self) -> None:
         """Load the models that engines have in flash; why one cannot be loaded is in the debug log."""
         for number, engine in enumerate(self.board.engines):

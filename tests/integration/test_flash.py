@@ -370,3 +370,32 @@ async def test_device_refuses_a_damaged_relocatable_image_in_flash(chip: Callabl
     async with open_device(board(flash, EngineSpec(kind=kind)), runner=inline) as device:
         assert await set_command(device.local[0], EXT_FLASH) == Status.ERROR_MODEL_ERR
         assert "the stored image is damaged" in await log_of(device)
+
+
+# A programmer has left.
+
+
+async def test_a_chip_that_a_programmer_changed_is_read_again(chip: Callable[..., FlashSpec]) -> None:
+    async with open_device(board(chip()), runner=inline) as device:
+        assert await set_command(device.local[0], EXT_FLASH) == Status.ERROR_MODEL_ERR
+        data = image([digits.model_bytes()])
+        for at in range(0, len(data), 256):
+            await device.flashes[0].write_enable()
+            await device.flashes[0].program_page(BOOT_BYTES + at, data[at : at + 256])
+        await device.reload_flash()
+        assert await set_command(device.local[0], EXT_FLASH) == Status.OKAY
+
+
+@pytest.mark.parametrize("fails_meanwhile", [False, True])
+async def test_nobody_waits_for_the_flash_server_of_a_device_that_has_failed(
+    chip: Callable[..., FlashSpec], fails_meanwhile: bool
+) -> None:
+    async with open_device(board(chip()), runner=inline) as device, trio.open_nursery() as nursery:
+        device.node.stop()  # what becomes of the cores of a device that fails
+        if fails_meanwhile:
+            nursery.start_soon(device.reload_flash)
+            await trio.testing.wait_all_tasks_blocked()
+            device.fail()
+        else:
+            device.fail()
+            await device.reload_flash()

@@ -16,7 +16,7 @@ import trio.testing
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.attach.preload.server import serve_preload
 from aisrv.attach.usbip.server import UsbipServer
-from aisrv.board import Board, SensorSpec, TaskSpec
+from aisrv.board import Board, FlashSpec, SensorSpec, TaskSpec
 from aisrv.cli.serving import DeviceSet, Listening, Service, first_error, serve_devices
 from aisrv.device import parts
 from aisrv.device.failures import DeviceFailed, Failures
@@ -286,3 +286,20 @@ def test_run_serves_on_and_ends_with_an_error(tmp_path: Path) -> None:
         "Error: LAB-2 failed: ValueError: a mistake of the user's; "
         "in the task 'mistaken' of the board, mistaken:task"
     )
+
+
+@pytest.mark.parametrize("fails_first", [False, True])
+async def test_nobody_waits_for_the_flash_server_of_a_device_that_has_failed(fails_first: bool) -> None:
+    board = Board(serial="LAB-1", tasks=(FAULTY,), flashes=(FlashSpec(),))
+    async with failing(board, Board(serial="LAB-2")) as service:
+        device, (_, reload) = service.ports.devices[0], service.ports.flashes[0]
+        await reload()  # the server is there
+        device.flashes[0]._bus.acquire_nowait()  # the server will wait for the chip
+        if fails_first:
+            told[0].set()
+            await device.usb.wait_unplugged()
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(reload)
+                await trio.testing.wait_all_tasks_blocked()
+                told[0].set()

@@ -384,18 +384,3 @@ async def test_a_chip_that_a_programmer_changed_is_read_again(chip: Callable[...
             await device.flashes[0].program_page(BOOT_BYTES + at, data[at : at + 256])
         await device.reload_flash()
         assert await set_command(device.local[0], EXT_FLASH) == Status.OKAY
-
-
-@pytest.mark.parametrize("fails_meanwhile", [False, True])
-async def test_nobody_waits_for_the_flash_server_of_a_device_that_has_failed(
-    chip: Callable[..., FlashSpec], fails_meanwhile: bool
-) -> None:
-    async with open_device(board(chip()), runner=inline) as device, trio.open_nursery() as nursery:
-        device.node.stop()  # what becomes of the cores of a device that fails
-        if fails_meanwhile:
-            nursery.start_soon(device.reload_flash)
-            await trio.testing.wait_all_tasks_blocked()
-            device.fail()
-        else:
-            device.fail()
-            await device.reload_flash()

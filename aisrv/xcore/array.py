@@ -20,8 +20,11 @@ from aisrv.xcore.verb import Steps, verb
 PIECE_BYTES: Final = 1 << 16
 """Bytes of an array that are turned into words in one go; other tasks run between such pieces."""
 
-LARGE_BYTES: Final = 1 << 20
-"""Bytes from which on an array is never copied, moved or handed over as a whole: that would take long."""
+LARGE_BYTES: Final = 4 << 20
+"""Bytes above which data are never copied, moved or handed over as a whole, which would take milliseconds.
+
+Below, memory that grows is quicker: what was given back is used again, and no new pages are needed.
+"""
 
 
 def own_pages(size: int) -> mmap.mmap:

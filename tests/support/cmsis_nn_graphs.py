@@ -39,12 +39,13 @@ class GraphSet:
     def run(self, backend: KernelBackend) -> list[int]:
         """The output on a backend, clamped as the set wants it."""
         graph = prepare_graph(self.model, backend)
-        for run in range(len(self.inputs[0]) // len(graph.inputs[0])):
-            for buffer, data in zip(graph.inputs, self.inputs, strict=True):
-                part = data[run * len(buffer) : (run + 1) * len(buffer)]
-                buffer[:] = memoryview(np.array(part, np.int8).data)
+        arrays = [graph.tensors[index].array.reshape(-1) for index in self.model.inputs]
+        for run in range(len(self.inputs[0]) // len(arrays[0])):
+            for array, data in zip(arrays, self.inputs, strict=True):
+                array[:] = data[run * len(array) : (run + 1) * len(array)]
             graph.invoke()
-        return [max(self.low, min(self.high, value)) for value in graph.outputs[0].tolist()]
+        output = graph.tensors[self.model.outputs[0]].array.reshape(-1)
+        return [max(self.low, min(self.high, value)) for value in output.tolist()]
 
 
 @dataclass(frozen=True)
@@ -118,19 +119,23 @@ def _extremum(operator: str) -> Callable[[Vectors], GraphSet]:
     return make
 
 
+_TENSOR_TYPES: Final = {"int8_t": TensorType.INT8, "int16_t": TensorType.INT16}
+
+
 def _matmul(vectors: Vectors) -> GraphSet:
-    if vectors.types["input1"] != "int8_t":
-        raise Unsuitable(f"{vectors.name}: BATCH_MATMUL of int16")
-    numbers = vectors.numbers
+    numbers, kind = vectors.numbers, _TENSOR_TYPES[vectors.types["input1"]]
     one, two, output = (
         _shape(vectors, *(f"{which}_{side}" for side in ("BATCH", "HEIGHT", "ROWS", "COLS")))
         for which in ("LHS", "RHS", "OUTPUT")
     )
     scale = 1 / real_multiplier(numbers["OUTPUT_MULT"], numbers["OUTPUT_SHIFT"])
     tensors: list[Tensor | None] = [
-        _activation(one, -numbers["LHS_OFFSET"]),
-        _activation(two, -numbers["RHS_OFFSET"]),
-        _activation(output, numbers["OUTPUT_OFFSET"], scale),
+        structs.replace(each, type=kind)
+        for each in (
+            _activation(one, -numbers["LHS_OFFSET"]),
+            _activation(two, -numbers["RHS_OFFSET"]),
+            _activation(output, numbers["OUTPUT_OFFSET"], scale),
+        )
     ]
     return _model(vectors, "BATCH_MATMUL", tensors, adj_x=numbers["ADJ_X"], adj_y=numbers["ADJ_Y"])
 

@@ -109,3 +109,24 @@ def test_scales_of_leaky_relu_are_divided_in_double_precision() -> None:
         {"alpha": 0.28778785467147827},
     )
     agree((model, (data,)))
+
+
+@EXAMPLES
+@given(SEEDS)
+def test_products_of_matrices(seed: int) -> None:
+    draw = Draw(seed)
+    rows, depth, columns = (draw.random.randint(1, 9) for _ in range(3))
+    batches = draw.random.choice([((), ()), ((3,), (3,)), ((2, 3), (1, 1))])
+    adjoint = draw.random.random() < 0.5, draw.random.random() < 0.5
+    first = (*batches[0], *((depth, rows) if adjoint[0] else (rows, depth)))
+    second = (*batches[1], *((columns, depth) if adjoint[1] else (depth, columns)))
+    model = single(
+        BuiltinOperator.BATCH_MATMUL,
+        [
+            draw.activation("one", first, draw.scale(-12, -6)),
+            draw.activation("two", second, draw.scale(-12, -6)),
+        ],
+        [draw.activation("out", (*batches[0], rows, columns), draw.scale(-12, -4))],
+        {"adj_x": adjoint[0], "adj_y": adjoint[1]},
+    )
+    agree((model, (draw.data(first), draw.data(second))))

@@ -1,20 +1,30 @@
-"""BATCH_MATMUL of int8, of two tensors that are both computed. Source: `batch_matmul.h`."""
+"""BATCH_MATMUL of int8 or int16, of two tensors that are both computed. Source: `batch_matmul.h`."""
+
+from functools import partial
+from typing import Final
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, float32, quantized_multiplier
+from aisrv.kernels import int16
+from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.int16 import Scale, wide_scale
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
+from aisrv.kernels.graph.operators.lookup import limits
 from aisrv.kernels.graph.operators.vectors import multiply
+from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
+
+_DEEPEST_INT16: Final = 1 << 17
+"""So many products of two int16 may leave 47 bits."""
 
 
 def batch_matmul(node: OperatorNode) -> Kernel:
     """Prepare BATCH_MATMUL: matrices in the last two dimensions, the others broadcast."""
     node.expect(2)
-    one, two = node.input(0, TensorType.INT8), node.input(1, TensorType.INT8)
-    output = node.output(0, TensorType.INT8)
+    one = node.input(0, TensorType.INT8, TensorType.INT16)
+    two, output = node.input(1, one.tensor.type), node.output(0, one.tensor.type)
     if min(len(one.shape), len(two.shape)) < 2:
         raise GraphError(f"{one} and {two} have shapes {list(one.shape)} and {list(two.shape)}: no matrices")
     left, right = one.array, two.array
@@ -33,12 +43,27 @@ def batch_matmul(node: OperatorNode) -> Kernel:
     expect_shape(output, (*batches, left.shape[-2], right.shape[-1]))
     quant1, quant2, output_quant = one.quantization, two.quantization, output.quantization
     multiplier = quantized_multiplier(float32(quant1.scale * quant2.scale) / output_quant.scale)
-    write = output.array
+    scale: Scale = partial(multiply, multiplier=multiplier)
+    if one.tensor.type is TensorType.INT16:
+        scale = _wide_scale((one, two, output), multiplier, left.shape[-1])
+    write, (low, high) = output.array, limits(output)
 
     def kernel() -> None:
         # Float64 holds every sum exactly, and is what BLAS multiplies.
         sums = (left.astype(np.float64) - quant1.zero_point) @ (right.astype(np.float64) - quant2.zero_point)
-        values = multiply(sums.astype(np.int64), multiplier) + output_quant.zero_point
-        np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
+        values = scale(sums.astype(np.int64)) + output_quant.zero_point
+        np.clip(values, low, high, out=write, casting="unsafe")
 
     return kernel
+
+
+def _wide_scale(tensors: tuple[GraphTensor, ...], multiplier: Multiplier, depth: int) -> Scale:
+    """How sums of int16 are scaled, in 64 bits."""
+    for tensor in tensors:
+        zero = tensor.quantization.zero_point
+        if zero:
+            raise GraphError(f"{tensor} has the zero point {zero}, of int16 must be 0")
+    if depth >= _DEEPEST_INT16:
+        raise GraphError(f"sums of {depth} products of int16 may leave 47 bits")
+    int16.check_wide((multiplier,), None)
+    return wide_scale((multiplier,))

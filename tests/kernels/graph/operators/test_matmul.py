@@ -8,6 +8,7 @@ from tflite import BuiltinOperator
 
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operators import matmul
+from aisrv.model import TensorType
 from tests.support.graph_runs import FEW, agree, loaded
 from tests.support.models import random_int8, single, tensor
 
@@ -31,6 +32,31 @@ def product(
         [tensor("out", out, scales[2], zeros[2])],
         {"adj_x": adjoint[0], "adj_y": adjoint[1]},
     )
+
+
+@pytest.mark.parametrize("depth", [(1 << 17) - 1, 1 << 17])
+def test_sums_of_int16_stay_in_47_bits(depth: int) -> None:
+    model = single(
+        BuiltinOperator.BATCH_MATMUL,
+        [tensor("one", (1, depth), kind=TensorType.INT16), tensor("two", (depth, 1), kind=TensorType.INT16)],
+        [tensor("out", (1, 1), kind=TensorType.INT16)],
+    )
+    if depth < 1 << 17:
+        loaded(model)
+    else:
+        with pytest.raises(GraphError, match="sums of 131072 products of int16 may leave 47 bits"):
+            loaded(model)
+
+
+def test_matrices_of_int16_have_no_zero_points() -> None:
+    shape = (2, 2)
+    model = single(
+        BuiltinOperator.BATCH_MATMUL,
+        [tensor("one", shape, kind=TensorType.INT16), tensor("two", shape, 1.0, 3, TensorType.INT16)],
+        [tensor("out", shape, kind=TensorType.INT16)],
+    )
+    with pytest.raises(GraphError, match="tensor 1 has the zero point 3, of int16 must be 0"):
+        loaded(model)
 
 
 @FEW

@@ -5,7 +5,7 @@ Everything is for people and goes through rich, which is imported at first use. 
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from host_tools.tensors.timings import microseconds
 
@@ -27,10 +27,13 @@ def show_pairs(pairs: Mapping[str, object]) -> None:
 
 
 def show_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table of text; columns whose first cell is a number are aligned to the right."""
+    """Print a table of text; columns whose first cell is a number are aligned to the right.
+
+    The cells of the first column are never broken: who reads an address wants to copy it.
+    """
     table = _table()
     for heading, cell in zip(headings, rows[0] if rows else headings, strict=True):
-        _add_column(table, heading, right=isinstance(cell, int | float))
+        _add_column(table, heading, right=isinstance(cell, int | float), whole=not table.columns)
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
     _console().print(table)
@@ -100,5 +103,6 @@ def _table(*, footer: bool = False) -> "Table":
     return Table(box=box.SIMPLE_HEAD, show_footer=footer, show_edge=False, pad_edge=False)
 
 
-def _add_column(table: "Table", heading: str, *, right: bool, footer: str = "") -> None:
-    table.add_column(heading, footer, justify="right" if right else "left", overflow="fold")
+def _add_column(table: "Table", heading: str, *, right: bool, footer: str = "", whole: bool = False) -> None:
+    justify: Literal["left", "right"] = "right" if right else "left"
+    table.add_column(heading, footer, justify=justify, overflow="fold", no_wrap=whole)

@@ -31,3 +31,7 @@ async def test_a_page_shows_what_a_reader_sees(path: Path, tmp_path: Path) -> No
 def test_a_tutorial_shows_nothing_that_is_not_followed(path: Path) -> None:
     left = [block for block in Page.read(path).blocks() if not block.title]
     assert [(block.line, block.language) for block in left if block.language not in RUN_OR_READ] == []
+
+
+def test_the_readme_has_less_than_a_hundred_lines() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) < 100

@@ -60,13 +60,19 @@ class Compiled:
     """A compiled graph: its values, what it takes of the banks, and what the compiler warns of."""
 
     graph: Graph
+    """The graph as a value."""
     network: Network
+    """Its nodes and arcs."""
     platform: Platform
+    """What it was compiled for."""
     memory: tuple[BankUse, ...]
+    """What it takes of each bank."""
     blocks: tuple[Block, ...]
+    """Its blocks of memory."""
     codes: dict[int, Code]
     """The code of each script by its arc."""
     warnings: tuple[Message, ...]
+    """The warnings."""
 
     @property
     def words(self) -> list[int]:
@@ -77,7 +83,10 @@ class Compiled:
 def compile_file(
     path: Path, manifest: Path, *, compat: bool = False, first_grammar: bool = False
 ) -> Compiled:
-    """Compile the text of a file for the platform of a top manifest; TextError with all errors."""
+    """Compile the text of a file for the platform of a top manifest; TextError with all errors.
+
+    `first_grammar` reads numbers of raw types as in the grammar of June 2024.
+    """
     messages = Messages()
     platform = read_platform(manifest, messages)
     text = parse_file(path, messages, compat=compat)
@@ -87,7 +96,10 @@ def compile_file(
 def compile_text(
     text: str, path: Path, platform: Platform, *, compat: bool = False, first_grammar: bool = False
 ) -> Compiled:
-    """Compile a text as if it stood in the file `path`, for a platform that is read already."""
+    """Compile a text as if it stood in the file `path`, for a platform that is read already.
+
+    `first_grammar` reads numbers of raw types as in the grammar of June 2024.
+    """
     messages = Messages()
     parsed = parse_text(text, path, messages, compat=compat)
     return _compile(parsed, platform, messages, compat, first_grammar)

@@ -41,7 +41,12 @@ class Driver(Protocol):
 
 
 class IoPort:
-    """An IO of a graph, with its arc. `ongoing` says whether its driver has been asked for a transfer."""
+    """An IO of a graph, with its arc. `ongoing` says whether its driver has been asked for a transfer.
+
+    `number` is that of the IO in the graph, `domain` what it carries, by number, and `settings` three more
+    words of it. It `transmits` where it is an output, and `copies` bytes or lends memory. A `servant` answers
+    requests of the scheduler; other IOs begin transfers themselves.
+    """
 
     def __init__(
         self,

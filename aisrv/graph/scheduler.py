@@ -37,14 +37,21 @@ class Scripts(Protocol):
     def run_script(
         self, number: int, *, flag: bool = False, r0: int | None = None, r1: int | None = None
     ) -> None:
-        """Run a script of the table, with the flag and r0 and r1 set before."""
+        """Run a script of the table, with the flag and r0 and r1 set before.
+
+        `number` is its place in the table.
+        """
 
     def run_node(self, node: Node) -> None:
         """Run a script node."""
 
 
 class Interpreter:
-    """Runs a graph, or its part of one, on a core."""
+    """Runs a graph, or its part of one, on a core.
+
+    `log` gets the lines of the graph's log. `tag` and `data` of a parameter are its number and bytes; `hwid`
+    is the platform's number of an IO.
+    """
 
     def __init__(
         self,
@@ -122,7 +129,10 @@ class Interpreter:
             port.driver = driver
 
     def io_ack(self, io: int, data: Buffer | None, size: int | None = None) -> int:
-        """Take an acknowledgement for an IO, by its number in the graph; see `IoPort.acknowledge`."""
+        """Take an acknowledgement for an IO, by its number in the graph; see `IoPort.acknowledge`.
+
+        `data` and `size` are what the driver moved.
+        """
         return self.state.ports[io].acknowledge(data, size)
 
     # Commands.
@@ -130,7 +140,7 @@ class Interpreter:
     def reset(self, *, warm_boot: bool = False) -> None:
         """Begin anew: empty the arcs, reset each node in order, and give it its parameters.
 
-        Raises GraphError where a node refuses, with its name.
+        Raises GraphError where a node refuses, with its name. `warm_boot` keeps what nodes retain in memory.
         """
         self._next = self.runs = self.passes = self.visits = 0
         self._check_scripts()

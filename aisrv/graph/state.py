@@ -52,7 +52,10 @@ class GraphState:
         self.ports: Final = tuple(self._port(number) for number in range(len(graph.ios)))
 
     def watch_arcs(self, callbacks: Mapping[int, Callback], clock: Callable[[], float]) -> None:
-        """Clear the debug registers, and have arcs use them as the words say. Raises GraphError."""
+        """Clear the debug registers, and have arcs use them as the words say. Raises GraphError.
+
+        `callbacks` are called, by number, where the command of an arc says so; `clock` gives seconds.
+        """
         self.debug_registers[:] = [0] * len(self.debug_registers)
         debug = ArcDebug(self.debug_registers, self.arcs, callbacks, clock)
         for arc, buffer in zip(self.graph.arcs, self.arcs, strict=True):

@@ -17,8 +17,11 @@ class Data(enum.Enum):
     """What comes after a command packet on the same endpoint."""
 
     NONE = "the next command"
+    """Nothing: the next packet is a command."""
     PACKET = "one packet of data"
+    """One packet of data."""
     TRANSFER = "packets of data, up to a short one"
+    """Packets of data, up to a short one."""
 
 
 Framing = Callable[[bytes], Data | None]
@@ -60,7 +63,10 @@ FRAMINGS: Final[Mapping[UsbProtocol, Framing]] = {
 
 
 class CommandStream:
-    """Counts the commands of one device."""
+    """Counts the commands of one device.
+
+    `framing` says of a packet what comes after it.
+    """
 
     def __init__(self, framing: Framing) -> None:
         self._framing: Final = framing

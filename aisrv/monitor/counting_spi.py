@@ -13,7 +13,10 @@ from phy.spi.transaction import NO_EFFECT
 
 
 class CountedSpiPort(SpiRelayPort):
-    """Counts messages as they are answered."""
+    """Counts messages as they are answered.
+
+    `inner` is the port behind it.
+    """
 
     def __init__(self, inner: SpiPort) -> None:
         super().__init__(inner)

@@ -27,7 +27,10 @@ class _CountedRelay(Relay):
 
 
 class CountedUsbPort(RelayPort[_CountedRelay]):
-    """Counts bytes and commands."""
+    """Counts bytes and commands.
+
+    `inner` is the port behind it, `framing` says of a packet what comes after it.
+    """
 
     def __init__(self, inner: HostPort, framing: Framing) -> None:
         super().__init__(inner)

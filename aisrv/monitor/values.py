@@ -20,6 +20,7 @@ class Traffic:
     from_device: int = 0
     """Bytes."""
     commands: int = 0
+    """Commands."""
 
     def __sub__(self, before: Self) -> "Traffic":
         return Traffic(
@@ -35,7 +36,9 @@ class CoreState(enum.Enum):
     SET_ASIDE = "set aside"
     """For hardware support that needs no task, such as XUD."""
     WAITING = "waiting"
+    """Its task waits for something."""
     RUNNING = "running"
+    """Its task runs, or could."""
     HALTED = "halted"
     """A trap ended its task."""
 
@@ -45,8 +48,11 @@ class CoreStatus:
     """One logical core that is in use, and what it waits for."""
 
     number: int
+    """Its number on the tile."""
     name: str
+    """The name of its task."""
     state: CoreState
+    """What it is doing."""
     verb: str = ""
     """The call that it waits in, empty unless it does."""
     waits_on: str = ""
@@ -70,7 +76,9 @@ class Score:
     """A byte of an output tensor, as int8, and its index: a class of a classifier."""
 
     index: int
+    """Its place in the tensor."""
     value: int
+    """The byte, -128 to 127."""
     label: str = ""
     """The name of the class, where it is known."""
 
@@ -80,7 +88,9 @@ class EngineStatus:
     """One AI engine."""
 
     number: int
+    """Its number on the board."""
     tile: int
+    """Its tile."""
     model_bytes: int | None
     """Size of the model file; None without a model."""
     inferences: int
@@ -88,6 +98,7 @@ class EngineStatus:
     top: tuple[Score, ...]
     """The largest bytes of output 0 of the last inference, the largest first; empty before it."""
     leds: Levels
+    """The levels of its four outputs."""
     errors: Status
     """Error bits that no host has read yet."""
     fallback: str = ""
@@ -99,7 +110,9 @@ class PortStatus:
     """A port that hosts drive, and what has crossed it since the device started."""
 
     name: str
+    """What the view calls it."""
     total: Traffic
+    """What has crossed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +120,15 @@ class DeviceStatus:
     """A device at one moment. Two that differ in time alone are equal."""
 
     name: str
+    """What the view calls it."""
     time: float = field(compare=False)
     """Seconds of Trio's clock."""
     tiles: tuple[TileStatus, ...]
+    """Its tiles."""
     engines: tuple[EngineStatus, ...]
+    """Its engines."""
     ports: tuple[PortStatus, ...]
+    """Its ports."""
     deadlock: str = ""
     """The tasks that only each other could wake, as a path; empty unless there are such."""
     graph: "GraphStatus | None" = None
@@ -129,10 +146,14 @@ class Rates:
     from_device: float = 0.0
     """Bytes."""
     commands: float = 0.0
+    """Commands."""
 
 
 def rates_between(before: DeviceStatus, after: DeviceStatus) -> tuple[Rates, ...]:
-    """Return the rates at each port from one snapshot to a later one; zeros where no time has passed."""
+    """Return the rates at each port from one snapshot to a later one; zeros where no time has passed.
+
+    `before` and `after` are snapshots of one device.
+    """
     seconds = after.time - before.time
     if seconds <= 0:
         return (Rates(),) * len(after.ports)

@@ -67,14 +67,20 @@ OUTPUT_CHANGED: Final = 6
 
 @verb
 def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | memoryview = b"") -> Steps[Status]:
-    """Carry out a SET command with all of its data."""
+    """Carry out a SET command with all of its data.
+
+    `tensor` is the number of the tensor.
+    """
     yield from chan_out_two_words(c, command, tensor)
     return (yield from end_set(c, data))
 
 
 @verb
 def get_command(c: ChanEnd, command: int, tensor: int = 0) -> Steps[tuple[Status, bytes]]:
-    """Carry out a GET command; the data are empty where the status is not OKAY."""
+    """Carry out a GET command; the data are empty where the status is not OKAY.
+
+    `tensor` is the number of the tensor.
+    """
     status, data = yield from _ask(c, command, tensor, MAX_ARRAY)
     if status:
         return status, b""
@@ -123,7 +129,10 @@ def receive_command(c: ChanEnd) -> "Verb[tuple[int, int]]":
 
 
 def begin_set(c: ChanEnd, command: int, tensor: int) -> "Verb[None]":
-    """Client: begin a SET whose data come in pieces: `ChanEnd.outwords`, then `end_set` or `abandon_set`."""
+    """Client: begin a SET whose data come in pieces: `ChanEnd.outwords`, then `end_set` or `abandon_set`.
+
+    `command` and `tensor` are the two words that open it.
+    """
     return chan_out_two_words(c, command, tensor)
 
 
@@ -134,7 +143,7 @@ def receive_set(c: ChanEnd, limit: int) -> "Verb[Array]":
 
 @verb
 def end_set(c: ChanEnd, rest: bytes | memoryview) -> Steps[Status]:
-    """Client: send the last piece of the data, of any length, and await the status."""
+    """Client: send `rest`, the last piece of the data, of any length, and await the status."""
     yield from send_array(c, rest)
     status = yield from c.inuint()
     while not c.take_control(Control.END):
@@ -176,7 +185,8 @@ def refuse_get(c: ChanEnd, status: Status) -> "Verb[None]":
 def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[Status, bytes, bool]]:
     """Client: begin a GET: its status, the first `size` bytes of the data, and whether they were the last.
 
-    Fetch the rest with `receive_piece`. Where the status is not OKAY there are none.
+    Fetch the rest with `receive_piece`. Where the status is not OKAY there are none. `command` and `tensor`
+    are the two words that open it.
     """
     status, whole = yield from _ask(c, command, tensor, size)
     if status:
@@ -206,7 +216,10 @@ class Watcher:
         self._unanswered: deque[int] = deque()
 
     async def notify(self, notification: int) -> None:
-        """Send a token unless the same is on its way: never more than one of each, so it cannot block."""
+        """Send a token unless the same is on its way: never more than one of each, so it cannot block.
+
+        `notification` is its control token.
+        """
         while self._unanswered and self._c.ready:
             await self._c.chkct(Control.ACK)
             self._unanswered.popleft()

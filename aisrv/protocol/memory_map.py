@@ -21,7 +21,9 @@ class ModelMemory(enum.Enum):
     """Where the host puts a model: SET_MODEL_ARENA or SET_MODEL_EXT."""
 
     ARENA = "arena"
+    """The tensor arena."""
     EXT = "external memory"
+    """External memory."""
 
 
 class MemoryRegion(Struct, frozen=True):
@@ -49,11 +51,17 @@ class MemoryMap(AisrvPacket, name="a memory map"):
     """
 
     arena_bytes: U32
+    """Bytes of the arena."""
     external_bytes: U32
+    """Bytes of external memory."""
     model_memory: Annotated[ModelMemory | None, Wire("I", _memory, _NUMBERS.__getitem__)] = None
+    """Where the model is; None where none is loaded."""
     model_bytes: U32 = 0
+    """Bytes of the model."""
     head_bytes: U32 = 0
+    """Bytes of the tensors' data."""
     tail_bytes: U32 = 0
+    """Bytes of the interpreter's own structures."""
 
     def __post_init__(self) -> None:
         if self.model_memory is None and (self.model_bytes or self.head_bytes or self.tail_bytes):

@@ -61,7 +61,9 @@ class LoadMode(enum.IntEnum):
     """AI_RELOC_RT_LOAD_MODE: in place, or copied to RAM first."""
 
     XIP = 1
+    """The code runs in place."""
     COPY = 2
+    """It is copied to RAM first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +71,21 @@ class RelNetworkInfo:
     """What an image needs; fields have the source's names."""
 
     c_name: str
+    """The name of the network."""
     variant: int
+    """The flags of the image."""
     code_sz: int
+    """Bytes of code."""
     weights: int
     """Address; 0 where the weights are in a file of their own."""
     weights_sz: int
+    """Bytes of weights."""
     acts_sz: int
+    """Bytes of activations."""
     rt_ram_xip: int
+    """Bytes of RAM in place."""
     rt_ram_copy: int
+    """Bytes of RAM for a copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +93,15 @@ class NetworkReport:
     """What an instance reports."""
 
     name: str
+    """The name of the network."""
     inputs: tuple[TensorInfo, ...]
+    """Its input tensors."""
     outputs: tuple[TensorInfo, ...]
+    """Its output tensors."""
     nodes: tuple[NodeInfo, ...]
+    """Its operators."""
     runs: int
+    """Runs since it was initialized."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +109,13 @@ class NodeEvent:
     """What an observer's callback is given."""
 
     index: int
+    """The number of the node."""
     is_before: bool
+    """Whether the node has yet to run."""
     info: NodeInfo
+    """Its description."""
     cookie: int
+    """What was given when the observer was registered."""
 
 
 ObserverCallback: TypeAlias = Callable[[NodeEvent], None]
@@ -137,7 +155,12 @@ def image_at(flash: Memory, obj: int) -> Image:
 
 
 class Runtime:
-    """A board: a core, its flash and RAM, and the instances of the images that it runs."""
+    """A board: a core, its flash and RAM, and the instances of the images that it runs.
+
+    It has `flash_bytes` of flash and `ram_bytes` of RAM, and an FPU where `fpu_enabled`. `handle` is that of
+    an instance; `obj` is the address of an image in flash. `address` and `size` are in bytes. An observer's
+    `callback` gets its `cookie`; `flags` say before or after, 1 and 2. `index` is that of a node.
+    """
 
     def __init__(
         self,
@@ -161,7 +184,7 @@ class Runtime:
         self._instances: dict[Handle, _Instance] = {}
 
     def write_flash(self, address: int, data: bytes | memoryview) -> None:
-        """Write flash, as an update does; RuntimeFailure where code of an instance runs in place."""
+        """Write `data` to flash, as an update does; RuntimeFailure where code runs in place."""
         live = self.flash.used(Span(address, address + len(data)))
         if live is not None:
             raise RuntimeFailure(
@@ -210,7 +233,8 @@ class Runtime:
         """Install the image at an address of the flash, and create its instance.
 
         RAM at address 0, or of size 0, comes from the heap. RuntimeFailure with its cause; nothing is written
-        then unless the image's own `create` fails.
+        then unless the image's own `create` fails. `ram_addr` and `ram_size` are the RAM that it may use,
+        `mode` is a `LoadMode`.
         """
         try:
             image = image_at(self.flash, obj)
@@ -325,7 +349,8 @@ class Runtime:
     def run(self, handle: Handle, inputs: Sequence[bytes | None], outputs: Sequence[bytearray | None]) -> int:
         """Run an instance once. Returns 1, or 0 for an error, which `get_error` tells.
 
-        None stands for a tensor whose bytes are, or stay, in the activations; see `tensor`.
+        None stands for a tensor whose bytes are, or stay, in the activations; see `tensor`. `inputs` and
+        `outputs` have an entry for each tensor.
         """
         instance = self._instances.get(handle)
         if instance is None or instance.fault:
@@ -371,7 +396,7 @@ class Runtime:
         return self.ram.view(self._live(handle).activations + tensor.place, tensor.bytes)
 
     def write_tensor(self, handle: Handle, tensor: TensorInfo, data: bytes | memoryview) -> None:
-        """Write an input into the activations."""
+        """Write `data`, an input, into the activations."""
         self._write_tensor(self._live(handle), tensor, data)
 
     def forward(self, handle: Handle, kernel: int, parameters: bytes) -> None:

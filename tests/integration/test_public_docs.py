@@ -25,6 +25,14 @@ from tests.support.paths import ROOT
 
 PAGES = sorted((ROOT / "docs/reference/api").glob("*.md"))
 MODULES = [name for page in PAGES for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)]
+INSIDE = {
+    "aisrv.analysis.profile.html_report",
+    "aisrv.engine.state",
+    "aisrv.graph.words",
+    "aisrv.relocatable.container",
+    "aisrv.relocatable.memory",
+}
+"""Modules from which a page takes a single name, and whose others are not for users."""
 
 
 class PublicCall(NamedTuple):
@@ -159,6 +167,14 @@ def test_errors_that_are_raised_are_named(name: str) -> None:
         for error in sorted(raised(call.function))
         if not re.search(rf"\b{error}s?\b", f"{call.text}\n{call.around}", re.IGNORECASE)
     ] == []
+
+
+def test_modules_that_pages_import_are_in_the_reference() -> None:
+    pages = [page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md")]
+    named = {name for page in pages for name in re.findall(r"^ *from ([\w.]+) import", page, re.MULTILINE)}
+    ours = {name for name in named if name.startswith(("aisrv.", "phy.", "flash_server.", "host_tools."))}
+    packages = {name for name in ours if ROOT.joinpath(*name.split(".")).is_dir()}
+    assert sorted(ours - packages - set(MODULES) - INSIDE) == []
 
 
 def test_the_names_of_the_package_are_in_the_reference() -> None:

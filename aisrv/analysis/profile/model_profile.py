@@ -53,7 +53,9 @@ class Prediction:
     """Ticks of one inference with a number of threads at a core clock."""
 
     threads: int
+    """Threads of the inference."""
     clock_mhz: int
+    """Core clock in MHz."""
     ram_ticks: int
     """With all parameters in memory."""
     flash_ticks: int
@@ -67,7 +69,9 @@ class Placement:
     """Whether a model fits with its file in one of the memories."""
 
     memory: ModelMemory
+    """The memory that the file is in."""
     fits: bool
+    """Whether it fits."""
     free: int
     """Bytes of the arena that remain; below 0 what is missing, of the memory that is too small."""
     detail: str
@@ -79,10 +83,13 @@ class MemoryProfile:
     """Bytes that a model needs: its file, and of the arena the tensors (head) and the interpreter (tail)."""
 
     model: int
+    """The file."""
     head: int
+    """The tensors."""
     tail: int
     """An estimate."""
     placements: tuple[Placement, ...]
+    """Whether it fits, for each memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +97,23 @@ class ModelProfile:
     """What one inference of a model takes on a configuration. Ticks are of 10 ns."""
 
     name: str
+    """What reports call it."""
     configuration: Configuration
+    """The device."""
     times: tuple[OperatorTime, ...]
+    """The time of each operator."""
     classes: tuple[OperatorClass, ...]
+    """The time of each kind of operator."""
     memory: MemoryProfile
+    """What it takes of the memories."""
     parameters: int
     """Bytes of constants that an inference needs."""
     flash_loads: int
     """Ticks of `times` that operators take to load parameters from flash."""
     predictions: tuple[Prediction, ...]
+    """Times for other threads and clocks."""
     host: HostTime | None = None
+    """What it took on this host; None where it was not run."""
     model: Model | None = field(default=None, compare=False, repr=False)
     """The model itself, for those who draw it."""
 
@@ -129,7 +143,10 @@ def milliseconds(ticks: float) -> float:
 def profile_model(
     data: bytes, configuration: Configuration | None = None, *, name: str = "model"
 ) -> ModelProfile:
-    """Profile a model file; ProfileError for bytes that are not a model, or that no device could load."""
+    """Profile a model file; ProfileError for bytes that are not a model, or that no device could load.
+
+    `data` is the file; `name` is what reports call the model.
+    """
     configuration = configuration or Configuration()
     name = printable(name, NAME_LIMIT)
     try:

@@ -43,7 +43,9 @@ class SuiteModel:
     """A model file and the name that reports give it."""
 
     path: Path
+    """The file."""
     name: str
+    """The name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,9 @@ class Suite:
     """What a file of configurations asks for."""
 
     models: tuple[SuiteModel, ...]
+    """The models."""
     configurations: tuple[Configuration, ...]
+    """The devices."""
 
 
 # The tables of a file.
@@ -79,7 +83,10 @@ class SuiteSettings(Table, frozen=True):
     """External memory of the engine."""
 
     def over(self, base: Configuration, name: str = "") -> Configuration:
-        """Return a configuration with these settings in place of its own. Raises ValueError."""
+        """Return a configuration with these settings in place of its own. Raises ValueError.
+
+        `base` is that configuration, `name` what reports call the new one.
+        """
         device = base.device
         changed = DeviceModel(
             clock_mhz=device.clock_mhz if self.clock is None else self.clock,
@@ -133,7 +140,10 @@ def load_suite(path: Path) -> Suite:
 
 
 def read_suite(text: str, *, where: str, directory: Path) -> Suite:
-    """Read a file's text; `where` names it in messages. ProfileError with file, line and key otherwise."""
+    """Read a file's text; `where` names it in messages. ProfileError with file, line and key otherwise.
+
+    Paths in it are relative to `directory`.
+    """
     try:
         return _suite(parse_toml(text, where, directory))
     except SettingsError as error:

@@ -39,10 +39,13 @@ class NodeSetup:
     inputs: tuple[Format, ...] = ()
     """The format of each input, as the node sees it."""
     outputs: tuple[Format, ...] = ()
+    """The format of each output."""
     segments: tuple[Bytes, ...] = ()
     """The memory that the node's manifest asked for, in its order; kept from RESET to RESET."""
     preset: int = 0
+    """The preset that the graph names."""
     user_key: tuple[int, int] | None = None
+    """The key that the graph names; None without one."""
     warm_boot: bool = False
     """Whether what is retained in memory is to be used again."""
     log: Callable[[str], None] = print
@@ -59,16 +62,25 @@ class StreamNode:
         """Begin anew, with the formats of the arcs and the preset. Raises NodeError."""
 
     def set_parameter(self, tag: int, data: bytes) -> None:
-        """Take parameters: the whole block for tag 0. `data` may be longer, by zeros up to a word."""
+        """Take parameters: the whole block for tag 0. `data` may be longer, by zeros up to a word.
+
+        NodeError where the node has no such parameter.
+        """
         del data
         raise NodeError(f"there is no parameter {tag}")
 
     def read_parameter(self, tag: int) -> bytes:
-        """Return a parameter."""
+        """Return a parameter.
+
+        `tag` is its number; NodeError where the node has none.
+        """
         raise NodeError(f"there is no parameter {tag} to read")
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Process what is there: at least a frame of each input, and room for one in each output."""
+        """Process what is there: at least a frame of each input, and room for one in each output.
+
+        `inputs` are the bytes that are there, `outputs` the room; the answer says how many of each were used.
+        """
         raise NotImplementedError
 
     def stop(self) -> None:
@@ -85,6 +97,9 @@ def need_arcs(setup: NodeSetup, inputs: int, outputs: int) -> None:
 
 
 def need_bytes(data: bytes, size: int, what: str) -> None:
-    """Raise NodeError where parameters are too short."""
+    """Raise NodeError where parameters are too short.
+
+    `data` are the parameters, `size` the bytes that they need, and `what` begins the message.
+    """
     if len(data) < size:
         raise NodeError(f"{what} take {size} bytes, there are {len(data)}")

@@ -49,7 +49,10 @@ NodeFactory = Callable[[], StreamNode]
 
 
 class Registry:
-    """The nodes of a platform: `names` by NODE_IDX, and what makes each."""
+    """The nodes of a platform: `names` by NODE_IDX, and what makes each.
+
+    `idx` is the number of a node in the platform.
+    """
 
     def __init__(
         self, names: Sequence[str] = STANDARD_NODES, factories: Mapping[str, NodeFactory] | None = None

@@ -47,7 +47,10 @@ def dtype_of(form: Format) -> np.dtype[Any]:
 
 
 def need_type(form: Format, *dtypes: str) -> np.dtype[Any]:
-    """Return the NumPy type of a format, which must be one of these."""
+    """Return the NumPy type of a format, which must be one of these.
+
+    `dtypes` are the names that are allowed; NodeError for another type.
+    """
     dtype = dtype_of(form)
     if dtype.str not in dtypes:
         raise NodeError(f"it takes samples of {' or '.join(dtypes)}, not {dtype.str}")
@@ -55,12 +58,18 @@ def need_type(form: Format, *dtypes: str) -> np.dtype[Any]:
 
 
 def bits_of(dtype: np.dtype[Any]) -> int:
-    """Return the bits of a sample."""
+    """Return the bits of a sample.
+
+    `dtype` is the type of the sample.
+    """
     return 8 * dtype.itemsize
 
 
 def offset_of(dtype: np.dtype[Any]) -> int:
-    """Return the value that stands for 0: half of the range where samples are unsigned."""
+    """Return the value that stands for 0: half of the range where samples are unsigned.
+
+    `dtype` is the type of the sample.
+    """
     return 1 << bits_of(dtype) - 1 if dtype.kind == "u" else 0
 
 
@@ -70,7 +79,10 @@ def to_signed(samples: Samples) -> Samples:
 
 
 def from_signed(values: Samples, dtype: np.dtype[Any]) -> Samples:
-    """Saturate int64 values to an integer type, around half of its range where that is unsigned."""
+    """Saturate int64 values to an integer type, around half of its range where that is unsigned.
+
+    `dtype` is that type.
+    """
     half = 1 << bits_of(dtype) - 1
     clipped: Samples = np.clip(values, -half, half - 1) + offset_of(dtype)
     return clipped.astype(dtype)
@@ -80,6 +92,7 @@ def convert(samples: Samples, dtype: np.dtype[Any]) -> Samples:
     """Convert samples to another type.
 
     Integers shift to the new width; narrowing gives floor(x/2^s + 0.5), saturated. Floats: full scale is 1.0.
+    `dtype` is that type.
     """
     source = samples.dtype
     if source == dtype:

@@ -51,12 +51,15 @@ class InlineInterpreter(TensorMemory):
         self._changes = 0  # of the storage, that the interpreter knows of
 
     async def compute(self, function: Callable[[], T]) -> T:
-        """Call it here and now: no other task runs meanwhile."""
+        """Call a `function` here and now: no other task runs meanwhile."""
         await trio.lowlevel.checkpoint()
         return function()
 
     async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
-        """Load a model; ModelError with the reason, and nothing is left."""
+        """Load a model; ModelError with the reason, and nothing is left.
+
+        `arena_bytes` is the arena that the model may use.
+        """
         await trio.lowlevel.checkpoint()
         self._release()
         try:

@@ -28,9 +28,13 @@ class OperatorTime(Struct, frozen=True):
     """Time of one operator in ticks of 10 ns; `index` is its place in execution order."""
 
     index: int
+    """Its place in execution order."""
     name: str
+    """Its name, such as CONV_2D."""
     ticks: int
+    """The time."""
     basis: Basis
+    """Whether the figure is fitted or an estimate."""
     source: str = ""
     """Where the figure is from."""
 
@@ -59,7 +63,7 @@ class DeviceModel(Struct, frozen=True):
             raise ValueError(f"a flash rate of {self.flash_rate} bytes a second: it must be above 0")
 
     def flash_ticks(self, nbytes: int) -> float:
-        """Ticks to read that many bytes from flash: the flash sets the pace, whatever the core clock."""
+        """Ticks to read `nbytes` from flash: the flash sets the pace, whatever the core clock."""
         return nbytes * TICKS_PER_SECOND / self.flash_rate
 
 

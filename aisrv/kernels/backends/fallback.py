@@ -36,7 +36,11 @@ from aisrv.kernels.params import (
 
 
 class Fallback:
-    """The kernels of `first` where it has them, else those of `second`; either may be a Fallback too."""
+    """The kernels of `first` where it has them, else those of `second`; either may be a Fallback too.
+
+    Shapes are `input_shape`, `weights_shape` and `output_shape`, as the parameters have them; `num_classes`
+    is the length of a row of SOFTMAX.
+    """
 
     def __init__(self, first: object, second: KernelBackend | Int16Kernels) -> None:
         self.first = first
@@ -81,7 +85,7 @@ class Fallback:
         return self._prepare("mul", params)
 
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
-        """Prepare a copy of all bytes, on whichever of the two backends copies tensors."""
+        """Prepare a copy of all bytes of `source` to `output`, on whichever backend copies tensors."""
         for backend in (self.first, self.second):
             if isinstance(backend, CopyingBackend):
                 return backend.copy(source, output)
@@ -130,7 +134,10 @@ class Fallback:
 
 
 def own_method(backend: object, name: str) -> Callable[..., Any] | None:
-    """A backend's method; None where there is none, or only what the interface itself defines."""
+    """A backend's method; None where there is none, or only what the interface itself defines.
+
+    `name` is that of the method.
+    """
     if getattr(type(backend), name, None) is getattr(KernelBackend, name):
         return None
     method: Callable[..., Any] | None = getattr(backend, name, None)

@@ -141,7 +141,7 @@ class _Instance:
 
 
 def image_at(flash: Memory, obj: int) -> Image:
-    """The image at an address of the flash, as it is there now; ImageError for none."""
+    """The image at the address `obj` of the flash, as it is there now; ImageError for none."""
     if obj % WORD:
         raise ImageError(f"the image at {obj:#010x} is not at a multiple of 4")
     if not flash.holds(obj, Header.SIZE):

@@ -2,21 +2,32 @@
 
 import sys
 from array import array
-from dataclasses import replace
+from dataclasses import fields, replace
 from importlib.metadata import EntryPoint, EntryPoints
 from typing import Any
 
 import pytest
 from tflite import BuiltinOperator
 
-from aisrv.kernels.backend import Kernel, KernelBackend
+from aisrv.kernels.backend import Kernel, KernelBackend, int16_kernels
 from aisrv.kernels.backends import registry
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native.library import Library, NativeError
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.backends.registry import BackendError, backend_names, find_backend
 from aisrv.kernels.errors import AlignmentError, InvalidShape, KernelError
-from aisrv.kernels.params import ElementwiseAddParams, PoolParams, Shape4
+from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.params import (
+    ElementwiseAddParams,
+    FusedActivation,
+    MulParams,
+    PoolParams,
+    QuantParam,
+    Shape4,
+)
+from aisrv.model import TensorType
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator
 from tests.support import native
 from tests.support.operators import METHODS, Draw
 from tests.support.programs import run_process
@@ -307,3 +318,63 @@ def test_scratch_is_enough_for_either(
     assert backend.conv2d_scratch_size(SHAPE, SHAPE, SHAPE) == conv2d
     assert backend.depthwise_conv2d_scratch_size(SHAPE, SHAPE, SHAPE) == depthwise
     assert backend.softmax_scratch_size(10) == softmax
+
+
+# Kernels of int16 activations.
+
+
+class LoneSums:
+    """A backend of int16 sums alone, which are all 7."""
+
+    int16 = Sevens()
+
+
+def int16_sum() -> ElementwiseAddParams:
+    quant = QuantParam(1.0, 0)
+    one, two, output = (memoryview(array("h", values)) for values in ([300, 1], [5, 6], [0, 0]))
+    return ElementwiseAddParams(one, quant, two, quant, output, quant, FusedActivation.NONE)
+
+
+def test_int16_kernels_of_the_first_come_before_those_of_the_second() -> None:
+    kernels = int16_kernels(Fallback(LoneSums(), ReferenceBackend()))
+    assert kernels is not None
+    params = int16_sum()
+    kernels.add(params)()
+    assert params.output.tolist() == [7, 7]
+    product = MulParams(**{field.name: getattr(params, field.name) for field in fields(params)})
+    kernels.mul(product)()
+    assert params.output.tolist() == [1500, 6]
+
+
+def test_int16_kernels_of_either_are_enough() -> None:
+    for backend in (
+        Fallback(Sevens(), ReferenceBackend()),
+        Fallback(Fallback(Sevens(), Bare()), ReferenceBackend()),
+    ):
+        kernels = int16_kernels(backend)
+        assert kernels is not None
+        params = int16_sum()
+        kernels.add(params)()
+        assert params.output.tolist() == [305, 7]
+
+
+def test_backends_need_no_int16_kernels() -> None:
+    assert int16_kernels(Bare()) is None
+    assert int16_kernels(Fallback(Sevens(), Bare())) is None
+
+
+class Bare(ReferenceBackend):
+    """A backend that has no kernels of int16."""
+
+    int16 = None  # type: ignore[assignment]  # as a backend without the attribute
+
+
+def test_a_graph_takes_numpys_int16_kernels_where_a_backend_has_none() -> None:
+    unit = Quantization.per_tensor(1.0, 0)
+    tensors = tuple(Tensor(name, (1, 2), TensorType.INT16, unit) for name in ("one", "two", "sum"))
+    add = NetworkOperator(BuiltinOperator.ADD, ("one", "two"), ("sum",))
+    graph = load_graph(bytes(Network(tensors, (add,), ("one", "two"), ("sum",))), Bare())
+    for buffer, values in zip(graph.inputs, ([300, 1], [5, 6]), strict=True):
+        buffer[:] = memoryview(array("h", values)).cast("b")
+    graph.invoke()
+    assert graph.outputs[0].cast("B").cast("h").tolist() == [305, 7]

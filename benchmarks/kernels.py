@@ -70,17 +70,17 @@ def _backends() -> dict[str, Callable[[], KernelBackend]]:
         variants = load().variants
     except NativeError:
         return backends
-    return {**{f"native {each.value}": _native(each) for each in variants}, **backends}
+    return {**{f"native {each.value}": native(each) for each in variants}, **backends}
 
 
-def _native(variant: Variant, threads: int = 1) -> Callable[[], KernelBackend]:
+def native(variant: Variant, threads: int = 1) -> Callable[[], KernelBackend]:
     return lambda: Fallback(NativeBackend(variant, threads), NumpyBackend())
 
 
 BACKENDS: Final = _backends()
 
 
-def _models() -> Iterator[tuple[str, bytes]]:
+def models() -> Iterator[tuple[str, bytes]]:
     yield "digits", digits.model_bytes()
     for name in mlperf_tiny.NAMES:
         path = mlperf_tiny.folder() / f"{name}.tflite"
@@ -94,7 +94,7 @@ def _models() -> Iterator[tuple[str, bytes]]:
     yield LARGE[1], mobilenets.mobilenet_v2()
 
 
-def _filled(model: bytes, backend: KernelBackend) -> tuple[Graph, list[bytes]]:
+def filled(model: bytes, backend: KernelBackend) -> tuple[Graph, list[bytes]]:
     graph = load_graph(model, backend)
     chance = np.random.default_rng(1)
     data = [chance.integers(-128, 128, len(each), np.int8).tobytes() for each in graph.inputs]
@@ -134,6 +134,13 @@ def _interpreters(name: str, model: bytes, data: list[bytes]) -> Iterator[tuple[
             yield kind, _prepared(interpreter, data)
 
 
+def xnnpack(model: bytes, data: list[bytes]) -> Run:
+    """What ai-edge-litert runs by default, on one thread."""
+    from ai_edge_litert.interpreter import Interpreter
+
+    return _prepared(Interpreter(model_content=_without_stale_dimensions(model), num_threads=1), data)
+
+
 def _prepared(interpreter: Any, data: list[bytes]) -> Run:  # noqa: ANN401 (untyped packages)
     interpreter.allocate_tensors()
     for details, each in zip(interpreter.get_input_details(), data, strict=True):
@@ -158,7 +165,7 @@ def _without_stale_dimensions(model: bytes) -> bytes:
     return bytes(changed)
 
 
-def _medians(engines: dict[str, Run]) -> dict[str, float]:
+def medians(engines: dict[str, Run]) -> dict[str, float]:
     """CPU seconds of a run of each engine; they take turns."""
     seconds: dict[str, list[float]] = {name: [] for name in engines}
     repeats = {}
@@ -184,33 +191,36 @@ def _model(name: str, model: bytes) -> tuple[list[Row], dict[str, float]]:
         loads = []
         for _ in range(1 if name in LARGE else 5):
             start = time.thread_time()
-            graph, data = _filled(model, create())
+            graph, data = filled(model, create())
             loads.append(time.thread_time() - start)
         rows.append(Row(f"{name}: load, {backend}", statistics.median(loads) * 1e3, "ms"))
         engines[backend] = graph.invoke
     engines |= dict(_interpreters(name, model, data))
-    medians = _medians(engines)
-    rows += [Row(f"{name}: run, {engine}", seconds * 1e6, "us") for engine, seconds in medians.items()]
-    if name in YARDSTICK and XNNPACK in medians:
+    times = medians(engines)
+    rows += [Row(f"{name}: run, {engine}", seconds * 1e6, "us") for engine, seconds in times.items()]
+    if name in YARDSTICK and XNNPACK in times:
         rows += [
-            Row(f"{name}: {backend} over {XNNPACK}", medians[XNNPACK] / medians[backend], "times")
+            Row(f"{name}: {backend} over {XNNPACK}", times[XNNPACK] / times[backend], "times")
             for backend in BACKENDS
         ]
-    return rows, medians
+    return rows, times
 
 
-def _means(medians: dict[str, dict[str, float]]) -> Iterator[Row]:
+def _means(times: dict[str, dict[str, float]]) -> Iterator[Row]:
     """How many times as fast backends are, over what both run; beside XNNPACK over the yardstick's models."""
     for backend in BACKENDS:
         for other in (XNNPACK, *INTERPRETERS):
             ratios = [
-                math.log(each[other] / each[backend])
-                for name, each in medians.items()
+                each[other] / each[backend]
+                for name, each in times.items()
                 if other in each and (other != XNNPACK or name in YARDSTICK)
             ]
             if ratios:
-                mean = math.exp(statistics.fmean(ratios))
-                yield Row(f"geometric mean: {backend} over {other}", mean, "times")
+                yield Row(f"geometric mean: {backend} over {other}", geometric_mean(ratios), "times")
+
+
+def geometric_mean(ratios: list[float]) -> float:
+    return math.exp(statistics.fmean(map(math.log, ratios)))
 
 
 def _threads() -> Iterator[Row]:
@@ -220,8 +230,7 @@ def _threads() -> Iterator[Row]:
     except NativeError:
         return
     runs = {
-        threads: _filled(mobilenets.mobilenet_v1(), _native(variant, threads)())[0].invoke
-        for threads in (1, 2)
+        threads: filled(mobilenets.mobilenet_v1(), native(variant, threads)())[0].invoke for threads in (1, 2)
     }
     seconds: dict[int, list[float]] = {threads: [] for threads in runs}
     for _ in range(ROUNDS * 4):
@@ -254,19 +263,19 @@ def _tiny(code: int) -> bytes:
 def _overheads() -> Iterator[Row]:
     for name in ("ADD", "FULLY_CONNECTED", "SOFTMAX"):
         model = _tiny(getattr(BuiltinOperator, name))
-        runs: dict[str, Run] = {each: _filled(model, create())[0].invoke for each, create in BACKENDS.items()}
-        for backend, seconds in _medians(runs).items():
+        runs: dict[str, Run] = {each: filled(model, create())[0].invoke for each, create in BACKENDS.items()}
+        for backend, seconds in medians(runs).items():
             yield Row(f"one {name} of 4 values: {backend}", seconds / TINY_OPERATORS * 1e6, "us")
 
 
 def run() -> list[Row]:
     """Measure; about two minutes."""
     rows: list[Row] = []
-    medians: dict[str, dict[str, float]] = {}
-    for name, model in _models():
-        more, medians[name] = _model(name, model)
+    times: dict[str, dict[str, float]] = {}
+    for name, model in models():
+        more, times[name] = _model(name, model)
         rows += more
-    return [*rows, *_means(medians), *_threads(), *_overheads()]
+    return [*rows, *_means(times), *_threads(), *_overheads()]
 
 
 if __name__ == "__main__":

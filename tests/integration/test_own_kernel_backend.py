@@ -21,7 +21,7 @@ from tests.support.programs import run_process
 
 DOC = ROOT / "docs/inside/kernel-backend.md"
 GUIDE = ROOT / "docs/guides/kernels.md"
-EXAMPLE, IN_PROGRAM, COMPARISON = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
+EXAMPLE, IN_PROGRAM, COMPARISON, *_ = re.findall(r"```python\n(.*?)```", DOC.read_text(), re.DOTALL)
 
 
 @pytest.fixture

@@ -78,7 +78,10 @@ def _named(function: Callable[..., Awaitable[Any]], code: int, table: str) -> Ca
 
     async def handler(*arguments: object) -> Any:  # noqa: ANN401 - bytes of a GET, nothing of a SET
         try:
-            return await function(*arguments)
+            answer = await function(*arguments)
+            if not is_set(code) and not isinstance(answer, bytes | bytearray | memoryview):
+                raise TypeError(f"the answer of a GET is bytes, not {type(answer).__name__}")
+            return answer
         except (CommandFailed, InferenceError):
             raise
         except Exception as error:

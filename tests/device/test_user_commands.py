@@ -35,7 +35,10 @@ GOOD = """
     async def fail(engine, tensor):
         raise LookupError("mine")
 
-    COMMANDS = {0x60: get_kept, 0xE0: set_kept, 0x61: fail}
+    async def number(engine, tensor):
+        return 7
+
+    COMMANDS = {0x60: get_kept, 0xE0: set_kept, 0x61: fail, 0x62: number}
 """
 
 
@@ -81,20 +84,25 @@ async def test_only_the_engine_that_names_them_has_them(tmp_path: Path, module: 
         assert (await get_command(device.local[0], Command.GET_ID))[1] == bytes.fromhex("78563412")
 
 
+@pytest.mark.parametrize(
+    ("code", "kind", "message"),
+    [(0x61, LookupError, "mine"), (0x62, TypeError, "the answer of a GET is bytes, not int")],
+)
 async def test_what_a_command_raises_ends_the_device_and_names_it(
-    tmp_path: Path, module: WRITE_MODULE
+    tmp_path: Path, module: WRITE_MODULE, code: int, kind: type[Exception], message: str
 ) -> None:
     name = module(GOOD)
 
     async def ask() -> None:
         async with open_device(board_of(tmp_path, f"{name}:COMMANDS"), runner=inline) as device:
-            device.node.tiles[0].start(get_command, device.local[0], 0x61)
+            device.node.tiles[0].start(get_command, device.local[0], code)
             await trio.sleep_forever()
 
     with pytest.raises(ExceptionGroup) as caught:
         await ask()
-    error = sole_error(caught.value, LookupError)
-    assert error.__notes__ == [f"in the command 0x61 of the board, {name}:COMMANDS"]
+    error = sole_error(caught.value, kind)
+    assert str(error) == message
+    assert error.__notes__ == [f"in the command {code:#04x} of the board, {name}:COMMANDS"]
 
 
 @pytest.mark.parametrize(

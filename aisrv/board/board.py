@@ -165,7 +165,8 @@ class Board:
 
     def _check_tile(self, what: str, tile: int, *table: str | int) -> None:
         if not 0 <= tile < self.tiles:
-            raise BoardError(f"{what} is on tile {tile}, the node has {self.tiles}", *table, "tile")
+            there = "only tile 0" if self.tiles == 1 else "tiles 0 and 1"
+            raise BoardError(f"{what} is on tile {tile}; the node has {there}", *table, "tile")
 
     def _check_engine(self, number: int, engine: EngineSpec) -> None:
         table = ("engines", number)
@@ -184,17 +185,17 @@ class Board:
             )
         if not 1 <= engine.threads <= 5:
             raise BoardError(
-                f"engine {number}: {engine.threads} threads, the interpreter has 1 to 5", *table, "threads"
+                f"engine {number}: {engine.threads} threads; the interpreter has 1 to 5", *table, "threads"
             )
         self._check_engine_flash(number, engine)
         if engine.sensor and self.sensor is None:
-            raise BoardError(f"engine {number} acquires from a sensor, the board has none", *table, "sensor")
+            raise BoardError(f"engine {number} acquires from a sensor; the board has none", *table, "sensor")
         _check_leds(number, engine)
 
     def _check_engine_flash(self, number: int, engine: EngineSpec) -> None:
         if self.flashes and not 0 <= engine.flash < len(self.flashes):
             raise BoardError(
-                f"engine {number}: flash chip {engine.flash}, the board has {len(self.flashes)}",
+                f"engine {number}: flash chip {engine.flash}; the board has {len(self.flashes)}",
                 *("engines", number, "flash"),
             )
         if engine.boot not in BOOT_COMMANDS:
@@ -203,7 +204,7 @@ class Board:
             )
         if engine.boot is not None and not self.flashes:
             raise BoardError(
-                f"engine {number} loads its model from flash, the board has none", "engines", number, "boot"
+                f"engine {number} loads its model from flash; the board has none", "engines", number, "boot"
             )
 
     def _check_spi(self, spi: SpiSpec) -> None:
@@ -225,7 +226,7 @@ class Board:
             )
         if len(self.engines) > MOST_RUNNERS:
             raise BoardError(
-                f"the Jacdac device: {len(self.engines)} engines, it has room for {MOST_RUNNERS}", "jacdac"
+                f"the Jacdac device: {len(self.engines)} engines; it has room for {MOST_RUNNERS}", "jacdac"
             )
         host, colon, port = (jacdac.hub or ":1").rpartition(":")
         if not (colon and port.isdecimal() and 1 <= int(port) <= 65535 and (host or not jacdac.hub)):
@@ -249,7 +250,7 @@ class Board:
             )
         if flash.width not in WIDTHS:
             raise BoardError(
-                f"flash chip {number}: {flash.width} lines, there are {', '.join(map(str, WIDTHS))}",
+                f"flash chip {number}: {flash.width} lines; there are {', '.join(map(str, WIDTHS))}",
                 *("flash", number, "width"),
             )
 
@@ -263,12 +264,12 @@ class Board:
             )
         if sensor.encoding not in ENCODINGS:
             raise BoardError(
-                f"the sensor: no encoding {sensor.encoding!r}, there are {', '.join(ENCODINGS)}",
+                f"the sensor: no encoding {sensor.encoding!r}; there are {', '.join(ENCODINGS)}",
                 *("sensor", "encoding"),
             )
         if sensor.registers not in REGISTER_MODELS:
             raise BoardError(
-                f"the sensor: no registers {sensor.registers!r}, there are {', '.join(REGISTER_MODELS)}",
+                f"the sensor: no registers {sensor.registers!r}; there are {', '.join(REGISTER_MODELS)}",
                 *("sensor", "registers"),
             )
         for name in ("width", "height"):
@@ -293,13 +294,13 @@ class Board:
         for number in graph.engines or ():
             if not 0 <= number < len(self.engines):
                 raise BoardError(
-                    f"the graph uses engine {number}, the board has {len(self.engines)}", "graph", "engines"
+                    f"the graph uses engine {number}; the board has {len(self.engines)}", "graph", "engines"
                 )
         if len(set(graph.engines or ())) != len(graph.engines or ()):
             raise BoardError("the graph names an engine twice", "graph", "engines")
         for io, text in graph.ios.items():
             if not 0 <= io <= LARGEST_IO:
-                raise BoardError(f"there is no IO {io}, they are 0 to {LARGEST_IO}", "graph", "ios")
+                raise BoardError(f"there is no IO {io}; they are 0 to {LARGEST_IO}", "graph", "ios")
             if not all(text.partition(":")):
                 raise BoardError(
                     f'IO {io} of the graph: {text!r} is nothing to join it to, write "scheme:what" such as '
@@ -313,7 +314,7 @@ class Board:
             needed = sum(self.engines[number].internal_arena_bytes for number in there)
             if needed > self.internal_kib * KIB:
                 raise BoardError(
-                    f"the arenas on tile {tile} need {needed} bytes, the tile has {self.internal_kib * KIB}",
+                    f"the arenas on tile {tile} need {needed} bytes; the tile has {self.internal_kib * KIB}",
                     *("engines", there[-1], "arena"),
                 )
 
@@ -336,13 +337,13 @@ class Board:
 
 def _check_tcp_port(port: int | None, *table: str | int, setting: str = "port") -> None:
     if port is not None and not 0 <= port <= 65535:
-        raise BoardError(f"there is no TCP port {port}, they are 0 to 65535", *table, setting)
+        raise BoardError(f"there is no TCP port {port}; they are 0 to 65535", *table, setting)
 
 
 def _check_leds(number: int, engine: EngineSpec) -> None:
     if len(engine.leds) > GPIO_COUNT:
         raise BoardError(
-            f"engine {number}: {len(engine.leds)} LEDs, an engine has {GPIO_COUNT}", "engines", number, "leds"
+            f"engine {number}: {len(engine.leds)} LEDs; an engine has {GPIO_COUNT}", "engines", number, "leds"
         )
     for name in engine.leds:
         _check_shown("LED", name, "engines", number, "leds")

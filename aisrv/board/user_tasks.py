@@ -112,7 +112,7 @@ def _check_end_name(name: str, setting: tuple[str | int, ...]) -> None:
 def _check_part(target: PartTarget, count: int, setting: tuple[str | int, ...]) -> None:
     if target.number >= count:
         part = target.kind.value.split()[0]
-        raise BoardError(f"{part} {target.number} is not there, the board has {count}", *setting)
+        raise BoardError(f"{part} {target.number} is not there; the board has {count}", *setting)
 
 
 def _check_task(target: TaskTarget, spec: TaskSpec, names: set[str], setting: tuple[str | int, ...]) -> None:

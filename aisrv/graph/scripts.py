@@ -91,7 +91,7 @@ class GraphServices:
         """Set (2) or read (3) the three settings of an IO; the bytes moved."""
         ports = self._interpreter.state.ports
         if not 0 <= io < len(ports):
-            raise ScriptFault("service", f"there is no IO {io}, they are 0 to {len(ports) - 1}")
+            raise ScriptFault("service", f"there is no IO {io}; they are 0 to {len(ports) - 1}")
         port = ports[io]
         settings = b"".join(word.to_bytes(4, "little") for word in port.settings)
         size = min(len(data), _SETTINGS_BYTES)

@@ -279,13 +279,13 @@ def test_an_absolute_path_stays() -> None:
             "[engines]\ntile = 1",
             "1: engines: must be an array of tables, not {'tile': 1}; write [[engines]] above each",
         ),
-        ("[jacdac]\nport = 70000", "2: jacdac.port: there is no TCP port 70000, they are 0 to 65535"),
+        ("[jacdac]\nport = 70000", "2: jacdac.port: there is no TCP port 70000; they are 0 to 65535"),
         (
             "[jacdac]\nwebsocket_port = -1",
-            "2: jacdac.websocket_port: there is no TCP port -1, they are 0 to 65535",
+            "2: jacdac.websocket_port: there is no TCP port -1; they are 0 to 65535",
         ),
         ("[jacdac]\nhub = 'x'", "2: jacdac.hub: the Jacdac device: 'x' is not HOST:PORT"),
-        ("[jacdac]\ntile = 2", "2: jacdac.tile: the Jacdac device is on tile 2, the node has 2"),
+        ("[jacdac]\ntile = 2", "2: jacdac.tile: the Jacdac device is on tile 2; the node has tiles 0 and 1"),
         (
             "[jacdac]\ndevice_id = 0",
             "2: jacdac.device_id: the Jacdac device: an id of 0x0, it has 64 bits and is not 0",
@@ -354,7 +354,7 @@ def test_an_absolute_path_stays() -> None:
         ),
         (
             f"{TASK}[tasks.ends]\na = 'engine 0'\nb = 'engine 1'",
-            "6: tasks[0].ends.b: engine 1 is not there, the board has 1",
+            "6: tasks[0].ends.b: engine 1 is not there; the board has 1",
         ),
         (
             f"{TASK}ends = {{ 'a b' = 'engine 0' }}",
@@ -364,7 +364,7 @@ def test_an_absolute_path_stays() -> None:
             "[[tasks]]\nname = 'XUD'\ntask = 'b:c'",
             "2: tasks[0].name: the board has a task 'XUD' already: give this one another name",
         ),
-        (f"{TASK}tile = 2", "4: tasks[0].tile: the task 'a' is on tile 2, the node has 2"),
+        (f"{TASK}tile = 2", "4: tasks[0].tile: the task 'a' is on tile 2; the node has tiles 0 and 1"),
         (
             "".join(f"[[tasks]]\nname = 'a{n}'\ntask = 'b:c'\ntile = 0\n" for n in range(8)),
             "32: tasks[7].tile: tile 0 needs 9 cores: aiengine 0, a0, a1, a2, a3, a4, a5, a6, a7; it has 8",
@@ -378,21 +378,24 @@ def test_an_absolute_path_stays() -> None:
             "2: node.clock: must be a whole number from -1099511627776 to 1099511627776, not such a number",
         ),
         # the board as a whole
-        ("[[engines]]\n[[engines]]\ntile = 5", "3: engines[1].tile: engine 1 is on tile 5, the node has 2"),
+        (
+            "[[engines]]\n[[engines]]\ntile = 5",
+            "3: engines[1].tile: engine 1 is on tile 5; the node has tiles 0 and 1",
+        ),
         ("[node]\ntiles = 3", "2: node.tiles: a node has 1 or 2 tiles, not 3"),
-        ("[node]\ntiles = 1", "1: usb.tile: the USB layer is on tile 1, the node has 1"),
+        ("[node]\ntiles = 1", "1: usb.tile: the USB layer is on tile 1; the node has only tile 0"),
         ("[node]\nclock = 0", "2: node.clock: the core clock is 0 MHz; it must be above 0"),
         ("[node]\nmemory = '513K'", "2: node.memory: a tile has 1 to 512 KiB of memory, not 513"),
         ("[spi]\n[spi.x]", "2: spi.x: 'x' is not known here; known are tile, engine, port"),
         ("[usb]\n[spi]\nengine = 1", "3: spi.engine: the SPI port belongs to engine 1, which is not there"),
-        ("[usb]\nport = 65536", "2: usb.port: there is no TCP port 65536, they are 0 to 65535"),
+        ("[usb]\nport = 65536", "2: usb.port: there is no TCP port 65536; they are 0 to 65535"),
         (
             "[usb]\nserial = 'ä'",
             "2: usb.serial: serial number 'ä': hosts take at most 126 printable ASCII characters",
         ),
         (
             "[[engines]]\n[[engines]]\n",
-            "2: engines[1].arena: the arenas on tile 0 need 917504 bytes, the tile has 524288",
+            "2: engines[1].arena: the arenas on tile 0 need 917504 bytes; the tile has 524288",
         ),
         (
             "[[engines]]\ntile = 0\nchain = 0",

@@ -193,7 +193,7 @@ def test_chips_and_what_is_none() -> None:
         ('"MX25R6435F"', '"X" NumPages="0"', "26: device: X: 0 bytes are not whole blocks of 65536"),
         ('"MX25R6435F"', '"X" NumPages="131072"', "26: device: X: 33554432 bytes; addresses of 24 bits"),
         ('"MX25R6435F"', '"X" PageSize="3"', "26: device: X: 3 bytes for a page, sector or block: no power"),
-        ('Tile="1" Class', 'Tile="2" Class', ": flash chip 0 is on tile 2, the node has 2"),
+        ('Tile="1" Class', 'Tile="2" Class', ": flash chip 0 is on tile 2; the node has tiles 0 and 1"),
         ("<Name>", "<Name", "4: not well-formed (invalid token)"),
         ("</Network>", "", "29: no element found"),
         ("<Type>Board", '<Type a="1" a="2">Board', "3: duplicate attribute"),

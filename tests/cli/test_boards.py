@@ -189,7 +189,7 @@ def test_tasks_move_to_the_tile_that_is_left(task_file: str) -> None:
 def test_a_task_whose_engine_the_options_take_away(task_file: str) -> None:
     with pytest.raises(click.UsageError) as error:
         made(name=task_file, engines=1)
-    assert error.value.message == "engine 1 is not there, the board has 1"
+    assert error.value.message == "engine 1 is not there; the board has 1"
 
 
 def test_tasks_are_in_the_json_of_a_board(task_file: str) -> None:

@@ -145,9 +145,9 @@ def test_more_engines_than_a_tile_has_cores_for_is_an_error_that_says_so() -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--arena", "600K"], "the arenas on tile 0 need 614400 bytes, the tile has 524288"),
+        (["--arena", "600K"], "the arenas on tile 0 need 614400 bytes; the tile has 524288"),
         (["--arena", "lots"], "'lots' is not a size"),
-        (["--usb-tile", "1", "--tiles", "1"], "the USB layer is on tile 1, the node has 1"),
+        (["--usb-tile", "1", "--tiles", "1"], "the USB layer is on tile 1; the node has only tile 0"),
         (["--board", "nothing"], "'nothing' is not one of"),
     ],
 )

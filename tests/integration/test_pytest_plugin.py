@@ -45,7 +45,7 @@ def test_a_foreign_project_finds_the_fixtures(pytester: pytest.Pytester) -> None
     result.assert_outcomes(passed=4, errors=3)
     result.stdout.fnmatch_lines(
         [
-            "*UsageError: @pytest.mark.aisrv: the USB layer is on tile 7, the node has 2",
+            "*UsageError: @pytest.mark.aisrv: the USB layer is on tile 7; the node has tiles 0 and 1",
             "*UsageError: @pytest.mark.aisrv: a board has no 'serail'; did you mean serial?",
             "*UsageError: @pytest.mark.aisrv takes the fields of Board by name, not 2",
         ]

@@ -118,7 +118,7 @@ def _mirrored(number: int, name: str, packing: str) -> tuple[Register, Register]
 PROTOCOL_TEST: Final = ServiceSpec(
     "Protocol Test",
     0x16C7466A,
-    "Exercises registers, events, commands and pipes, for whoever tests a client or a device.",
+    "Exercises registers, events, commands and pipes, for tests of clients and devices.",
     (*(one for tested in _TESTED for one in _mirrored(*tested)), *BASE_REGISTERS),
     (
         *(

@@ -4,6 +4,7 @@ import importlib
 import sys
 
 BENCHMARKS = (
+    "starting",
     "substrate",
     "usbip",
     "device",

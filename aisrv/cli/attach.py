@@ -8,6 +8,9 @@ from typing import Final
 import click
 import trio
 
+import aisrv.inference.memory
+import aisrv.inference.process.isolation
+import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
 from aisrv.attach.spidev.cuse import CuseError, serve_cuse
 from aisrv.attach.usbip.vhci import Attached, Vhci, VhciError, attached
 from aisrv.board import BoardError

@@ -11,6 +11,9 @@ from typing import Final
 import click
 import trio
 
+import aisrv.inference.memory
+import aisrv.inference.process.isolation
+import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
 from aisrv.attach.stream_server import LOOPBACK
 from aisrv.board import Board, BoardError
 from aisrv.cli.options.board import BoardOptions, board_options

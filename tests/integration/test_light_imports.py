@@ -31,6 +31,10 @@ def test_module_loads_without_heavy_libraries(module: str) -> None:
 def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() -> None:
     unwanted = {
         "aisrv.board.toml_file",
+        "aisrv.inference.memory",
+        "aisrv.inference.process.isolation",
+        "aisrv.inference.timings.estimation",
+        "aisrv.model.arena_plan",
         "aisrv.monitor",
         "aisrv.relocatable",
         "aisrv.sensors.acquire",
@@ -50,4 +54,14 @@ def test_a_program_runs_beside_a_device_without_what_the_device_does_not_have() 
 def test_devices_without_a_graph_load_without_numpy_and_the_graphs() -> None:
     unwanted = {"numpy", "aisrv.graph", "aisrv.device.graph", "importlib.metadata"}
     script = f"import sys, aisrv.cli.run; print(sorted({unwanted} & set(sys.modules)))"
+    assert run_process([sys.executable, "-c", script], check=True).stdout == "[]\n"
+
+
+def test_a_server_has_what_runs_models_before_the_first_one_is_loaded() -> None:
+    wanted = {
+        "aisrv.inference.memory",
+        "aisrv.inference.process.isolation",
+        "aisrv.inference.timings.estimation",
+    }
+    script = f"import sys, aisrv.cli.run; print(sorted({wanted} - set(sys.modules)))"
     assert run_process([sys.executable, "-c", script], check=True).stdout == "[]\n"

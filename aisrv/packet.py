@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import dataclasses
 import struct
+import threading
 from enum import Enum
 from inspect import get_annotations
 from operator import attrgetter
@@ -76,6 +77,22 @@ Pad40 = Annotated[None, Wire("40x")]
 Rest = Annotated[bytes, _REST]
 
 
+_MAKING = threading.RLock()
+"""Held while a class is completed: the threads of a host may use a packet for the first time at once."""
+
+_TAKEN = (
+    "__repr__",
+    "__eq__",
+    "__hash__",
+    "__match_args__",
+    "__replace__",
+    "__dataclass_params__",
+    "__dataclass_fields__",
+    "__init__",
+)
+"""What a packet takes of the dataclass, where this Python makes it; with `__init__` the class is complete."""
+
+
 class _MadeLater:
     """An attribute of a packet's class that a class method of this name makes when it is first asked for."""
 
@@ -123,6 +140,12 @@ class Packet(metaclass=PacketType):
             self.make_dataclass()
             self.__init__(*values, **fields)
 
+        def __setattr__(self, name: str, value: object) -> None:
+            raise dataclasses.FrozenInstanceError(f"cannot assign to field {name!r}")
+
+        def __delattr__(self, name: str) -> None:
+            raise dataclasses.FrozenInstanceError(f"cannot delete field {name!r}")
+
         SIZE = _MadeLater("compile_layout")
         _read_fields = _MadeLater("compile_layout")
         _wires = _MadeLater("compile_layout")
@@ -161,47 +184,54 @@ class Packet(metaclass=PacketType):
 
     @classmethod
     def make_dataclass(cls) -> None:
-        """Make the class a dataclass, unless it is one."""
-        if "__init__" in cls.__dict__:
-            return
-        slots = {name: cls.__dict__[name] for name in cls._slots}
-        for name, default in cls._defaults.items():
-            setattr(cls, name, default)
-        dataclasses.dataclass(frozen=True)(cls)
-        for name, slot in slots.items():
-            setattr(cls, name, slot)
+        """Complete the class with what `dataclass` makes of one with the same fields, which has no slots."""
+        with _MAKING:
+            if "__init__" in cls.__dict__:
+                return
+            hidden = {*cls._slots, "__slots__"}
+            own = {name: value for name, value in cls.__dict__.items() if name not in hidden}
+            made: type = dataclasses.dataclass(frozen=True)(type(cls.__name__, (), own | cls._defaults))
+            for name in _TAKEN:
+                if name in made.__dict__:
+                    setattr(cls, name, made.__dict__[name])
 
     @classmethod
     def compile_layout(cls) -> None:
-        """Make of the annotations what reads and writes packets."""
-        cls._wires, cls._constants, cls._rest = {}, {}, None
-        fields: list[str] = []
-        for field, wire, is_constant in _wire_annotations(cls):
-            if wire is _REST:
-                cls._rest = field
-                continue
-            cls._wires[field] = wire
-            if wire.format.endswith("x"):
-                continue
-            if is_constant:
-                cls._constants[field] = getattr(cls, field)
-            else:
-                fields.append(field)
-        written = [field for field in cls._wires if field in cls._constants or field in fields]
-        layout = struct.Struct(cls._order + "".join(wire.format for wire in cls._wires.values()))
-        cls.SIZE = layout.size
-        cls._write = layout.pack
-        cls._values = _getter(written)
-        cls._encoders = _indexed([cls._wires[field].encode for field in written])
-        cls._decoders = _indexed([cls._wires[field].decode for field in fields])
-        # One read is enough where no constant lies between fields.
-        cls._leading_constants = written == [*cls._constants, *fields]
-        cls._read_fields = (layout if cls._leading_constants else cls.struct_of(*fields)).unpack_from
-        names = [*fields, cls._rest] if cls._rest else fields
-        cls._keywords, cls._setters = tuple(names), None
-        cls._constant_values = tuple(cls._constants.values())
-        if not cls._leading_constants:
-            cls._read_constants = cls.struct_of(*cls._constants).unpack_from
+        """Make of the annotations what reads and writes packets; what others look for first comes last."""
+        with _MAKING:
+            if "_write" in cls.__dict__:
+                return
+            wires: dict[str, Wire] = {}
+            constants: dict[str, Any] = {}
+            fields: list[str] = []
+            cls._rest = None
+            for field, wire, is_constant in _wire_annotations(cls):
+                if wire is _REST:
+                    cls._rest = field
+                    continue
+                wires[field] = wire
+                if wire.format.endswith("x"):
+                    continue
+                if is_constant:
+                    constants[field] = getattr(cls, field)
+                else:
+                    fields.append(field)
+            cls._wires, cls._constants = wires, constants
+            cls._constant_values = tuple(constants.values())
+            written = [field for field in wires if field in constants or field in fields]
+            layout = struct.Struct(cls._order + "".join(wire.format for wire in wires.values()))
+            cls._values = _getter(written)
+            cls._encoders = _indexed([wires[field].encode for field in written])
+            cls._decoders = _indexed([wires[field].decode for field in fields])
+            names = [*fields, cls._rest] if cls._rest else fields
+            cls._keywords, cls._setters = tuple(names), None
+            # One read is enough where no constant lies between fields.
+            cls._leading_constants = written == [*constants, *fields]
+            if not cls._leading_constants:
+                cls._read_constants = cls.struct_of(*constants).unpack_from
+            cls._read_fields = (layout if cls._leading_constants else cls.struct_of(*fields)).unpack_from
+            cls.SIZE = layout.size
+            cls._write = layout.pack
 
     @classmethod
     def from_bytes(cls, data: Buffer) -> Self:

@@ -1,9 +1,11 @@
 """Packets: layouts from annotated fields. Expected bytes are written out by hand."""
 
 import re
-from dataclasses import FrozenInstanceError, field
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import MISSING, FrozenInstanceError, field, fields, replace
 from enum import IntEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
@@ -152,6 +154,62 @@ def test_packets_are_values() -> None:
     with pytest.raises(FrozenInstanceError):
         value.first = 2  # type: ignore[misc]
     assert not hasattr(value, "__dict__")
+
+
+def test_a_class_is_complete_at_its_first_use() -> None:
+    class Late(BigPacket, name="a late one"):
+        first: U8
+        second: U16 = 7
+
+    assert "__init__" not in vars(Late)
+    assert [(each.name, each.default) for each in fields(Late)] == [("first", MISSING), ("second", 7)]
+    assert "SIZE" not in vars(Late)
+    assert Late.SIZE == 3
+    assert replace(Late(1), first=2) == Late(2, 7)
+    assert repr(Late(1)).endswith("Late(first=1, second=7)")
+    match Late(1, 2):
+        case Late(first, second):
+            assert (first, second) == (1, 2)
+
+
+def test_bytes_may_be_the_first_use() -> None:
+    class Read(BigPacket, name="what is read first"):
+        first: U8
+        second: U16 = 7
+
+    packet = Read.from_bytes(b"\1\0\2")
+    assert packet == Read(1, 2)
+    with pytest.raises(FrozenInstanceError):
+        packet.first = 2  # type: ignore[misc]
+    with pytest.raises(FrozenInstanceError):
+        del packet.first
+    assert not hasattr(packet, "__dict__")
+
+
+def test_a_base_has_no_layout() -> None:
+    with pytest.raises(AttributeError, match=r"^BigPacket has no fields, and so no SIZE$"):
+        _ = BigPacket.SIZE
+
+
+def test_threads_may_use_a_packet_for_the_first_time_at_once() -> None:
+    at_once = threading.Barrier(8)
+
+    def use(kind: Any) -> tuple[bytes, object, int]:
+        at_once.wait()
+        return bytes(kind(1, 2, 3)), kind.from_bytes(bytes(7)), hash(kind(1, 2, 3))
+
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(50):
+
+            class Shared(BigPacket, name="shared"):
+                first: U8
+                second: U16
+                third: I32 = -1
+
+            results = list(threads.map(use, [Shared] * 8))
+            assert (
+                results == [(bytes.fromhex("01 0002 00000003"), Shared(0, 0, 0), hash(Shared(1, 2, 3)))] * 8
+            )
 
 
 @settings(derandomize=True, max_examples=100)

@@ -15,6 +15,7 @@ from msgspec import structs
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.load import prepare_graph
 from aisrv.model import Model, Operator, Options, TensorType
+from aisrv.model.dtypes import DTYPES
 from aisrv.model.values import Quantization, Tensor
 from tests.support.cmsis_nn import Unsuitable, Vectors
 from tests.support.cmsis_nn_cases import OperatorSet, operator_set, real_multiplier
@@ -81,7 +82,9 @@ def _model(vectors: Vectors, operator: str, tensors: list[Tensor | None], **opti
     *inputs, output = (-1 if each is None else next(places) for each in tensors)
     given = tuple(each.index for each in numbered[:-1] if each.data is None and not each.is_variable)
     node = Operator(0, operator, tuple(inputs), (output,), Options(options))
-    low, high = (vectors.numbers.get(f"OUT_ACTIVATION_{end}", default) for end, default in _ENDS)
+    ends = np.iinfo(DTYPES[numbered[-1].type])
+    low = vectors.numbers.get("OUT_ACTIVATION_MIN", int(ends.min))
+    high = vectors.numbers.get("OUT_ACTIVATION_MAX", int(ends.max))
     names = ("input",) if len(given) == 1 else ("input1", "input2")
     return GraphSet(
         vectors.name,
@@ -93,15 +96,20 @@ def _model(vectors: Vectors, operator: str, tensors: list[Tensor | None], **opti
     )
 
 
-_ENDS: Final = (("MIN", -128), ("MAX", 127))
-
-
 def _activation(shape: tuple[int, ...], zero_point: int = 0, scale: float = 1.0) -> Tensor:
     return Tensor("", shape, TensorType.INT8, Quantization.per_tensor(scale, zero_point))
 
 
+_CONSTANT_TYPES: Final[Mapping[Any, TensorType]] = {
+    np.int8: TensorType.INT8,
+    np.int16: TensorType.INT16,
+    np.int32: TensorType.INT32,
+    np.int64: TensorType.INT64,
+}
+
+
 def _constant(values: list[int], shape: tuple[int, ...], dtype: Any, quant: Quantization | None) -> Tensor:
-    kind = {np.int8: TensorType.INT8, np.int16: TensorType.INT16, np.int32: TensorType.INT32}[dtype]
+    kind = _CONSTANT_TYPES[dtype]
     return Tensor("", shape, kind, quant, np.array(values, dtype).tobytes())
 
 
@@ -222,7 +230,7 @@ def _transpose_conv(vectors: Vectors) -> GraphSet:
     )
 
 
-_WORDS: Final = {"int8_t": np.int8, "int16_t": np.int16, "int32_t": np.int32}
+_WORDS: Final = {"int8_t": np.int8, "int16_t": np.int16, "int32_t": np.int32, "int64_t": np.int64}
 
 
 def _svdf(vectors: Vectors) -> GraphSet:
@@ -251,15 +259,16 @@ def _svdf(vectors: Vectors) -> GraphSet:
 
 def _lstm(vectors: Vectors) -> GraphSet:
     """One sequence; states start as zeros. Gates' sums are worth 2**-12, their functions 2**-15."""
-    if vectors.types["input"] != "int8_t":
-        raise Unsuitable(f"{vectors.name}: UNIDIRECTIONAL_SEQUENCE_LSTM of int16")
+    kind, bias_type = _TENSOR_TYPES[vectors.types["input"]], _WORDS[vectors.types["cell_gate_bias"]]
     numbers, arrays = vectors.numbers, vectors.arrays
     batch, steps, size, units = (
         numbers[key] for key in ("INPUT_N", "TIME_STEPS", "INPUT_SIZE", "HIDDEN_SIZE")
     )
     hidden_scale = 2.0**-30 / real_multiplier(numbers["OUTPUT_MULT"], numbers["OUTPUT_SHIFT"])
     hidden = Quantization.per_tensor(hidden_scale, numbers["OUTPUT_ZERO_POINT"])
-    cell = Quantization.per_tensor(2.0 ** numbers["CELL_SCALE_POWER"], 0)
+    # Not always the power of two next to it, which the set says, too.
+    to_cell = real_multiplier(numbers["INPUT_TO_CELL_MULTIPLIER"], numbers["INPUT_TO_CELL_SHIFT"])
+    cell = Quantization.per_tensor(2.0**-30 / to_cell, 0)
     gates = ("input", "forget", "cell", "output")
 
     def weights(gate: str, kind: str, columns: int, scale: float) -> Tensor:
@@ -268,19 +277,19 @@ def _lstm(vectors: Vectors) -> GraphSet:
         quant = Quantization.per_tensor(real * 2.0**-12 / scale, 0)
         return _constant(arrays[f"{gate}_gate_{kind}_weights"], (units, columns), np.int8, quant)
 
-    biases = [_constant(arrays[f"{gate}_gate_bias"], (units,), np.int32, _FROM_ONE) for gate in gates]
+    biases = [_constant(arrays[f"{gate}_gate_bias"], (units,), bias_type, _FROM_ONE) for gate in gates]
     # Of one batch, which all sets have, time-major and batch-major lie alike.
     tensors: list[Tensor | None] = [
-        _activation((batch, steps, size), -numbers["INPUT_ZERO_POINT"]),
+        structs.replace(_activation((batch, steps, size), -numbers["INPUT_ZERO_POINT"]), type=kind),
         *(weights(gate, "input", size, 1.0) for gate in gates),
         *(weights(gate, "hidden", units, hidden_scale) for gate in gates),
         *[None] * 3,
         *biases,
         *[None] * 2,
-        Tensor("", (batch, units), TensorType.INT8, hidden, is_variable=True),
+        Tensor("", (batch, units), kind, hidden, is_variable=True),
         Tensor("", (batch, units), TensorType.INT16, cell, is_variable=True),
         *[None] * 4,
-        structs.replace(_activation((batch, steps, units)), quantization=hidden),
+        Tensor("", (batch, steps, units), kind, hidden),
     ]
     return _model(vectors, "UNIDIRECTIONAL_SEQUENCE_LSTM", tensors, fused_activation_function=4)
 

@@ -72,9 +72,10 @@ def lstm(
     weight_scale: float = 0.01,
     options: dict[str, Any] | None = None,
     given: dict[int, str] | None = None,
+    kind: TensorType = TensorType.INT8,
     seed: int = 0,
 ) -> bytes:
-    """Scales and zeros are those of the input and of the hidden state."""
+    """Scales and zeros are those of the input and of the hidden state, which are of one type."""
     random = np.random.default_rng(seed)
     options = {"fused_activation_function": TANH, **(options or {})}
     shape = (steps, batch) if options.get("time_major") else (batch, steps)
@@ -88,18 +89,24 @@ def lstm(
     weights = [matrix(f"{gate} weights", size) for gate in GATES]
     recurrent = [matrix(f"{gate} recurrent", units) for gate in GATES]
     biases = [
-        constant(f"{gate} bias", random.integers(-2000, 2000, units), np.int32, bias_scale) for gate in GATES
+        constant(
+            f"{gate} bias",
+            random.integers(-2000, 2000, units),
+            np.int32 if kind == TensorType.INT8 else np.int64,
+            bias_scale,
+        )
+        for gate in GATES
     ]
     hidden = Quantization.per_tensor(scales[1], zeros[1])
     cells = Quantization.per_tensor(2.0**-cell_bits, 0)
     tensors = (
-        tensor("in", (*shape, size), scales[0], zeros[0]),
+        tensor("in", (*shape, size), scales[0], zeros[0], kind),
         *weights,
         *recurrent,
         *biases,
-        Tensor("hidden", (batch, units), TensorType.INT8, hidden, is_variable=True),
+        Tensor("hidden", (batch, units), kind, hidden, is_variable=True),
         Tensor("cells", (batch, units), TensorType.INT16, cells, is_variable=True),
-        tensor("out", (*shape, units), scales[1], zeros[1]),
+        tensor("out", (*shape, units), scales[1], zeros[1], kind),
     )
     inputs = ["in", *(each.name for each in (*weights, *recurrent)), *[ABSENT] * 3]
     inputs += [*(each.name for each in biases), ABSENT, ABSENT, "hidden", "cells", *[ABSENT] * 4]

@@ -17,8 +17,6 @@ from tests.support.cmsis_nn_cases import OperatorSet, operator_set
 from tests.support.cmsis_nn_graphs import any_set
 
 NOT_RUN: Final = {
-    "lstm_2_s16": "UNIDIRECTIONAL_SEQUENCE_LSTM takes int8 alone",
-    "lstm_one_time_step_s16": "UNIDIRECTIONAL_SEQUENCE_LSTM takes int8 alone",
     "fully_connected_int4_6": "its output has the zero point 128, which is no int8",
 }
 """Sets that no backend runs, and why."""

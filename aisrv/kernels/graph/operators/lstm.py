@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM of int8 with a cell state of int16.
+"""UNIDIRECTIONAL_SEQUENCE_LSTM of int8 or int16 with a cell state of int16.
 
 Sources: `lstm_eval.h`, `lstm_eval_common.cc` of TensorFlow Lite Micro; `integer_ops/logistic.h` and
 `integer_ops/tanh.h` of TensorFlow Lite.
@@ -11,8 +11,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.int16 import wide_scale
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
 from aisrv.kernels.graph.operators.vectors import Scale, column_scale, multiply
@@ -49,21 +51,22 @@ class _Sizes(NamedTuple):
 
 
 def lstm(node: OperatorNode) -> Kernel:
-    """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM: four gates, a hidden and a cell state that are variables."""
+    """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM of int8 or int16: four gates, two states that are variables."""
     node.expect(_INPUTS)
     for name, numbers in _ABSENT.items():
         if any(node.inputs[number] is not None for number in numbers):
             raise GraphError(f"has {name}, which TensorFlow Lite Micro does not know")
     if node.options.activation is not Activation.TANH:
         raise GraphError(f"the activation is {node.options.activation.name}, must be TANH")
-    source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)
-    hidden, cell = node.input(18, TensorType.INT8), node.input(19, TensorType.INT16)
+    source = node.input(0, TensorType.INT8, TensorType.INT16)
+    kind = source.tensor.type
+    output, hidden, cell = node.output(0, kind), node.input(18, kind), node.input(19, TensorType.INT16)
     is_time_major = bool(node.options.integer("time_major"))
     sizes = _sizes(source, hidden, cell, is_time_major=is_time_major)
     expect_shape(output, (*source.shape[:2], sizes.units))
-    weights, scale_input = _matrix(node, 1, source, (sizes.units, sizes.inputs))
-    recurrent, scale_state = _matrix(node, 5, hidden, (sizes.units, sizes.units))
-    bias = _bias(node, sizes.units)
+    bias = _bias(node, sizes.units, TensorType.INT32 if kind is TensorType.INT8 else TensorType.INT64)
+    weights, scale_input = _matrix(node, 1, source, (sizes.units, sizes.inputs), bias)
+    recurrent, scale_state = _matrix(node, 5, hidden, (sizes.units, sizes.units), bias)
     update = _cell_update(node, hidden, cell)
 
     zero, state_zero = source.quantization.zero_point, hidden.quantization.zero_point
@@ -102,7 +105,7 @@ def _sizes(source: GraphTensor, hidden: GraphTensor, cell: GraphTensor, *, is_ti
 
 
 def _matrix(
-    node: OperatorNode, first: int, data: GraphTensor, shape: tuple[int, int]
+    node: OperatorNode, first: int, data: GraphTensor, shape: tuple[int, int], bias: _Words
 ) -> tuple[npt.NDArray[np.float64], Scale]:
     """The weights of all gates side by side, and the factors from their sums to steps of 2**-12."""
     columns, multipliers = [], []
@@ -114,11 +117,17 @@ def _matrix(
         columns.append(weights.array.T.astype(np.float64) - quant.zero_point)
         multiplier = quantized_multiplier(float32(data.quantization.scale * quant.scale) / _GATE_SCALE)
         multipliers += [multiplier] * shape[0]
-    return np.concatenate(columns, axis=1), column_scale(multipliers)
+    matrix = np.concatenate(columns, axis=1)
+    if data.tensor.type is TensorType.INT8:
+        return matrix, column_scale(multipliers)
+    if data.quantization.zero_point:
+        raise GraphError(f"{data} has the zero point {data.quantization.zero_point}, of int16 must be 0")
+    int16.check_wide(multipliers, bias.data)
+    return matrix, wide_scale(tuple(multipliers))
 
 
-def _bias(node: OperatorNode, units: int) -> _Words:
-    biases = [node.constant(12 + gate, TensorType.INT32) for gate in _GATES]
+def _bias(node: OperatorNode, units: int, kind: TensorType) -> _Words:
+    biases = [node.constant(12 + gate, kind) for gate in _GATES]
     for bias in biases:
         expect_shape(bias, (units,))
     joined: _Words = np.concatenate([bias.array for bias in biases]).astype(np.int64)
@@ -144,7 +153,13 @@ def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> 
         remember=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / scale),
         show=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / quant.scale),
         zero=quant.zero_point,
+        bounds=_limits(hidden),
     )
+
+
+def _limits(tensor: GraphTensor) -> tuple[int, int]:
+    ends = np.iinfo(tensor.array.dtype)
+    return int(ends.min), int(ends.max)
 
 
 class _CellUpdate(NamedTuple):
@@ -160,8 +175,10 @@ class _CellUpdate(NamedTuple):
     remember: Multiplier
     show: Multiplier
     zero: int
+    bounds: tuple[int, int]
+    """The least and the largest hidden state."""
 
-    def __call__(self, gates: _Words, state: npt.NDArray[np.int8]) -> None:
+    def __call__(self, gates: _Words, state: npt.NDArray[np.int8 | np.int16]) -> None:
         """Write the cell state and the hidden one."""
         units = state.shape[1]
         places = gates & 0xFFFF
@@ -173,7 +190,7 @@ class _CellUpdate(NamedTuple):
         np.clip(cells, *self.limits, out=cells)
         self.cells[...] = cells
         values = multiply(shown * self.cell_tanh[cells & 0xFFFF], self.show) + self.zero
-        np.clip(values, -128, 127, out=state, casting="unsafe")
+        np.clip(values, *self.bounds, out=state, casting="unsafe")
 
 
 def _saturated(values: _Words) -> _Words:

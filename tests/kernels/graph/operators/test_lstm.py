@@ -2,9 +2,11 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tflite import TensorType
 
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operators import lstm as lstm_module
@@ -55,6 +57,37 @@ def test_runs(
     )
     shape = (steps, batch, size) if is_time_major else (batch, steps, size)
     agree_in_turn(model, [[random_int8(shape, seed + run)] for run in range(3)])
+
+
+@FEW
+@given(st.integers(0, 1 << 32))
+def test_runs_of_int16(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    batch, steps, size, units = (int(number) for number in random.integers(1, 6, 4))
+    scales = (2.0 ** random.uniform(-14, -9), 2.0 ** random.uniform(-16, -14))
+    is_time_major = bool(random.integers(2))
+    model = lstm(
+        batch=batch,
+        steps=steps,
+        size=size,
+        units=units,
+        scales=(float(np.float32(scales[0])), float(np.float32(scales[1]))),
+        zeros=(0, 0),
+        cell_bits=int(random.integers(8, 16)),
+        weight_scale=float(random.uniform(2**-8, 2**-3)),
+        options={"time_major": is_time_major, "cell_clip": float(random.choice([0.0, 0.5, 10.0]))},
+        kind=TensorType.INT16,
+        seed=seed,
+    )
+    shape = (steps, batch, size) if is_time_major else (batch, steps, size)
+    runs = [[random.integers(-(1 << 15), 1 << 15, shape, np.int16)] for _ in range(3)]
+    agree_in_turn(model, runs)
+
+
+@pytest.mark.parametrize("zeros", [(1, 0), (0, -1)])
+def test_int16_has_no_zero_points(zeros: tuple[int, int]) -> None:
+    with pytest.raises(GraphError, match="of int16 must be 0"):
+        loaded(lstm(kind=TensorType.INT16, zeros=zeros))
 
 
 def test_a_long_sequence() -> None:

@@ -20,6 +20,7 @@ BENCHMARKS = (
     "sensors",
     "opencv",
     "kernels",
+    "operators",
     "relocatable",
     "requantize",
     "graph",

@@ -11,6 +11,7 @@ from typing import Final
 
 from aisrv.kernels.backend import Int16Kernels, KernelBackend, int16_kernels
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
+from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
 from aisrv.kernels.graph.folding import Folding, folded
@@ -73,11 +74,11 @@ def prepare_graph(
         memory = GraphMemory(model, plan)
         resources = Variables(arena_bytes - plan.head - variables)
         int16 = int16_kernels(backend) or NumpyBackend().int16
-        tensors, folding = list(memory.tensors), Folding(model)
+        tensors, folding, workspace = list(memory.tensors), Folding(model), Workspace()
         operators = []
         for operator in model.operators:
             scratch = memory.scratch.get(operator.index, NO_SCRATCH)
-            node = _node(model, operator, backend, int16, tensors, resources, scratch)
+            node = _node(model, operator, backend, int16, tensors, resources, workspace, scratch)
             operators.append(_prepare(node, folding))
             for output in operators[-1].outputs:
                 tensors[output.tensor.index] = output
@@ -129,6 +130,7 @@ def _node(
     int16: Int16Kernels,
     tensors: Sequence[GraphTensor],
     variables: Variables,
+    workspace: Workspace,
     scratch: Buffer,
 ) -> OperatorNode:
     return OperatorNode(
@@ -139,6 +141,7 @@ def _node(
         backend=backend,
         int16=int16,
         variables=variables,
+        workspace=workspace,
         scratch=scratch,
     )
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels.backend import Int16Kernels, KernelBackend
+from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.graph.variables import Variables
@@ -31,6 +32,8 @@ class OperatorNode:
     int16: Int16Kernels
     """Kernels of int16 activations: the backend's, or NumPy's where it has none."""
     variables: Variables
+    workspace: Workspace
+    """Arrays that the graph's kernels share; nothing in them outlives a kernel's run."""
     scratch: Buffer = NO_SCRATCH
 
     def expect(self, inputs: int, outputs: int = 1, *, optional: int = 0) -> None:

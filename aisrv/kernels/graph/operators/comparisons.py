@@ -15,6 +15,7 @@ from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, same_type
 from aisrv.kernels.graph.operators.lookup import int8_table
+from aisrv.kernels.graph.operators.pairs import by_pairs, pair_table
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 
@@ -57,21 +58,15 @@ def _compare(node: OperatorNode, function: Callable[..., Any], *types: TensorTyp
     one, two = node.input(0, *types), node.input(1, *types)
     same_type(one, two)
     output = node.output(0, TensorType.BOOL)
+    if one.tensor.type is TensorType.INT8:
+        table = pair_table(function, _fixed_point(one), _fixed_point(two))
+        return by_pairs(node, one, two, output, table)
     left, right, write = broadcast_view(one, output), broadcast_view(two, output), output.array
-    tables = (_fixed_point(one), _fixed_point(two)) if one.tensor.type is TensorType.INT8 else None
 
-    def compare_numbers() -> None:
+    def kernel() -> None:
         function(left, right, out=write)
 
-    if tables is None:
-        return compare_numbers
-    first, second = tables
-    left, right = left.view(np.uint8), right.view(np.uint8)
-
-    def compare_reals() -> None:
-        function(first[left], second[right], out=write)
-
-    return compare_reals
+    return kernel
 
 
 def _fixed_point(tensor: GraphTensor) -> npt.NDArray[np.int64]:

@@ -4,6 +4,7 @@ Sources: `activations.cc` and `elementwise.cc` of TensorFlow Lite Micro, `prelu.
 """
 
 import numpy as np
+import numpy.typing as npt
 
 from aisrv.kernels.arithmetic import (
     INT8_MAX,
@@ -14,8 +15,9 @@ from aisrv.kernels.arithmetic import (
     round_half_away,
 )
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape
-from aisrv.kernels.graph.operators.lookup import by_table, unary
+from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
+from aisrv.kernels.graph.operators.lookup import by_table, int8_table, unary
+from aisrv.kernels.graph.operators.pairs import by_pairs, pair_table
 from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.model import TensorType
 
@@ -62,12 +64,13 @@ def prelu(node: OperatorNode) -> Kernel:
     quant, slope_quant, output_quant = source.quantization, slopes.quantization, output.quantization
     identity = quantized_multiplier(quant.scale / output_quant.scale)
     product = quantized_multiplier(quant.scale * slope_quant.scale / output_quant.scale)
-    read, slope, write = source.array, broadcast_view(slopes, output), output.array
 
-    def kernel() -> None:
-        values = read.astype(np.int64) - quant.zero_point
-        falling = multiply(values * (slope.astype(np.int64) - slope_quant.zero_point), product)
-        values = np.where(values >= 0, multiply(values, identity), falling) + output_quant.zero_point
-        np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
+    def value(values: npt.NDArray[np.int64], slope: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        return np.where(values >= 0, multiply(values, identity), multiply(values * slope, product))
 
-    return kernel
+    def numbers(zero_point: int) -> npt.NDArray[np.int64]:
+        return int8_table(lambda integer: integer - zero_point)
+
+    table = pair_table(value, numbers(quant.zero_point), numbers(slope_quant.zero_point))
+    table = np.clip(table + output_quant.zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
+    return by_pairs(node, source, slopes, output, table)

@@ -1,5 +1,6 @@
 """Operators that give a picture another size. Sources: `resize_nearest_neighbor.h`, `resize_bilinear.h`."""
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -78,15 +79,36 @@ def resize_bilinear(node: OperatorNode) -> Kernel:
     top_weight, bottom_weight = (weight[:, None, None] for weight in rows[2:])
     left_weight, right_weight = (weight[:, None] for weight in columns[2:])
     read, write = source.array, output.array
+    # Rows as wide as the output's, and the output; each with room for what is added to it.
+    row_shape, shape = (batch, height, size[1], channels), output.shape
+    rows_of, more_rows = (_words(node, name, row_shape) for name in ("across", "more"))
+    values, more = (_words(node, name, shape) for name in ("values", "more"))
 
     def kernel() -> None:
         wide = read.astype(np.int32)
-        across = wide[:, :, columns.lower] * left_weight + wide[:, :, columns.upper] * right_weight
-        values = across[:, rows.lower] * top_weight + across[:, rows.upper] * bottom_weight
-        rounded = (np.abs(values) + (_ONE * _ONE >> 1)) >> 2 * _FRACTION_BITS
-        write[...] = np.where(values < 0, -rounded, rounded)
+        np.take(wide, columns.lower, 2, rows_of, "clip")
+        np.take(wide, columns.upper, 2, more_rows, "clip")
+        np.multiply(rows_of, left_weight, rows_of)
+        np.multiply(more_rows, right_weight, more_rows)
+        np.add(rows_of, more_rows, rows_of)
+        np.take(rows_of, rows.lower, 1, values, "clip")
+        np.take(rows_of, rows.upper, 1, more, "clip")
+        np.multiply(values, top_weight, values)
+        np.multiply(more, bottom_weight, more)
+        np.add(values, more, values)
+        # Halves go away from zero.
+        np.right_shift(values, 31, more)
+        np.add(values, more, values)
+        np.add(values, _ONE * _ONE >> 1, values)
+        np.right_shift(values, 2 * _FRACTION_BITS, values)
+        write[...] = values
 
     return kernel
+
+
+def _words(node: OperatorNode, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
+    array: npt.NDArray[np.int32] = node.workspace.array(name, math.prod(shape), np.int32)
+    return array.reshape(shape)
 
 
 def _taps(inputs: int, outputs: int, *, align_corners: bool, half_pixel_centers: bool) -> _Taps:

@@ -15,13 +15,18 @@ Scale: TypeAlias = Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64]]
 def multiply(values: npt.NDArray[np.int64], multiplier: Multiplier) -> npt.NDArray[np.int64]:
     """M(x, m, s) of each value, with double rounding ("The INT8 kernel engine", section Arithmetic)."""
     left, right = max(multiplier.shift, 0), max(-multiplier.shift, 0)
+    scaled: npt.NDArray[np.int64] = values << left
     # Large factors leave nothing of 8 bits unclamped; saturating keeps their products in 64 bits.
-    widened = np.clip(values << left, INT32_MIN, INT32_MAX)
-    product = (widened * multiplier.mantissa + (1 << 30)) >> 31
-    if not right:
-        return product
-    shifted: npt.NDArray[np.int64] = (product + (1 << (right - 1)) - (product < 0)) >> right
-    return shifted
+    np.clip(scaled, INT32_MIN, INT32_MAX, out=scaled)
+    scaled *= multiplier.mantissa
+    scaled += 1 << 30
+    scaled >>= 31
+    if right:
+        less = scaled < 0
+        scaled += 1 << (right - 1)
+        scaled -= less
+        scaled >>= right
+    return scaled
 
 
 def column_scale(multipliers: Sequence[Multiplier]) -> Scale:

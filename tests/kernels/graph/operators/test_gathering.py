@@ -50,6 +50,14 @@ def test_gather_within_batches(batch: int, extent: int, count: int, seed: int) -
     agree(model, random_int8(shape, seed), numbers)
 
 
+@pytest.mark.parametrize("batch", [1, 2, -1])
+def test_dimensions_between_the_batch_and_the_axis_stay(batch: int) -> None:
+    shape = (2, 3, 4, 2)
+    places = (2, 3) if batch == 1 else (2, 3, 3)
+    numbers = np.random.default_rng(1).integers(0, 4, places, dtype=np.int32)
+    agree(gather(shape, places, (2, 3, 3, 2), 2, batch), random_int8(shape), numbers)
+
+
 @pytest.mark.parametrize("place", [-1, 3, 1 << 30])
 def test_an_index_that_is_no_place_ends_the_run_alone(place: int) -> None:
     graph = loaded(gather((3,), (1,), (1,), 0))

@@ -44,6 +44,8 @@ class FlashCommand(enum.IntEnum):
     """Offset in the data partition, then bytes to store; sectors that begin among them are erased first."""
     RELOAD = 0x24
     """Reads the headers of the data partition again."""
+    CHECK_WRITE = 0x25
+    """Offset in the data partition, size; fails as WRITE_DATA would there, and writes nothing."""
 
 
 class FlashFailure(enum.IntEnum):

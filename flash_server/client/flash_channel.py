@@ -134,6 +134,13 @@ class FlashChannel:
         """Read bytes of the data partition as the chip stores them."""
         return await self._transact(FlashRequest(FlashCommand.READ_DATA, (offset, size)), size)
 
+    async def check_write(self, offset: int, size: int) -> None:
+        """Raise FlashReadError where `write_data` would: bytes of code that runs in place, or of no flash.
+
+        A write of many pieces would be refused in the middle.
+        """
+        await self._transact(FlashRequest(FlashCommand.CHECK_WRITE, (offset, size)), 0)
+
     async def write_data(
         self, offset: int, data: bytes, progress: Callable[[int], None] | None = None
     ) -> None:

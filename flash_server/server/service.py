@@ -241,14 +241,24 @@ async def _read_data(service: FlashService, _client: int, request: FlashRequest)
     return Response(b"", offset, size)
 
 
-async def _write_data(service: FlashService, _client: int, request: FlashRequest) -> Response:
-    (offset,) = request.arguments
-    sector = service.data.chip.part.sector_size
-    end = offset + len(request.data)
-    if not service.data.holds(offset, len(request.data)):
+def _check_write(service: FlashService, offset: int, size: int) -> range:
+    """Return the sectors that a write erases; RequestFailed where it may not be."""
+    sector, end = service.data.chip.part.sector_size, offset + size
+    if not service.data.holds(offset, size):
         raise RequestFailed(FlashFailure.OUT_OF_RANGE)
     erased = range(-(-offset // sector) * sector, end, sector)
-    service.check_idle(offset, max(end, *(start + sector for start in erased)) if erased else end)
+    service.check_idle(offset, max(end, erased[-1] + sector) if erased else end)
+    return erased
+
+
+async def _check_write_data(service: FlashService, _client: int, request: FlashRequest) -> Response:
+    _check_write(service, *request.arguments)
+    return Response()
+
+
+async def _write_data(service: FlashService, _client: int, request: FlashRequest) -> Response:
+    (offset,) = request.arguments
+    erased = _check_write(service, offset, len(request.data))
     service.forget_image(RequestFailed(FlashFailure.NO_IMAGE, "the data partition is being written"))
     for start in erased:
         await service.data.erase_sector(start)
@@ -280,6 +290,7 @@ LOADER_HANDLERS: Final[Mapping[int, Handler]] = {
     FlashCommand.READ_DATA: Handler(2, _read_data),
     FlashCommand.WRITE_DATA: Handler(1, _write_data, PIECE_BYTES),
     FlashCommand.RELOAD: Handler(0, _reload),
+    FlashCommand.CHECK_WRITE: Handler(2, _check_write_data),
 }
 """What a loader may ask: the boot partition's upgrade and the data partition as a whole."""
 

@@ -93,6 +93,7 @@ class ChipStore:
             return
         partition = DataPartition(tuple(engines), alignment=ALIGNMENT)
         image = partition.build(self.image_bytes)
+        await self._flash.check_write(0, len(image))
         if engines[engine].model is None:
             await self._flash.write_data(0, image)
             return

@@ -25,6 +25,7 @@ from flash_server.chip.storage import FileStorage
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Header
 from flash_server.protocol import FlashFailure, FlashReadError
+from phy.jacdac.flash_store import ChipStore
 from tests.support import networks
 from tests.support.relocatable import digits_image
 
@@ -251,6 +252,48 @@ async def test_an_update_is_written_to_the_other_slot_while_the_old_image_serves
         await loader.write_data(SECTOR, bytes(16))  # the old slot is free
         with pytest.raises(FlashReadError):
             await loader.write_data(other, bytes(16))
+
+
+async def test_a_model_for_another_engine_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    engines = EngineImage(model=digits.model_bytes()), EngineImage(xip=STORED)
+    data = DataPartition(engines, Generation.FAST, swapped=False, alignment=SECTOR).build()
+    path = tmp_path / "chip.bin"
+    with FileStorage(path, MX25R3235F.size) as storage:
+        storage.write(BOOT_BYTES, data)
+    flash = FlashSpec(MX25R3235F, path=path, boot_bytes=BOOT_BYTES)
+    small = 128 * 1024
+    specs = EngineSpec(arena_bytes=small), EngineSpec(arena_bytes=small, kind=IN_PLACE)
+    board = Board(engines=specs, flashes=(flash,))
+    async with open_device(board, runner=inline) as device:
+        assert await set_command(device.local[1], Command.SET_MODEL_EXT_FLASH) == Status.OKAY
+        store = ChipStore(device.loaders[0], MX25R3235F.size - BOOT_BYTES, 2)
+        with pytest.raises(FlashReadError) as refusal:
+            await store.replace_model(0, digits.model_bytes() + bytes(8000))
+        assert refusal.value.code is FlashFailure.IN_USE
+        assert await device.loaders[0].read_data(0, len(data)) == data
+
+
+@pytest.mark.parametrize(
+    ("start", "size", "code"),
+    [
+        (SECTOR, 1, FlashFailure.IN_USE),
+        (0, MX25R3235F.size - BOOT_BYTES, FlashFailure.IN_USE),
+        (0, MX25R3235F.size - BOOT_BYTES + 1, FlashFailure.OUT_OF_RANGE),
+        (SECTOR, 0, None),
+        (0, SECTOR, None),
+    ],
+)
+async def test_a_write_can_be_checked_beforehand(
+    opened: Opened, start: int, size: int, code: FlashFailure | None
+) -> None:
+    async with opened(data_of(xip=STORED), inline) as device:
+        assert await load(device) == Status.OKAY
+        found = None
+        try:
+            await device.loaders[0].check_write(start, size)
+        except FlashReadError as error:
+            found = error.code
+        assert found is code
 
 
 async def test_an_image_in_place_takes_none_of_the_memory_for_models(opened: Opened) -> None:

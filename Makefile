@@ -5,7 +5,8 @@ PYTHON ?=
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
-PYTEST := $(BIN)/pytest --numprocesses auto --dist loadgroup
+# pytest keeps what it makes of the tests as bytecode, also where Python is told to write none: 8 s of each process.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist loadgroup
 # What most changes break first: values, the substrate, engines, layers, devices, host tools; few other programs.
 # Jacdac's tests are left out: its devices announce themselves twice a second, and hosts wait for that.
 QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board phy host_tools) \

@@ -313,6 +313,7 @@ FIND_AND_LOAD = """
 import struct, sys, usb.core, usb.backend.libusb1
 assert usb.backend.libusb1.get_backend().__module__ == "usb.backend.libusb1"
 device = usb.core.find(product="xAISRV")
+device.default_timeout = 30_000
 device.set_configuration()
 (out, into) = usb.util.find_descriptor(device.get_active_configuration()).endpoints()
 out.write(bytes((0x86, 0, 0)))
@@ -321,7 +322,7 @@ out.write(model)
 if len(model) % 512 == 0:
     out.write(b"")
 out.write(bytes((0x10, 0, 0)))
-(identity,) = struct.unpack("<I", bytes(into.read(512, 5000)))
+(identity,) = struct.unpack("<I", bytes(into.read(512)))
 print(hex(identity), device.manufacturer, device.serial_number)
 """
 

@@ -2,6 +2,10 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Final
+
+_CODE_WITH_BAR: Final = re.compile(r"`([^`]*\|[^`]*)`")
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -23,4 +27,6 @@ def code(text: object) -> str:
 
 
 def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ").strip()
+    """Return text without what would end a cell: a bar is an entity, and code with a bar is HTML."""
+    text = _CODE_WITH_BAR.sub(lambda found: f"<code>{escape(found[1], quote=False)}</code>", text)
+    return text.replace("|", "&#124;").replace("\n", " ").strip()

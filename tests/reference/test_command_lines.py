@@ -80,7 +80,7 @@ tool go 1
 
 | Options | meaning | default |
 | --- | --- | --- |
-| `--to A\\|B` | Where to. | must be given |
+| <code>--to A&#124;B</code> | Where to. | must be given |
 | `--rate X` | How fast. Above 0. | the board's |
 | `--device TEXT` | Which. The variable `TOOL_DEVICE` gives it, too. | usb |"""
     )

@@ -5,7 +5,7 @@ from reference.markdown import plain, table
 
 def test_a_table() -> None:
     assert table(("a", "b"), [("1", ""), ("x|y", "two\nlines")]) == (
-        "| a | b |\n| --- | --- |\n| 1 | |\n| x\\|y | two lines |"
+        "| a | b |\n| --- | --- |\n| 1 | |\n| x&#124;y | two lines |"
     )
 
 

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.page_session import Page, compare, follow
+from tests.support.manual_page import Page, compare
+from tests.support.page_session import follow
 from tests.support.paths import ROOT
 from tests.support.programs import missing
 

@@ -1,24 +1,10 @@
 """A page of the manual, followed as a reader follows it: files are written, commands typed, output compared.
 
-What a page can say:
-
-- A block ``console`` has commands, each behind `$ `, its further lines behind `> `, and below each what it
-  prints. `...` stands for anything. A command that fails is followed by `$ echo $?`, which shows its code.
-- A command that ends in `&` goes on in the background. It has started when it has printed what is shown.
-  `kill $!` ends it.
-- A block with a title, as in ```python title="host.py"```, is a file of that name.
-- A comment `<!-- needs: gcc, python:unicorn, file:/usr/include/x.h, examples -->` names programs, Python
-  packages and files that the page cannot do without, and the folder of the examples, which is put beside the
-  reader.
-- Blocks ``sh`` are for what a test cannot do: installing, becoming root, hardware.
-
 All commands of a page share one shell. `python -m tests.support.page_session PAGE ...` writes what commands
-print into a page.
+print into a page; `manual_page.py` says what a page may contain.
 """
 
-import difflib
-import doctest
-import importlib.util
+import codecs
 import os
 import re
 import shutil
@@ -27,15 +13,14 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import trio
-from markdown_it import MarkdownIt
 
+from tests.support.manual_page import Block, Command, Page, PageError, commands_of, matches, updated
 from tests.support.paths import ROOT
 
 SECONDS: Final = 60
@@ -55,96 +40,9 @@ RUN: Final = {
 """What a device listens on unless it is told otherwise, as options; no other page's device may be there."""
 HOME: Final = "/home/you"
 """The folder, as pages show it."""
-MASKS: Final = (
-    (re.compile(r"\bin [\d.,]+ m?s\b"), "in 1.0 ms"),
-    (re.compile(r"\b\d[\d.,]* [MkG]B/s"), "1 MB/s"),
-    (re.compile(r"^ *\d+ +\d+\.\d{9} ", re.MULTILINE), "1 0.000000000 "),  # tshark's packets
-)
-"""What differs from run to run."""
-LOGGED: Final = re.compile(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} (.*\n)", re.MULTILINE)
-"""A line of a device's log, which comes between the lines of other programs as it happens."""
 
-_TITLE: Final = re.compile(r'title="([^"]+)"')
-_NEEDS: Final = re.compile(r"^<!-- needs: (.+) -->$", re.MULTILINE)
 _MARK: Final = "the command has ended with"
 _ENDED: Final = re.compile(rf"{_MARK} (\d+)\n")
-
-
-class PageError(AssertionError):
-    """A page shows something else than what a reader sees."""
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """A fenced block of a page."""
-
-    line: int
-    """The number of its first line, within the fence, from 1."""
-    language: str
-    title: str | None
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """A command and the output that is shown below it."""
-
-    line: int
-    text: str
-    shown: str
-    end: int
-    """The number of the line behind the output."""
-
-    @property
-    def background(self) -> bool:
-        """Whether the shell does not wait for its end."""
-        return self.text.endswith("&")
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """A page with its blocks."""
-
-    path: Path
-    text: str
-
-    @classmethod
-    def read(cls, path: Path) -> "Page":
-        """Read a page of the checkout."""
-        return cls(path, path.read_text(encoding="utf-8"))
-
-    def blocks(self) -> Iterator[Block]:
-        """Yield the fenced blocks in their order, those in lists too."""
-        for token in MarkdownIt().parse(self.text):
-            if token.type == "fence" and token.map is not None:
-                title = _TITLE.search(token.info)
-                language = token.info.partition(" ")[0]
-                yield Block(token.map[0] + 2, language, title and title[1], token.content)
-
-    def needs(self) -> list[str]:
-        """Return what the page's comment names."""
-        found = _NEEDS.search(self.text)
-        return [need.strip() for need in found[1].split(",")] if found else []
-
-    def missing(self) -> str | None:
-        """Return the first thing that the page needs and this machine lacks."""
-        return next((need for need in self.needs() if not _is_there(need)), None)
-
-
-def commands_of(block: Block) -> Iterator[Command]:
-    """Yield the commands of a block ``console``."""
-    lines = block.text.splitlines()
-    starts = [number for number, line in enumerate(lines) if line.startswith("$ ")]
-    if not starts or starts[0]:
-        raise PageError(f"line {block.line}: a block `console` begins with a command, behind `$ `")
-    for start, end in zip(starts, [*starts[1:], len(lines)], strict=True):
-        typed = [lines[start][2:]]
-        for line in lines[start + 1 : end]:
-            if not line.startswith("> "):
-                break
-            typed.append(line[2:])
-        shown = lines[start + len(typed) : end]
-        yield Command(block.line + start, "\n".join(typed), "\n".join(shown), block.line + end)
 
 
 class Shell:
@@ -156,6 +54,7 @@ class Shell:
         self._ports = ports
         self._seconds = seconds
         self._received = ""
+        self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
 
     async def run(self, command: Command) -> tuple[str, int]:
         """Run a command; return its output, and its exit code, or 0 where it goes on in the background."""
@@ -195,16 +94,16 @@ class Shell:
         data = await self._process.stdout.receive_some()
         if not data:
             raise PageError(f"line {command.line}: `{command.text}` ended the shell: {self._received}")
-        self._received += data.decode(errors="replace")
+        self._received += self._decode(data)
 
     def _shown(self, output: str) -> str:
-        shown = _replaced(output, {own: port for port, own in self._ports.items()})
-        return shown.replace(f" --port {PORT}", "").replace(str(self._folder), HOME)
+        of_page = {own: port for port, own in self._ports.items()}
+        return _replaced(output, of_page, before=":").replace(str(self._folder), HOME)
 
 
-def _replaced(text: str, numbers: Mapping[int, int]) -> str:
-    """Return a text with some numbers replaced by others."""
-    wanted = re.compile(rf"\b({'|'.join(map(str, numbers))})\b")
+def _replaced(text: str, numbers: Mapping[int, int], before: str = "") -> str:
+    """Return a text with some numbers replaced by others, where they stand behind `before`."""
+    wanted = re.compile(rf"(?<={before})\b({'|'.join(map(str, numbers))})\b")
     return wanted.sub(lambda found: str(numbers[int(found[0])]), text)
 
 
@@ -236,7 +135,8 @@ async def open_shell(folder: Path, seconds: float = SECONDS) -> AsyncIterator[Sh
         try:
             yield Shell(process, folder, ports, seconds)
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
             with trio.CancelScope(shield=True):
                 await process.wait()
 
@@ -282,61 +182,6 @@ async def _type(block: Block, shell: Shell, seen: Callable[[Command, str], None]
                 f"line {command.line}: `{command.text}` ends with exit code {code}, "
                 f"which no `$ echo $?` shows:\n{output}"
             )
-
-
-def compare(command: Command, output: str) -> None:
-    """Raise a PageError with the difference where a command printed something else than shown."""
-    if not matches(command, output):
-        shown, seen = (_plain(text).splitlines() for text in (command.shown, output))
-        difference = "\n".join(difflib.unified_diff(shown, seen, "shown", "seen", lineterm=""))
-        raise PageError(f"line {command.line}: `{command.text}` does not print what is shown:\n{difference}")
-
-
-def matches(command: Command, output: str) -> bool:
-    """Whether output is what a page shows, but for what the masks cover and `...` stands for.
-
-    What goes on in the background may print its lines in any order.
-    """
-    if not command.background:
-        return _is_shown(_plain(command.shown), _plain(output))
-    left = _plain(output).splitlines(keepends=True)
-    for line in _plain(command.shown).splitlines(keepends=True):
-        found = next((each for each in left if _is_shown(line, each)), None)
-        if found is None:
-            return False
-        left.remove(found)
-    return not left
-
-
-def _is_shown(shown: str, output: str) -> bool:
-    return doctest.OutputChecker().check_output(shown, output, doctest.ELLIPSIS)
-
-
-def _plain(text: str) -> str:
-    for pattern, sample in MASKS:
-        text = pattern.sub(sample, text)
-    text = "".join(f"{line.rstrip()}\n" for line in text.splitlines())
-    logged = sorted(LOGGED.findall(text))
-    return LOGGED.sub("", text).strip("\n") + "\n" + "".join(logged)
-
-
-def _is_there(need: str) -> bool:
-    kind, _, name = need.rpartition(":")
-    if kind == "python":
-        return importlib.util.find_spec(name) is not None
-    if kind == "file":
-        return Path(name).exists()
-    return need == "examples" or shutil.which(need) is not None
-
-
-def updated(page: Page, seen: Iterable[tuple[Command, str]]) -> str:
-    """Return a page's text with the output of the commands that printed something else than it shows."""
-    lines = page.text.splitlines()
-    for command, output in reversed(list(seen)):
-        if not matches(command, output):
-            start = command.line + command.text.count("\n")
-            lines[start : command.end - 1] = [line.rstrip() for line in output.strip("\n").splitlines()]
-    return "\n".join(lines) + "\n"
 
 
 async def update(path: Path) -> None:

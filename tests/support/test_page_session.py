@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.page_session import Command, Page, PageError, commands_of, compare, follow, updated
+from tests.support.manual_page import Command, Page, PageError, commands_of, compare, updated
+from tests.support.page_session import follow
 
 
 def page_of(text: str) -> Page:
@@ -112,3 +113,17 @@ def test_what_a_page_needs_is_looked_for() -> None:
     assert page_of("<!-- needs: bash, python:no_such_module -->\n").missing() == "python:no_such_module"
     assert shutil.which("bash")
     assert page_of("nothing").missing() is None
+
+
+@pytest.mark.parametrize("before", ["", "a", "ab"])
+async def test_long_output_is_received_whole(tmp_path: Path, before: str) -> None:
+    command = f"$ python -c \"print('{before}' + '─' * 50000)\""
+    await check(console(command, before + "─" * 50000), tmp_path)
+
+
+async def test_ports_of_devices_are_those_of_the_page(tmp_path: Path) -> None:
+    text = '```python title="a.py"\nprint("usbip:127.0.0.1:3240" == "usbip:127.0.0.1:" + "32" + "40")\n```\n'
+    second = console(
+        "$ python a.py", "False", "$ echo 127.0.0.1:3240 127.0.0.1:3241", "127.0.0.1:3240 127.0.0.1:3241"
+    )
+    await check(text + second, tmp_path)

@@ -52,16 +52,27 @@ class FlashFailure(enum.IntEnum):
     """What follows NACK, as a word."""
 
     NO_IMAGE = 1
+    """The data partition is erased, or being written."""
     CORRUPT = 2
+    """There is no known version, a broken header, or a length that is wrong."""
     ABSENT = 3
+    """The engine has no such segment."""
     OUT_OF_RANGE = 4
+    """Offset and size reach past the segment's end."""
     UNKNOWN_COMMAND = 5
+    """This kind of client has no such command."""
     BAD_REQUEST = 6
+    """The command takes another number of words or bytes."""
     CHIP_FAILED = 7
+    """The chip is protected, does not keep what was programmed, or its file failed."""
     BAD_SERVER_IMAGE = 8
+    """The boot image is not ours, damaged, cut short or too long."""
     OUT_OF_ORDER = 9
+    """A piece does not follow the previous one."""
     REFUSED = 10
+    """Of the client's side only: the model is longer than its limit."""
     IN_USE = 11
+    """WRITE_DATA or CHECK_WRITE where an engine runs relocatable code in place; nothing was erased."""
 
 
 FAILURE_TEXTS: Final = {

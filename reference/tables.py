@@ -11,8 +11,11 @@ from reference.code_map import code_map
 from reference.command_lines import program
 from reference.settings_keys import board_keys, pack_keys, suite_keys
 from reference.wires import (
+    acquire_command_table,
     command_table,
     descriptor_tables,
+    flash_command_table,
+    flash_failure_table,
     ioserver_table,
     jacdac_tables,
     sensor_tables,
@@ -35,6 +38,9 @@ TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "ioserver": ioserver_table,
     "spi": spi_table,
     "sensor-registers": sensor_tables,
+    "acquire-commands": acquire_command_table,
+    "flash-commands": flash_command_table,
+    "flash-failures": flash_failure_table,
     "jacdac": jacdac_tables,
     "code-map": code_map,
 }

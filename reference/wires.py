@@ -9,7 +9,9 @@ from aisrv.protocol.ioserver import IoserverCommand
 from aisrv.protocol.jacdac.service_spec import document
 from aisrv.protocol.jacdac.service_tables import SERVICES
 from aisrv.protocol.usb_descriptors import Descriptor, Descriptors
+from aisrv.sensors.acquire_channel import AcquireCommand
 from aisrv.sensors.registers import SENSOR_MODELS
+from flash_server.protocol import FlashCommand, FlashFailure
 from phy.spi.transaction import BARE, NO_EFFECT, READS, WRITES
 from reference.markdown import code, plain, table
 from reference.member_docs import member_docs
@@ -65,6 +67,31 @@ def ioserver_table() -> str:
     return table(
         ("code", "name", "what it does"),
         [(str(each.value), each.name, plain(docs[each.name])) for each in IoserverCommand],
+    )
+
+
+def flash_command_table() -> str:
+    """The commands of the flash server: code, name, arguments and answer."""
+    docs = member_docs(FlashCommand)
+    rows = [(f"0x{each.value:02X}", each.name, plain(docs[each.name])) for each in FlashCommand]
+    return table(("code", "command", "arguments and answer"), rows)
+
+
+def flash_failure_table() -> str:
+    """The failures that the flash server answers: code, name, meaning."""
+    docs = member_docs(FlashFailure)
+    return table(
+        ("code", "name", "meaning"),
+        [(str(each.value), each.name, plain(docs[each.name])) for each in FlashFailure],
+    )
+
+
+def acquire_command_table() -> str:
+    """The commands of the acquire task: code, name, arguments and answer."""
+    docs = member_docs(AcquireCommand)
+    return table(
+        ("code", "command", "arguments and answer"),
+        [(str(each.value), each.name, plain(docs[each.name])) for each in AcquireCommand],
     )
 
 

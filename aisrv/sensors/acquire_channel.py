@@ -40,17 +40,19 @@ class AcquireCommand(enum.IntEnum):
     """Command words of the acquire task."""
 
     DESCRIBE = 0
-    """Answered with a `FrameFormat`."""
+    """Answered with three u32: width, height, encoding (0 Bayer, 1 YUV 4:2:2, 2 RGB, 3 samples)."""
     EXPOSE = 1
-    """Asks for the next frame; FRAME or NO_FRAME follows. Asking twice is asking once."""
+    """Asks for the next frame: token 7 follows on the second channel, or token 8 where there was none. Asking
+    twice is asking once."""
     FETCH_IMAGE = 2
-    """An `ImageRequest`; answered with the part of the latest frame as int8 pixels, row by row."""
+    """A region, and 1 or 3 channels in a byte; answered with that part of the latest frame as int8 pixels,
+    row by row."""
     READ_FRAME = 3
     """Answered with the latest frame as the sensor gave it; zeros before the first."""
     WRITE_FRAME = 4
     """A frame's bytes, which take the place of the latest frame until the next comes."""
     SET_I2C = 5
-    """A `RegisterWrite`."""
+    """Address, register and value in three bytes."""
     EXPLAIN = 6
     """Refused with the reason where the last exposure failed."""
 

@@ -5,9 +5,13 @@ import re
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.usb_descriptors import Descriptors
 from aisrv.sensors.registers import SENSOR_MODELS
+from flash_server.protocol import FlashCommand, FlashFailure
 from reference.wires import (
+    acquire_command_table,
     command_table,
     descriptor_tables,
+    flash_command_table,
+    flash_failure_table,
     ioserver_table,
     sensor_tables,
     spec_table,
@@ -52,6 +56,16 @@ def test_the_values_of_the_descriptors_are_their_bytes() -> None:
 
 def test_the_codes_of_the_ioserver() -> None:
     assert [row[0] for row in cells(ioserver_table())] == ["1", "2", "3", "7", "8"]
+
+
+def test_flash_and_acquire_commands_have_their_codes() -> None:
+    assert {row[1]: int(row[0], 16) for row in cells(flash_command_table())} == {
+        each.name: each.value for each in FlashCommand
+    }
+    assert {row[1]: int(row[0]) for row in cells(flash_failure_table())} == {
+        each.name: each.value for each in FlashFailure
+    }
+    assert [row[:2] for row in cells(acquire_command_table())][:2] == [["0", "DESCRIBE"], ["1", "EXPOSE"]]
 
 
 def test_the_registers_of_the_sensors_answer_what_the_tables_say() -> None:

@@ -104,4 +104,9 @@ def test_an_engine_runs_in_the_worker(python: Path, tmp_path: Path) -> None:
 
 def test_the_backend_is_listed_with_its_package(python: Path) -> None:
     done = run_process([python, "-m", "aisrv", "backends", "--json"], check=True)
-    assert json.loads(done.stdout)[-1] == {"name": "kernels:mine", "origin": "my-kernels", "missing": None}
+    assert json.loads(done.stdout)[-1] == {
+        "name": "kernels:mine",
+        "origin": "my-kernels",
+        "missing": None,
+        "detail": None,
+    }

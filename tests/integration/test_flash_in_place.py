@@ -18,10 +18,14 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.relocatable.container import Image, offset
+from aisrv.relocatable.memory import FLASH_BASE, Memory
+from aisrv.relocatable.runtime import LoadMode, Runtime
 from aisrv.relocatable.stored import StoredHeader, stored
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
+from flash_server.client.cache import CacheCounters
+from flash_server.client.fetches import fetch_counters
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Header
 from flash_server.protocol import FlashFailure, FlashReadError
@@ -131,6 +135,29 @@ async def test_the_worker_maps_the_segment_read_only_and_has_no_copy(opened: Ope
         maps = (await trio.Path(f"/proc/{loaded.runner.pid}/maps").read_text()).splitlines()  # type: ignore[attr-defined]
         assert [line.split()[1] for line in maps if "memfd:aisrv-flash" in line] == ["r--s"]
         assert not [line for line in maps if "memfd:aisrv-model" in line]
+
+
+async def test_what_a_run_fetches_through_the_cache_is_counted(opened: Opened) -> None:
+    async with opened(data_of(xip=STORED), isolated, EngineKind.parse("relocatable::counted")) as device:
+        assert await load(device) == Status.OKAY
+        assert await infer(device) == (Status.OKAY, EXPECTED)
+        assert f"execute in place: {counted_beside_it()}" in await log_of(device)
+
+
+def counted_beside_it() -> CacheCounters:
+    """What a run on the same picture fetches from a flash that begins with the same segment."""
+    flash = Memory(FLASH_BASE, len(STORED))
+    flash.write(FLASH_BASE, STORED)
+    runtime = Runtime(flash=flash)
+    obj = FLASH_BASE + StoredHeader.SIZE
+    info = runtime.rt_get_info(obj)
+    handle = runtime.load_and_create(obj, 0, 0, LoadMode.XIP)
+    assert runtime.init(handle, info.weights, runtime.malloc(info.acts_sz))
+    runtime.write_tensor(handle, runtime.get_report(handle).inputs[0], PICTURE)
+    with fetch_counters(runtime, handle) as counters:
+        assert runtime.invoke(handle) == 1
+    assert counters.misses > 0
+    return counters
 
 
 @RUNNERS

@@ -1,6 +1,8 @@
 """Names of classes in model files."""
 
 import io
+import struct
+import tracemalloc
 import zipfile
 
 import pytest
@@ -61,3 +63,16 @@ def test_damaged_archives_have_no_names_or_some(noise: bytes, place: int) -> Non
 def test_names_end_at_the_largest_size() -> None:
     text = b"a" * LARGEST_LABELS
     assert labels_of(packed(("labels.txt", text))) == (text.decode(),)
+
+
+def test_neither_the_file_nor_a_long_list_of_files_is_copied() -> None:
+    listed = 8 << 20
+    end = struct.pack("<4s4H2LH", b"PK\5\6", 0, 0, 1, 1, listed, 1 << 20, 0)
+    data = memoryview(bytes((1 << 20) + listed) + end)
+    tracemalloc.start()
+    try:
+        assert labels_of(data) == ()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 1 << 20

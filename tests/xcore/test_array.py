@@ -6,6 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.xcore.array import (
+    LARGE_BYTES,
+    PIECE_BYTES,
     Array,
     ArrayAbandoned,
     abandon_array,
@@ -65,6 +67,19 @@ async def test_array_sent_is_the_array_received(size: int) -> None:
         nursery.start_soon(carry_out, send_array, w.a, numbered(size))
         array = await receive_array(w.b, size)
         assert (array.data, array.length, array.overflowed) == (numbered(size), size, False)
+
+
+@pytest.mark.parametrize(
+    "size", [LARGE_BYTES - 4, LARGE_BYTES, LARGE_BYTES + 1, LARGE_BYTES + PIECE_BYTES + 3]
+)
+@pytest.mark.parametrize("room", [-LARGE_BYTES // 2, -4, -1, 0, 1])
+async def test_large_arrays_are_kept_up_to_the_limit(size: int, room: int) -> None:
+    data, limit = numbered(256) * (size // 256) + numbered(size % 256), size + room
+    async with wire() as w, trio.open_nursery() as nursery:
+        nursery.start_soon(carry_out, send_array, w.a, memoryview(data))
+        array = await receive_array(w.b, limit)
+        assert (bytes(array.data) == data[:limit], len(array.data)) == (True, min(size, limit))
+        assert (array.length, array.overflowed) == (size, room < 0)
 
 
 @pytest.mark.parametrize("size", SIZES)

@@ -6,6 +6,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.protocol.usb_descriptors import SetupPacket, aisrv_descriptors
+from aisrv.xcore.array import LARGE_BYTES
 from phy.usb.bus import ControlUrb, UsbBus
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 from phy.usb.xud import UsbReset
@@ -233,3 +234,18 @@ async def test_data_that_came_are_not_lost_to_a_cancellation() -> None:
         with trio.CancelScope() as bus.scope:
             got = await InProcessHost(bus).read(512)
     assert got == b"data"
+
+
+@pytest.mark.parametrize(
+    "pieces", [(LARGE_BYTES,), (LARGE_BYTES, 1), (LARGE_BYTES + 1,), (3, LARGE_BYTES, 512)]
+)
+def test_large_data_of_an_in_request_are_whole(pieces: tuple[int, ...]) -> None:
+    ends: list[tuple[TransferStatus, bytes | memoryview]] = []
+    request = InUrb(sum(pieces) + 100, lambda status, data: ends.append((status, data)))
+    for number, size in enumerate(pieces):
+        request.put(bytes((number + 1,)) * size)
+    expected = b"".join(bytes((number + 1,)) * size for number, size in enumerate(pieces))
+    assert request.filled == len(expected)
+    request.finish(TransferStatus.OKAY)
+    ((status, data),) = ends
+    assert (status, len(data), bytes(data) == expected) == (TransferStatus.OKAY, len(expected), True)

@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from aisrv.terminal.option_group import enum_option, option, option_group
+from aisrv.terminal.option_group import GroupedCommand, enum_option, option, option_group
 
 
 class Color(enum.Enum):
@@ -82,3 +82,14 @@ def test_a_group_serves_several_commands() -> None:
 
     assert CliRunner().invoke(other, ["--size", "4"]).output == "4\n"
     assert said("--size", "5", "north").startswith("(Paint(size=5,")
+
+
+def test_the_help_lists_no_arguments_among_the_options() -> None:
+    @click.command(cls=GroupedCommand)
+    @click.argument("models", nargs=-1)
+    @click.option("--json", is_flag=True, help="Print JSON.")
+    def show(**_values: object) -> None:
+        """Show MODELS."""
+
+    lines = CliRunner().invoke(show, ["--help"]).output.splitlines()
+    assert [line.split()[0] for line in lines[lines.index("Options:") + 1 :]] == ["--json", "--help"]

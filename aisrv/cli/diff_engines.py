@@ -137,8 +137,8 @@ def diff_engines(
 ) -> None:
     """Run MODEL once in two engines and compare everything that its operators write.
 
-    Ends with exit code 1 where they differ, and names the first operator that does, and by how much. The
-    engines run in this process: a model that crashes one crashes the command.
+    The exit code is 1 if they differ. The first operator that differs is named, with the largest
+    difference. The engines run in this process: a model that crashes one crashes the command.
 
     \b
     Examples:

@@ -88,8 +88,8 @@ def exec_(
     """Run PROGRAM against a private virtual device, or several, and end with its exit code.
 
     The program finds the device as if it were plugged in, unmodified, on USB and on SPI (/dev/spidev0.0). A
-    Python program on pyusb and spidev always does, any other program on libusb or spidev where the package
-    umockdev is installed, unless it is static or setuid.
+    Python program on pyusb and spidev needs nothing else. Any other program on libusb or spidev needs
+    the package umockdev, and must be neither static nor setuid.
 
     \b
     Examples:
@@ -101,8 +101,8 @@ def exec_(
       aisrv exec --fault nak:in:p=0.1:2s --pcap usb.pcapng -- python tool.py
       aisrv exec --protocol ioserver --model person.tflite -- python io_server_tool.py
 
-    Exit code: the program's; 126 where it cannot be executed, 127 where it does not exist, 128 + n where
-    signal n ended it.
+    Exit code: the program's; 126 if it cannot be executed, 127 if it does not exist, 128 + n if signal n
+    ended it.
     """
     start_logging(verbose)
     code = 1

@@ -29,7 +29,7 @@ def plugin_folder() -> Path | None:
 @click.command()
 @click.option("--install", is_flag=True, help="Copy the dissector to the user's folder of Lua plugins.")
 def wireshark(install: bool) -> None:
-    """Say where the dissector is that names an AI server's commands in USB captures, and where to put it.
+    """Show where the dissector for Wireshark is and where to put it; it names the commands in captures.
 
     \b
     Examples:

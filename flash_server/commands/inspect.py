@@ -58,7 +58,7 @@ def verify(
     """Check that an image is sound, and that the given files are what is in it.
 
     Sound: the preamble is right, every part lies in the image behind the headers, no model runs into what
-    follows. Parts without a file are not compared. Exit code 1 where anything is wrong.
+    follows. Parts without a file are not compared. Exit code 1 if anything is wrong.
     """
     image = reading.open(image_file)
     with progress_bar("comparing", image.map.size) as progress:
@@ -82,7 +82,7 @@ def diff(
     second: Path,
     reading: ReadingOptions,
 ) -> None:
-    """Show which parts of two images differ, and from which byte. Exit code 1 where any does.
+    """Show which parts of two images differ, and from which byte. Exit code 1 if any differs.
 
     Generations, nibble orders and numbers of engines are compared, too; the places of the parts are not.
     """

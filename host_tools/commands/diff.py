@@ -35,7 +35,7 @@ class Comparison:
         type=click.IntRange(min=1),
         default=8,
         show_default=True,
-        help="How many runs on random inputs, where no INPUTS are given.",
+        help="How many runs on random inputs, if no INPUTS are given.",
     )
     seed: int = option(
         "--seed",

@@ -33,7 +33,9 @@ def jacdac() -> None:
 @jacdac.command(
     epilog=examples("aisrv-host jacdac watch", "aisrv-host --device jacdac:127.0.0.1:8082 jacdac watch")
 )
-@click.option("--seconds", type=click.FloatRange(min=0), help="End after so long. [default: with Ctrl-C]")
+@click.option(
+    "--seconds", type=click.FloatRange(min=0), help="End after this many seconds. [default: with Ctrl-C]"
+)
 @pass_settings
 def watch(settings: HostSettings, seconds: float | None) -> None:
     """Show the devices of a bus, their services, and registers as they change."""

@@ -73,7 +73,10 @@ SIZE: Final = Numbers("640x480", 2, 0xFFFF)
     help="The part of the frame: first column:end,first row:end. [default: all of it]",
 )
 @click.option(
-    "--size", metavar="WxH", type=SIZE, help="Its width and height in the input tensor; with --region."
+    "--size",
+    metavar="WxH",
+    type=SIZE,
+    help="Width and height of the part in the input tensor; with --region.",
 )
 @pass_settings
 def acquire(
@@ -123,7 +126,7 @@ def stream(settings: HostSettings, state: str | None) -> None:
 )
 @click.argument("file", type=NEW_FILE)
 @click.option("--acquire", "acquire_first", is_flag=True, help="Acquire a new frame first.")
-@click.option("--size", metavar="WxH", type=SIZE, help="Width and height, where the device does not say.")
+@click.option("--size", metavar="WxH", type=SIZE, help="Width and height, if the device does not say.")
 @click.option(
     "--encoding",
     type=click.Choice(PICTURES),

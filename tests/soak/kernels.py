@@ -83,7 +83,7 @@ CHECK: Final = Check(
     "networks",
     10_000,
     10,
-    12,
+    15,
     check_kernels,
     needs=_missing,
 )

@@ -48,11 +48,11 @@ class Connection:
         # The plain socket: a Trio stream would cost a task switch for every message.
         self._socket = socket.socket(fileno=sock.detach())
         self._socket.setblocking(False)
-        self._sender = Sender(self._socket, lambda: self._urbs.in_progress)
+        self._sender = Sender(self._socket)
         self._bus = bus
         self.left = False
         """Whether the device left its bus by itself, which ended the connection."""
-        self._urbs = PendingUrbs(bus, devid, self._sender.put)
+        self._urbs = self._sender.work = PendingUrbs(bus, devid, self._sender.put)
         # Of pages that take no memory before they are used: most hosts never send so much at once.
         self._buffer = memoryview(mmap.mmap(-1, RECEIVE_BUFFER))
         self._start = self._end = 0

@@ -1,9 +1,8 @@
 """Answers on their way to a host: gathered while more are coming, sent as far as the socket takes them."""
 
 import socket
-from collections.abc import Callable
 from itertools import islice
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
@@ -16,17 +15,26 @@ GATHERING_TURNS: Final = 6
 """Turns of the other tasks for which answers are held back: a command through an engine takes that many."""
 
 
-def _never() -> bool:
-    return False
+class Work(Protocol):
+    """What a device has to do for a host."""
+
+    awaited: int
+    """Bytes of its bulk URBs that are pending: while there are some, more answers are to come."""
+
+
+class NoWork:
+    """Nothing to do: no answer is held back for another."""
+
+    awaited = 0
 
 
 class Sender:
     """The sending side of a connected, non-blocking socket; `run` sends what could not go at once."""
 
-    def __init__(self, sock: socket.socket, more_coming: Callable[[], bool] = _never) -> None:
-        """Send to a socket; `more_coming` says whether the device works on something that it will answer."""
+    def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        self._more_coming = more_coming
+        self.work: Work = NoWork()
+        """What the device works on, and will answer."""
         self._unsent: list[bytes | memoryview] = []
         self._unsent_bytes = 0
         self._gathering = False
@@ -49,7 +57,8 @@ class Sender:
     async def gather_more(self) -> int:
         """Let the device's tasks take a few turns, as long as there is more to come; how many they took."""
         turns = 0
-        while turns < GATHERING_TURNS and self._more_coming():
+        work = self.work
+        while turns < GATHERING_TURNS and work.awaited:
             await trio.lowlevel.cancel_shielded_checkpoint()
             turns += 1
         return turns

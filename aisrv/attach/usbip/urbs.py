@@ -52,14 +52,10 @@ class PendingUrbs:
         self._devid = devid
         self._put = put
         self._pending: dict[int, OutUrb | InUrb | ControlUrb] = {}
-        self._room = 0
         self.untaken = 0
         """Bytes of the pending OUT URBs."""
-
-    @property
-    def in_progress(self) -> bool:
-        """Whether OUT data wait for the firmware, or an IN URB for its answer."""
-        return bool(self.untaken or self._room)
+        self.awaited = 0
+        """Bytes of the pending OUT and IN URBs."""
 
     def submit_out(
         self, seqnum: int, devid: int, endpoint: int, flags: int, length: int, setup: bytes, data: bytes
@@ -81,6 +77,7 @@ class PendingUrbs:
                 urb.feed(data)
             self._pending[seqnum] = urb
             self.untaken += length
+            self.awaited += length
             if self._bus.submit_out(endpoint, urb):
                 return urb
             urb.finish(TransferStatus.STALL)
@@ -95,12 +92,12 @@ class PendingUrbs:
             self._reply(seqnum, UrbStatus.INVALID)
         elif not endpoint:
             self._submit_control(seqnum, setup, length, None)
-        elif self._room + length > ROOM_LIMIT:
+        elif self.awaited - self.untaken + length > ROOM_LIMIT:
             self._reply(seqnum, UrbStatus.NO_MEMORY)
         else:
             urb = InUrb(length, partial(self._end_in, seqnum, length))
             self._pending[seqnum] = urb
-            self._room += length
+            self.awaited += length
             if endpoint > _LAST_ENDPOINT or not self._bus.submit_in(endpoint | 0x80, urb):
                 urb.finish(TransferStatus.STALL)
 
@@ -117,8 +114,8 @@ class PendingUrbs:
             self._bus.unlink(urb)
             if isinstance(urb, OutUrb):
                 self.untaken -= urb.length
-            elif isinstance(urb, InUrb):
-                self._room -= urb.length
+            if isinstance(urb, OutUrb | InUrb):
+                self.awaited -= urb.length
         status = UrbStatus.OKAY if urb is None else UrbStatus.UNLINKED
         self._put(bytes(UnlinkReply(seqnum, status)))
 
@@ -159,11 +156,12 @@ class PendingUrbs:
     def _end_out(self, seqnum: int, length: int, status: TransferStatus, taken: int) -> None:
         if self._pending.pop(seqnum, None) is not None:
             self.untaken -= length
+            self.awaited -= length
             self._reply(seqnum, 0 if status is _OKAY else LINUX_STATUS[status], taken)
 
     def _end_in(self, seqnum: int, length: int, status: TransferStatus, data: bytes | memoryview) -> None:
         if self._pending.pop(seqnum, None) is not None:
-            self._room -= length
+            self.awaited -= length
             self._reply(seqnum, 0 if status is _OKAY else LINUX_STATUS[status], len(data), data)
 
     def _reply(self, seqnum: int, status: int, actual: int = 0, data: bytes | memoryview = b"") -> None:

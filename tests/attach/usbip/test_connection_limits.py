@@ -2,7 +2,6 @@
 
 import itertools
 import socket
-from collections.abc import Callable
 
 import pytest
 import trio
@@ -140,8 +139,8 @@ async def test_host_that_never_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     senders: list[Sender] = []
 
     class WatchedSender(Sender):
-        def __init__(self, sock: socket.socket, more_coming: Callable[[], bool]) -> None:
-            super().__init__(sock, more_coming)
+        def __init__(self, sock: socket.socket) -> None:
+            super().__init__(sock)
             senders.append(self)
 
     monkeypatch.setattr(usbip_connection, "Sender", WatchedSender)

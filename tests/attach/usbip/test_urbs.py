@@ -147,7 +147,7 @@ async def _check(steps: list[object]) -> None:
     assert not taken_back & set(replies)
     assert taken_back | set(replies) == set(lengths)
     assert all(0 <= actual <= lengths[seqnum] for message, seqnum, _, actual in taken if message == 3)
-    assert requests.untaken == 0
+    assert (requests.untaken, requests.awaited) == (0, 0)
     assert (bus.out_endpoint.pending, bus.in_endpoint.pending) == (0, 0)
 
 

@@ -5,7 +5,7 @@ its destination or the one that holds the route, a lock by its owner. Cores that
 are in deadlock. Whoever is not known, such as a program outside of the node, may wake anybody.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import FrameType
 from typing import Final, Protocol, runtime_checkable
 
@@ -115,12 +115,21 @@ def known_to_use(core: User | None) -> Core | None:
     return core
 
 
+def wakers_of(resource: object) -> Sequence[Core | None] | None:
+    """Return the cores of which any could wake one that waits for a resource; None where no core wakes it.
+
+    Looks for the method, since `isinstance` of a protocol takes far longer, and a watch asks for each core.
+    """
+    wakers: Callable[[], Sequence[Core | None]] | None = getattr(resource, "wakers", None)
+    return None if wakers is None else wakers()
+
+
 def find_deadlock(cores: Iterable[Core]) -> CoreDeadlock | None:
     """Find the parked cores that only each other, or halted cores, could wake."""
     wakers: dict[Core, Sequence[Core | None]] = {}
     for core in cores:
-        if core.verb is not None and isinstance(core.waits_on, WokenByCores):
-            wakers[core] = core.waits_on.wakers()
+        if core.verb is not None and (others := wakers_of(core.waits_on)) is not None:
+            wakers[core] = others
     stuck = True
     while stuck and wakers:
         awake = [core for core, others in wakers.items() if any(_may_wake(each, wakers) for each in others)]

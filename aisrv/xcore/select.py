@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from aisrv.xcore.chanend import Listener
 from aisrv.xcore.core import Core, current_core
-from aisrv.xcore.report import WokenByCores
+from aisrv.xcore.report import WokenByCores, wakers_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import XcoreError
@@ -135,11 +135,11 @@ class Selection:
 
     def wakers(self) -> list[Core | None]:
         """Return the cores of which any could wake the one that waits here; None is somebody outside."""
-        return [
-            core
-            for event in self._enabled()
-            for core in (event.wakers() if isinstance(event, WokenByCores) else (None,))
-        ]
+        found: list[Core | None] = []
+        for event in self._enabled():
+            wakers = wakers_of(event)
+            found += (None,) if wakers is None else wakers
+        return found
 
     def explain_wait(self) -> str:
         """Describe what each enabled event waits for, with its name where there are several."""

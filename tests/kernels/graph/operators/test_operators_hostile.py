@@ -11,6 +11,7 @@ from tflite import Padding, TensorType
 from aisrv.kernels.errors import KernelError
 from tests.support.convolution_models import transposed
 from tests.support.graph_runs import loaded
+from tests.support.int16_models import int4_network, int16_network
 from tests.support.models import constant, single, tensor
 from tests.support.recurrent_models import lstm, svdf
 
@@ -65,6 +66,9 @@ MODELS: Final = {
     "SUM": single(
         B.SUM, [tensor("in", (2, 3, 4), 0.1), constant("axes", [1, -1])], [tensor("out", (2,), 0.2)]
     ),
+    "LSTM of int16": lstm(kind=TensorType.INT16, zeros=(0, 0)),
+    "int16": int16_network(),
+    "weights of 4 bits": int4_network(),
     "PACK": single(
         B.PACK,
         [tensor("one", (2, 3)), tensor("two", (2, 3))],

@@ -20,7 +20,6 @@ from aisrv.kernels.arithmetic import (
     INT32_MIN,
     Bounds,
     Multiplier,
-    doubling_high_multiply,
     multiply_twice_rounded,
 )
 
@@ -48,44 +47,41 @@ def pack_rescaling(
     least = bias + lowest * positive + highest * negative
     most = bias + highest * positive + lowest * negative
     channels = len(bias)
-    words = np.zeros((-(-channels // LANES), _WORDS, LANES), np.int32)
-    words[:, 1:] = np.array(_constant(0))[:, None]  # of lanes without a channel
-    rows = np.array(
-        [
-            _channel(multiplier, int(low), int(high), output_zero, bounds)
-            for multiplier, low, high in zip(multipliers, least, most, strict=True)
-        ],
-        np.int64,
-    )
-    for channel in range(channels):
-        words[channel // LANES, 1:, channel % LANES] = rows[channel]
-    flat = np.zeros(len(words) * LANES, np.int64)
-    flat[:channels] = start
-    words[:, 0, :] = flat.astype(np.int32).reshape(-1, LANES)  # sums wrap, their ends do not
-    return words
+    mantissa = np.array([each.mantissa for each in multipliers], np.int64)
+    shift = np.array([each.shift for each in multipliers], np.int64)
+    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
+    half = (1 << right >> 1) + (output_zero << right)
+    short = (mantissa > 0) & (np.maximum(-least, most) <= INT32_MAX >> (left + 1))
+    low = _doubled(np.where(short, least, 0) << left, mantissa) - 1 + half
+    high = _doubled(np.where(short, most, 0) << left, mantissa) + half
+    fits = short & (np.minimum(low, half) >= INT32_MIN) & (np.maximum(high, half) <= INT32_MAX)
+    rows = np.stack([mantissa, left + 1, right, half])
+    for channel in (~fits).nonzero()[0]:
+        ends = int(least[channel]), int(most[channel])
+        rows[:, channel] = _constant(_output(multipliers[channel], ends, output_zero, bounds))
+    flat = np.zeros((_WORDS, -(-channels // LANES) * LANES), np.int64)
+    flat[1:] = np.array(_constant(0))[:, None]  # of lanes without a channel
+    flat[0, :channels], flat[1:, :channels] = start, rows
+    # Sums wrap, their ends do not.
+    return np.ascontiguousarray(flat.astype(np.int32).reshape(_WORDS, -1, LANES).transpose(1, 0, 2))
 
 
-def _channel(
-    multiplier: Multiplier, least: int, most: int, zero: int, bounds: Bounds
-) -> tuple[int, int, int, int]:
-    """The words of one channel, of which the sums are from `least` to `most`."""
-    left, right = max(multiplier.shift, 0), max(-multiplier.shift, 0)
-    if multiplier.mantissa and max(-least, most) <= INT32_MAX >> (left + 1):
-        half = (1 << right >> 1) + (zero << right)
-        low = doubling_high_multiply(least << left, multiplier.mantissa) - 1 + half
-        high = doubling_high_multiply(most << left, multiplier.mantissa) + half
-        if min(low, half) >= INT32_MIN and max(high, half) <= INT32_MAX:
-            return multiplier.mantissa, left + 1, right, half
+def _doubled(values: npt.NDArray[np.int64], mantissa: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """S(a, b) of words."""
+    return (values * mantissa + (1 << 30)) >> 31
+
+
+def _output(multiplier: Multiplier, ends: tuple[int, int], zero: int, bounds: Bounds) -> int:
+    """The one output of a channel with sums from end to end; NotImplementedError where there are several."""
     outputs = {
-        max(bounds.low, min(bounds.high, multiply_twice_rounded(each, multiplier) + zero))
-        for each in (least, most)
+        max(bounds.low, min(bounds.high, multiply_twice_rounded(each, multiplier) + zero)) for each in ends
     }
     if len(outputs) > 1:
         raise NotImplementedError(
-            f"sums from {least} to {most} times {multiplier.mantissa} * 2**{multiplier.shift - 31} "
+            f"sums from {ends[0]} to {ends[1]} times {multiplier.mantissa} * 2**{multiplier.shift - 31} "
             "go over 32 bits"
         )
-    return _constant(outputs.pop())
+    return outputs.pop()
 
 
 def _constant(output: int) -> tuple[int, int, int, int]:

@@ -1,6 +1,5 @@
 """The tiles of a convolution: how many pixels and blocks of channels each computes at once, in registers."""
 
-import functools
 import math
 from typing import Final, NamedTuple
 
@@ -15,6 +14,8 @@ MOST_PIXELS: Final = {
 _WIDE: Final = 4
 """Blocks of tiles that are for any number of pixels."""
 
+_FINAL_BLOCKS: Final = 24
+"""Blocks at the end whose groups may be of any size."""
 _CHUNK_BYTES: Final = 16 << 10
 """Inputs of a chunk: half of a core's first cache, so that they stay there from group to group."""
 _LARGEST_COMMON_CHUNK: Final = 256
@@ -30,26 +31,27 @@ class Group(NamedTuple):
 
 def choose_groups(variant: Variant, pixels: int, blocks: int) -> tuple[Group, ...]:
     """Cut blocks into groups so that the tiles take the least time."""
-
-    @functools.cache
-    def best(left: int) -> tuple[float, tuple[tuple[int, int], ...]]:
-        if left == 0:
-            return 0.0, ()
-        choices = []
-        for size, most in MOST_PIXELS[variant].items():
-            # The widest tiles load much for each pixel: they are for one row of a batch or two.
-            if size <= left and (size <= _WIDE or pixels <= most):
-                cost, tile = min(_cost(pixels, each, size) for each in range(1, min(most, pixels) + 1))
-                more, rest = best(left - size)
-                choices.append((cost + more, ((tile, size), *rest)))
-        return min(choices)
-
+    # The widest tiles load much for each pixel: they are for one row of a batch or two.
+    tiles = {
+        size: min(_cost(pixels, each, size) for each in range(1, min(most, pixels) + 1))
+        for size, most in MOST_PIXELS[variant].items()
+        if size <= _WIDE or pixels <= most
+    }
+    # Most of many blocks go into groups of the size that is the best by itself.
+    usual = min(tiles, key=lambda size: tiles[size][0] / size)
+    sizes = [usual] * (max(0, blocks - _FINAL_BLOCKS) // usual)
+    left = blocks - sum(sizes)
+    best: list[tuple[float, tuple[int, ...]]] = [(0.0, ())]
+    for count in range(1, left + 1):
+        choices = [
+            (cost + best[count - size][0], (size, *best[count - size][1]))
+            for size, (cost, _) in tiles.items()
+            if size <= count
+        ]
+        best.append(min(choices))
     groups, first = [], 0
-    # Step by step, so that the recursion of `best` stays shallow.
-    for count in range(blocks):
-        best(count)
-    for tile, size in best(blocks)[1]:
-        groups.append(Group(tile, size, first))
+    for size in (*sizes, *best[left][1]):
+        groups.append(Group(tiles[size][1], size, first))
         first += size
     return tuple(groups)
 

@@ -201,7 +201,7 @@ class ExpectedEngine:
             text = f"a threshold has 2 bytes, index and level, not {len(data)}"
             return self._fail(command, BAD_CMD, text)
         if data[0] >= 4:
-            return self._fail(command, BAD_CMD, f"there are 4 GPIO outputs, there is no {data[0]}")
+            return self._fail(command, BAD_CMD, f"there is no GPIO output {data[0]}; an engine has 4")
         self.thresholds[data[0]] = data[1] - 256 if data[1] > 127 else data[1]
         return OKAY
 

@@ -14,7 +14,7 @@ from aisrv.inference.process.sandbox import Layers, Sandbox
 from aisrv.inference.process.sandbox_layers import landlock_version, sandbox, sandbox_line
 from aisrv.inference.process.sandbox_layers import sandbox_layers as describe
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import intruder, networks
+from tests.support import intruder, native, networks
 from tests.support.engines import need
 from tests.support.programs import missing
 from tests.support.relocatable import digits_image
@@ -76,6 +76,8 @@ async def test_a_model_that_took_over_its_interpreter_gets_nowhere(
     needs_seccomp()
     if kind == "xcore":
         need(kind)
+    if kind == "kernels:native":
+        native.library()
     if kind in PACKAGES and importlib.util.find_spec(PACKAGES[kind]) is None:
         pytest.skip(f"no {PACKAGES[kind]}")
     got = await attempts(kind, tmp_path, monkeypatch)

@@ -8,16 +8,19 @@ import enum
 import functools
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from zlib import crc32
 
 from aisrv.kernels.errors import KernelError
 
 FOLDER: Final = Path(__file__).parent
 PATTERN: Final = "_kernels*.so"
+SOURCE: Final = "kernels.c"
 
 _PIECE_WORK: Final = 1 << 18
 """Multiply-accumulates of a piece at least: about a microsecond."""
 _PIECES_PER_THREAD: Final = 4
 """So that a thread that comes late leaves more to the others."""
+_BUILD: Final = "install aisrv again to compile it, in a checkout with `pip install -e .`"
 _AVX2_BIT: Final = 1
 _VNNI_BIT: Final = 2
 
@@ -53,8 +56,12 @@ def load() -> Library:
     try:
         functions = ctypes.CDLL(str(found[0]))
         bits = functions.aisrv_variants()
+        functions.aisrv_source_crc.restype = ctypes.c_uint32
+        compiled = functions.aisrv_source_crc()
     except (OSError, AttributeError) as error:
-        raise NativeError(f"the library of native kernels does not load: {error}") from error
+        raise NativeError(f"the library of native kernels does not load: {error}; {_BUILD}") from error
+    if compiled != crc32((FOLDER / SOURCE).read_bytes()):
+        raise NativeError(f"the library of native kernels was compiled from another {SOURCE}; {_BUILD}")
     variants = tuple(
         variant
         for variant, bit in ((Variant.AVX2, _AVX2_BIT), (Variant.AVX512_VNNI, _VNNI_BIT))

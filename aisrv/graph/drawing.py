@@ -50,7 +50,8 @@ def draw(compiled: Compiled) -> str:
     return "\n".join(
         [
             (
-                f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}"'
+                f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+                f' width="{width}" height="{height}"'
                 ' font-family="sans-serif" font-size="11">'
             ),
             (

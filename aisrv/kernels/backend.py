@@ -15,6 +15,7 @@ from aisrv.kernels.params import (
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
+    PadParams,
     PoolParams,
     Shape4,
     SoftmaxParams,
@@ -146,6 +147,9 @@ class CopyingBackend(Protocol):
 
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
         """Prepare a copy of all bytes of `source` to `output`; they have one length and share no memory."""
+
+    def pad(self, params: PadParams) -> Kernel:
+        """Prepare a copy with borders; NotImplementedError leaves it to the graph."""
 
 
 class ScratchFree:

@@ -243,3 +243,17 @@ class ElementwiseAddParams(ElementwiseParams):
 @dataclass(frozen=True, slots=True)
 class MulParams(ElementwiseParams):
     """MUL; an input whose length divides the other's repeats, as one value a channel does."""
+
+
+@dataclass(frozen=True, slots=True)
+class PadParams:
+    """PAD of the height and the width of pictures; the last extent of both shapes is a pixel's bytes."""
+
+    input: Buffer
+    input_shape: Shape4
+    output: Buffer
+    output_shape: Shape4
+    top: int
+    left: int
+    fill: int
+    """The byte of the border, signed."""

@@ -29,6 +29,7 @@ from aisrv.kernels.params import (
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
+    PadParams,
     PoolParams,
     Shape4,
     SoftmaxParams,
@@ -94,6 +95,13 @@ class Fallback:
             output[:] = source
 
         return kernel
+
+    def pad(self, params: PadParams) -> Kernel:
+        """Prepare a copy with borders, on whichever of the two backends copies tensors."""
+        for backend in (self.first, self.second):
+            if isinstance(backend, CopyingBackend):
+                return backend.pad(params)
+        raise NotImplementedError
 
     def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
         """Bytes of scratch that is enough for whichever prepares CONV_2D."""

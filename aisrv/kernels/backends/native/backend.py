@@ -21,6 +21,7 @@ from aisrv.kernels.params import (
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
+    PadParams,
     PoolParams,
     SoftmaxParams,
 )
@@ -80,6 +81,10 @@ class NativeBackend(ScratchFree):
     def copy(self, source: Buffer, output: Buffer) -> Kernel:
         """Prepare a copy of as many bytes."""
         return self._kernel(elementwise.copy(source, output))
+
+    def pad(self, params: PadParams) -> Kernel:
+        """Prepare PAD of the height and the width."""
+        return self._kernel(elementwise.pad(params))
 
     def _kernel(self, step: Step) -> Kernel:
         return NativeKernel(self._team, (step,))

@@ -1,4 +1,4 @@
-"""ADD, MUL, pools, SOFTMAX and copies as steps of the library."""
+"""ADD, MUL, pools, SOFTMAX, PAD and copies as steps of the library."""
 
 import ctypes
 from typing import Final
@@ -10,9 +10,17 @@ from aisrv.kernels import arithmetic, softmax
 from aisrv.kernels.arithmetic import Bounds, Rounding
 from aisrv.kernels.backends.native.library import Library, Variant
 from aisrv.kernels.backends.native.steps import Kind, Step, address
-from aisrv.kernels.backends.native.structures import Addition, Copy, Pairs, Pool, Softmax, StepStructure
+from aisrv.kernels.backends.native.structures import (
+    Addition,
+    Copy,
+    Padding,
+    Pairs,
+    Pool,
+    Softmax,
+    StepStructure,
+)
 from aisrv.kernels.backends.numpy import elementwise as tables
-from aisrv.kernels.params import ElementwiseAddParams, MulParams, PoolParams, SoftmaxParams
+from aisrv.kernels.params import ElementwiseAddParams, MulParams, PadParams, PoolParams, SoftmaxParams
 
 ADDITIONS: Final = {Variant.AVX512_VNNI: Kind.ADDITION_512, Variant.AVX2: Kind.ADDITION_256}
 AVERAGE_POOLS: Final = {Variant.AVX512_VNNI: Kind.AVERAGE_POOL_512, Variant.AVX2: Kind.AVERAGE_POOL_256}
@@ -147,3 +155,21 @@ def copy(source: memoryview, output: memoryview) -> Step:
     """Prepare a copy of bytes."""
     step = Copy(input=address(source), output=address(output), count=len(output))
     return Step(Kind.COPY, step, (source, output))
+
+
+def pad(params: PadParams) -> Step:
+    """Prepare PAD of the height and the width."""
+    batches, height, width, pixel = params.input_shape
+    step = Padding(
+        input=address(params.input),
+        output=address(params.output),
+        batches=batches,
+        height=height,
+        width=width * pixel,
+        out_height=params.output_shape[1],
+        out_width=params.output_shape[2] * pixel,
+        top=params.top,
+        left=params.left * pixel,
+        fill=params.fill,
+    )
+    return Step(Kind.PADDING, step, (params.input, params.output), len(params.output))

@@ -161,6 +161,20 @@ struct copy {
     int64_t count;
 };
 
+/* Pictures that get a border of one byte's value; widths count bytes. */
+struct padding {
+    const int8_t *input;
+    int8_t *output;
+    int64_t batches;
+    int64_t height;
+    int64_t width;
+    int64_t out_height;
+    int64_t out_width;
+    int64_t top;
+    int64_t left;
+    int64_t fill;
+};
+
 /* The piece of a step that is to be computed. Pieces are independent of each other. */
 struct share {
     int64_t piece;
@@ -179,6 +193,22 @@ INLINE int64_t end_of(const struct share *share, int64_t count) {
 static void run_copy(const void *arguments, const struct share *share) {
     const struct copy *step = arguments;
     if (share->piece == 0) memcpy(step->output, step->input, step->count);
+}
+
+static void run_padding(const void *arguments, const struct share *share) {
+    const struct padding *step = arguments;
+    const int64_t rows = step->batches * step->out_height, right = step->out_width - step->left - step->width;
+    for (int64_t i = first_of(share, rows); i < end_of(share, rows); i++) {
+        int8_t *output = step->output + i * step->out_width;
+        const int64_t row = i % step->out_height - step->top;
+        if (row < 0 || row >= step->height) {
+            memset(output, (int)step->fill, step->out_width);
+            continue;
+        }
+        memset(output, (int)step->fill, step->left);
+        memcpy(output + step->left, step->input + (i / step->out_height * step->height + row) * step->width, step->width);
+        memset(output + step->left + step->width, (int)step->fill, right);
+    }
 }
 
 static void run_pairs(const void *arguments, const struct share *share) {
@@ -1037,6 +1067,7 @@ static const run_function RUN[][2] = {
     {NULL, run_addition256},
     {NULL, run_average_pool256},
     {NULL, run_max_pool256},
+    {NULL, run_padding},
 };
 
 #else /* other processors */

@@ -36,6 +36,7 @@ class Kind(enum.IntEnum):
     ADDITION_256 = 11
     AVERAGE_POOL_256 = 12
     MAX_POOL_256 = 13
+    PADDING = 14
 
 
 @dataclass(frozen=True, slots=True)

@@ -166,6 +166,23 @@ class Softmax(ctypes.Structure):
     )
 
 
+class Padding(ctypes.Structure):
+    """Pictures that get a border."""
+
+    _fields_ = (
+        ("input", _ADDRESS),
+        ("output", _ADDRESS),
+        ("batches", _NUMBER),
+        ("height", _NUMBER),
+        ("width", _NUMBER),
+        ("out_height", _NUMBER),
+        ("out_width", _NUMBER),
+        ("top", _NUMBER),
+        ("left", _NUMBER),
+        ("fill", _NUMBER),
+    )
+
+
 class Copy(ctypes.Structure):
     """Bytes that change their place."""
 

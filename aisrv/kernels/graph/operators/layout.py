@@ -1,5 +1,6 @@
 """Operators that move elements and change none: copies, padding, transposing, joining, blocks."""
 
+from contextlib import suppress
 from typing import Any, Final
 
 import numpy as np
@@ -15,8 +16,11 @@ from aisrv.kernels.graph.operator_node import (
     shape4,
 )
 from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.params import PadParams
 from aisrv.model import Activation, TensorType
 
+_PICTURES: Final = 4
+"""Dimensions of pictures: batch, height, width, channels."""
 _REFLECT: Final = 0
 _SYMMETRIC: Final = 1
 
@@ -56,6 +60,21 @@ def pad(node: OperatorNode) -> Kernel:
     expect_shape(output, shape)
     is_quantized = source.tensor.type in (TensorType.INT8, TensorType.UINT8)
     fill = output.quantization.zero_point if is_quantized else 0
+    if rank == _PICTURES and not (before[0] or after[0] or before[3] or after[3]):
+        (batch, height, width, depth), (_, out_height, out_width, _) = source.shape, output.shape
+        pixel = depth * source.array.itemsize
+        params = PadParams(
+            source.buffer,
+            (batch, height, width, pixel),
+            output.buffer,
+            (batch, out_height, out_width, pixel),
+            top=before[1],
+            left=before[2],
+            fill=fill,
+        )
+        if isinstance(node.backend, CopyingBackend):
+            with suppress(NotImplementedError):
+                return node.backend.pad(params)
     whole, read = output.array, source.array
     inner = whole[tuple(slice(a, a + extent) for a, extent in zip(before, source.shape, strict=True))]
 

@@ -26,10 +26,13 @@ from aisrv.kernels.params import (
     Conv2dParams,
     FullyConnectedParams,
     FusedActivation,
+    PadParams,
     PerChannelQuantParam,
     QuantParam,
 )
-from aisrv.model import Padding
+from aisrv.model import Padding, TensorType
+from aisrv.model.values import Quantization, Tensor
+from aisrv.model.writer import Network, NetworkOperator, constant_tensor
 from tests.kernels.backends.numpy.test_backend import CONVOLUTIONS, PICTURES, POOLS, WIDE, resized
 from tests.support import mlperf_tiny, tflite_micro_models
 from tests.support.native import library, need_variant
@@ -321,6 +324,45 @@ def test_buffers_outlive_their_owner(variant: Variant) -> None:
     for kernel, output, case in kernels:
         kernel()
         assert output.tolist() == case.run(ReferenceBackend())
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.float32])
+@pytest.mark.parametrize("border", [(0, 0, 0, 0), (1, 0, 0, 0), (0, 2, 3, 0), (1, 1, 2, 5), (0, 0, 0, 1)])
+def test_borders(border: tuple[int, int, int, int], kind: type[np.generic], variant: Variant) -> None:
+    top, bottom, left, right = border
+    pictures = np.random.default_rng(1).integers(-128, 128, (2, 3, 4, 5)).astype(kind)
+    fill = -7 if kind is np.int8 else 0
+    expected = np.pad(pictures, ((0, 0), (top, bottom), (left, right), (0, 0)), constant_values=fill)
+    output = np.full_like(expected, 99)
+    params = PadParams(
+        memoryview(pictures.tobytes()).cast("b"),
+        (2, 3, 4, 5 * pictures.itemsize),
+        memoryview(output.reshape(-1).view(np.int8).data),
+        (2, 3 + top + bottom, 4 + left + right, 5 * pictures.itemsize),
+        top,
+        left,
+        fill,
+    )
+    native(variant, 2).pad(params)()
+    assert output.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("kind", [TensorType.INT8, TensorType.INT32])
+def test_pad_of_a_network(kind: TensorType, variant: Variant) -> None:
+    quantization = Quantization.per_tensor(0.5, 9) if kind is TensorType.INT8 else None
+    tensors = (
+        Tensor("input", (1, 3, 4, 2), kind, quantization),
+        constant_tensor("borders", np.array([[0, 0], [1, 2], [3, 0], [0, 0]], np.int32)),
+        Tensor("output", (1, 6, 7, 2), kind, quantization),
+    )
+    operator = NetworkOperator(BuiltinOperator.PAD, ("input", "borders"), ("output",))
+    model = bytes(Network(tensors, (operator,), ("input",), ("output",)))
+    graphs = [load_graph(model, backend) for backend in (native(variant), NumpyBackend())]
+    for graph in graphs:
+        graph.inputs[0][:] = memoryview(bytes(range(len(graph.inputs[0])))).cast("b")
+        graph.invoke()
+    assert bytes(graphs[0].outputs[0]) == bytes(graphs[1].outputs[0])
+    assert isinstance(graphs[0].operators[0].kernel, NativeKernel)
 
 
 def test_copies_join_their_neighbors(variant: Variant) -> None:

@@ -151,7 +151,8 @@ class AIEngine:
         for at in range(0, len(data), COPIED_BYTES):
             if at:
                 await trio.lowlevel.checkpoint()
-            target[at : at + COPIED_BYTES] = data[at : at + COPIED_BYTES]
+            piece = data[at : at + COPIED_BYTES]
+            target[at : at + len(piece)] = piece
 
     def output_tensor(self, number: int) -> memoryview:
         """Return an output tensor by number; one that the model does not have fails with ERROR_BAD_CMD."""

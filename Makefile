@@ -24,7 +24,7 @@ lint: $(VENV)/.ready-test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/deptry aisrv phy flash_server host_tools
-	$(BIN)/deptry --ignore DEP002,DEP004 tests benchmarks examples reference
+	$(BIN)/deptry --ignore DEP002,DEP004 tests benchmarks examples docs
 	$(BIN)/lint-imports --no-logo --no-cache
 
 types: $(VENV)/.ready-test
@@ -55,7 +55,7 @@ docs: $(VENV)/.ready-docs
 
 # Writes the tables of the reference pages from the code; a test fails where a page differs.
 reference: $(VENV)/.ready
-	$(BIN)/python -m reference
+	$(BIN)/python -m docs.generate
 
 $(VENV)/bin/python:
 	@python=$$(.ci/find-python $(PYTHON)) && set -x && "$$python" -m venv $(VENV)
@@ -77,7 +77,7 @@ $(VENV)/.ready-docs: $(VENV)/bin/python pyproject.toml
 
 # Makes the pictures of the docs anew; needs chromium. Look at them before you commit them.
 pictures: $(VENV)/.ready-docs
-	$(BIN)/python -m reference.pictures
+	$(BIN)/python -m docs.generate.pictures
 
 clean:
 	rm -rf $(VENV) build *.egg-info aisrv/kernels/backends/native/*.so .mypy_cache .ruff_cache .hypothesis

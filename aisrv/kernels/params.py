@@ -250,10 +250,16 @@ class PadParams:
     """PAD of the height and the width of pictures; the last extent of both shapes is a pixel's bytes."""
 
     input: Buffer
+    """The pictures."""
     input_shape: Shape4
+    """Batch, height, width and bytes of a pixel."""
     output: Buffer
+    """The pictures with their borders."""
     output_shape: Shape4
+    """As of the input, borders included."""
     top: int
+    """Rows of border above."""
     left: int
+    """Columns of border on the left."""
     fill: int
     """The byte of the border, signed."""

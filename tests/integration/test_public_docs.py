@@ -20,7 +20,7 @@ import pytest
 from msgspec import Struct
 
 import aisrv
-from reference.member_docs import member_docs
+from docs.generate.member_docs import member_docs
 from tests.support.paths import ROOT
 
 PAGES = sorted((ROOT / "docs/reference/api").glob("*.md"))

@@ -1,6 +1,6 @@
 """Markdown of tables and of texts."""
 
-from reference.markdown import plain, table
+from docs.generate.markdown import plain, table
 
 
 def test_a_table() -> None:

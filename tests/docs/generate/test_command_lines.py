@@ -6,7 +6,7 @@ import click
 
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
-from reference.command_lines import program
+from docs.generate.command_lines import program
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,9 +13,7 @@ def member_docs(kind: type) -> dict[str, str]:
     """
     docs: dict[str, str] = {}
     for base in reversed(kind.__mro__[:-1]):
-        if not base.__module__.startswith(
-            ("aisrv", "phy", "flash_server", "host_tools", "reference", "tests")
-        ):
+        if not base.__module__.startswith(("aisrv", "phy", "flash_server", "host_tools", "docs", "tests")):
             continue
         tree = ast.parse(textwrap.dedent(inspect.getsource(base)))
         definition = next(each for each in tree.body if isinstance(each, ast.ClassDef))

@@ -11,10 +11,10 @@ from aisrv.protocol.jacdac.service_tables import SERVICES
 from aisrv.protocol.usb_descriptors import Descriptor, Descriptors
 from aisrv.sensors.acquire_channel import AcquireCommand
 from aisrv.sensors.registers import SENSOR_MODELS
+from docs.generate.markdown import code, plain, table
+from docs.generate.member_docs import member_docs
 from flash_server.protocol import FlashCommand, FlashFailure
 from phy.spi.transaction import BARE, NO_EFFECT, READS, WRITES
-from reference.markdown import code, plain, table
-from reference.member_docs import member_docs
 
 _TYPES: Final = {"B": "u8", "H": "u16", "I": "u32", "x": "u8"}
 """The types of fields by their format in the `struct` module; a byte of padding is a reserved one."""

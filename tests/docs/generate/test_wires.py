@@ -5,8 +5,7 @@ import re
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.usb_descriptors import Descriptors
 from aisrv.sensors.registers import SENSOR_MODELS
-from flash_server.protocol import FlashCommand, FlashFailure
-from reference.wires import (
+from docs.generate.wires import (
     acquire_command_table,
     command_table,
     descriptor_tables,
@@ -18,6 +17,7 @@ from reference.wires import (
     spi_table,
     status_table,
 )
+from flash_server.protocol import FlashCommand, FlashFailure
 
 
 def cells(text: str) -> list[list[str]]:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from reference.markdown import code, plain, table
+from docs.generate.markdown import code, plain, table
 
-ROOT: Final = Path(__file__).parents[1]
-BESIDE: Final = ("reference", "benchmarks")
+ROOT: Final = Path(__file__).parents[2]
+BESIDE: Final = ("docs", "benchmarks")
 """Packages of the checkout that no installed code imports."""
 
 

@@ -8,7 +8,7 @@ from typing import Final
 import click
 
 from aisrv.terminal.option_group import GroupedCommand, GroupedOption
-from reference.markdown import code, plain, table
+from docs.generate.markdown import code, plain, table
 
 _NUMBERS: Final = {"INTEGER RANGE": "N", "FLOAT RANGE": "X", "INTEGER": "N", "FLOAT": "X"}
 """What the pages call the values of options that click names by their types."""

@@ -6,7 +6,7 @@ import pytest
 
 from aisrv.board import Board
 from aisrv.board.toml_file import parse_board
-from reference.settings_keys import board_keys, pack_keys, suite_keys
+from docs.generate.settings_keys import board_keys, pack_keys, suite_keys
 
 
 def rows(text: str, heading: str) -> dict[str, list[str]]:

@@ -24,12 +24,12 @@ from aisrv.board import (
 from aisrv.board.toml_file import BoardTables
 from aisrv.inference.timings import DeviceModel
 from aisrv.settings.size import KIB, Size
+from docs.generate.markdown import code, plain, table
+from docs.generate.member_docs import member_docs
 from flash_server.chip.part import Erase, FlashPart
 from flash_server.client.cache import CacheGeometry
 from flash_server.image.pack_config import PackTables
 from flash_server.image.pack_options import PackOptions
-from reference.markdown import code, plain, table
-from reference.member_docs import member_docs
 
 _BOARD: Final[Mapping[str, type]] = {
     "": Board,

@@ -1,4 +1,4 @@
-"""Make the pictures of the manual: `python -m reference.pictures [NAME...]`, or `make pictures`."""
+"""Make the pictures of the manual: `python -m docs.generate.pictures [NAME...]`, or `make pictures`."""
 
 import os
 import subprocess
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from reference.pictures.terminal import terminal_picture
+from docs.generate.pictures.terminal import terminal_picture
 
-ROOT: Final = Path(__file__).parents[2]
+ROOT: Final = Path(__file__).parents[3]
 IMAGES: Final = ROOT / "docs/guides/images"
 ENVIRONMENT: Final = {
     "HOME": "/tmp",  # noqa: S108 - so that no configuration of the user's shows

@@ -13,8 +13,8 @@ from tests.support.programs import need_package
 
 need_package("pyte", "pyte>=0.8.2")
 
-from reference.pictures.__main__ import IMAGES, PICTURES  # noqa: E402
-from reference.pictures.terminal import terminal_picture  # noqa: E402
+from docs.generate.pictures.__main__ import IMAGES, PICTURES  # noqa: E402
+from docs.generate.pictures.terminal import terminal_picture  # noqa: E402
 
 
 def texts(svg: str) -> list[str]:

@@ -5,12 +5,10 @@ from functools import partial
 from typing import Final
 
 from aisrv.cli.main import main as aisrv
-from flash_server.cli import main as aisrv_flash
-from host_tools.cli import main as aisrv_host
-from reference.code_map import code_map
-from reference.command_lines import program
-from reference.settings_keys import board_keys, pack_keys, suite_keys
-from reference.wires import (
+from docs.generate.code_map import code_map
+from docs.generate.command_lines import program
+from docs.generate.settings_keys import board_keys, pack_keys, suite_keys
+from docs.generate.wires import (
     acquire_command_table,
     command_table,
     descriptor_tables,
@@ -23,6 +21,8 @@ from reference.wires import (
     spi_table,
     status_table,
 )
+from flash_server.cli import main as aisrv_flash
+from host_tools.cli import main as aisrv_host
 
 TABLES: Final[Mapping[str, Callable[[], str]]] = {
     "aisrv": partial(program, aisrv, "aisrv"),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-DOCS: Final = Path(__file__).parents[1] / "docs"
+DOCS: Final = Path(__file__).parents[1]
 PAGES: Final = tuple(sorted(DOCS.rglob("*.md")))
 """All pages of the manual; most of them have no table of this kind."""
 

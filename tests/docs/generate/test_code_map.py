@@ -2,7 +2,7 @@
 
 import re
 
-from reference.code_map import code_map
+from docs.generate.code_map import code_map
 from tests.support.paths import ROOT
 
 
@@ -10,7 +10,7 @@ def test_every_package_is_on_the_map_once() -> None:
     listed = re.findall(r"^\| `([\w.]+)` \|", code_map(), re.MULTILINE)
     packages = {
         ".".join(found.parent.relative_to(ROOT).parts)
-        for root in ("aisrv", "phy", "flash_server", "host_tools", "reference", "benchmarks")
+        for root in ("aisrv", "phy", "flash_server", "host_tools", "docs", "benchmarks")
         for found in (ROOT / root).rglob("__init__.py")
     }
     assert len(listed) == len(set(listed))

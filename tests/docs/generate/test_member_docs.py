@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from reference.member_docs import member_docs
+from docs.generate.member_docs import member_docs
 
 
 @dataclass(frozen=True, slots=True)

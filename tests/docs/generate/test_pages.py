@@ -2,8 +2,8 @@
 
 import pytest
 
-from reference.pages import DOCS, PAGES, PageError, filled, table_names
-from reference.tables import TABLES
+from docs.generate.pages import DOCS, PAGES, PageError, filled, table_names
+from docs.generate.tables import TABLES
 
 FILLED = [page for page in PAGES if table_names(page.read_text(encoding="utf-8"))]
 

@@ -1,7 +1,7 @@
-"""Write all tables into the pages: `python -m reference`, or `make reference`."""
+"""Write all tables into the pages: `python -m docs.generate`, or `make reference`."""
 
-from reference.pages import PAGES, filled
-from reference.tables import TABLES
+from docs.generate.pages import PAGES, filled
+from docs.generate.tables import TABLES
 
 
 def main() -> None:

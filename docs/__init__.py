@@ -1,0 +1,1 @@
+"""The manual, and the programs that make parts of it."""

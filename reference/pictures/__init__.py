@@ -1,4 +1,0 @@
-"""The pictures of the manual: `python -m reference.pictures` makes them anew, or those that are named.
-
-Terminals and graphs are SVG. Reports are screenshots of Debian's `chromium`, as PNG.
-"""

@@ -119,8 +119,10 @@ class LazyGroup(Group):
         if cmd_name not in self.places:
             return None
         module, _, attribute = self.places[cmd_name][0].partition(":")
-        with _without_collector():
-            command: click.Command = getattr(importlib.import_module(module), attribute)
+        if module not in sys.modules:
+            with _without_collector():
+                importlib.import_module(module)
+        command: click.Command = getattr(sys.modules[module], attribute)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -143,12 +145,13 @@ class LazyGroup(Group):
 
 @contextmanager
 def _without_collector() -> Iterator[None]:
-    """Keep the garbage collector from looking through modules as they are loaded: they leave none."""
+    """Keep the garbage collector from looking through modules, as they load and later: they leave none."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if was_enabled:
             gc.enable()
 

@@ -2,6 +2,7 @@
 
 import gc
 import inspect
+import os
 from collections.abc import Awaitable, Callable
 from functools import wraps
 from pathlib import Path
@@ -41,6 +42,12 @@ def pytest_collection_finish() -> None:
     """Leave out of its later searches, too, what stays until the end."""
     gc.freeze()
     gc.enable()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: many tests wait for programs that they start."""
+    return 1 + (os.cpu_count() or 1)
 
 
 @pytest.hookimpl(tryfirst=True)

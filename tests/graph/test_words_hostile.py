@@ -1,7 +1,6 @@
 """Words with bits changed: an error with its reason, or a graph that runs and ends."""
 
 import io
-import os
 import random
 
 import pytest
@@ -13,12 +12,14 @@ from aisrv.graph.nodes.registry import Registry
 from aisrv.graph.scheduler import Interpreter
 from aisrv.graph.state import GraphState
 from aisrv.graph.words import read_words, words_of
+from tests.support.amounts import amount
 from tests.support.graphs import golden_audio, golden_graph
 
-MUTANTS = int(os.environ.get("AISRV_MUTANTS", "2000"))
-"""Mutants of each graph; a long run has 100,000."""
+MUTANTS = amount(100_000, every_day=800)
+"""Mutants of each graph."""
 
 
+@pytest.mark.in_full
 @pytest.mark.parametrize("name", ["c1_filter_only", "c6_filter_detector_copy"])
 def test_mutated_words_never_crash_the_interpreter(name: str) -> None:
     words = words_of(golden_graph(name))

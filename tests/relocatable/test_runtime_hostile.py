@@ -16,6 +16,7 @@ from aisrv.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.machine import Machine
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from aisrv.relocatable.runtime import LoadMode, Runtime
+from tests.support.amounts import some
 from tests.support.networks import run as run_tflite
 from tests.support.relocatable import digits_image
 
@@ -48,7 +49,8 @@ def hostile(rng: random.Random) -> bytes:
     return bytes(image)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.in_full
+@pytest.mark.parametrize("seed", some(range(12), every_day=4))
 def test_hostile_images(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """None hangs: each takes few calls of its code, and each call is bounded."""
     calls = 0

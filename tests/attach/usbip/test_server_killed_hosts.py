@@ -2,7 +2,6 @@
 
 import gc
 import logging
-import os
 import random
 import tracemalloc
 from collections.abc import AsyncIterator
@@ -17,6 +16,7 @@ from aisrv.attach.usbip.connection import Connection
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.device.device import Device, ModelRefused, open_devices
+from tests.support.amounts import amount
 from tests.support.usbip_host import (
     CLEAR_HALT_IN,
     CLEAR_HALT_OUT,
@@ -34,8 +34,8 @@ from tests.support.usbip_host import (
     unlink,
 )
 
-KILLS = int(os.environ.get("AISRV_KILLS", "100"))
-"""Hosts that die; a long run has 1000 and more."""
+KILLS = amount(1000, every_day=50)
+"""Hosts that die."""
 
 WARM_UP = 20
 """Hosts that die before memory is first measured: what is kept once is there then."""
@@ -133,6 +133,7 @@ def connections() -> int:
     return sum(type(each) is Connection for each in gc.get_objects())
 
 
+@pytest.mark.in_full
 async def test_hosts_killed_at_random_leave_nothing(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.CRITICAL)  # what is logged would be kept in memory
     dice = random.Random(20)

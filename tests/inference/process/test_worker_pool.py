@@ -16,9 +16,10 @@ from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks, puppet
+from tests.support.amounts import amount
 
 ARENA = 1 << 16
-ROUNDS = 9
+ROUNDS = amount(9, every_day=3)
 
 
 def runner(workers: WorkerPool) -> IsolatedInterpreter:
@@ -178,6 +179,7 @@ async def test_an_engine_switches_models_by_spares() -> None:
         await engine.unload_model()
 
 
+@pytest.mark.in_full
 async def test_loads_of_all_kinds_leak_nothing() -> None:
     """The same as `python -m benchmarks.loads`, which loads 1,000 times."""
     before = resources()

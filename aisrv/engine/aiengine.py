@@ -11,14 +11,23 @@ Commands and Channel to an AI engine.
 from collections.abc import Mapping, Sequence
 
 from aisrv.engine.acquisition import take_frame
-from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, UNKNOWN_SET, GetHandler, SetHandler, infer
+from aisrv.engine.commands import (
+    GET_HANDLERS,
+    SET_HANDLERS,
+    SMALL,
+    UNKNOWN_SET,
+    AtOnce,
+    GetHandler,
+    SetHandler,
+    infer,
+)
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, is_set
 from aisrv.protocol.engine_channel import answer_get, answer_set, receive_command, receive_set, refuse_get
-from aisrv.xcore.array import ArrayAbandoned
-from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.select import Case, Event, Selection
+from aisrv.xcore.array import Array, ArrayAbandoned
+from aisrv.xcore.chanend import Call, ChanEnd
+from aisrv.xcore.select import Case, Event, OnCall, Selection
 
 
 async def aiengine(
@@ -27,12 +36,17 @@ async def aiengine(
     set_handlers: Mapping[int, SetHandler] = SET_HANDLERS,
     get_handlers: Mapping[int, GetHandler] = GET_HANDLERS,
 ) -> None:
-    """Serve the clients' commands one at a time, until cancelled: those that have a handler."""
+    """Serve the clients' commands one at a time, until cancelled: those that have a handler.
+
+    A command that needs no other task is carried out in the client's while the engine waits.
+    """
     await engine.power_up()
     sensor = engine.sensor
-    some_client = client_or_frame = Selection(*clients)
+    on_call = answers_at_once(engine, set_handlers, get_handlers)
+    some_client = client_or_frame = Selection(*clients, on_call=on_call)
     if sensor is not None:
-        client_or_frame = Selection(*clients, Case(sensor.frames, lambda: engine.streams))
+        frame = Case(sensor.frames, lambda: engine.streams)
+        client_or_frame = Selection(*clients, frame, on_call=on_call)
     while True:
         chosen: Event | None = await client_or_frame.wait()
         if sensor is not None and chosen is sensor.frames:
@@ -40,6 +54,31 @@ async def aiengine(
             chosen = await some_client.wait_or_default()  # nobody waits for frame after frame
         if isinstance(chosen, ChanEnd):
             await serve_command(engine, chosen, set_handlers, get_handlers)
+
+
+def answers_at_once(
+    engine: AIEngine, set_handlers: Mapping[int, SetHandler], get_handlers: Mapping[int, GetHandler]
+) -> OnCall:
+    """Create what carries out the commands that need no other task."""
+    gets = {code: handler.answer for code, handler in get_handlers.items() if isinstance(handler, AtOnce)}
+    sets = {code: handler.at_once for code, handler in set_handlers.items() if handler.at_once is not None}
+
+    def answer(call: Call) -> tuple[int, bytes] | None:
+        command, tensor, array, room = call
+        try:
+            if is_set(command):
+                if (run := sets.get(command)) is None:
+                    return None
+                run(engine, tensor, Array(array, len(array)))
+                return Status.OKAY, b""
+            if (get := gets.get(command)) is None or room <= SMALL:
+                return None
+            data = get(engine, tensor)
+        except CommandFailed as failure:
+            return engine.record(command, failure), b""
+        return (Status.OKAY, bytes(data)) if len(data) < room else None
+
+    return answer
 
 
 async def serve_frame(engine: AIEngine) -> None:

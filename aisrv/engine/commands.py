@@ -94,13 +94,19 @@ Answer = bytes | memoryview
 GetHandler = Callable[[AIEngine, int], Awaitable[Answer]]
 
 
-def _at_once(answer: Callable[[AIEngine, int], Answer]) -> GetHandler:
-    """Create the handler of a GET that needs no other task."""
+class AtOnce:
+    """The handler of a GET that needs no other task.
 
-    async def handler(engine: AIEngine, tensor: int) -> Answer:
-        return answer(engine, tensor)
+    `answer` may be called twice for one command, and then changes nothing, where it gives more than SMALL
+    bytes.
+    """
 
-    return handler
+    def __init__(self, answer: Callable[[AIEngine, int], Answer]) -> None:
+        self.answer: Final = answer
+
+    async def __call__(self, engine: AIEngine, tensor: int) -> Answer:
+        """Answer as other handlers do."""
+        return self.answer(engine, tensor)
 
 
 _OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
@@ -127,7 +133,7 @@ _OWN_ANSWERS: Final[dict[int, Callable[[AIEngine, int], Answer]]] = {
 }
 
 GET_HANDLERS: Final[dict[int, GetHandler]] = {
-    **{command: _at_once(answer) for command, answer in _OWN_ANSWERS.items()},
+    **{command: AtOnce(answer) for command, answer in _OWN_ANSWERS.items()},
     Command.GET_SENSOR_TENSOR: acquisition.sensor_tensor,
     Command.GET_PROFILE: _get_profile,
 }
@@ -137,13 +143,24 @@ GET_HANDLERS: Final[dict[int, GetHandler]] = {
 
 
 async def _set_input_tensor(engine: AIEngine, tensor: int, array: Array) -> None:
+    target = _input_for(engine, tensor, array)
+    await engine.fill_input(tensor, memoryview(array.data)[: len(target)])
+
+
+def _set_small_input_tensor(engine: AIEngine, tensor: int, array: Array) -> None:
+    target = _input_for(engine, tensor, array)
+    target[:] = memoryview(array.data)[: len(target)]
+
+
+def _input_for(engine: AIEngine, tensor: int, array: Array) -> memoryview:
+    """Return the input tensor that is to get an array, if it is as long."""
     target = engine.input_tensor(tensor)
     padded = len(target) + -len(target) % WORD_BYTES  # hosts may pad to whole words
     if array.length not in (len(target), padded):
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"input tensor {tensor} has {len(target)} bytes, not {array.length}"
         )
-    await engine.fill_input(tensor, memoryview(array.data)[: len(target)])
+    return target
 
 
 async def _start_infer(engine: AIEngine, _tensor: int, array: Array) -> None:
@@ -300,6 +317,8 @@ class SetHandler(Struct, frozen=True):
 
     run: SetAction
     limit: Callable[[AIEngine], int] = _small
+    at_once: Callable[[AIEngine, int, Array], None] | None = None
+    """The same for data of up to AT_ONCE bytes, where that needs no other task."""
 
 
 def _largest_input(engine: AIEngine) -> int:
@@ -308,7 +327,7 @@ def _largest_input(engine: AIEngine) -> int:
 
 
 SET_HANDLERS: Final[dict[int, SetHandler]] = {
-    Command.SET_INPUT_TENSOR: SetHandler(_set_input_tensor, _largest_input),
+    Command.SET_INPUT_TENSOR: SetHandler(_set_input_tensor, _largest_input, _set_small_input_tensor),
     Command.START_INFER: SetHandler(_start_infer),
     Command.SET_MODEL_ARENA: SetHandler(_set_model(ModelMemory.ARENA), _room(ModelMemory.ARENA)),
     Command.SET_MODEL_EXT: SetHandler(_set_model(ModelMemory.EXT), _room(ModelMemory.EXT)),

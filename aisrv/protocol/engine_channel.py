@@ -33,7 +33,7 @@ from aisrv.xcore.array import (
     send_array,
     send_word_and_array,
 )
-from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.chanend import Call, ChanEnd
 from aisrv.xcore.channel import chan_in_two_words, chan_out_two_words, chan_out_word
 from aisrv.xcore.tokens import WORD_BYTES, Control
 from aisrv.xcore.verb import Steps, Verb, verb
@@ -65,22 +65,34 @@ OUTPUT_CHANGED: Final = 6
 # Whole commands, as clients use them.
 
 
-@verb
-def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | memoryview = b"") -> Steps[Status]:
+async def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | memoryview = b"") -> Status:
     """Carry out a SET command with all of its data.
 
     `tensor` is the number of the tensor.
     """
+    if len(data) <= AT_ONCE and (answer := c.call(Call(command, tensor, data, 0))):
+        return Status(answer[0])
+    return await _set_command(c, command, tensor, data)
+
+
+@verb
+def _set_command(c: ChanEnd, command: int, tensor: int, data: bytes | memoryview) -> Steps[Status]:
     yield from chan_out_two_words(c, command, tensor)
     return (yield from end_set(c, data))
 
 
-@verb
-def get_command(c: ChanEnd, command: int, tensor: int = 0) -> Steps[tuple[Status, bytes]]:
+async def get_command(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status, bytes]:
     """Carry out a GET command; the data are empty where the status is not OKAY.
 
     `tensor` is the number of the tensor.
     """
+    if answer := c.call(Call(command, tensor, b"", MAX_ARRAY)):
+        return Status(answer[0]), answer[1]
+    return await _get_command(c, command, tensor)
+
+
+@verb
+def _get_command(c: ChanEnd, command: int, tensor: int) -> Steps[tuple[Status, bytes]]:
     status, data = yield from _ask(c, command, tensor, MAX_ARRAY)
     if status:
         return status, b""
@@ -184,13 +196,19 @@ def refuse_get(c: ChanEnd, status: Status) -> "Verb[None]":
     return chan_out_word(c, status)
 
 
-@verb
-def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[Status, bytes, bool]]:
+async def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> tuple[Status, bytes, bool]:
     """Client: begin a GET: its status, the first `size` bytes of the data, and whether they were the last.
 
     Fetch the rest with `receive_piece`. Where the status is not OKAY there are none. `command` and `tensor`
     are the two words that open it.
     """
+    if answer := c.call(Call(command, tensor, b"", size)):
+        return Status(answer[0]), answer[1], True
+    return await _begin_get(c, command, tensor, size)
+
+
+@verb
+def _begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[Status, bytes, bool]]:
     status, whole = yield from _ask(c, command, tensor, size)
     if status:
         return status, b"", True

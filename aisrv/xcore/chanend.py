@@ -8,7 +8,7 @@ and a block crosses at the price of a token. Behavior: "The XCORE substrate", se
 import types
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.pool import Pool
@@ -37,6 +37,17 @@ _END: Final = int(Control.END)
 _OUTPUT_VERBS: Final = frozenset(("setd", "outuint", "outuchar", "outct", "outbytes", "outwords"))
 
 
+class Call(NamedTuple):
+    """What a core outputs to another, and what it takes in answer, as one value."""
+
+    first: int
+    second: int
+    array: bytes | memoryview
+    """What follows the two words, where anything does."""
+    room: int
+    """An answer's array must be shorter than this."""
+
+
 class Listener(Protocol):
     """What a select leaves at each of its resources."""
 
@@ -46,6 +57,9 @@ class Listener(Protocol):
 
     def fire(self, resource: object) -> None:
         """Take note that the resource is ready."""
+
+    def answer(self, call: "Call") -> tuple[int, bytes] | None:
+        """Answer in the task that calls; see `Selection`. None where the core has to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -772,6 +786,24 @@ class ChanEnd:
         twin._offered = twin._offered_next = None
         self._switch.step(twin)
         return both
+
+    def call(self, call: "Call") -> tuple[int, bytes] | None:
+        """Have the select that waits at the other side answer at once: with a word and an array.
+
+        None, and nothing has happened, where the other side has no such select or tokens have to cross.
+        """
+        runtime = self.runtime
+        if self._steps is not None or self._listener is not None or runtime.verbs_at_once >= MOST_AT_ONCE:
+            return None
+        if current_core() is not self._user or self._freed:
+            return None
+        target = self._twin()
+        if target is None or target._listener is None or target._buffer.queued:
+            return None
+        answer = target._listener.answer(call)
+        if answer is not None:
+            runtime.verbs_at_once += 1
+        return answer
 
     def _twin(self) -> "ChanEnd | None":
         """The end that this one sends to and that sends to this one, where both are at rest; else None."""

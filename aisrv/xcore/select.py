@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import trio
 from msgspec import Struct
 
-from aisrv.xcore.chanend import Listener
+from aisrv.xcore.chanend import Call, Listener
 from aisrv.xcore.core import Core, current_core
 from aisrv.xcore.report import WokenByCores, wakers_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
@@ -51,6 +51,10 @@ class Case(Struct, frozen=True):
     guard: Callable[[], bool]
 
 
+OnCall = Callable[[Call], tuple[int, bytes] | None]
+"""Answers a client with a word and an array; None where that cannot be done at once, and changes nothing."""
+
+
 class SelectStatistics(Struct, frozen=True):
     """How a select stands at one moment."""
 
@@ -69,10 +73,14 @@ class Selection:
 
     Raises SelectError where a resource stands in two cases, or there is no case. `wait` is for one core at a
     time. `ordered` takes the first ready case, and not any of them.
+
+    While the core waits, `on_call` answers clients in their own tasks and the core sleeps on: as XC runs the
+    functions of a distributable task on the cores that call them.
     """
 
-    def __init__(self, *cases: Event | Case, ordered: bool = False) -> None:
+    def __init__(self, *cases: Event | Case, ordered: bool = False, on_call: OnCall | None = None) -> None:
         self._ordered = ordered
+        self._on_call = on_call
         self._guarded = any(isinstance(case, Case) for case in cases)
         self._cases = cases if self._guarded else ()
         self._events = tuple(case.event if isinstance(case, Case) else case for case in cases)
@@ -168,6 +176,12 @@ class Selection:
     def fire(self, resource: object) -> None:
         """Wake the core, for the resource that is ready."""
         self._parking.wake(resource)
+
+    def answer(self, call: Call) -> tuple[int, bytes] | None:
+        """Answer a client where the core waits and need not wake for that."""
+        if self._on_call is None or self._parking.task is None:
+            return None
+        return self._on_call(call)
 
     def _enabled(self) -> Sequence[Event]:
         if not self._guarded:

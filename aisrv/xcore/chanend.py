@@ -798,7 +798,7 @@ class ChanEnd:
         if current_core() is not self._user or self._freed:
             return None
         target = self._twin()
-        if target is None or target._listener is None or target._buffer.queued:
+        if target is None or target._listener is None:
             return None
         answer = target._listener.answer(call)
         if answer is not None:

@@ -75,7 +75,7 @@ class Selection:
     time. `ordered` takes the first ready case, and not any of them.
 
     While the core waits, `on_call` answers clients in their own tasks and the core sleeps on: as XC runs the
-    functions of a distributable task on the cores that call them.
+    functions of a distributable task on the cores that call them. It changes nothing that a guard depends on.
     """
 
     def __init__(self, *cases: Event | Case, ordered: bool = False, on_call: OnCall | None = None) -> None:
@@ -178,7 +178,7 @@ class Selection:
         self._parking.wake(resource)
 
     def answer(self, call: Call) -> tuple[int, bytes] | None:
-        """Answer a client where the core waits and need not wake for that."""
+        """Answer a client where the core still waits, with no event at any of its ends."""
         if self._on_call is None or self._parking.task is None:
             return None
         return self._on_call(call)

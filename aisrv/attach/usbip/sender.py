@@ -1,4 +1,7 @@
-"""Answers on their way to a host: gathered while more are coming, sent as far as the socket takes them."""
+"""Answers on their way to a host: gathered while more are coming, sent as far as the socket takes them.
+
+The last answer to come takes all others with it, in the turn of the task that gives it.
+"""
 
 import socket
 from itertools import islice
@@ -11,7 +14,7 @@ from aisrv.xcore.waiter import Waiter
 _GATHER: Final = 512
 """Buffers handed to one system call, which takes 1024 at most."""
 
-GATHERING_TURNS: Final = 6
+GATHERING_TURNS: Final = 3
 """Turns of the other tasks for which answers are held back: a command through an engine takes that many."""
 
 
@@ -37,7 +40,8 @@ class Sender:
         """What the device works on, and will answer."""
         self._unsent: list[bytes | memoryview] = []
         self._unsent_bytes = 0
-        self._gathering = False
+        self._holding = False  # within `gather` and `flush`
+        self._gathering = False  # so is the reader, which sends what is there when it has waited for more
         self._writer: Waiter[None] = Waiter()
         self._writer_due = False
         self._relief: trio.Event | None = None
@@ -47,29 +51,31 @@ class Sender:
         """Bytes that the socket has not taken yet."""
         return self._unsent_bytes
 
-    def put(self, message: bytes | memoryview) -> None:
-        """Queue bytes; they leave at the end of `gather`, or when the task of `run` has its turn."""
-        self._unsent.append(message)
-        self._unsent_bytes += len(message)
-        if not self._gathering:
-            self._wake_writer()
+    def put(self, *parts: bytes | memoryview) -> None:
+        """Queue a message; it leaves at `flush` where that is due, else at once or with those to come."""
+        self._unsent += parts
+        self._unsent_bytes += sum(map(len, parts))
+        if self._holding or (not self.work.awaited and self._send_at_once()) or self._gathering:
+            return
+        self._wake_writer()
 
     async def gather_more(self) -> int:
         """Let the device's tasks take a few turns, as long as there is more to come; how many they took."""
         turns = 0
         work = self.work
+        self._holding = False
         while turns < GATHERING_TURNS and work.awaited:
             await trio.lowlevel.cancel_shielded_checkpoint()
             turns += 1
         return turns
 
     def gather(self) -> None:
-        """Hold messages back until `flush`, so that they leave together."""
-        self._gathering = True
+        """Hold messages back until `flush`, or `gather_more` and the last of them: they leave together."""
+        self._holding = self._gathering = True
 
     def flush(self) -> None:
         """Send what the socket takes now and leave the rest to `run`. Raises OSError."""
-        self._gathering = False
+        self._holding = self._gathering = False
         if self._unsent and not self._send():
             self._wake_writer()
 
@@ -96,6 +102,13 @@ class Sender:
     def _wake_writer(self) -> None:
         if not self._writer.wake(None):
             self._writer_due = True
+
+    def _send_at_once(self) -> bool:
+        """Send in any task's turn; whether that was all."""
+        try:
+            return self._send()
+        except OSError:
+            return False  # the host is gone: `run` meets that, too, and says so
 
     def _send(self) -> bool:
         """Send what the socket takes; whether that was all."""

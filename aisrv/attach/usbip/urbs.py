@@ -6,9 +6,8 @@ is bounded, in bytes and in URBs.
 """
 
 import logging
-from collections.abc import Callable
 from functools import partial
-from typing import Final
+from typing import Final, Protocol
 
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.protocol.usbip import (
@@ -44,10 +43,17 @@ _REPLY: Final = SubmitReply.struct_of("message", "seqnum", "status", "actual_len
 _RET_SUBMIT: Final = int(MessageCode.RET_SUBMIT)
 
 
-class PendingUrbs:
-    """Takes the messages of one host for the device `devid`; `put` is called with each piece of an answer."""
+class Put(Protocol):
+    """Takes an answer to the host."""
 
-    def __init__(self, bus: HostPort, devid: int, put: Callable[[bytes | memoryview], None]) -> None:
+    def __call__(self, *parts: bytes | memoryview) -> None:
+        """Take a message, in its parts."""
+
+
+class PendingUrbs:
+    """Takes the messages of one host for the device `devid`; `put` is called with the parts of an answer."""
+
+    def __init__(self, bus: HostPort, devid: int, put: Put) -> None:
         self._bus = bus
         self._devid = devid
         self._put = put
@@ -169,5 +175,4 @@ class PendingUrbs:
         if len(data) <= _COPIED_BYTES:
             self._put(head + data)
         else:
-            self._put(head)
-            self._put(data)
+            self._put(head, data)

@@ -57,7 +57,21 @@ async def test_gathered_messages_leave_together(pair: Pair) -> None:
         assert pair.sender.unsent_bytes == 0
 
 
-async def test_message_put_alone_leaves_by_the_task(pair: Pair) -> None:
+class More:
+    """A device that has more to answer."""
+
+    awaited = 1
+
+
+def test_last_message_leaves_at_once(pair: Pair) -> None:
+    with pair:
+        pair.sender.put(b"head ", b"data")
+        assert pair.far.recv(100) == b"head data"
+        assert pair.sender.unsent_bytes == 0
+
+
+async def test_message_before_others_leaves_by_the_task(pair: Pair) -> None:
+    pair.sender.work = More()
     with pair:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(pair.sender.run)
@@ -67,6 +81,35 @@ async def test_message_put_alone_leaves_by_the_task(pair: Pair) -> None:
                 assert pair.nothing_arrived()
                 assert await pair.receive(len(each)) == each
             nursery.cancel_scope.cancel()
+
+
+async def test_last_message_takes_those_before_it_along(pair: Pair) -> None:
+    """In the turn of the task that gives it, while the reader waits for more."""
+    work = pair.sender.work = More()
+
+    async def device() -> None:
+        pair.sender.put(b"second ")
+        assert pair.nothing_arrived()
+        work.awaited = 0
+        pair.sender.put(b"last")
+        assert pair.far.recv(100) == b"first second last"
+
+    with pair:
+        async with trio.open_nursery() as nursery:
+            pair.sender.gather()
+            pair.sender.put(b"first ")
+            nursery.start_soon(device)
+            await pair.sender.gather_more()
+
+
+async def test_last_message_waits_for_those_of_the_same_reading(pair: Pair) -> None:
+    with pair:
+        pair.sender.gather()
+        pair.sender.put(b"one ")
+        assert pair.nothing_arrived()
+        assert await pair.sender.gather_more() == 0
+        pair.sender.put(b"two")
+        assert pair.far.recv(100) == b"one two"
 
 
 async def test_message_put_before_the_task_starts(pair: Pair) -> None:
@@ -123,7 +166,7 @@ async def test_wait_below(pair: Pair) -> None:
 
 async def test_host_that_is_gone(pair: Pair) -> None:
     with pair:
-        pair.sender.put(b"to nobody")
         pair.far.close()
+        pair.sender.put(b"to nobody")  # in the turn of some task of the device, which it does not concern
         with pytest.raises(BrokenPipeError):
             await pair.sender.run()

@@ -1,0 +1,249 @@
+"""Commands that an engine carries out in its client's task: the same answers as over the channel.
+
+Three clients of two engines, one of which is a client of the other, give random commands and give up at
+random moments. The same program runs twice: as it is, and with all commands crossing as tokens.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aisrv import digits
+from aisrv.attach.inprocess import InProcessHost, TransferFailed
+from aisrv.board import Board, EngineSpec
+from aisrv.device.device import Device, open_device
+from aisrv.inference.process.inline import inline
+from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, CommandPacket, Status
+from aisrv.protocol.engine_channel import begin_get, get_command, get_large, receive_piece, set_command
+from aisrv.xcore.chanend import ChanEnd
+from tests.support import networks
+from tests.support.amounts import amount
+
+STEP_SECONDS = 10
+CHAINED = Board(engines=(EngineSpec(tile=0, chain_to=1), EngineSpec(tile=1)))
+FIRST, SECOND = networks.cut_in_two()
+PICTURE = digits.test_images()[0].image
+INVOKE_SECONDS = 2
+"""What a run takes here: long enough for other commands to come meanwhile."""
+
+gets = st.sampled_from(
+    (
+        Command.GET_STATUS,
+        Command.GET_ID,
+        Command.GET_SPEC,
+        Command.GET_INPUT_TENSOR,
+        Command.GET_OUTPUT_TENSOR,
+        Command.GET_OUTPUT_TENSOR_LENGTH,
+        Command.GET_DEBUG_LOG,
+        Command.GET_TIMINGS,
+        Command.GET_PROFILE,
+        0x5F,
+    )
+)
+sets = st.one_of(
+    st.tuples(st.just(Command.SET_INPUT_TENSOR), st.sampled_from((PICTURE, PICTURE[:63], b"", bytes(65)))),
+    st.tuples(st.just(Command.START_INFER), st.sampled_from((b"", b"", bytes(5)))),
+    st.tuples(st.just(Command.SET_MODEL_ARENA), st.sampled_from((FIRST, SECOND, b"no model"))),
+    st.tuples(st.just(Command.SET_OUTPUT_GPIO_EN), st.sampled_from((b"\1", b"\2", b""))),
+    st.tuples(st.just(0xDF), st.just(b"unknown")),
+)
+tensors = st.sampled_from((0, 0, 0, 1))
+actions = st.one_of(
+    st.tuples(st.just("get"), gets, tensors, st.just(b"")),
+    st.tuples(st.just("large get"), gets, tensors, st.just(b"")),
+    st.tuples(st.just("pieces"), gets, tensors, st.sampled_from((b"4", b"512", b"1024"))),
+    st.builds(lambda each, tensor: ("set", each[0], tensor, each[1]), sets, tensors),
+    st.tuples(st.just("reset"), st.just(0), st.just(0), st.just(b"")),
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one client does, to which engine, when it begins and when it gives up, in whole seconds."""
+
+    client: int
+    engine: int
+    action: tuple[str, int, int, bytes]
+    begins: int
+    gives_up: int | None
+
+
+programs = st.lists(
+    st.builds(
+        Step,
+        st.integers(0, 2),
+        st.integers(0, 1),
+        actions,
+        st.integers(0, 3),
+        st.one_of(st.none(), st.none(), st.integers(0, 3)),
+    ),
+    max_size=12,
+)
+
+
+async def _local(c: ChanEnd, action: tuple[str, int, int, bytes]) -> Any:
+    kind, command, tensor, data = action
+    match kind:
+        case "get":
+            return await get_command(c, command, tensor)
+        case "large get":
+            status, answer = await get_large(c, command, tensor)
+            return status, bytes(answer)
+        case "pieces":
+            status, answer, last = await begin_get(c, command, tensor, int(data))
+            while not last:
+                piece, last = await receive_piece(c, int(data))
+                answer += piece
+            return status, answer
+        case "set":
+            return await set_command(c, command, tensor, data)
+    return None
+
+
+async def _usb(host: InProcessHost, engine: int, action: tuple[str, int, int, bytes]) -> Any:
+    kind, command, tensor, data = action
+    if kind == "reset":
+        return await host.plug_in()
+    try:
+        await host.write(bytes(CommandPacket(command, engine, tensor)))
+        if kind == "set":
+            await host.write(data, zero_packet=True)
+            await host.write(bytes(CommandPacket(Command.GET_ID, engine)))  # which shows how the SET ended
+        return await host.read(1 << 16)
+    except TransferFailed as failure:
+        for endpoint in (ENDPOINT_IN, ENDPOINT_OUT):
+            await host.clear_halt(endpoint)
+        return failure.status
+
+
+async def _client(device: Device, number: int, program: list[Step], seen: list[Any]) -> None:
+    """Clients 0 and 1 are local ones of the two engines, client 2 is on USB and reaches both."""
+    host = InProcessHost(device.usb)
+    for index, step in enumerate(program):
+        if step.client != number:
+            continue
+        begin = 1 + index * STEP_SECONDS / 4 + step.begins + number / 10
+        await trio.sleep_until(max(trio.current_time(), begin))
+        # A local client that gives up in a command leaves its channel in the middle of it, as on the device.
+        patience = step.gives_up if number == 2 else None
+        with trio.CancelScope() as scope:
+            scope.deadline = math.inf if patience is None else trio.current_time() + patience + 0.05
+            if number == 2:
+                seen.append(await _usb(host, step.engine, step.action))
+            else:
+                seen.append(await _local(device.local[number], step.action))
+        if scope.cancelled_caught:
+            seen.append("gave up")
+            await host.plug_in()
+
+
+@contextmanager
+def slow_runs() -> Iterator[None]:
+    """Have each run take INVOKE_SECONDS of virtual time."""
+    from aisrv.inference.engine import InferenceEngine
+
+    invoke = InferenceEngine.invoke
+
+    async def slow(self: InferenceEngine) -> None:
+        await trio.sleep(INVOKE_SECONDS)
+        await invoke(self)
+
+    with patch.object(InferenceEngine, "invoke", slow):
+        yield
+
+
+def run(program: list[Step]) -> list[Any]:
+    observed: list[Any] = []
+
+    async def observe() -> None:
+        with trio.fail_after(3600):
+            async with open_device(CHAINED, runner=inline) as device:
+                await device.load_model(FIRST)
+                await device.load_model(SECOND, engine=1)
+                await InProcessHost(device.usb).plug_in()
+                seen: tuple[list[Any], ...] = ([], [], [])
+                async with trio.open_nursery() as clients:
+                    for number in range(3):
+                        clients.start_soon(_client, device, number, program, seen[number])
+                observed.extend(seen)
+                host = InProcessHost(device.usb)
+                await host.plug_in()
+                for number, c in enumerate(device.local):
+                    observed.append(await get_command(c, Command.GET_ID))
+                    observed.append(await get_command(c, Command.GET_STATUS))
+                    log = (await get_command(c, Command.GET_DEBUG_LOG))[1]
+                    observed.append([line for line in log.split(b"\n") if b"ms" not in line])
+                    await host.write(bytes(CommandPacket(Command.GET_ID, number)))
+                    observed.append(await host.read(512))
+                    observed.append(device.engines[number].inferences)
+
+    with slow_runs():
+        trio.run(observe, clock=trio.testing.MockClock(autojump_threshold=0))
+    return observed
+
+
+def _never(_end: ChanEnd, _call: object) -> None:
+    return None
+
+
+@pytest.mark.in_full
+@settings(derandomize=True, deadline=None, max_examples=amount(3000, every_day=150))
+@given(program=programs)
+def test_commands_carried_out_at_once_end_as_those_over_the_channel(program: list[Step]) -> None:
+    at_once = _timeless(run(program))
+    with patch.object(ChanEnd, "call", _never):
+        assert _timeless(run(program)) == at_once
+
+
+def _timeless(observed: list[Any]) -> list[Any]:
+    """Leave out how long this host took for a run, which GET_PROFILE and the log tell."""
+    return [
+        [b"" if isinstance(each, bytes) and b"This host took" in each else _without(each) for each in part]
+        if isinstance(part, list)
+        else part
+        for part in observed
+    ]
+
+
+def _without(answer: Any) -> Any:
+    if isinstance(answer, tuple) and isinstance(answer[1], bytes) and b"This host took" in answer[1]:
+        return answer[0]
+    return answer
+
+
+async def test_a_status_is_read_once_however_small_the_room() -> None:
+    """An answer that does not fit is not made twice where making it changes something."""
+    async with open_device(runner=inline) as device:
+        c = device.local[0]
+        for room in (4, 512, 1 << 16):
+            assert (await get_command(c, 0x5F))[0] == Status.ERROR_BAD_CMD
+            status, data, last = await begin_get(c, Command.GET_STATUS, 0, room)
+            while not last:
+                piece, last = await receive_piece(c, room)
+                data += piece
+            assert (status, data) == (Status.OKAY, bytes([Status.ERROR_BAD_CMD, 0, 0, 0]))
+
+
+async def test_an_idle_engine_answers_without_waking() -> None:
+    async with open_device(runner=inline) as device:
+        c = device.local[0]
+        await get_command(c, Command.GET_ID)  # from now on the end is this task's
+        await trio.testing.wait_all_tasks_blocked()
+        ran = []
+
+        async def other() -> None:
+            ran.append("other")
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(other)
+            assert await get_command(c, Command.GET_ID) == (Status.OKAY, bytes.fromhex("78563412"))
+            assert ran == []

@@ -1,0 +1,265 @@
+"""A select that answers calls of clients in their own tasks, while its core sleeps."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import pytest
+import trio
+
+from aisrv.protocol.commands import Status
+from aisrv.protocol.engine_channel import (
+    answer_get,
+    answer_set,
+    begin_get,
+    get_command,
+    receive_command,
+    receive_set,
+    set_command,
+)
+from aisrv.xcore.chanend import Call, ChanEnd
+from aisrv.xcore.runtime import MOST_AT_ONCE
+from aisrv.xcore.select import Selection
+from aisrv.xcore.trace import Tracer
+from aisrv.xcore.traps import Trap, TrapKind
+from tests.support.simulation import Bench, bench, settle, simulated
+
+GET, SET = 0x08, 0x88
+DATA = b"eleven byte"
+
+
+@dataclass
+class Server:
+    """Answers GET with DATA and takes any SET: `at_once` where `may` says so, else in its own task."""
+
+    end: ChanEnd
+    may: Callable[[Call], bool] = lambda _: True
+    at_once: list[Call] = field(default_factory=list)
+    awake: list[tuple[int, int]] = field(default_factory=list)
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+
+    def on_call(self, call: Call) -> tuple[int, bytes] | None:
+        if not self.may(call):
+            return None
+        self.at_once.append(call)
+        return Status.OKAY, DATA if call.first == GET else b""
+
+    async def run(self) -> None:
+        with self.scope:
+            await self.serve(Selection(self.end, on_call=self.on_call))
+
+    async def serve(self, selection: Selection) -> None:
+        while True:
+            await selection.wait()
+            request = await receive_command(self.end)
+            self.awake.append(request)
+            if request[0] == GET:
+                await answer_get(self.end, DATA)
+            else:
+                await receive_set(self.end, 100)
+                await answer_set(self.end, Status.OKAY)
+
+
+@asynccontextmanager
+async def served(may: Callable[[Call], bool] = lambda _: True) -> AsyncIterator[tuple[Bench, Server]]:
+    async with bench() as test:
+        server = Server(test.b, may)
+        test.start(server.run)
+        await settle()
+        await get_command(test.a, GET, 0)  # which makes this task the user of the end
+        await settle()
+        server.at_once.clear()
+        server.awake.clear()
+        yield test, server
+
+
+@simulated
+async def test_a_call_is_answered_while_the_core_sleeps() -> None:
+    async with served() as (test, server):
+        assert await get_command(test.a, GET, 3) == (Status.OKAY, DATA)
+        assert (server.at_once, server.awake) == ([Call(GET, 3, b"", 64 << 20)], [])
+
+
+@simulated
+async def test_a_set_brings_its_data() -> None:
+    async with served() as (test, server):
+        assert await set_command(test.a, SET, 1, b"data") == Status.OKAY
+        assert (server.at_once, server.awake) == ([Call(SET, 1, b"data", 0)], [])
+
+
+@simulated
+async def test_the_first_piece_of_an_answer_is_all_of_it() -> None:
+    async with served() as (test, server):
+        assert await begin_get(test.a, GET, 0, 12) == (Status.OKAY, DATA, True)
+        assert server.at_once == [Call(GET, 0, b"", 12)]
+
+
+@simulated
+async def test_no_other_task_runs_meanwhile() -> None:
+    async with served() as (test, _):
+        ran: list[str] = []
+
+        async def other() -> None:
+            ran.append("other")
+
+        test.tasks.start_soon(other)
+        await get_command(test.a, GET)
+        assert ran == []
+
+
+@simulated
+async def test_others_run_after_many_calls_in_a_row() -> None:
+    async with served() as (test, server):
+        ran: list[int] = []
+
+        async def other() -> None:
+            ran.append(len(server.at_once) + len(server.awake))
+
+        test.tasks.start_soon(other)
+        for _ in range(2 * MOST_AT_ONCE):
+            await get_command(test.a, GET)
+        assert len(ran) == 1
+        assert 1 <= ran[0] <= MOST_AT_ONCE
+
+
+@simulated
+async def test_a_call_that_is_declined_crosses_as_tokens() -> None:
+    async with served(lambda _: False) as (test, server):
+        assert await get_command(test.a, GET, 5) == (Status.OKAY, DATA)
+        assert await set_command(test.a, SET, 6, b"data") == Status.OKAY
+        assert (server.at_once, server.awake) == ([], [(GET, 5), (SET, 6)])
+
+
+@simulated
+async def test_a_core_that_is_awake_is_not_called() -> None:
+    async with bench() as test:
+        server = Server(test.b)
+        test.start(get_command, test.a, GET, 7)
+        await settle()
+        test.start(server.run)  # finds the command there, and never waits for it
+        await settle()
+        assert (server.at_once, server.awake) == ([], [(GET, 7)])
+
+
+@simulated
+async def test_a_core_that_was_just_woken_is_not_called() -> None:
+    """Its select has an event, which is dealt with first."""
+    async with served() as (test, server):
+        other = test.node.channel(test.node.tiles[0], test.node.tiles[1])
+        selection = Selection(test.b, other.b, on_call=server.on_call)
+        server.scope.cancel()
+        await settle()
+        woken = test.start(selection.wait)
+        await settle()
+        await other.a.outct(5)  # wakes it: the core runs on at the next turn
+        with trio.move_on_after(1):
+            await get_command(test.a, GET)
+        assert (server.at_once, woken.value()) == ([], other.b)
+
+
+@simulated
+async def test_a_traced_node_shows_the_tokens() -> None:
+    async with served() as (test, server):
+        with test.node.tracing(Tracer()):
+            assert await get_command(test.a, GET, 2) == (Status.OKAY, DATA)
+        assert (server.at_once, server.awake) == ([], [(GET, 2)])
+
+
+@simulated
+async def test_an_open_route_carries_the_tokens() -> None:
+    async with served() as (test, server):
+        test.b.setd(test.end())  # no longer the other side of `a`
+        started = test.start(get_command, test.a, GET, 2)
+        await settle()
+        assert server.at_once == []
+        assert not started.done
+
+
+@simulated
+async def test_an_end_in_use_traps_as_it_does_without() -> None:
+    async with served(lambda _: False) as (test, _):
+        test.start(test.a.inuint)
+        await settle()
+        with pytest.raises(Trap) as caught:
+            await get_command(test.a, GET)
+        assert caught.value.kind is TrapKind.RESOURCE_DEP
+
+
+@simulated
+async def test_a_freed_end_traps_as_it_does_without() -> None:
+    async with served() as (test, _):
+        test.a.free()
+        with pytest.raises(Trap) as caught:
+            await get_command(test.a, GET)
+        assert caught.value.kind is TrapKind.ILLEGAL_RESOURCE
+
+
+@simulated
+async def test_both_ends_are_left_as_tokens_leave_them() -> None:
+    seen = []
+    for may in (True, False):
+        async with served(lambda _, may=may: may) as (test, _):  # type: ignore[misc]
+            await get_command(test.a, GET)
+            await set_command(test.a, SET, 0, b"abc")
+            await settle()
+            seen.append((test.a.statistics(), test.b.statistics()))
+    assert seen[0] == seen[1]
+
+
+@simulated
+async def test_an_error_of_the_handler_is_the_callers() -> None:
+    def breaks(_: Call) -> bool:
+        raise ZeroDivisionError
+
+    async with bench() as test:
+        server = Server(test.b)
+        test.start(server.run)
+        await settle()
+        await get_command(test.a, GET)
+        await settle()
+        server.may = breaks
+        with pytest.raises(ZeroDivisionError):
+            await get_command(test.a, GET)
+        server.may = lambda _: True
+        assert await get_command(test.a, GET) == (Status.OKAY, DATA)
+
+
+@simulated
+async def test_a_select_without_a_handler_is_woken() -> None:
+    async with bench() as test:
+        woken = test.start(Selection(test.b).wait)
+        await settle()
+        request = test.start(get_command, test.a, GET)
+        await settle()
+        assert woken.value() is test.b
+        assert not request.done
+
+
+@simulated
+async def test_large_data_cross_as_tokens() -> None:
+    async with served() as (test, server):
+        assert await set_command(test.a, SET, 0, bytes((1 << 18) + 1)) == Status.OKAY
+        assert (server.at_once, server.awake) == ([], [(SET, 0)])
+        assert await set_command(test.a, SET, 0, bytes(1 << 18)) == Status.OKAY
+        assert [len(call.array) for call in server.at_once] == [1 << 18]
+
+
+@simulated
+async def test_two_cores_that_call_each_other_go_on() -> None:
+    """Each serves the other and calls it; a call that finds the other awake waits for it."""
+    async with bench() as test:
+        async with trio.open_nursery() as tasks:
+            pair = test.node.channel(test.node.tiles[0], test.node.tiles[1])
+            servers = Server(test.b), Server(pair.b)
+            for server in servers:
+                test.start(server.run)
+            await settle()
+
+            async def client(c: ChanEnd) -> None:
+                for _ in range(50):
+                    assert await get_command(c, GET) == (Status.OKAY, DATA)
+                    await trio.sleep(0.1)
+
+            tasks.start_soon(client, test.a)
+            tasks.start_soon(client, pair.a)
+        assert sum(len(each.at_once) + len(each.awake) for each in servers) == 100

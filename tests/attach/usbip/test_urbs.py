@@ -82,6 +82,9 @@ class Answers:
     def __init__(self) -> None:
         self.stream = bytearray()
 
+    def put(self, *parts: bytes | memoryview) -> None:
+        self.stream += b"".join(parts)
+
     def take(self, inwards: set[int]) -> list[tuple[int, int, int, int]]:
         """Message, seqnum, status, actual length of each; the data of IN requests must follow."""
         taken = []
@@ -101,7 +104,7 @@ def test_every_request_is_answered_once(steps: list[object]) -> None:
 
 async def _check(steps: list[object]) -> None:
     bus, answers = UsbBus(aisrv_descriptors()), Answers()
-    requests = PendingUrbs(bus, DEVID, answers.stream.extend)
+    requests = PendingUrbs(bus, DEVID, answers.put)
     lengths: dict[int, int] = {}
     inwards: set[int] = set()
     unlinks: dict[int, int] = {}
@@ -152,15 +155,15 @@ async def _check(steps: list[object]) -> None:
 
 
 def test_data_of_a_request_that_has_ended_are_dropped() -> None:
-    bus, stream = UsbBus(aisrv_descriptors()), bytearray()
-    requests = PendingUrbs(bus, DEVID, stream.extend)
+    bus, answers = UsbBus(aisrv_descriptors()), Answers()
+    requests = PendingUrbs(bus, DEVID, answers.put)
     bus.configure(1)
     request = requests.submit_out(1, DEVID, 1, 0, 2000, bytes(8), bytes(1000))
     assert request is not None
     bus.reset()
-    assert stream == bytes.fromhex("00000003 00000001 000000000000000000000000 ffffff94 00000000") + bytes(
-        4
-    ) + b"\xff" * 4 + bytes(12)
+    assert answers.stream == bytes.fromhex(
+        "00000003 00000001 000000000000000000000000 ffffff94 00000000"
+    ) + bytes(4) + b"\xff" * 4 + bytes(12)
     piece = bytes(1000)
     held = sys.getrefcount(piece)
     requests.feed(request, piece)

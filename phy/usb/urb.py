@@ -53,7 +53,7 @@ class OutUrb:
         self.done = False
         self._received = 0
         self._offset = 0  # bytes taken of the first piece
-        self._pieces: list[bytes] = []  # few: a deque takes longer to make than they do
+        self._pieces: list[bytes | memoryview] = []  # few: a deque takes longer to make than they do
         self._complete = complete
 
     @property
@@ -61,20 +61,31 @@ class OutUrb:
         """Whether its last packet is a short one."""
         return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
 
-    def feed(self, piece: bytes) -> None:
+    def feed(self, piece: bytes | memoryview) -> None:
         """Add `piece`, bytes that arrived; the endpoint must be notified with `OutEndpoint.data_arrived`.
 
-        More than `length` in all is a ValueError.
+        A view shows memory of the caller's, who calls `keep` before it changes. More than `length` in all is
+        a ValueError.
         """
         if self._received + len(piece) > self.length:
             raise ValueError(f"{self._received + len(piece)} bytes fed to a URB of {self.length}")
         self._pieces.append(piece)
         self._received += len(piece)
 
+    def keep(self) -> None:
+        """Copy what the firmware has not taken of the pieces that are views."""
+        if self.done:
+            self._pieces.clear()
+        for index, piece in enumerate(self._pieces):
+            if isinstance(piece, memoryview):
+                self._pieces[index] = bytes(piece[self._offset :] if index == 0 else piece)
+                if index == 0:
+                    self._offset = 0
+
     def take(self, limit: int, into: list[bytes]) -> int:
         """Move whole packets to `into`, at most `limit` bytes; return how many bytes that were."""
         if limit >= self.length == self._received and not self.taken:  # the usual case: all of it at once
-            into.extend(self._pieces)
+            into.extend(map(bytes, self._pieces))
             self.taken = self.length
             return self.length
         available = self._received - self.taken
@@ -84,7 +95,7 @@ class OutUrb:
         while left:
             piece = self._pieces[0]
             part = piece[self._offset : self._offset + left]
-            into.append(part)
+            into.append(bytes(part))
             left -= len(part)
             self._offset += len(part)
             if self._offset == len(piece):

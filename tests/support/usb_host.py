@@ -52,7 +52,7 @@ class Out:
             self.request.feed(data)
         endpoint.submit(self.request)
 
-    def feed(self, *pieces: bytes) -> None:
+    def feed(self, *pieces: bytes | memoryview) -> None:
         for piece in pieces:
             self.request.feed(piece)
             self._endpoint.data_arrived()

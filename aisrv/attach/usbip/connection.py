@@ -146,14 +146,18 @@ class Connection:
     async def _feed(self) -> None:
         """Pass on the rest of an OUT request's data as they come; the buffer is empty and serves for them."""
         while self._missing:
+            if self._receiving is not None:
+                self._receiving.keep()
             room = self._buffer[: min(self._missing, RECEIVE_BUFFER)]
             received = await self._receive_into(room, within_message=True)
             if not received:
                 raise UsbipError(f"the stream ended {self._missing} bytes before the end of a request")
             self._missing -= received
             if self._receiving is not None:
-                self._urbs.feed(self._receiving, bytes(room[:received]))
+                self._urbs.feed(self._receiving, room[:received])
             await trio.lowlevel.checkpoint()
+        if self._receiving is not None:
+            self._receiving.keep()
         self._receiving = None
 
     def _take_messages(self) -> int:
@@ -171,11 +175,14 @@ class Connection:
                         return size
                     self._missing = size - held
                     size = held
-                data = bytes(self._buffer[self._start + HEADER_SIZE : self._start + size])
+                data = self._buffer[self._start + HEADER_SIZE : self._start + size]
                 self._start += size
-                request = self._urbs.submit_out(seqnum, devid, endpoint, flags, length, setup, data)
-                if self._missing:
-                    self._receiving = request
+                if self._missing:  # what is taken before the buffer's memory is needed again is not copied
+                    self._receiving = self._urbs.submit_out(
+                        seqnum, devid, endpoint, flags, length, setup, data
+                    )
+                else:
+                    self._urbs.submit_out(seqnum, devid, endpoint, flags, length, setup, bytes(data))
                 continue
             self._start += HEADER_SIZE
             if message == _CMD_SUBMIT and direction == _IN:

@@ -64,16 +64,23 @@ class PendingUrbs:
         """Bytes of the pending OUT and IN URBs."""
 
     def submit_out(
-        self, seqnum: int, devid: int, endpoint: int, flags: int, length: int, setup: bytes, data: bytes
+        self,
+        seqnum: int,
+        devid: int,
+        endpoint: int,
+        flags: int,
+        length: int,
+        setup: bytes,
+        data: bytes | memoryview,
     ) -> OutUrb | None:
-        """Start an OUT or control URB; `data` may be the first part of `length` bytes.
+        """Start an OUT or control URB; `data` may be the first part of `length` bytes, then also a view.
 
         Returns the URB that takes the rest, None where it has ended already.
         """
         if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
             self._refuse(seqnum, devid)
         elif not endpoint:
-            self._submit_control(seqnum, setup, length, data)
+            self._submit_control(seqnum, setup, length, bytes(data))
         elif self.untaken + length > UNTAKEN_LIMIT:
             self._reply(seqnum, UrbStatus.NO_MEMORY)
         else:
@@ -107,8 +114,11 @@ class PendingUrbs:
             if endpoint > _LAST_ENDPOINT or not self._bus.submit_in(endpoint | 0x80, urb):
                 urb.finish(TransferStatus.STALL)
 
-    def feed(self, urb: OutUrb, data: bytes) -> None:
-        """Pass on a further part of an OUT URB's data; one that has ended takes nothing more."""
+    def feed(self, urb: OutUrb, data: bytes | memoryview) -> None:
+        """Pass on a further part of an OUT URB's data; one that has ended takes nothing more.
+
+        `data` may be a view: see `OutUrb.feed`.
+        """
         if not urb.done:
             urb.feed(data)
             self._bus.data_arrived(urb)

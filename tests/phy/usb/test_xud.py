@@ -135,6 +135,16 @@ async def test_more_data_than_the_request_announced_are_refused(out: OutEndpoint
     assert (await out.get_buffer()).data == b"abcd"
 
 
+async def test_data_of_a_request_that_has_ended_are_not_kept(out: OutEndpoint) -> None:
+    host = Out(out, length=2048)
+    scratch = bytearray(1024)
+    host.feed(memoryview(scratch))
+    out.halt()
+    host.request.keep()
+    scratch.clear()  # BufferError where a view is left
+    assert host.ended == [(STALL, 0)]
+
+
 async def test_host_may_submit_the_next_request_from_the_end_of_the_last(out: OutEndpoint) -> None:
     packets: list[bytes] = []
 
@@ -161,11 +171,12 @@ REQUESTS = st.lists(
     cuts=st.lists(st.integers(1, 700), max_size=12),
     limits=st.lists(st.integers(1, 5).map(lambda packets: packets * 512), min_size=1, max_size=4),
     turns=st.lists(st.booleans(), min_size=1, max_size=5),
+    views=st.lists(st.booleans(), min_size=1, max_size=5),
 )
 def test_any_split_into_requests_and_pieces_gives_the_same_packets(
-    requests: list[tuple[int, bool]], cuts: list[int], limits: list[int], turns: list[bool]
+    requests: list[tuple[int, bool]], cuts: list[int], limits: list[int], turns: list[bool], views: list[bool]
 ) -> None:
-    """`turns` says after which pieces the firmware gets to run."""
+    """`turns` says after which pieces the firmware gets to run, `views` which show memory used again."""
     expected: list[bytes] = []
     stream = pattern(sum(length for length, _ in requests))
     position = 0
@@ -192,11 +203,19 @@ def test_any_split_into_requests_and_pieces_gives_the_same_packets(
                 end = fed + length
                 while fed < end:
                     cut = min(cuts[step % len(cuts)] if cuts else 1600, end - fed)
-                    host.feed(stream[fed : fed + cut])
+                    piece: bytes | bytearray = stream[fed : fed + cut]
                     fed += cut
                     step += 1
+                    if views[step % len(views)]:
+                        piece = bytearray(piece)
+                        host.feed(memoryview(piece))
+                    else:
+                        host.feed(stream[fed - cut : fed])
                     if turns[step % len(turns)]:
                         await wait_all_tasks_blocked()
+                    if isinstance(piece, bytearray):
+                        host.request.keep()
+                        piece[:] = bytes(cut)
         assert packets == expected
         assert [host.ended for host in hosts] == [[(OKAY, length)] for length, _ in requests]
 

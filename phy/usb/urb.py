@@ -74,8 +74,6 @@ class OutUrb:
 
     def keep(self) -> None:
         """Copy what the firmware has not taken of the pieces that are views."""
-        if self.done:
-            self._pieces.clear()
         for index, piece in enumerate(self._pieces):
             if isinstance(piece, memoryview):
                 self._pieces[index] = bytes(piece[self._offset :] if index == 0 else piece)

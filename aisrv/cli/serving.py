@@ -17,7 +17,6 @@ from msgspec import Struct, field
 from aisrv.attach.stream_server import LOOPBACK
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
-from aisrv.cli.options.jacdac import JacdacListening, serve_jacdac
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
@@ -32,6 +31,7 @@ from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 
 if TYPE_CHECKING:
+    from aisrv.cli.options.jacdac import JacdacListening
     from flash_server.chip.chip import FlashChip
     from phy.jacdac.bus import JacdacBus
 
@@ -99,7 +99,7 @@ class Listening(Struct, frozen=True):
     spi_host: str = LOOPBACK
     flash_host: str = LOOPBACK
     usbip_socket: Path | None = None
-    jacdac: JacdacListening | None = None
+    jacdac: "JacdacListening | None" = None
     """For the bus of the first device that has one."""
 
 
@@ -168,6 +168,8 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
             )
         jacdac: Sequence[str] = ()
         if listening.jacdac is not None and ports.jacdac is not None:
+            from aisrv.cli.options.jacdac import serve_jacdac
+
             jacdac = await serve_jacdac(nursery, ports.jacdac, listening.jacdac, listen)
         yield Service(ports, usbip, spi, flash, jacdac)
         nursery.cancel_scope.cancel()

@@ -33,9 +33,9 @@ def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[
     """Turn a generator function into a verb.
 
     Its first argument is the channel end, or what owns one and has its `stepping` and `perform`. `steps` is
-    that function.
+    that function, whose name the verb has in traces and reports, without an underscore that begins it.
     """
-    name = steps.__name__
+    name = steps.__name__.removeprefix("_")
 
     def _begin(performer: Any, /, *args: Any) -> Any:  # noqa: ANN401 - C and P.args; a step is the generator itself
         begun = steps(performer, *args)  # type: ignore[call-arg]

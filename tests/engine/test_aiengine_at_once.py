@@ -247,3 +247,23 @@ async def test_an_idle_engine_answers_without_waking() -> None:
             nursery.start_soon(other)
             assert await get_command(c, Command.GET_ID) == (Status.OKAY, bytes.fromhex("78563412"))
             assert ran == []
+
+
+async def test_a_client_that_waits_is_reported_by_the_name_of_its_verb() -> None:
+    async with open_device(runner=inline) as device:
+        hang = trio.Event()
+
+        async def slow(_engine: object, _tensor: int) -> bytes:
+            await hang.wait()
+            return b""
+
+        with patch.dict("aisrv.engine.commands.GET_HANDLERS", {0x5E: slow}):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(InProcessHost(device.usb).plug_in)
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.start_soon(InProcessHost(device.usb).write, bytes(CommandPacket(0x5E, 0)))
+                await trio.testing.wait_all_tasks_blocked()
+                report = device.node.report()
+                hang.set()
+                nursery.cancel_scope.cancel()
+    assert "(usb_data): begin_get" in report, report

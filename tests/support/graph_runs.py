@@ -8,6 +8,9 @@ import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, settings
 
+from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.backends.native.backend import native_backend
+from aisrv.kernels.backends.native.library import NativeError
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.graph.graph import Graph
 from aisrv.kernels.graph.load import load_graph
@@ -20,9 +23,16 @@ FEW: Final = settings(
 """Generated cases of one operator: the same at every run."""
 
 
-def loaded(model: bytes) -> Graph:
-    """The graph of a model on NumPy's kernels."""
-    return load_graph(model, NumpyBackend())
+def loaded(model: bytes, backend: KernelBackend | None = None) -> Graph:
+    """The graph of a model, on NumPy's kernels where none are given."""
+    return load_graph(model, backend or NumpyBackend())
+
+
+def _backends() -> list[KernelBackend]:
+    try:
+        return [NumpyBackend(), native_backend()]
+    except NativeError:
+        return [NumpyBackend()]
 
 
 def run_graph(graph: Graph, inputs: Inputs) -> list[bytes]:
@@ -52,8 +62,12 @@ def agree(model: bytes, *inputs: npt.NDArray[Any], outputs: int = 1) -> list[byt
 
 
 def agree_in_turn(model: bytes, runs: Sequence[Inputs], outputs: int = 1) -> list[list[bytes]]:
-    """Run a model in both, with one input after the other; the outputs that both have."""
-    graph = loaded(model)
-    ours = [run_graph(graph, inputs) for inputs in runs]
-    assert ours == run_tflm(model, runs, outputs)
-    return ours
+    """Run a model in both, with one input after the other; the outputs that both have.
+
+    Ours runs on NumPy's kernels, then on the native ones where they are installed.
+    """
+    expected = run_tflm(model, runs, outputs)
+    for backend in _backends():
+        graph = loaded(model, backend)
+        assert [run_graph(graph, inputs) for inputs in runs] == expected, type(backend).__name__
+    return expected

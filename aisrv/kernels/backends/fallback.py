@@ -34,6 +34,7 @@ from aisrv.kernels.params import (
     Shape4,
     SoftmaxParams,
 )
+from aisrv.kernels.recurrent import LstmParams, RecurrentBackend, SvdfParams
 
 
 class Fallback:
@@ -101,6 +102,20 @@ class Fallback:
         for backend in (self.first, self.second):
             if isinstance(backend, CopyingBackend):
                 return backend.pad(params)
+        raise NotImplementedError
+
+    def lstm(self, params: LstmParams) -> Kernel:
+        """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM on whichever of the two has recurrent operators."""
+        for backend in (self.first, self.second):
+            if isinstance(backend, RecurrentBackend):
+                return backend.lstm(params)
+        raise NotImplementedError
+
+    def svdf(self, params: SvdfParams) -> Kernel:
+        """Prepare SVDF on whichever of the two has recurrent operators."""
+        for backend in (self.first, self.second):
+            if isinstance(backend, RecurrentBackend):
+                return backend.svdf(params)
         raise NotImplementedError
 
     def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:

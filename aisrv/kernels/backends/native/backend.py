@@ -10,7 +10,7 @@ from typing import Final
 from aisrv.kernels import checks
 from aisrv.kernels.backend import Kernel, ScratchFree
 from aisrv.kernels.backends.fallback import Fallback
-from aisrv.kernels.backends.native import convolution, elementwise
+from aisrv.kernels.backends.native import convolution, elementwise, recurrent
 from aisrv.kernels.backends.native.library import NativeError, Team, Variant, load
 from aisrv.kernels.backends.native.steps import NativeKernel, Step
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
@@ -25,6 +25,7 @@ from aisrv.kernels.params import (
     PoolParams,
     SoftmaxParams,
 )
+from aisrv.kernels.recurrent import LstmParams, SvdfParams
 
 
 class NativeBackend(ScratchFree):
@@ -85,6 +86,14 @@ class NativeBackend(ScratchFree):
     def pad(self, params: PadParams) -> Kernel:
         """Prepare PAD of the height and the width."""
         return self._kernel(elementwise.pad(params))
+
+    def lstm(self, params: LstmParams) -> Kernel:
+        """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM."""
+        return self._kernel(recurrent.lstm(params))
+
+    def svdf(self, params: SvdfParams) -> Kernel:
+        """Prepare SVDF."""
+        return self._kernel(recurrent.svdf(params))
 
     def _kernel(self, step: Step) -> Kernel:
         return NativeKernel(self._team, (step,))

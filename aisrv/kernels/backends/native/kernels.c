@@ -175,6 +175,67 @@ struct padding {
     int64_t fill;
 };
 
+/* M(x, m, s), with two roundings: the shift to the left and that to the right of a factor. */
+struct factor {
+    int64_t mantissa;
+    int64_t left;
+    int64_t right;
+};
+
+/* Gates in the order input, forget, output, candidate, a row for each unit. Rows of weights end in zeros. */
+struct lstm {
+    const int8_t *input;
+    int8_t *output;
+    int8_t *state;
+    int16_t *cells;
+    const int16_t *weights;
+    const int16_t *recurrent;
+    const int64_t *bias;
+    const struct factor *input_factors; /* by row */
+    const struct factor *state_factors;
+    const struct factor *factors; /* forget, remember, show */
+    const int16_t *sigmoid;       /* by the 16 bits of an argument */
+    const int16_t *tanh;
+    const int16_t *cell_tanh;
+    int16_t *row;   /* room for an input, or a state, without its zero point */
+    int64_t *gates; /* room for the sums of one picture's gates */
+    int64_t steps;
+    int64_t batch;
+    int64_t inputs;
+    int64_t units;
+    int64_t input_width; /* elements from row to row of the weights, a multiple of 16 */
+    int64_t state_width;
+    int64_t input_step; /* bytes from step to step, and from picture to picture */
+    int64_t input_batch;
+    int64_t output_step;
+    int64_t output_batch;
+    int64_t input_zero;
+    int64_t state_zero;
+    int64_t low; /* of cells */
+    int64_t high;
+};
+
+struct svdf {
+    const int8_t *input;
+    int8_t *output;
+    void *state;             /* [batch, filters, memory], of int8 or of int16 */
+    const int16_t *features; /* rows end in zeros */
+    const int16_t *times;
+    const int64_t *bias;
+    const struct factor *factors; /* to the state, to the output */
+    int16_t *row;
+    int64_t batch;
+    int64_t inputs;
+    int64_t width;
+    int64_t units;
+    int64_t rank;
+    int64_t memory;
+    int64_t is_wide; /* whether the state is of int16 */
+    int64_t input_zero;
+    int64_t state_zero;
+    int64_t output_zero;
+};
+
 /* The piece of a step that is to be computed. Pieces are independent of each other. */
 struct share {
     int64_t piece;
@@ -1033,6 +1094,106 @@ static void run_pool256(const struct pool *step, const struct share *share, cons
 static void run_average_pool256(const void *arguments, const struct share *share) { run_pool256(arguments, share, 1); }
 static void run_max_pool256(const void *arguments, const struct share *share) { run_pool256(arguments, share, 0); }
 
+/* Recurrent layers. */
+
+INLINE int64_t within(int64_t value, int64_t low, int64_t high) { return smaller(larger(value, low), high); }
+INLINE int64_t rescaled(int64_t value, const struct factor *factor) {
+    value = within((int64_t)((uint64_t)value << factor->left), INT32_MIN, INT32_MAX);
+    value = (value * factor->mantissa + (1 << 30)) >> 31;
+    if (factor->right) value = (value + (((int64_t)1 << factor->right) >> 1) - (value < 0)) >> factor->right;
+    return value;
+}
+
+/* Widen a row of `count` elements; those up to the next multiple of 16 stay zeros. */
+INLINE void widen(int16_t *row, const int8_t *source, int64_t count, int64_t zero) {
+    for (int64_t i = 0; i < count; i++) row[i] = (int16_t)(source[i] - zero);
+}
+
+INLINE int64_t dot(const int16_t *a, const int16_t *b, int64_t width) {
+    __m256i sum = _mm256_setzero_si256();
+    for (int64_t i = 0; i < width; i += LANES) {
+        const __m256i first = _mm256_loadu_si256((const __m256i *)(a + i));
+        sum = _mm256_add_epi32(sum, _mm256_madd_epi16(first, _mm256_loadu_si256((const __m256i *)(b + i))));
+    }
+    const __m128i four = _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256(sum, 1));
+    const __m128i two = _mm_add_epi32(four, _mm_srli_si128(four, 8));
+    return (int32_t)_mm_cvtsi128_si32(_mm_add_epi32(two, _mm_srli_si128(two, 4)));
+}
+
+static void step_lstm(const struct lstm *step, const int8_t *input, int8_t *state, int16_t *cells) {
+    const int64_t units = step->units, rows = 4 * units;
+    memset(step->row, 0, larger(step->input_width, step->state_width) * sizeof(int16_t));
+    widen(step->row, input, step->inputs, step->input_zero);
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t sum = dot(step->row, step->weights + i * step->input_width, step->input_width) + step->bias[i];
+        step->gates[i] = within(rescaled(sum, step->input_factors + i), INT16_MIN, INT16_MAX);
+    }
+    memset(step->row, 0, larger(step->input_width, step->state_width) * sizeof(int16_t));
+    widen(step->row, state, units, step->state_zero);
+    for (int64_t i = 0; i < rows; i++) {
+        const int64_t sum = dot(step->row, step->recurrent + i * step->state_width, step->state_width);
+        const int64_t past = within(rescaled(sum, step->state_factors + i), INT16_MIN, INT16_MAX);
+        step->gates[i] = within(step->gates[i] + past, INT16_MIN, INT16_MAX);
+    }
+    for (int64_t i = 0; i < units; i++) {
+        const int64_t given = step->sigmoid[(uint16_t)step->gates[i]];
+        const int64_t kept = step->sigmoid[(uint16_t)step->gates[units + i]];
+        const int64_t shown = step->sigmoid[(uint16_t)step->gates[2 * units + i]];
+        const int64_t candidate = step->tanh[(uint16_t)step->gates[3 * units + i]];
+        const int64_t old = within(rescaled(kept * cells[i], step->factors), INT16_MIN, INT16_MAX);
+        const int64_t new = within(rescaled(given * candidate, step->factors + 1), INT16_MIN, INT16_MAX);
+        const int64_t cell = within(old + new, step->low, step->high);
+        cells[i] = (int16_t)cell;
+        const int64_t value = rescaled(shown * step->cell_tanh[(uint16_t)cell], step->factors + 2);
+        state[i] = (int8_t)within(value + step->state_zero, INT8_MIN, INT8_MAX);
+    }
+}
+
+static void run_lstm(const void *arguments, const struct share *share) {
+    const struct lstm *step = arguments;
+    if (share->piece) return;
+    for (int64_t time = 0; time < step->steps; time++)
+        for (int64_t i = 0; i < step->batch; i++) {
+            int8_t *state = step->state + i * step->units;
+            step_lstm(step, step->input + time * step->input_step + i * step->input_batch, state,
+                      step->cells + i * step->units);
+            memcpy(step->output + time * step->output_step + i * step->output_batch, state, step->units);
+        }
+}
+
+static void run_svdf(const void *arguments, const struct share *share) {
+    const struct svdf *step = arguments;
+    const int64_t memory = step->memory, filters = step->units * step->rank;
+    const int64_t low = step->is_wide ? INT16_MIN : INT8_MIN, high = step->is_wide ? INT16_MAX : INT8_MAX;
+    const int64_t size = step->is_wide ? sizeof(int16_t) : sizeof(int8_t);
+    if (share->piece) return;
+    for (int64_t i = 0; i < step->batch; i++) {
+        int8_t *state = (int8_t *)step->state + i * filters * memory * size;
+        memset(step->row, 0, step->width * sizeof(int16_t));
+        widen(step->row, step->input + i * step->inputs, step->inputs, step->input_zero);
+        for (int64_t unit = 0; unit < step->units; unit++) {
+            int64_t total = step->bias[unit];
+            for (int64_t filter = unit * step->rank; filter < (unit + 1) * step->rank; filter++) {
+                const int64_t sum = dot(step->row, step->features + filter * step->width, step->width);
+                const int64_t newest = within(rescaled(sum, step->factors), low, high) + step->state_zero;
+                int8_t *past = state + filter * memory * size;
+                memmove(past, past + size, (memory - 1) * size);
+                /* As TFLM did until late 2026: a zero point may take a state past its bounds, where it wraps. */
+                if (step->is_wide)
+                    ((int16_t *)past)[memory - 1] = (int16_t)newest;
+                else
+                    past[memory - 1] = (int8_t)newest;
+                for (int64_t age = 0; age < memory; age++) {
+                    const int64_t value = step->is_wide ? ((int16_t *)past)[age] : past[age];
+                    total += (value - step->state_zero) * step->times[filter * memory + age];
+                }
+            }
+            const int64_t value = rescaled(total, step->factors + 1) + step->output_zero;
+            step->output[i * step->units + unit] = (int8_t)within(value, INT8_MIN, INT8_MAX);
+        }
+    }
+}
+
 #ifdef __clang__
 #pragma clang attribute pop
 #else
@@ -1068,6 +1229,8 @@ static const run_function RUN[][2] = {
     {NULL, run_average_pool256},
     {NULL, run_max_pool256},
     {NULL, run_padding},
+    {NULL, run_lstm},
+    {NULL, run_svdf},
 };
 
 #else /* other processors */

@@ -37,6 +37,8 @@ class Kind(enum.IntEnum):
     AVERAGE_POOL_256 = 12
     MAX_POOL_256 = 13
     PADDING = 14
+    LSTM = 15
+    SVDF = 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -187,3 +187,64 @@ class Copy(ctypes.Structure):
     """Bytes that change their place."""
 
     _fields_ = (("input", _ADDRESS), ("output", _ADDRESS), ("count", _NUMBER))
+
+
+class Lstm(ctypes.Structure):
+    """All steps of an LSTM."""
+
+    _fields_ = (
+        ("input", _ADDRESS),
+        ("output", _ADDRESS),
+        ("state", _ADDRESS),
+        ("cells", _ADDRESS),
+        ("weights", _ADDRESS),
+        ("recurrent", _ADDRESS),
+        ("bias", _ADDRESS),
+        ("input_factors", _ADDRESS),
+        ("state_factors", _ADDRESS),
+        ("factors", _ADDRESS),
+        ("sigmoid", _ADDRESS),
+        ("tanh", _ADDRESS),
+        ("cell_tanh", _ADDRESS),
+        ("row", _ADDRESS),
+        ("gates", _ADDRESS),
+        ("steps", _NUMBER),
+        ("batch", _NUMBER),
+        ("inputs", _NUMBER),
+        ("units", _NUMBER),
+        ("input_width", _NUMBER),
+        ("state_width", _NUMBER),
+        ("input_step", _NUMBER),
+        ("input_batch", _NUMBER),
+        ("output_step", _NUMBER),
+        ("output_batch", _NUMBER),
+        ("input_zero", _NUMBER),
+        ("state_zero", _NUMBER),
+        ("low", _NUMBER),
+        ("high", _NUMBER),
+    )
+
+
+class Svdf(ctypes.Structure):
+    """A step of an SVDF."""
+
+    _fields_ = (
+        ("input", _ADDRESS),
+        ("output", _ADDRESS),
+        ("state", _ADDRESS),
+        ("features", _ADDRESS),
+        ("times", _ADDRESS),
+        ("bias", _ADDRESS),
+        ("factors", _ADDRESS),
+        ("row", _ADDRESS),
+        ("batch", _NUMBER),
+        ("inputs", _NUMBER),
+        ("width", _NUMBER),
+        ("units", _NUMBER),
+        ("rank", _NUMBER),
+        ("memory", _NUMBER),
+        ("is_wide", _NUMBER),
+        ("input_zero", _NUMBER),
+        ("state_zero", _NUMBER),
+        ("output_zero", _NUMBER),
+    )

@@ -19,6 +19,7 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
 from aisrv.kernels.graph.operators.vectors import Scale, column_scale, multiply
 from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.recurrent import LstmParams, Reals, RecurrentBackend, Words
 from aisrv.model import Activation, TensorType
 
 _INPUTS: Final = 24
@@ -39,8 +40,6 @@ _FUNCTION_SCALE: Final = 2.0**-15
 _LARGEST: Final = (1 << 15) - 1
 _LEAST_SHIFT: Final = -15
 _MOST_SHIFT: Final = 14
-
-_Words = npt.NDArray[np.int64]
 
 
 class _Sizes(NamedTuple):
@@ -65,14 +64,42 @@ def lstm(node: OperatorNode) -> Kernel:
     sizes = _sizes(source, hidden, cell, is_time_major=is_time_major)
     expect_shape(output, (*source.shape[:2], sizes.units))
     bias = _bias(node, sizes.units, TensorType.INT32 if kind is TensorType.INT8 else TensorType.INT64)
-    weights, scale_input = _matrix(node, 1, source, (sizes.units, sizes.inputs), bias)
-    recurrent, scale_state = _matrix(node, 5, hidden, (sizes.units, sizes.units), bias)
+    weights, multipliers = _matrix(node, 1, source, (sizes.units, sizes.inputs))
+    recurrent, state_multipliers = _matrix(node, 5, hidden, (sizes.units, sizes.units))
+    scale_input = _scale(source, multipliers, bias)
+    scale_state = _scale(hidden, state_multipliers, bias)
     update = _cell_update(node, hidden, cell)
 
     zero, state_zero = source.quantization.zero_point, hidden.quantization.zero_point
     read = source.array if is_time_major else source.array.swapaxes(0, 1)
     write = output.array if is_time_major else output.array.swapaxes(0, 1)
     state = hidden.array
+    if kind is TensorType.INT8 and isinstance(node.backend, RecurrentBackend):
+        try:
+            return node.backend.lstm(
+                LstmParams(
+                    input=read,
+                    output=write,
+                    state=state,
+                    cells=cell.array,
+                    input_zero=zero,
+                    state_zero=state_zero,
+                    weights=weights,
+                    recurrent=recurrent,
+                    bias=bias,
+                    input_multipliers=multipliers,
+                    state_multipliers=state_multipliers,
+                    sigmoid=update.sigmoid,
+                    tanh=update.tanh,
+                    cell_tanh=update.cell_tanh,
+                    forget=update.forget,
+                    remember=update.remember,
+                    show=update.show,
+                    cell_limits=update.limits,
+                )
+            )
+        except NotImplementedError:
+            pass
 
     def kernel() -> None:
         # What the gates have of the input, for all steps at once.
@@ -105,8 +132,8 @@ def _sizes(source: GraphTensor, hidden: GraphTensor, cell: GraphTensor, *, is_ti
 
 
 def _matrix(
-    node: OperatorNode, first: int, data: GraphTensor, shape: tuple[int, int], bias: _Words
-) -> tuple[npt.NDArray[np.float64], Scale]:
+    node: OperatorNode, first: int, data: GraphTensor, shape: tuple[int, int]
+) -> tuple[Reals, tuple[Multiplier, ...]]:
     """The weights of all gates side by side, and the factors from their sums to steps of 2**-12."""
     columns, multipliers = [], []
     for gate in _GATES:
@@ -117,20 +144,23 @@ def _matrix(
         columns.append(weights.array.T.astype(np.float64) - quant.zero_point)
         multiplier = quantized_multiplier(float32(data.quantization.scale * quant.scale) / _GATE_SCALE)
         multipliers += [multiplier] * shape[0]
-    matrix = np.concatenate(columns, axis=1)
+    return np.concatenate(columns, axis=1), tuple(multipliers)
+
+
+def _scale(data: GraphTensor, multipliers: tuple[Multiplier, ...], bias: Words) -> Scale:
     if data.tensor.type is TensorType.INT8:
-        return matrix, column_scale(multipliers)
+        return column_scale(multipliers)
     if data.quantization.zero_point:
         raise GraphError(f"{data} has the zero point {data.quantization.zero_point}, of int16 must be 0")
     int16.check_wide(multipliers, bias.data)
-    return matrix, wide_scale(tuple(multipliers))
+    return wide_scale(multipliers)
 
 
-def _bias(node: OperatorNode, units: int, kind: TensorType) -> _Words:
+def _bias(node: OperatorNode, units: int, kind: TensorType) -> Words:
     biases = [node.constant(12 + gate, kind) for gate in _GATES]
     for bias in biases:
         expect_shape(bias, (units,))
-    joined: _Words = np.concatenate([bias.array for bias in biases]).astype(np.int64)
+    joined: Words = np.concatenate([bias.array for bias in biases]).astype(np.int64)
     return joined
 
 
@@ -168,9 +198,9 @@ class _CellUpdate(NamedTuple):
     cells: npt.NDArray[np.int16]
     limits: tuple[int, int]
     """The least and the largest cell state."""
-    sigmoid: _Words
-    tanh: _Words
-    cell_tanh: _Words
+    sigmoid: Words
+    tanh: Words
+    cell_tanh: Words
     forget: Multiplier
     remember: Multiplier
     show: Multiplier
@@ -178,7 +208,7 @@ class _CellUpdate(NamedTuple):
     bounds: tuple[int, int]
     """The least and the largest hidden state."""
 
-    def __call__(self, gates: _Words, state: npt.NDArray[np.int8 | np.int16]) -> None:
+    def __call__(self, gates: Words, state: npt.NDArray[np.int8 | np.int16]) -> None:
         """Write the cell state and the hidden one."""
         units = state.shape[1]
         places = gates & 0xFFFF
@@ -193,12 +223,12 @@ class _CellUpdate(NamedTuple):
         np.clip(values, *self.bounds, out=state, casting="unsafe")
 
 
-def _saturated(values: _Words) -> _Words:
+def _saturated(values: Words) -> Words:
     return np.clip(values, -_LARGEST - 1, _LARGEST)
 
 
 @cache
-def sigmoid_table() -> _Words:
+def sigmoid_table() -> Words:
     """1/(1 + exp(-x)) of each word, by its 16 bits: steps of 2**-12 in, 15 bits after the point out."""
     arguments = _words() * 3
     sizes = np.abs(arguments)
@@ -209,7 +239,7 @@ def sigmoid_table() -> _Words:
 
 
 @cache
-def tanh_table(shift: int) -> _Words:
+def tanh_table(shift: int) -> Words:
     """Tanh of each word, by its 16 bits: steps of 2**(shift - 12) in, 15 bits after the point out."""
     words = _words()
     arguments = words * (3 << shift) if shift >= 0 else (words * 3 + (1 << (-shift - 1))) >> -shift
@@ -220,18 +250,18 @@ def tanh_table(shift: int) -> _Words:
     return rounded >> 8
 
 
-def _words() -> _Words:
+def _words() -> Words:
     return np.arange(1 << 16, dtype=np.uint16).view(np.int16).astype(np.int64)
 
 
-def _ends(places: _Words) -> tuple[_Words, _Words]:
+def _ends(places: Words) -> tuple[Words, Words]:
     """The entries on both sides of each argument."""
     inside, entries = np.minimum(places, 254), _sigmoid_entries()
     return entries[inside], entries[inside + 1]
 
 
 @cache
-def _sigmoid_entries() -> _Words:
+def _sigmoid_entries() -> Words:
     """1/(1 + exp(-x)) with 16 bits after the point, for x in steps of 1/24.
 
     An entry lies above its value by half of what a straight line to the next one is too low in the middle.

@@ -7,6 +7,7 @@ from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type
 from aisrv.kernels.graph.operators.vectors import multiply
+from aisrv.kernels.recurrent import RecurrentBackend, SvdfParams
 from aisrv.model import TensorType
 
 
@@ -43,10 +44,30 @@ def svdf(node: OperatorNode) -> Kernel:
     to_output = quantized_multiplier(float32(float32(time_product) / output_quant.scale))
     lowest, highest = np.iinfo(state.array.dtype).min, np.iinfo(state.array.dtype).max
     read, write = source.array, output.array
+    past = state.array.reshape(batch, filters, memory)
+    if isinstance(node.backend, RecurrentBackend):
+        try:
+            return node.backend.svdf(
+                SvdfParams(
+                    input=read,
+                    output=write,
+                    state=past,
+                    input_zero=quant.zero_point,
+                    state_zero=state_quant.zero_point,
+                    output_zero=output_quant.zero_point,
+                    features=features.array,
+                    times=times.array,
+                    bias=np.zeros(units, np.int64) if bias is None else bias.array.astype(np.int64),
+                    rank=rank,
+                    to_state=to_state,
+                    to_output=to_output,
+                )
+            )
+        except NotImplementedError:
+            pass
     # Float64 holds every sum exactly, and is what BLAS multiplies.
     weights = features.array.T.astype(np.float64)
     time_weights = times.array.astype(np.int64)
-    past = state.array.reshape(batch, filters, memory)
     biases = 0 if bias is None else bias.array.astype(np.int64)
 
     def kernel() -> None:

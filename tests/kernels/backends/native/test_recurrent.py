@@ -1,0 +1,136 @@
+"""LSTM and SVDF of the native library: TensorFlow Lite Micro's bytes at the sizes around a register's."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from tflite import TensorType
+
+from aisrv.kernels.arithmetic import Multiplier
+from aisrv.kernels.backends.native import recurrent as native
+from aisrv.kernels.backends.native.backend import NativeBackend, native_backend
+from aisrv.kernels.backends.native.library import Variant
+from aisrv.kernels.backends.native.recurrent import MOST_INPUTS
+from aisrv.kernels.backends.native.steps import Kind, NativeKernel
+from aisrv.kernels.backends.numpy.backend import NumpyBackend
+from aisrv.kernels.recurrent import LstmParams, SvdfParams
+from tests.support.graph_runs import agree_in_turn, loaded, run_graph
+from tests.support.models import random_int8
+from tests.support.native import library, need_variant
+from tests.support.recurrent_models import lstm, svdf
+
+SIZES = [1, 15, 16, 17, 31, 32, 33, 48]
+
+
+@pytest.fixture(autouse=True)
+def _installed() -> None:
+    library()
+
+
+def kinds_of(model: bytes, backend: Any = None) -> list[Kind]:
+    """The steps of the library that a model runs."""
+    kernels = loaded(model, backend or native_backend()).kernels
+    return [step.kind for kernel in kernels if isinstance(kernel, NativeKernel) for step in kernel.steps]
+
+
+@pytest.mark.parametrize("variant", list(Variant))
+def test_the_library_computes_both(variant: Variant) -> None:
+    backend = NativeBackend(need_variant(variant))
+    assert kinds_of(lstm(), backend) == [Kind.LSTM]
+    assert kinds_of(svdf(), backend) == [Kind.SVDF]
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("units", [1, 16, 33])
+def test_lstm_of_any_size(size: int, units: int) -> None:
+    model = lstm(batch=2, steps=3, size=size, units=units, seed=size)
+    agree_in_turn(model, [[random_int8((2, 3, size), run)] for run in range(2)])
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("kind", [TensorType.INT8, TensorType.INT16])
+def test_svdf_of_any_size(size: int, kind: TensorType) -> None:
+    # Scales with which no state of 8 bits comes near its bounds, where versions of TFLM differ.
+    model = svdf(kind=kind, size=size, units=5, scales=(0.01, 0.01, 0.2, 0.01, 0.002), seed=size)
+    agree_in_turn(model, [[random_int8((1, size), run)] for run in range(6)])
+
+
+def test_the_largest_sums_that_are_taken() -> None:
+    """All inputs and weights at their ends: each product 255 * 127, and as many as fit 32 bits."""
+    size = MOST_INPUTS
+    model = svdf(size=size, units=1, rank=1, memory=1, zeros=(127, 0, 0), scales=(0.5, 0.5, 0.1, 0.001, 8.0))
+    lowest = np.full((1, size), -128, np.int8)
+    agree_in_turn(model, [[lowest], [random_int8((1, size), 1)]])
+
+
+def test_larger_sums_are_left_to_numpy() -> None:
+    model = svdf(size=MOST_INPUTS + 1, units=1, rank=1)
+    assert kinds_of(model) == []
+    inputs = [random_int8((1, MOST_INPUTS + 1), 0)]
+    assert run_graph(loaded(model, native_backend()), inputs) == run_graph(
+        loaded(model, NumpyBackend()), inputs
+    )
+
+
+@pytest.mark.parametrize(
+    ("model", "shape"),
+    [(lstm(units=33, steps=9), (2, 9, 4)), (svdf(units=40, rank=3), (1, 6))],
+    ids=["lstm", "svdf"],
+)
+def test_threads_change_no_bit(model: bytes, shape: tuple[int, ...]) -> None:
+    inputs = [random_int8(shape, 5)]
+    alone, together = (loaded(model, native_backend(threads)) for threads in (1, 3))
+    for _ in range(3):
+        assert run_graph(alone, inputs) == run_graph(together, inputs)
+
+
+def captured(model: bytes, monkeypatch: pytest.MonkeyPatch, name: str) -> Any:
+    """The parameters that a model's layer is prepared with."""
+    found = []
+    plain = getattr(native, name)
+
+    def prepare(params: Any) -> Any:
+        found.append(params)
+        return plain(params)
+
+    monkeypatch.setattr(native, name, prepare)
+    loaded(model, native_backend())
+    (params,) = found
+    return params
+
+
+@pytest.mark.parametrize("shift", [32, -63])
+def test_a_multiplier_beyond_64_bits_is_left_to_numpy(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    params: LstmParams = captured(lstm(), monkeypatch, "lstm")
+    with pytest.raises(NotImplementedError, match="a multiplier that shifts a word out of 64 bits"):
+        native.lstm(replace(params, show=Multiplier(1 << 30, shift)))
+
+
+def test_a_state_without_a_past_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+    params: SvdfParams = captured(svdf(), monkeypatch, "svdf")
+    with pytest.raises(NotImplementedError, match="a memory of nothing"):
+        native.svdf(replace(params, times=params.times[:, :0]))
+
+
+@pytest.mark.parametrize(
+    "field", ["input_zero", "state_zero", "bias", "forget", "remember", "show", "sigmoid", "cell_limits"]
+)
+def test_each_parameter_of_an_lstm_counts(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = lstm(units=20, steps=10, options={"cell_clip": 0.5})
+    inputs = [random_int8((2, 10, 4), 0)]
+    right = run_graph(loaded(model, native_backend()), inputs)
+    plain = native.lstm
+
+    def wrong(params: LstmParams) -> Any:
+        value = getattr(params, field)
+        if isinstance(value, Multiplier):
+            value = Multiplier(value.mantissa // 2, value.shift)
+        elif isinstance(value, tuple):
+            value = (value[0] // 2, value[1] // 2)
+        else:
+            value = value + 200
+        return plain(replace(params, **{field: value}))
+
+    monkeypatch.setattr(native, "lstm", wrong)
+    assert run_graph(loaded(model, native_backend()), inputs) != right

@@ -152,7 +152,7 @@ async def test_a_verb_has_the_name_of_its_function_in_reports_a_step_has_none() 
         a, _b = node.channel(*node.tiles)
         core = node.tiles[0].start(_ask, a, b"", 1)
         await settle()
-        assert (core.name, core.verb) == ("_ask", "_ask")
+        assert (core.name, core.verb) == ("_ask", "ask")
         node.stop()
 
 

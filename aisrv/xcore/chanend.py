@@ -795,7 +795,7 @@ class ChanEnd:
         runtime = self.runtime
         if self._steps is not None or self._listener is not None or runtime.verbs_at_once >= MOST_AT_ONCE:
             return None
-        if current_core() is not self._user or self._freed:
+        if current_core() is not self._user:
             return None
         target = self._twin()
         if target is None or target._listener is None:

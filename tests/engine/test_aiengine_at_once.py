@@ -233,6 +233,18 @@ async def test_a_status_is_read_once_however_small_the_room() -> None:
             assert (status, data) == (Status.OKAY, bytes([Status.ERROR_BAD_CMD, 0, 0, 0]))
 
 
+async def test_an_answer_as_long_as_the_room_ends_with_a_piece_of_nothing() -> None:
+    async with open_device(runner=inline) as device:
+        c = device.local[0]
+        log = (await get_command(c, Command.GET_DEBUG_LOG))[1]
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(log) > 512
+        assert await begin_get(c, Command.GET_DEBUG_LOG, 0, len(log)) == (Status.OKAY, log, False)
+        assert await receive_piece(c, len(log)) == (b"", True)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await begin_get(c, Command.GET_DEBUG_LOG, 0, len(log) + 4) == (Status.OKAY, log, True)
+
+
 async def test_an_idle_engine_answers_without_waking() -> None:
     async with open_device(runner=inline) as device:
         c = device.local[0]

@@ -177,12 +177,38 @@ async def test_an_open_route_carries_the_tokens() -> None:
 
 @simulated
 async def test_an_end_in_use_traps_as_it_does_without() -> None:
-    async with served(lambda _: False) as (test, _):
+    async with served() as (test, server):
         test.start(test.a.inuint)
         await settle()
         with pytest.raises(Trap) as caught:
             await get_command(test.a, GET)
-        assert caught.value.kind is TrapKind.RESOURCE_DEP
+        assert (caught.value.kind, server.at_once) == (TrapKind.RESOURCE_DEP, [])
+
+
+@simulated
+async def test_an_end_in_a_select_traps_as_it_does_without() -> None:
+    async with served() as (test, server):
+        test.start(Selection(test.a).wait)
+        await settle()
+        with pytest.raises(Trap) as caught:
+            await get_command(test.a, GET)
+        assert (caught.value.kind, server.at_once) == (TrapKind.RESOURCE_DEP, [])
+
+
+@simulated
+async def test_a_core_of_another_tile_traps_as_it_does_without() -> None:
+    async with served() as (test, server):
+        traps: list[TrapKind] = []
+
+        async def calls() -> None:
+            try:
+                await get_command(test.a, GET)
+            except Trap as trap:
+                traps.append(trap.kind)
+
+        test.node.tiles[1].start(calls)
+        await settle()
+        assert (traps, server.at_once) == ([TrapKind.ILLEGAL_RESOURCE], [])
 
 
 @simulated

@@ -20,32 +20,11 @@ Reals: TypeAlias = "npt.NDArray[np.float64]"
 
 
 @dataclass(frozen=True, slots=True)
-class LstmParams:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM of int8, with a cell state of int16.
+class CellUpdate:
+    """The step of an LSTM from the sums of its gates, of 16 bits, to its new states."""
 
-    Gates stand in the order input, forget, output, candidate, each with a column for each unit.
-    """
-
-    input: "npt.NDArray[np.int8]"
-    """[steps, batch, inputs], with any strides."""
-    output: "npt.NDArray[np.int8]"
-    """[steps, batch, units], with any strides."""
-    state: "npt.NDArray[np.int8]"
-    """The hidden state, [batch, units]."""
     cells: "npt.NDArray[np.int16]"
     """The cell state, [batch, units]."""
-    input_zero: int
-    state_zero: int
-    weights: Reals
-    """Of the input, [inputs, 4 * units]."""
-    recurrent: Reals
-    """Of the hidden state, [units, 4 * units]."""
-    bias: Words
-    """[4 * units]."""
-    input_multipliers: Sequence[Multiplier]
-    """For each column, from sums to steps of 2**-12."""
-    state_multipliers: Sequence[Multiplier]
-    """As those of the input."""
     sigmoid: Words
     """By the 16 bits of a gate's sum, 15 bits after the point."""
     tanh: Words
@@ -58,8 +37,36 @@ class LstmParams:
     """From gate * candidate to a cell's state."""
     show: Multiplier
     """From gate * tanh of the cell to the hidden state."""
-    cell_limits: tuple[int, int]
+    limits: tuple[int, int]
     """The least and the largest cell state."""
+
+
+@dataclass(frozen=True, slots=True)
+class LstmParams:
+    """UNIDIRECTIONAL_SEQUENCE_LSTM of int8, with a cell state of int16.
+
+    Gates stand in the order input, forget, output, candidate, each with a column for each unit.
+    """
+
+    input: "npt.NDArray[np.int8]"
+    """[steps, batch, inputs], with any strides."""
+    output: "npt.NDArray[np.int8]"
+    """[steps, batch, units], with any strides."""
+    state: "npt.NDArray[np.int8]"
+    """The hidden state, [batch, units]."""
+    input_zero: int
+    state_zero: int
+    weights: Reals
+    """Of the input, [inputs, 4 * units]."""
+    recurrent: Reals
+    """Of the hidden state, [units, 4 * units]."""
+    bias: Words
+    """[4 * units]."""
+    input_multipliers: Sequence[Multiplier]
+    """For each column, from sums to steps of 2**-12."""
+    state_multipliers: Sequence[Multiplier]
+    """As those of the input."""
+    update: CellUpdate
 
 
 @dataclass(frozen=True, slots=True)

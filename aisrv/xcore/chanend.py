@@ -58,7 +58,7 @@ class Listener(Protocol):
     def fire(self, resource: object) -> None:
         """Take note that the resource is ready."""
 
-    def answer(self, call: "Call") -> tuple[int, bytes] | None:
+    def answer(self, call: Call) -> tuple[int, bytes] | None:
         """Answer in the task that calls; see `Selection`. None where the core has to."""
 
 
@@ -787,7 +787,9 @@ class ChanEnd:
         self._switch.step(twin)
         return both
 
-    def call(self, call: "Call") -> tuple[int, bytes] | None:
+    # A select that answers calls: its core does not even wake, since it would come back to the same select.
+
+    def call(self, call: Call) -> tuple[int, bytes] | None:
         """Have the select that waits at the other side answer at once: with a word and an array.
 
         None, and nothing has happened, where the other side has no such select or tokens have to cross.

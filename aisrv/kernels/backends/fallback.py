@@ -13,6 +13,7 @@ for those parameters for which its method raises NotImplementedError. Any other 
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from aisrv.kernels.backend import (
@@ -99,24 +100,15 @@ class Fallback:
 
     def pad(self, params: PadParams) -> Kernel:
         """Prepare a copy with borders, on whichever of the two backends copies tensors."""
-        for backend in (self.first, self.second):
-            if isinstance(backend, CopyingBackend):
-                return backend.pad(params)
-        raise NotImplementedError
+        return self._prepare_more(CopyingBackend, "pad", params)
 
     def lstm(self, params: LstmParams) -> Kernel:
         """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM on whichever of the two has recurrent operators."""
-        for backend in (self.first, self.second):
-            if isinstance(backend, RecurrentBackend):
-                return backend.lstm(params)
-        raise NotImplementedError
+        return self._prepare_more(RecurrentBackend, "lstm", params)
 
     def svdf(self, params: SvdfParams) -> Kernel:
         """Prepare SVDF on whichever of the two has recurrent operators."""
-        for backend in (self.first, self.second):
-            if isinstance(backend, RecurrentBackend):
-                return backend.svdf(params)
-        raise NotImplementedError
+        return self._prepare_more(RecurrentBackend, "svdf", params)
 
     def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
         """Bytes of scratch that is enough for whichever prepares CONV_2D."""
@@ -143,6 +135,17 @@ class Fallback:
                 return kernel
         fallen_back: Kernel = getattr(self.second, name)(params)
         return fallen_back
+
+    def _prepare_more(
+        self, interface: type, name: str, params: PadParams | LstmParams | SvdfParams
+    ) -> Kernel:
+        """Prepare what not every backend has; NotImplementedError where neither takes it."""
+        for backend in (self.first, self.second):
+            if isinstance(backend, interface):
+                with suppress(NotImplementedError):
+                    kernel: Kernel = getattr(backend, name)(params)
+                    return kernel
+        raise NotImplementedError(f"{name}: neither backend takes it")
 
     def _scratch_size(self, name: str, *shapes: Shape4 | int) -> int:
         size = int(getattr(self.second, f"{name}_scratch_size")(*shapes))

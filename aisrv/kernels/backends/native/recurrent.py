@@ -23,20 +23,21 @@ _MOST_RIGHT: Final = 62
 
 def lstm(params: LstmParams) -> Step:
     """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM; NotImplementedError for sums beyond 32 bits."""
+    update = params.update
     steps, batch, inputs = params.input.shape
     units = params.state.shape[1]
     _check_sums(max(inputs, units))
     weights, recurrent = _rows(params.weights.T), _rows(params.recurrent.T)
-    factors = _factors((params.forget, params.remember, params.show))
+    factors = _factors((update.forget, update.remember, update.show))
     input_factors, state_factors = _factors(params.input_multipliers), _factors(params.state_multipliers)
-    sigmoid, tanh, cell_tanh = map(_halfwords, (params.sigmoid, params.tanh, params.cell_tanh))
+    sigmoid, tanh, cell_tanh = map(_halfwords, (update.sigmoid, update.tanh, update.cell_tanh))
     row = np.zeros(max(weights.shape[1], recurrent.shape[1]), np.int16)
     gates = np.zeros(4 * units, np.int64)
     step = Lstm(
         input=address(params.input),
         output=address(params.output),
         state=address(params.state),
-        cells=address(params.cells),
+        cells=address(update.cells),
         weights=address(weights),
         recurrent=address(recurrent),
         bias=address(params.bias),
@@ -60,8 +61,8 @@ def lstm(params: LstmParams) -> Step:
         output_batch=params.output.strides[1],
         input_zero=params.input_zero,
         state_zero=params.state_zero,
-        low=params.cell_limits[0],
-        high=params.cell_limits[1],
+        low=update.limits[0],
+        high=update.limits[1],
     )
     made = weights, recurrent, factors, input_factors, state_factors, sigmoid, tanh, cell_tanh, row, gates
     return Step(Kind.LSTM, step, (params, *made))

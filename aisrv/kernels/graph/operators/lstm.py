@@ -5,11 +5,11 @@ Sources: `lstm_eval.h`, `lstm_eval_common.cc` of TensorFlow Lite Micro; `integer
 """
 
 import math
+from contextlib import suppress
 from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
@@ -19,7 +19,7 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
 from aisrv.kernels.graph.operators.vectors import Scale, column_scale, multiply
 from aisrv.kernels.graph.tensors import GraphTensor
-from aisrv.kernels.recurrent import LstmParams, Reals, RecurrentBackend, Words
+from aisrv.kernels.recurrent import CellUpdate, LstmParams, Reals, RecurrentBackend, Words
 from aisrv.model import Activation, TensorType
 
 _INPUTS: Final = 24
@@ -75,31 +75,22 @@ def lstm(node: OperatorNode) -> Kernel:
     write = output.array if is_time_major else output.array.swapaxes(0, 1)
     state = hidden.array
     if kind is TensorType.INT8 and isinstance(node.backend, RecurrentBackend):
-        try:
-            return node.backend.lstm(
-                LstmParams(
-                    input=read,
-                    output=write,
-                    state=state,
-                    cells=cell.array,
-                    input_zero=zero,
-                    state_zero=state_zero,
-                    weights=weights,
-                    recurrent=recurrent,
-                    bias=bias,
-                    input_multipliers=multipliers,
-                    state_multipliers=state_multipliers,
-                    sigmoid=update.sigmoid,
-                    tanh=update.tanh,
-                    cell_tanh=update.cell_tanh,
-                    forget=update.forget,
-                    remember=update.remember,
-                    show=update.show,
-                    cell_limits=update.limits,
-                )
-            )
-        except NotImplementedError:
-            pass
+        params = LstmParams(
+            input=read,
+            output=write,
+            state=state,
+            input_zero=zero,
+            state_zero=state_zero,
+            weights=weights,
+            recurrent=recurrent,
+            bias=bias,
+            input_multipliers=multipliers,
+            state_multipliers=state_multipliers,
+            update=update,
+        )
+        with suppress(NotImplementedError):
+            return node.backend.lstm(params)
+    bounds = _limits(hidden)
 
     def kernel() -> None:
         # What the gates have of the input, for all steps at once.
@@ -109,7 +100,8 @@ def lstm(node: OperatorNode) -> Kernel:
             past = (state.astype(np.float64) - state_zero) @ recurrent
             gates = _saturated(scale_state(past.astype(np.int64)))
             gates += given[step]
-            update(_saturated(gates), state)
+            values = _new_values(update, _saturated(gates)) + state_zero
+            np.clip(values, *bounds, out=state, casting="unsafe")
             write[step] = state
 
     return kernel
@@ -164,7 +156,7 @@ def _bias(node: OperatorNode, units: int, kind: TensorType) -> Words:
     return joined
 
 
-def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> "_CellUpdate":
+def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> CellUpdate:
     scale, quant = cell.quantization.scale, hidden.quantization
     clip = node.options.real("cell_clip")
     if not clip >= 0:
@@ -173,7 +165,7 @@ def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> 
     if not _LEAST_SHIFT <= shift <= _MOST_SHIFT:
         raise GraphError(f"the cell state ({cell}) has the scale {scale}: its tanh does not fit 32 bits")
     limit = int(min(clip / scale, _LARGEST)) if clip else None
-    return _CellUpdate(
+    return CellUpdate(
         cells=cell.array,
         limits=(-_LARGEST - 1, _LARGEST) if limit is None else (-limit, limit),
         sigmoid=sigmoid_table(),
@@ -182,8 +174,6 @@ def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> 
         forget=quantized_multiplier(_FUNCTION_SCALE * scale / scale),
         remember=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / scale),
         show=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / quant.scale),
-        zero=quant.zero_point,
-        bounds=_limits(hidden),
     )
 
 
@@ -192,35 +182,18 @@ def _limits(tensor: GraphTensor) -> tuple[int, int]:
     return int(ends.min), int(ends.max)
 
 
-class _CellUpdate(NamedTuple):
-    """The step from the sums of the gates, of 16 bits, to new states."""
-
-    cells: npt.NDArray[np.int16]
-    limits: tuple[int, int]
-    """The least and the largest cell state."""
-    sigmoid: Words
-    tanh: Words
-    cell_tanh: Words
-    forget: Multiplier
-    remember: Multiplier
-    show: Multiplier
-    zero: int
-    bounds: tuple[int, int]
-    """The least and the largest hidden state."""
-
-    def __call__(self, gates: Words, state: npt.NDArray[np.int8 | np.int16]) -> None:
-        """Write the cell state and the hidden one."""
-        units = state.shape[1]
-        places = gates & 0xFFFF
-        opened = self.sigmoid[places[:, : 3 * units]]
-        candidate = self.tanh[places[:, 3 * units :]]
-        given, kept, shown = opened[:, :units], opened[:, units : 2 * units], opened[:, 2 * units :]
-        cells = _saturated(multiply(kept * self.cells, self.forget))
-        cells += _saturated(multiply(given * candidate, self.remember))
-        np.clip(cells, *self.limits, out=cells)
-        self.cells[...] = cells
-        values = multiply(shown * self.cell_tanh[cells & 0xFFFF], self.show) + self.zero
-        np.clip(values, *self.bounds, out=state, casting="unsafe")
+def _new_values(update: CellUpdate, gates: Words) -> Words:
+    """Write the cell state; return the hidden one, without its zero point and its bounds."""
+    units = update.cells.shape[1]
+    places = gates & 0xFFFF
+    opened = update.sigmoid[places[:, : 3 * units]]
+    candidate = update.tanh[places[:, 3 * units :]]
+    given, kept, shown = opened[:, :units], opened[:, units : 2 * units], opened[:, 2 * units :]
+    cells = _saturated(multiply(kept * update.cells, update.forget))
+    cells += _saturated(multiply(given * candidate, update.remember))
+    np.clip(cells, *update.limits, out=cells)
+    update.cells[...] = cells
+    return multiply(shown * update.cell_tanh[cells & 0xFFFF], update.show)
 
 
 def _saturated(values: Words) -> Words:

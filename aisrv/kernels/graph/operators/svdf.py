@@ -1,5 +1,7 @@
 """SVDF: a layer of filters over what it has seen, of rank one each. Source: `svdf_common.cc` of TFLM."""
 
+from contextlib import suppress
+
 import numpy as np
 
 from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, float32, quantized_multiplier
@@ -46,25 +48,22 @@ def svdf(node: OperatorNode) -> Kernel:
     read, write = source.array, output.array
     past = state.array.reshape(batch, filters, memory)
     if isinstance(node.backend, RecurrentBackend):
-        try:
-            return node.backend.svdf(
-                SvdfParams(
-                    input=read,
-                    output=write,
-                    state=past,
-                    input_zero=quant.zero_point,
-                    state_zero=state_quant.zero_point,
-                    output_zero=output_quant.zero_point,
-                    features=features.array,
-                    times=times.array,
-                    bias=np.zeros(units, np.int64) if bias is None else bias.array.astype(np.int64),
-                    rank=rank,
-                    to_state=to_state,
-                    to_output=to_output,
-                )
-            )
-        except NotImplementedError:
-            pass
+        params = SvdfParams(
+            input=read,
+            output=write,
+            state=past,
+            input_zero=quant.zero_point,
+            state_zero=state_quant.zero_point,
+            output_zero=output_quant.zero_point,
+            features=features.array,
+            times=times.array,
+            bias=np.zeros(units, np.int64) if bias is None else bias.array.astype(np.int64),
+            rank=rank,
+            to_state=to_state,
+            to_output=to_output,
+        )
+        with suppress(NotImplementedError):
+            return node.backend.svdf(params)
     # Float64 holds every sum exactly, and is what BLAS multiplies.
     weights = features.array.T.astype(np.float64)
     time_weights = times.array.astype(np.int64)

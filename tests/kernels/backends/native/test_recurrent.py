@@ -8,6 +8,7 @@ import pytest
 from tflite import TensorType
 
 from aisrv.kernels.arithmetic import Multiplier
+from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native import recurrent as native
 from aisrv.kernels.backends.native.backend import NativeBackend, native_backend
 from aisrv.kernels.backends.native.library import Variant
@@ -104,7 +105,7 @@ def captured(model: bytes, monkeypatch: pytest.MonkeyPatch, name: str) -> Any:
 def test_a_multiplier_beyond_64_bits_is_left_to_numpy(shift: int, monkeypatch: pytest.MonkeyPatch) -> None:
     params: LstmParams = captured(lstm(), monkeypatch, "lstm")
     with pytest.raises(NotImplementedError, match="a multiplier that shifts a word out of 64 bits"):
-        native.lstm(replace(params, show=Multiplier(1 << 30, shift)))
+        native.lstm(replace(params, update=replace(params.update, show=Multiplier(1 << 30, shift))))
 
 
 def test_a_state_without_a_past_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,7 +115,7 @@ def test_a_state_without_a_past_is_left_to_numpy(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    "field", ["input_zero", "state_zero", "bias", "forget", "remember", "show", "sigmoid", "cell_limits"]
+    "field", ["input_zero", "state_zero", "bias", "forget", "remember", "show", "sigmoid", "limits"]
 )
 def test_each_parameter_of_an_lstm_counts(field: str, monkeypatch: pytest.MonkeyPatch) -> None:
     model = lstm(units=20, steps=10, options={"cell_clip": 0.5})
@@ -123,14 +124,32 @@ def test_each_parameter_of_an_lstm_counts(field: str, monkeypatch: pytest.Monkey
     plain = native.lstm
 
     def wrong(params: LstmParams) -> Any:
-        value = getattr(params, field)
+        owner: Any = params.update if hasattr(params.update, field) else params
+        value = getattr(owner, field)
         if isinstance(value, Multiplier):
             value = Multiplier(value.mantissa // 2, value.shift)
         elif isinstance(value, tuple):
             value = (value[0] // 2, value[1] // 2)
         else:
             value = value + 200
-        return plain(replace(params, **{field: value}))
+        changed = replace(owner, **{field: value})
+        return plain(changed if owner is params else replace(params, update=changed))
 
     monkeypatch.setattr(native, "lstm", wrong)
     assert run_graph(loaded(model, native_backend()), inputs) != right
+
+
+class Declining:
+    """A backend with recurrent operators that takes none."""
+
+    def lstm(self, params: LstmParams) -> Any:
+        raise NotImplementedError
+
+    def svdf(self, params: SvdfParams) -> Any:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize(("model", "kind"), [(lstm(), Kind.LSTM), (svdf(), Kind.SVDF)], ids=["lstm", "svdf"])
+def test_what_one_backend_declines_the_next_one_takes(model: bytes, kind: Kind) -> None:
+    assert kinds_of(model, Fallback(Declining(), native_backend())) == [kind]
+    assert kinds_of(model, Fallback(Declining(), NumpyBackend())) == []

@@ -152,6 +152,14 @@ class CopyingBackend(Protocol):
         """Prepare a copy with borders; NotImplementedError leaves it to the graph."""
 
 
+@runtime_checkable
+class GroupingBackend(Protocol):
+    """A backend that convolves groups of channels at once; for others the graph makes one of each group."""
+
+    def grouped_conv2d(self, params: Conv2dParams) -> Kernel:
+        """Prepare CONV_2D of an input with a multiple of the weights' channels; the graph has checked it."""
+
+
 class ScratchFree:
     """The scratch queries of a backend that needs no scratch: 0 bytes for every operator.
 

@@ -26,8 +26,9 @@ from aisrv.relocatable.container import Core, Image
 from aisrv.relocatable.errors import BuildError, RelocatableError
 from aisrv.relocatable.memory import FLASH_BASE
 from aisrv.relocatable.network import PLACE_WEIGHTS
-from aisrv.relocatable.parameters import KERNELS, KernelParams, Places, Step
+from aisrv.relocatable.parameters import KernelParams, Places, Step
 from aisrv.relocatable.runtime import LoadMode, Runtime
+from aisrv.relocatable.structures import KERNELS
 
 IMAGE: Final = "kernels-cortex-m4.nbin"
 """The image of all kernels that is shipped."""

@@ -76,6 +76,7 @@ class Memory:
         self._bytes = memory
         self._host = _address_of(memory)
         self._used: list[Span] = []
+        self._allocated: list[Span] = []
 
     def host_address(self, address: int) -> int:
         """Where a byte lies in the memory of this process."""
@@ -113,9 +114,25 @@ class Memory:
         self._used.remove(span)
 
     def allocate(self, size: int) -> int | None:
-        """Find room for `size` bytes at a page of their own; None where there is none. Does not use it."""
+        """Take `size` bytes at a page of their own for a caller, who may give them away; None for no room."""
+        at = self.find_room(size)
+        if at is not None and size:
+            self._allocated.append(Span(at, at + size))
+        return at
+
+    def free(self, address: int, size: int) -> bool:
+        """Give back what `allocate` gave; whether it did."""
+        block = Span(address, address + size)
+        if size and block not in self._allocated:
+            return False
+        if size:
+            self._allocated.remove(block)
+        return True
+
+    def find_room(self, size: int) -> int | None:
+        """The address of `size` bytes that nobody has, at a page of their own; None where there are none."""
         at = self.span.start
-        for each in sorted(self._used, key=lambda span: span.start):
+        for each in sorted([*self._used, *self._allocated], key=lambda span: span.start):
             if each.start - at >= size:
                 break
             at = max(at, -(-each.end // PAGE) * PAGE)

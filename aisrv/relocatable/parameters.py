@@ -1,7 +1,7 @@
-"""The parameters of our C kernels as values: the counterpart of the structures in `c/network.h`.
+"""From what a kernel backend is given to the parameters of our C kernels.
 
-`parameters_of` makes them of what a kernel backend is given. Checks of shapes are the backend interface's
-(`aisrv.kernels.checks`); what is added here are the bounds of 32-bit words, which plain Python does not have.
+Checks of shapes are the backend interface's (`aisrv.kernels.checks`); what is added here are the bounds of
+32-bit words, which plain Python does not have.
 """
 
 import struct
@@ -23,140 +23,21 @@ from aisrv.kernels.params import (
     SoftmaxParams,
 )
 from aisrv.kernels.softmax import exponential_table
-from aisrv.packet import I32, U32, Packet
+from aisrv.relocatable.dimensions import Dimension, broadcast_dimensions, packed
 from aisrv.relocatable.errors import BuildError
-
-KERNELS: Final = (
-    "conv_2d",
-    "depthwise_conv_2d",
-    "fully_connected",
-    "average_pool",
-    "max_pool",
-    "softmax",
-    "add",
-    "mul",
-    "copy",
+from aisrv.relocatable.structures import (
+    Convolution,
+    Elementwise,
+    FullyConnected,
+    Parameters,
+    Pool,
+    Softmax,
 )
-"""The C functions by number."""
 
-_LARGEST_DIFFERENCE: Final = 255
+LARGEST_DIFFERENCE: Final = 255
 """Of an int8 value and a zero point."""
 _MOST_CLASSES: Final = 4096
 """Of a softmax: the sum of their exponentials fits into 32 bits."""
-
-
-class Convolution(Packet, byte_order="<", error=BuildError, name="the parameters of a convolution"):
-    """`struct convolution`."""
-
-    input: U32
-    output: U32
-    weights: U32
-    bias: U32
-    multipliers: U32
-    batches: I32
-    in_h: I32
-    in_w: I32
-    in_c: I32
-    out_h: I32
-    out_w: I32
-    out_c: I32
-    taps_h: I32
-    taps_w: I32
-    stride_h: I32
-    stride_w: I32
-    dilation_h: I32
-    dilation_w: I32
-    before_h: I32
-    before_w: I32
-    in_zero: I32
-    out_zero: I32
-    low: I32
-    high: I32
-    depth_multiplier: I32
-
-
-class FullyConnected(
-    Packet, byte_order="<", error=BuildError, name="the parameters of a fully connected layer"
-):
-    """`struct fully_connected`."""
-
-    input: U32
-    output: U32
-    weights: U32
-    bias: U32
-    multipliers: U32
-    batches: I32
-    inputs: I32
-    outputs: I32
-    in_zero: I32
-    weights_zero: I32
-    out_zero: I32
-    low: I32
-    high: I32
-
-
-class Pool(Packet, byte_order="<", error=BuildError, name="the parameters of a pool"):
-    """`struct pool`."""
-
-    input: U32
-    output: U32
-    batches: I32
-    in_h: I32
-    in_w: I32
-    channels: I32
-    out_h: I32
-    out_w: I32
-    taps_h: I32
-    taps_w: I32
-    stride_h: I32
-    stride_w: I32
-    before_h: I32
-    before_w: I32
-    low: I32
-    high: I32
-
-
-class Softmax(Packet, byte_order="<", error=BuildError, name="the parameters of a softmax"):
-    """`struct softmax`."""
-
-    input: U32
-    output: U32
-    exponentials: U32
-    rows: I32
-    classes: I32
-
-
-class Elementwise(Packet, byte_order="<", error=BuildError, name="the parameters of a sum or product"):
-    """`struct elementwise`."""
-
-    input1: U32
-    input2: U32
-    output: U32
-    length1: I32
-    length2: I32
-    length: I32
-    zero1: I32
-    zero2: I32
-    out_zero: I32
-    low: I32
-    high: I32
-    mantissa1: I32
-    shift1: I32
-    mantissa2: I32
-    shift2: I32
-    out_mantissa: I32
-    out_shift: I32
-
-
-class Copy(Packet, byte_order="<", error=BuildError, name="the parameters of a copy"):
-    """`struct copy`."""
-
-    input: U32
-    output: U32
-    length: I32
-
-
-Parameters: TypeAlias = Convolution | FullyConnected | Pool | Softmax | Elementwise | Copy
 
 
 class Places(Protocol):
@@ -192,9 +73,16 @@ KernelParams: TypeAlias = (
 def conv_2d(params: Conv2dParams, places: Places) -> Step:
     """CONV_2D."""
     checks.check_conv2d(params)
+    return grouped_conv_2d(params, places)
+
+
+def grouped_conv_2d(params: Conv2dParams, places: Places) -> Step:
+    """CONV_2D of groups: the input has a multiple of the channels that the weights have."""
     taps = params.weights_shape[1] * params.weights_shape[2] * params.weights_shape[3]
     weights = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape[0], -1)
-    found = _convolution(params, places, np.abs(weights.astype(np.int64)).sum(1), 1)
+    sums = np.abs(weights.astype(np.int64)).sum(1)
+    groups = params.input_shape[3] // params.weights_shape[3]
+    found = _convolution(params, places, sums, groups=groups)
     return Step("conv_2d", found, len(params.output) * taps)
 
 
@@ -204,7 +92,7 @@ def depthwise_conv_2d(params: DepthwiseConv2dParams, places: Places) -> Step:
     taps = params.weights_shape[1] * params.weights_shape[2]
     weights = np.frombuffer(params.weights, np.int8).reshape(taps, -1)
     sums = np.abs(weights.astype(np.int64)).sum(0)
-    found = _convolution(params, places, sums, params.depth_multiplier)
+    found = _convolution(params, places, sums, depth_multiplier=params.depth_multiplier)
     return Step("depthwise_conv_2d", found, len(params.output) * taps)
 
 
@@ -212,15 +100,17 @@ def _convolution(
     params: Conv2dParams | DepthwiseConv2dParams,
     places: Places,
     weight_sums: "np.ndarray[tuple[int], np.dtype[np.int64]]",
-    depth_multiplier: int,
+    *,
+    depth_multiplier: int = 1,
+    groups: int = 1,
 ) -> Convolution:
-    batches, in_h, in_w, in_c = params.input_shape
+    batches, in_h, in_w, depth = params.input_shape
     _, out_h, out_w, out_c = params.output_shape
     _, taps_h, taps_w, _ = params.weights_shape
     rows, columns = arithmetic.conv_windows(params)
     multipliers = arithmetic.conv_multipliers(params)
     bias = _bias(params.bias, out_c)
-    _check_sums(bias, weight_sums, _LARGEST_DIFFERENCE, multipliers)
+    _check_sums(bias, weight_sums, LARGEST_DIFFERENCE, multipliers)
     low, high = arithmetic.activation_bounds(params.activation, params.output_quant)
     return Convolution(
         input=places.buffer(params.input),
@@ -231,7 +121,8 @@ def _convolution(
         batches=batches,
         in_h=in_h,
         in_w=in_w,
-        in_c=in_c,
+        in_c=depth // groups,
+        groups=groups,
         out_h=out_h,
         out_w=out_w,
         out_c=out_c,
@@ -259,7 +150,7 @@ def fully_connected(params: FullyConnectedParams, places: Places) -> Step:
     weights = np.frombuffer(params.weights, np.int8).reshape(outputs, inputs).astype(np.int64)
     multipliers = arithmetic.fully_connected_multipliers(params)
     bias = _bias(params.bias, outputs)
-    _check_sums(bias, np.abs(weights - weights_zero).sum(1), _LARGEST_DIFFERENCE, multipliers)
+    _check_sums(bias, np.abs(weights - weights_zero).sum(1), LARGEST_DIFFERENCE, multipliers)
     low, high = arithmetic.activation_bounds(params.activation, params.output_quant)
     found = FullyConnected(
         input=places.buffer(params.input),
@@ -335,23 +226,41 @@ def softmax(params: SoftmaxParams, places: Places) -> Step:
 def add(params: ElementwiseAddParams, places: Places) -> Step:
     """ADD."""
     checks.check_add(params)
+    return broadcast_add(params, places, _repeated(params))
+
+
+def broadcast_add(params: ElementwiseAddParams, places: Places, dimensions: Sequence[Dimension]) -> Step:
+    """ADD of inputs that broadcast: `dimensions` say where their elements lie."""
     one, two, out = arithmetic.add_multipliers(params)
-    _check_shift("the sum", 2 * _LARGEST_DIFFERENCE << arithmetic.ADD_LEFT_SHIFT, out)
-    return Step("add", _elementwise(params, places, one, two, out), 0)
+    check_shift("the sum", 2 * LARGEST_DIFFERENCE << arithmetic.ADD_LEFT_SHIFT, out)
+    return Step("add", _elementwise(params, places, dimensions, one, two, out), 0)
 
 
 def mul(params: MulParams, places: Places) -> Step:
     """MUL."""
     checks.check_mul(params)
+    return broadcast_mul(params, places, _repeated(params))
+
+
+def broadcast_mul(params: MulParams, places: Places, dimensions: Sequence[Dimension]) -> Step:
+    """MUL of inputs that broadcast, as `broadcast_add`."""
     out = arithmetic.mul_multiplier(params)
-    _check_shift("the product", _LARGEST_DIFFERENCE**2, out)
+    check_shift("the product", LARGEST_DIFFERENCE**2, out)
     nothing = Multiplier(0, 0)
-    return Step("mul", _elementwise(params, places, nothing, nothing, out), 0)
+    return Step("mul", _elementwise(params, places, dimensions, nothing, nothing, out), 0)
+
+
+def _repeated(params: ElementwiseAddParams | MulParams) -> Sequence[Dimension]:
+    """The dimensions of inputs of which the shorter repeats."""
+    length, shorter = len(params.output), min(len(params.input1), len(params.input2))
+    shapes = [(len(each) // shorter, shorter) for each in (params.input1, params.input2)]
+    return broadcast_dimensions(shapes[0], shapes[1], (length // shorter, shorter))
 
 
 def _elementwise(
     params: ElementwiseAddParams | MulParams,
     places: Places,
+    dimensions: Sequence[Dimension],
     one: Multiplier,
     two: Multiplier,
     out: Multiplier,
@@ -361,8 +270,8 @@ def _elementwise(
         input1=places.buffer(params.input1),
         input2=places.buffer(params.input2),
         output=places.buffer(params.output),
-        length1=len(params.input1),
-        length2=len(params.input2),
+        dimensions=places.constant(packed(dimensions)),
+        rank=len(dimensions),
         length=len(params.output),
         zero1=params.input1_quant.zero_point,
         zero2=params.input2_quant.zero_point,
@@ -399,9 +308,10 @@ def _check_sums(
     """Refuse sums that may leave 32 bits, before or after the multiplier's shift to the left."""
     bounds = np.abs(np.asarray(bias, np.int64)) + weight_sums * difference
     for channel, (bound, multiplier) in enumerate(zip(bounds.tolist(), multipliers, strict=True)):
-        _check_shift(f"the sum of channel {channel}", bound, multiplier)
+        check_shift(f"the sum of channel {channel}", bound, multiplier)
 
 
-def _check_shift(what: str, bound: int, multiplier: Multiplier) -> None:
+def check_shift(what: str, bound: int, multiplier: Multiplier) -> None:
+    """BuildError where what is at most `bound` leaves 32 bits when a multiplier shifts it to the left."""
     if bound << max(multiplier.shift, 0) > INT32_MAX:
         raise BuildError(f"{what} may be {bound} times 2**{max(multiplier.shift, 0)}: more than 32 bits hold")

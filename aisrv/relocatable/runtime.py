@@ -196,20 +196,25 @@ class Runtime:
         self.flash.write(address, data)
 
     def malloc(self, size: int) -> int:
-        """Memory for activations, or weights; RuntimeFailure where there is not enough."""
+        """Memory for an instance, activations or weights; RuntimeFailure where there is not enough.
+
+        It is the caller's: `load_and_create` installs in it, or in a part of it.
+        """
         at = self.ram.allocate(size)
         if at is None:
             raise RuntimeFailure(
                 f"no {size} bytes of RAM are left", ErrorType.INIT_FAILED, ErrorCode.NETWORK_ACTIVATIONS
             )
-        if size:
-            self.ram.use(Span(at, at + size))
         return at
 
     def free(self, address: int, size: int) -> None:
-        """Give back what `malloc` gave."""
-        if size:
-            self.ram.release(Span(address, address + size))
+        """Give back what `malloc` gave; RuntimeFailure for anything else. Instances keep what they have."""
+        if not self.ram.free(address, size):
+            raise RuntimeFailure(
+                f"malloc gave no {size} bytes at {address:#010x}",
+                ErrorType.INVALID_HANDLE,
+                ErrorCode.INVALID_PTR,
+            )
 
     def rt_get_info(self, obj: int) -> RelNetworkInfo:
         """What the image at an address of the flash needs; RuntimeFailure for none."""
@@ -234,7 +239,7 @@ class Runtime:
 
         RAM at address 0, or of size 0, comes from the heap. RuntimeFailure with its cause; nothing is written
         then unless the image's own `create` fails. `ram_addr` and `ram_size` are the RAM that it may use,
-        `mode` is a `LoadMode`.
+        from `malloc` or anywhere else, but not of another instance; `mode` is a `LoadMode`.
         """
         try:
             image = image_at(self.flash, obj)
@@ -248,7 +253,7 @@ class Runtime:
         needed = image.sizes.xip if chosen is LoadMode.XIP else image.sizes.copy
         is_heap = not ram_addr or not ram_size
         if is_heap:
-            at = self.ram.allocate(needed)
+            at = self.ram.find_room(needed)
             if at is None:
                 raise _create_failed(f"the heap has no {needed} bytes left", Cause.MEMORY)
             ram_addr, ram_size = at, needed
@@ -491,7 +496,8 @@ class Runtime:
         used = self.ram.used(Span(address, address + needed))
         if used is not None:
             raise _create_failed(
-                f"RAM at {address:#010x}: {used.start:#010x} to {used.end:#010x} is in use", Cause.MEMORY
+                f"RAM at {address:#010x}: an instance has {used.start:#010x} to {used.end:#010x}",
+                Cause.MEMORY,
             )
 
     def _install(self, image: Image, obj: int, block: Span, mode: LoadMode, machine: Machine) -> _Instance:

@@ -132,6 +132,66 @@ def test_at_random_addresses(seed: int) -> None:
     assert runtime.flash.read(at, len(digits_image())) == digits_image()
 
 
+def seed_sequence(runtime: Runtime, mode: LoadMode) -> tuple[Handle, int, int]:
+    """The calls of the source in their order: the instance, its RAM, its activations."""
+    info = runtime.rt_get_info(FLASH_BASE)
+    size = info.rt_ram_xip if mode is LoadMode.XIP else info.rt_ram_copy
+    ram = runtime.malloc(size)
+    handle = runtime.load_and_create(FLASH_BASE, ram, size, mode)
+    activations = runtime.malloc(info.acts_sz)
+    assert runtime.init(handle, info.weights, activations)
+    return handle, ram, activations
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_in_a_block_that_the_caller_allocated(mode: LoadMode) -> None:
+    runtime = board()
+    handle, ram, _ = seed_sequence(runtime, mode)
+    assert [scores(runtime, handle, picture) for picture in PICTURES] == EXPECTED
+    heap = struct.unpack("<I", runtime.ram.read(handle + 16, 4))[0]
+    assert (heap, ram <= handle < ram + runtime.rt_get_info(FLASH_BASE).rt_ram_copy) == (0, True)
+
+
+def test_instance_and_activations_in_one_block() -> None:
+    runtime = board()
+    info = runtime.rt_get_info(FLASH_BASE)
+    ram = runtime.malloc(info.rt_ram_xip + info.acts_sz)
+    handle = runtime.load_and_create(FLASH_BASE, ram, info.rt_ram_xip, LoadMode.XIP)
+    assert runtime.init(handle, info.weights, ram + info.rt_ram_xip)
+    assert scores(runtime, handle, PICTURES[0]) == EXPECTED[0]
+
+
+def test_a_block_stays_the_caller_s_when_its_instance_is_destroyed() -> None:
+    runtime = board()
+    handle, ram, _ = seed_sequence(runtime, LoadMode.XIP)
+    size = runtime.rt_get_info(FLASH_BASE).rt_ram_xip
+    assert refusal(runtime, ram, size) is Cause.MEMORY  # an instance has it
+    runtime.destroy(handle)
+    assert runtime.malloc(size) != ram
+    handle = runtime.load_and_create(FLASH_BASE, ram, size, LoadMode.XIP)
+    runtime.destroy(handle)
+    runtime.free(ram, size)
+    assert runtime.malloc(size) == ram
+
+
+def test_a_block_that_is_freed_under_an_instance_is_not_given_again() -> None:
+    runtime = board()
+    _, ram, _ = seed_sequence(runtime, LoadMode.XIP)
+    size = runtime.rt_get_info(FLASH_BASE).rt_ram_xip
+    runtime.free(ram, size)
+    assert runtime.malloc(size) != ram
+
+
+@pytest.mark.parametrize(("beyond", "fewer"), [(4, 0), (0, 4)])
+def test_only_what_was_allocated_is_freed(beyond: int, fewer: int) -> None:
+    runtime = Runtime()
+    ram = runtime.malloc(64)
+    with pytest.raises(RuntimeFailure, match="malloc gave no") as caught:
+        runtime.free(ram + beyond, 64 - fewer)
+    assert caught.value.error.type == ErrorType.INVALID_HANDLE
+    assert runtime.malloc(64) != ram
+
+
 def test_code_in_place_runs_in_flash_alone() -> None:
     runtime = board()
     handle = create(runtime, LoadMode.XIP)

@@ -10,7 +10,7 @@ from aisrv.relocatable.builder.packing import pack_image, section_sizes
 from aisrv.relocatable.builder.recording import RecordedNetwork, record
 from aisrv.relocatable.builder.source import network_source
 from aisrv.relocatable.container import Core, Variant
-from aisrv.relocatable.parameters import KERNELS
+from aisrv.relocatable.structures import KERNELS
 
 DEFAULT_VARIANT: Final = Variant(Core.CORTEX_M4)
 

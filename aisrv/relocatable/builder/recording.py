@@ -26,13 +26,13 @@ from aisrv.kernels.params import (
 from aisrv.model import Tensor
 from aisrv.model.schema import OPERATORS
 from aisrv.relocatable import parameters
+from aisrv.relocatable.builder.tensor_steps import TENSOR_STEPS
 from aisrv.relocatable.errors import BuildError
 from aisrv.relocatable.network import MOST_DIMENSIONS, PLACE_WEIGHTS, NodeInfo, TensorInfo
-from aisrv.relocatable.parameters import KERNELS, Copy, Places, Step
+from aisrv.relocatable.parameters import Places, Step
+from aisrv.relocatable.structures import KERNELS
 
 CONSTANT_ALIGNMENT: Final = 4
-
-_COPIES: Final = ("RESHAPE", "SQUEEZE", "EXPAND_DIMS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +82,10 @@ class RecordingBackend(ScratchFree):
     def conv2d(self, params: Conv2dParams) -> Kernel:
         """Note CONV_2D."""
         return _Recorded(parameters.conv_2d, params)
+
+    def grouped_conv2d(self, params: Conv2dParams) -> Kernel:
+        """Note CONV_2D of groups."""
+        return _Recorded(parameters.grouped_conv_2d, params)
 
     def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
         """Note DEPTHWISE_CONV_2D."""
@@ -162,11 +166,10 @@ class GraphPlaces:
 
 def _node(operator: GraphOperator, places: GraphPlaces) -> Node:
     kernel, name = operator.kernel, operator.operator.name
-    if isinstance(kernel, _Recorded):
+    if name in TENSOR_STEPS:
+        step = TENSOR_STEPS[name](operator, places)
+    elif isinstance(kernel, _Recorded):
         step = kernel.step(places)
-    elif name in _COPIES:
-        source, output = operator.inputs[0].buffer, operator.outputs[0].buffer
-        step = Step("copy", Copy(places.buffer(source), places.buffer(output), len(output)), 0)
     else:
         raise BuildError(f"there is no C kernel for it; there are: {', '.join(KERNELS)}")
     label = operator.outputs[0].tensor.name if operator.outputs else name

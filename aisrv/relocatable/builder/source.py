@@ -7,7 +7,7 @@ from dataclasses import fields
 from aisrv.relocatable.builder.recording import RecordedNetwork
 from aisrv.relocatable.container import Variant
 from aisrv.relocatable.network import INFO_MAGIC, TensorInfo
-from aisrv.relocatable.parameters import KERNELS, Parameters
+from aisrv.relocatable.structures import KERNELS, Parameters
 
 STRUCTS = {
     "Convolution": "convolution",
@@ -16,6 +16,8 @@ STRUCTS = {
     "Softmax": "softmax",
     "Elementwise": "elementwise",
     "Copy": "copy",
+    "Pad": "pad",
+    "Mean": "mean",
 }
 """The C structure of each class of parameters."""
 

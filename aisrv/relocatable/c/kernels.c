@@ -65,7 +65,8 @@ void conv_2d(const void *parameters, const struct memory *memory)
     const int8_t *input = at(memory, p->input), *weights = at(memory, p->weights);
     const int32_t *bias = (const int32_t *)at(memory, p->bias);
     int8_t *output = at(memory, p->output);
-    int32_t row = p->in_w * p->in_c, window_row = p->taps_w * p->in_c;
+    int32_t pixel = p->in_c * p->groups, row = p->in_w * pixel, window_row = p->taps_w * p->in_c;
+    int32_t of_group = p->out_c / p->groups, is_run = p->dilation_w == 1 && p->groups == 1;
 
     for (int32_t batch = 0; batch < p->batches; batch++, input += p->in_h * row) {
         for (int32_t out_y = 0; out_y < p->out_h; out_y++) {
@@ -76,23 +77,27 @@ void conv_2d(const void *parameters, const struct memory *memory)
                 int32_t left = first_tap(x, p->dilation_w);
                 int32_t right = last_tap(x, p->dilation_w, p->in_w, p->taps_w);
                 const int32_t *multiplier = (const int32_t *)at(memory, p->multipliers);
-                const int8_t *filter = weights;
-                for (int32_t channel = 0; channel < p->out_c; channel++, multiplier += 2) {
+                const int8_t *filter = weights, *group = input;
+                for (int32_t channel = 0, left_over = of_group; channel < p->out_c; channel++, multiplier += 2) {
                     int32_t sum = bias[channel];
                     for (int32_t tap = top; tap < bottom; tap++) {
-                        const int8_t *from = input + (y + tap * p->dilation_h) * row;
+                        const int8_t *from = group + (y + tap * p->dilation_h) * row;
                         const int8_t *by = filter + tap * window_row;
-                        if (p->dilation_w == 1) {
+                        if (is_run) {
                             if (right > left)
-                                sum = dot(from + (x + left) * p->in_c, by + left * p->in_c,
-                                          (right - left) * p->in_c, p->in_zero, sum);
+                                sum = dot(from + (x + left) * pixel, by + left * pixel, (right - left) * pixel,
+                                          p->in_zero, sum);
                         } else {
                             for (int32_t at_x = left; at_x < right; at_x++)
-                                sum = dot(from + (x + at_x * p->dilation_w) * p->in_c, by + at_x * p->in_c,
+                                sum = dot(from + (x + at_x * p->dilation_w) * pixel, by + at_x * p->in_c,
                                           p->in_c, p->in_zero, sum);
                         }
                     }
                     filter += p->taps_h * window_row;
+                    if (--left_over == 0) {
+                        left_over = of_group;
+                        group += p->in_c;
+                    }
                     *output++ = clamp(multiply(sum, multiplier[0], multiplier[1]) + p->out_zero, p->low, p->high);
                 }
             }
@@ -164,7 +169,7 @@ void fully_connected(const void *parameters, const struct memory *memory)
 
 typedef int32_t pooling(const int8_t *first, int32_t rows, int32_t columns, int32_t row, int32_t channels);
 
-static inline int32_t mean(const int8_t *first, int32_t rows, int32_t columns, int32_t row, int32_t channels)
+static inline int32_t rounded_mean(const int8_t *first, int32_t rows, int32_t columns, int32_t row, int32_t channels)
 {
     int32_t sum = 0, count = rows * columns;
     for (int32_t y = 0; y < rows; y++, first += row)
@@ -207,7 +212,7 @@ static inline void pool(const struct pool *p, const struct memory *memory, pooli
 
 void average_pool(const void *parameters, const struct memory *memory)
 {
-    pool(parameters, memory, mean);
+    pool(parameters, memory, rounded_mean);
 }
 
 void max_pool(const void *parameters, const struct memory *memory)
@@ -253,32 +258,56 @@ void softmax(const void *parameters, const struct memory *memory)
     }
 }
 
-void add(const void *parameters, const struct memory *memory)
+/* The places of a number of elements, counted row by row, in two tensors. */
+static inline void walk(const struct dimension *dimensions, int32_t rank, int32_t number, int32_t *one, int32_t *two)
 {
-    const struct elementwise *p = parameters;
+    *one = *two = 0;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        int32_t index = number % dimensions[i].extent;
+        number /= dimensions[i].extent;
+        *one += index * dimensions[i].step1;
+        *two += index * dimensions[i].step2;
+    }
+}
+
+typedef int32_t operation(const struct elementwise *p, int32_t one, int32_t two);
+
+static inline int32_t scaled_sum(const struct elementwise *p, int32_t one, int32_t two)
+{
+    return multiply(one * (1 << 20), p->mantissa1, p->shift1) + multiply(two * (1 << 20), p->mantissa2, p->shift2);
+}
+
+static inline int32_t product(const struct elementwise *p, int32_t one, int32_t two)
+{
+    (void)p;
+    return one * two;
+}
+
+static inline void elementwise(const struct elementwise *p, const struct memory *memory, operation *of)
+{
+    const struct dimension *dimensions = (const struct dimension *)at(memory, p->dimensions);
+    struct dimension row = dimensions[p->rank - 1];
     const int8_t *input1 = at(memory, p->input1), *input2 = at(memory, p->input2);
     int8_t *output = at(memory, p->output);
 
-    for (int32_t i = 0; i < p->length; i++) {
-        int32_t one = multiply((input1[i] - p->zero1) * (1 << 20), p->mantissa1, p->shift1);
-        int32_t two = multiply((input2[i] - p->zero2) * (1 << 20), p->mantissa2, p->shift2);
-        output[i] = clamp(multiply(one + two, p->out_mantissa, p->out_shift) + p->out_zero, p->low, p->high);
+    for (int32_t number = 0; number < p->length / row.extent; number++) {
+        int32_t one, two;
+        walk(dimensions, p->rank - 1, number, &one, &two);
+        for (int32_t i = 0; i < row.extent; i++, one += row.step1, two += row.step2) {
+            int32_t result = of(p, input1[one] - p->zero1, input2[two] - p->zero2);
+            *output++ = clamp(multiply(result, p->out_mantissa, p->out_shift) + p->out_zero, p->low, p->high);
+        }
     }
+}
+
+void add(const void *parameters, const struct memory *memory)
+{
+    elementwise(parameters, memory, scaled_sum);
 }
 
 void mul(const void *parameters, const struct memory *memory)
 {
-    const struct elementwise *p = parameters;
-    const int8_t *input1 = at(memory, p->input1), *input2 = at(memory, p->input2);
-    int8_t *output = at(memory, p->output);
-    int32_t one = 0, two = 0;
-
-    for (int32_t i = 0; i < p->length; i++) {
-        int32_t product = (input1[one] - p->zero1) * (input2[two] - p->zero2);
-        output[i] = clamp(multiply(product, p->out_mantissa, p->out_shift) + p->out_zero, p->low, p->high);
-        one = one + 1 == p->length1 ? 0 : one + 1;
-        two = two + 1 == p->length2 ? 0 : two + 1;
-    }
+    elementwise(parameters, memory, product);
 }
 
 void copy(const void *parameters, const struct memory *memory)
@@ -292,4 +321,41 @@ void copy(const void *parameters, const struct memory *memory)
     else
         for (int32_t i = 0; i < p->length; i++)
             output[i] = input[i];
+}
+
+void pad(const void *parameters, const struct memory *memory)
+{
+    const struct pad *p = parameters;
+    const struct dimension *dimensions = (const struct dimension *)at(memory, p->dimensions);
+    const int8_t *input = at(memory, p->input);
+    int8_t *output = at(memory, p->output);
+
+    for (int32_t i = 0; i < p->length; i++)
+        output[i] = (int8_t)p->fill;
+    for (int32_t number = 0; number < p->copies; number++) {
+        int32_t from, to;
+        walk(dimensions, p->rank, number, &from, &to);
+        for (int32_t i = 0; i < p->run; i++)
+            output[p->first + to + i] = input[from + i];
+    }
+}
+
+void mean(const void *parameters, const struct memory *memory)
+{
+    const struct mean *p = parameters;
+    const struct dimension *kept = (const struct dimension *)at(memory, p->kept);
+    const struct dimension *reduced = (const struct dimension *)at(memory, p->reduced);
+    const int8_t *input = at(memory, p->input);
+    int8_t *output = at(memory, p->output);
+    int32_t start, other, at_i;
+
+    for (int32_t number = 0; number < p->length; number++) {
+        int32_t sum = 0;
+        walk(kept, p->kept_rank, number, &start, &other);
+        for (int32_t i = 0; i < p->count; i++) {
+            walk(reduced, p->reduced_rank, i, &at_i, &other);
+            sum += input[start + at_i] - p->in_zero;
+        }
+        output[number] = clamp(multiply(sum, p->mantissa, p->shift) + p->out_zero, INT8_MIN, INT8_MAX);
+    }
 }

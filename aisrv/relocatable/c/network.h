@@ -117,14 +117,17 @@ enum {
     KERNEL_ADD,
     KERNEL_MUL,
     KERNEL_COPY,
+    KERNEL_PAD,
+    KERNEL_MEAN,
     KERNEL_COUNT
 };
 
 typedef void kernel(const void *parameters, const struct memory *memory);
 
+/* Of a convolution of groups, in_c counts the channels of one group. */
 struct convolution {
     uint32_t input, output, weights, bias, multipliers;
-    int32_t batches, in_h, in_w, in_c, out_h, out_w, out_c, taps_h, taps_w;
+    int32_t batches, in_h, in_w, in_c, groups, out_h, out_w, out_c, taps_h, taps_w;
     int32_t stride_h, stride_w, dilation_h, dilation_w, before_h, before_w;
     int32_t in_zero, out_zero, low, high, depth_multiplier;
 };
@@ -145,9 +148,15 @@ struct softmax {
     int32_t rows, classes;
 };
 
+/* One dimension that a kernel walks through, and the distance of neighbors in two tensors. Tables of them lie
+ * among the constants, the outermost first. */
+struct dimension {
+    int32_t extent, step1, step2;
+};
+
 struct elementwise {
-    uint32_t input1, input2, output;
-    int32_t length1, length2, length, zero1, zero2, out_zero, low, high;
+    uint32_t input1, input2, output, dimensions;
+    int32_t rank, length, zero1, zero2, out_zero, low, high;
     int32_t mantissa1, shift1, mantissa2, shift2, out_mantissa, out_shift;
 };
 
@@ -156,7 +165,19 @@ struct copy {
     int32_t length;
 };
 
-kernel conv_2d, depthwise_conv_2d, fully_connected, average_pool, max_pool, softmax, add, mul, copy;
+/* Copies of `run` bytes each, from step1 to step2. */
+struct pad {
+    uint32_t input, output, dimensions;
+    int32_t rank, copies, run, first, length, fill;
+};
+
+/* The first table has one entry for each dimension that is kept, the second for each that is not. */
+struct mean {
+    uint32_t input, output, kept, reduced;
+    int32_t kept_rank, reduced_rank, length, count, in_zero, out_zero, mantissa, shift;
+};
+
+kernel conv_2d, depthwise_conv_2d, fully_connected, average_pool, max_pool, softmax, add, mul, copy, pad, mean;
 
 /* What the generated source defines. */
 extern struct context context;

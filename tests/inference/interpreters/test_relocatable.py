@@ -130,7 +130,7 @@ async def test_a_model_that_is_not_loaded(model: bytes, kind: str, reason: str) 
         await runner.load(model, ARENA)
 
 
-@pytest.mark.parametrize(("mode", "needed"), [("xip", 160 + 1280), ("copy", None)])
+@pytest.mark.parametrize(("mode", "needed"), [("xip", 168 + 1280), ("copy", None)])
 async def test_an_arena_that_is_too_small(mode: str, needed: int | None) -> None:
     needed = needed or Image.from_bytes(digits_image()).sizes.copy + 1280
     runner = InlineInterpreter(EngineKind("relocatable", mode=mode))
@@ -157,7 +157,7 @@ async def test_memory_and_timings_of_an_engine() -> None:
     await engine.load_model(digits_image(), ModelMemory.ARENA)
     memory = engine.memory_map
     assert memory is not None
-    assert (memory.head_bytes, memory.tail_bytes, memory.model_bytes) == (1280, 160, len(digits_image()))
+    assert (memory.head_bytes, memory.tail_bytes, memory.model_bytes) == (1280, 168, len(digits_image()))
     engine.input(0)[:] = PICTURE
     await engine.invoke()
     nodes = Network.of(Image.from_bytes(digits_image())).nodes

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from aisrv.kernels.arithmetic import window
-from aisrv.kernels.backend import Kernel, KernelBackend
+from aisrv.kernels.backend import GroupingBackend, Kernel, KernelBackend
 from aisrv.kernels.checks import check_conv2d
 from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.graph.errors import GraphError
@@ -45,7 +45,7 @@ def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
     whole = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
     target = np.frombuffer(params.output, np.int8).reshape(params.output_shape)
     part, result = allocate(batch * height * width * channels), allocate(math.prod(output_shape))
-    steps = []
+    parts = []
     taps = rows * columns * channels
     for group in range(groups):
         first, last = group * filters, (group + 1) * filters
@@ -61,7 +61,13 @@ def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
             output_shape=output_shape,
         )
         check_conv2d(one)
-        steps.append((whole[..., group * channels : (group + 1) * channels], backend.conv2d(one)))
+        parts.append(one)
+    if isinstance(backend, GroupingBackend):
+        return backend.grouped_conv2d(params)
+    steps = [
+        (whole[..., group * channels : (group + 1) * channels], backend.conv2d(one))
+        for group, one in enumerate(parts)
+    ]
     read = np.frombuffer(part, np.int8).reshape(batch, height, width, channels)
     written = np.frombuffer(result, np.int8).reshape(output_shape)
 

@@ -49,13 +49,19 @@ def _reduction(node: OperatorNode, *types: TensorType) -> _Reduction:
 def mean(node: OperatorNode) -> Kernel:
     """Prepare MEAN."""
     reduction = _reduction(node, TensorType.INT8)
-    mantissa, shift = _rescaling(reduction)
+    return _rescaled_sum(reduction, mean_multiplier(reduction.source, reduction.output))
+
+
+def mean_multiplier(source: GraphTensor, output: GraphTensor) -> Multiplier:
+    """Return the factor from a sum of the source's elements to their mean in the output."""
+    mantissa, shift = quantized_multiplier(source.quantization.scale / output.quantization.scale)
+    count = math.prod(source.shape) // math.prod(output.shape)
     # The division by the count goes into the multiplier, as far as 32 bits hold it.
-    widening = max(min(reduction.count.bit_length() - 1, 32, 31 + shift), 0)
-    multiplier = Multiplier((mantissa << widening) // reduction.count, shift - widening)
+    widening = max(min(count.bit_length() - 1, 32, 31 + shift), 0)
+    multiplier = Multiplier((mantissa << widening) // count, shift - widening)
     if multiplier.shift < -62:
         raise GraphError("the input's scale is too small for the output's")
-    return _rescaled_sum(reduction, multiplier)
+    return multiplier
 
 
 def sum_(node: OperatorNode) -> Kernel:

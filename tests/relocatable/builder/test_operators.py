@@ -1,0 +1,138 @@
+"""Images of single operators that NumPy's kernels and TensorFlow Lite Micro compute, too: every byte."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from tflite import BuiltinOperator, Padding
+
+from aisrv.model import TensorType
+from aisrv.relocatable.builder.build import build_image
+from aisrv.relocatable.errors import BuildError
+from aisrv.relocatable.memory import FLASH_BASE
+from aisrv.relocatable.runtime import LoadMode, Runtime
+from tests.support.convolution_models import biases, weights
+from tests.support.graph_runs import Inputs, agree
+from tests.support.models import constant, random_int8, single, tensor
+from tests.support.relocatable import needs_compiler
+
+pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+
+
+@pytest.fixture(autouse=True)
+def compiler() -> None:
+    needs_compiler()
+
+
+def image_outputs(model: bytes, inputs: Inputs) -> list[bytes]:
+    """What the image of a model computes."""
+    runtime = Runtime(seconds=60)
+    runtime.write_flash(FLASH_BASE, build_image(model).image)
+    info = runtime.rt_get_info(FLASH_BASE)
+    handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
+    assert runtime.init(handle, info.weights, runtime.malloc(info.acts_sz))
+    outputs = [bytearray(each.bytes) for each in runtime.get_report(handle).outputs]
+    assert runtime.run(handle, [each.tobytes() for each in inputs], outputs) == 1, runtime.fault(handle)
+    return [bytes(each) for each in outputs]
+
+
+def check(model: bytes, *shapes: Sequence[int]) -> None:
+    inputs = [random_int8(shape, number) for number, shape in enumerate(shapes)]
+    assert image_outputs(model, inputs) == agree(model, *inputs)
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "output"),
+    [
+        ((2, 3, 4, 5), (2, 3, 4, 5), (2, 3, 4, 5)),
+        ((2, 3, 4, 5), (1, 1, 1, 5), (2, 3, 4, 5)),
+        ((2, 3, 4, 5), (2, 1, 1, 5), (2, 3, 4, 5)),
+        ((1, 1, 4, 1), (2, 3, 1, 5), (2, 3, 4, 5)),
+        ((2, 1, 4, 1), (1, 3, 1, 5), (2, 3, 4, 5)),
+        ((1,), (2, 3, 4, 5), (2, 3, 4, 5)),
+        ((4, 5), (3, 1, 1), (3, 4, 5)),
+        ((1, 1), (1, 1), (1, 1)),
+    ],
+)
+@pytest.mark.parametrize("code", [BuiltinOperator.ADD, BuiltinOperator.MUL])
+def test_inputs_that_broadcast(
+    code: int, one: tuple[int, ...], two: tuple[int, ...], output: tuple[int, ...]
+) -> None:
+    tensors = [tensor("one", one, 0.05, -3), tensor("two", two, 0.03, 7)]
+    scale = 0.07 if code == BuiltinOperator.ADD else 0.09
+    check(single(code, tensors, [tensor("out", output, scale, 5)]), one, two)
+
+
+@pytest.mark.parametrize("code", [BuiltinOperator.ADD, BuiltinOperator.MUL])
+def test_a_constant_that_broadcasts_with_an_activation(code: int) -> None:
+    shape = (1, 2, 3, 4)
+    scales = constant("two", random_int8((3, 1), 9), np.int8, tensor("", (), 0.02, 4).quantization)
+    options = {"fused_activation_function": 1}
+    check(
+        single(code, [tensor("one", shape, 0.1, 1), scales], [tensor("out", shape, 0.1, -9)], options), shape
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "amounts"),
+    [
+        ((1, 3, 4, 2), [(0, 0), (1, 2), (3, 0), (0, 0)]),
+        ((2, 3, 4, 1), [(0, 0), (0, 0), (0, 0), (1, 2)]),
+        ((2, 3), [(1, 1), (2, 3)]),
+        ((3,), [(0, 0)]),
+        ((2, 1, 3, 1), [(1, 0), (2, 1), (0, 1), (1, 1)]),
+        ((1, 1), [(2, 2), (2, 2)]),
+    ],
+)
+def test_padding(shape: tuple[int, ...], amounts: list[tuple[int, int]]) -> None:
+    padded = tuple(sum(pair, extent) for extent, pair in zip(shape, amounts, strict=True))
+    tensors = [tensor("in", shape, 0.5, -7), constant("amounts", amounts)]
+    check(single(BuiltinOperator.PAD, tensors, [tensor("out", padded, 0.5, -7)]), shape)
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "output"),
+    [
+        ((2, 5, 7, 3), [1, 2], (2, 1, 1, 3)),
+        ((2, 5, 7, 3), [1, 2], (2, 3)),
+        ((2, 5, 7, 3), [-1], (2, 5, 7, 1)),
+        ((2, 5, 7, 3), [0, 3], (1, 5, 7, 1)),
+        ((6, 4), [0, 1], (1, 1)),
+    ],
+)
+@pytest.mark.parametrize("scale", [0.02, 0.1, 0.7])
+def test_means(shape: tuple[int, ...], axes: list[int], output: tuple[int, ...], scale: float) -> None:
+    tensors = [tensor("in", shape, 0.1, 11), constant("axes", axes)]
+    options = {"keep_dims": int(len(output) == len(shape))}
+    check(single(BuiltinOperator.MEAN, tensors, [tensor("out", output, scale, -5)], options), shape)
+
+
+@pytest.mark.parametrize("groups", [2, 3])
+@pytest.mark.parametrize("padding", [Padding.SAME, Padding.VALID])
+@pytest.mark.parametrize("dilation", [1, 2])
+def test_convolutions_of_groups(groups: int, padding: int, dilation: int) -> None:
+    random, channels, filters = np.random.default_rng(groups), 3, 2
+    size = 6 if padding == Padding.SAME else 6 - 2 * dilation
+    shape, outputs = (2, 6, 6, groups * channels), groups * filters
+    model = single(
+        BuiltinOperator.CONV_2D,
+        [tensor("in", shape, 0.1, 3), weights(random, (outputs, 3, 3, channels)), *biases(random, outputs)],
+        [tensor("out", (2, size, size, outputs), 0.2, -4)],
+        {
+            "padding": padding,
+            "stride_w": 1,
+            "stride_h": 1,
+            "dilation_w_factor": dilation,
+            "dilation_h_factor": dilation,
+        },
+    )
+    check(model, shape)
+
+
+@pytest.mark.parametrize("code", [BuiltinOperator.ADD, BuiltinOperator.MUL])
+def test_sums_and_products_of_int16_are_refused(code: int) -> None:
+    one, two, out = (tensor(name, (4,), 0.1, kind=TensorType.INT16) for name in ("one", "two", "out"))
+    with pytest.raises(
+        BuildError, match=r"operator 0 \(.*\): tensor 0 is INT16, there are C kernels for INT8"
+    ):
+        build_image(single(code, [one, two], [out]))

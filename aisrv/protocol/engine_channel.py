@@ -70,7 +70,7 @@ async def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | m
 
     `tensor` is the number of the tensor.
     """
-    if len(data) <= AT_ONCE and (answer := c.call(Call(command, tensor, data, 0))):
+    if len(data) <= AT_ONCE and (answer := await c.call(Call(command, tensor, data, 0))):
         return Status(answer[0])
     return await _set_command(c, command, tensor, data)
 
@@ -86,7 +86,7 @@ async def get_command(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status
 
     `tensor` is the number of the tensor.
     """
-    if answer := c.call(Call(command, tensor, b"", MAX_ARRAY)):
+    if answer := await c.call(Call(command, tensor, b"", MAX_ARRAY)):
         return Status(answer[0]), answer[1]
     return await _get_command(c, command, tensor)
 
@@ -202,7 +202,7 @@ async def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> tuple[S
     Fetch the rest with `receive_piece`. Where the status is not OKAY there are none. `command` and `tensor`
     are the two words that open it.
     """
-    if answer := c.call(Call(command, tensor, b"", size)):
+    if answer := await c.call(Call(command, tensor, b"", size)):
         return Status(answer[0]), answer[1], True
     return await _begin_get(c, command, tensor, size)
 

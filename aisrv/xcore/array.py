@@ -130,10 +130,9 @@ def receive_array_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
 def send_word_and_array(c: ChanEnd, word: int, data: bytes | bytearray | memoryview) -> Steps[None]:
     """Send a word as a normal output, then an array; in one go where the other side waits for that.
 
-    The array is `data`.
+    The array is `data`. After a word other than 0, which refuses, the other side may not take it: it crosses.
     """
-    is_small = len(data) <= LARGE_BYTES
-    if not is_small or not c.hand_over((word & 0xFFFFFFFF).to_bytes(WORD_BYTES), data):
+    if word or len(data) > LARGE_BYTES or not c.hand_over(bytes(WORD_BYTES), data):
         yield from chan_out_word(c, word)
         yield from send_array(c, data)
 
@@ -142,7 +141,8 @@ def send_word_and_array(c: ChanEnd, word: int, data: bytes | bytearray | memoryv
 def receive_word(c: ChanEnd, room: int) -> Steps[tuple[int, bytes | None]]:
     """Receive a word as a normal input, and the array that follows it where that came along.
 
-    Only an array shorter than `room` bytes comes along: others, None here, are received after the word.
+    Only an array shorter than `room` bytes comes along, and after a word of 0: others, None here, are
+    received after the word.
     """
     word = yield from chan_in_word(c, room)
     return word, c.take_handed_array()

@@ -6,9 +6,12 @@ and a block crosses at the price of a token. Behavior: "The XCORE substrate", se
 """
 
 import types
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
+
+from trio import current_effective_deadline, current_time
+from trio.lowlevel import current_task
 
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.pool import Pool
@@ -18,9 +21,6 @@ from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
 from aisrv.xcore.traps import SizeError, Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
-
-if TYPE_CHECKING:
-    from aisrv.xcore.verb import Verb
 
 T = TypeVar("T")
 
@@ -34,6 +34,8 @@ BUFFER_TOKENS: Final = 8
 
 _CLOSING: Final = frozenset((Control.END, Control.PAUSE))
 _END: Final = int(Control.END)
+_ANSWERED: Final = object()
+"""A task's `custom_sleep_data` from the answer to a call on: Trio clears it when the task was rescheduled."""
 _OUTPUT_VERBS: Final = frozenset(("setd", "outuint", "outuchar", "outct", "outbytes", "outwords"))
 
 
@@ -54,6 +56,10 @@ class Listener(Protocol):
     @property
     def user_name(self) -> str:
         """Name of the core that waits in the select, or of the task outside of any core."""
+
+    @property
+    def has_others(self) -> bool:
+        """Whether its core waits for other resources, too."""
 
     def fire(self, resource: object) -> None:
         """Take note that the resource is ready."""
@@ -283,13 +289,10 @@ class ChanEnd:
 
     # Output verbs.
 
-    @types.coroutine
-    def outuint(self, word: int) -> Generator[Any, Any, None]:
+    @verb
+    def outuint(self, word: int) -> Steps[None]:
         """Output a word: four data tokens, most significant byte first."""
-        run = (word & 0xFFFFFFFF).to_bytes(WORD_BYTES)
-        if self._steps is None and current_core() is self._user and self._output_at_once(run):
-            return
-        yield from self._output(run) if self.stepping else self.perform("outuint", self._output(run))
+        return self._output((word & 0xFFFFFFFF).to_bytes(WORD_BYTES))
 
     @verb
     def outuchar(self, byte: int) -> Steps[None]:
@@ -306,38 +309,32 @@ class ChanEnd:
         """Output a block of little-endian words from memory: `outuint` for each word, in one run."""
         return self._output(words_to_wire(block))
 
-    @types.coroutine
-    def outct(self, token: int) -> Generator[Any, Any, None]:
+    @verb
+    def outct(self, token: int) -> Steps[None]:
         """Output a control token, 0 to 191; END and PAUSE close the route."""
-        run = int(token)
-        if self._steps is None and current_core() is self._user and self._output_at_once(run):
-            return
-        yield from self._output(run) if self.stepping else self.perform("outct", self._output(run))
+        return self._output(int(token))
 
     # Input verbs.
 
-    @types.coroutine
-    def inuint(self) -> Generator[Any, Any, int]:
+    @verb
+    def inuint(self) -> Steps[int]:
         """Input a word; a control token among its four tokens traps at once."""
-        if self._steps is None and self._listener is None and current_core() is self._user:
-            if run := self._buffer.take_run(WORD_BYTES):
-                self._taken(run, WORD_BYTES)
-                return int.from_bytes(run)
-        elif self.stepping:
-            return int.from_bytes((yield from self._input(WORD_BYTES)))
-        return int.from_bytes((yield from self.perform("inuint", self._input(WORD_BYTES))))
+        return int.from_bytes((yield from self._input(WORD_BYTES)))
 
-    def inuchar(self) -> "Verb[int]":
+    @verb
+    def inuchar(self) -> Steps[int]:
         """Input one data token; a control token traps."""
-        return self._input_verb("inuchar", 1, int.from_bytes)
+        return int.from_bytes((yield from self._input(1)))
 
-    def inbytes(self, count: int) -> "Verb[bytes]":
+    @verb
+    def inbytes(self, count: int) -> Steps[bytes]:
         """Input `count` data tokens in wire order: `inuchar` for each, in one go."""
-        return self._input_verb("inbytes", count, bytes)
+        return self._input(count)
 
-    def inwords(self, count: int) -> "Verb[bytes]":
+    @verb
+    def inwords(self, count: int) -> Steps[bytes]:
         """Input `count` words into a little-endian block of memory: `inuint` for each, in one go."""
-        return self._input_verb("inwords", count * WORD_BYTES, words_to_wire)
+        return words_to_wire((yield from self._input(count * WORD_BYTES)))
 
     @verb
     def in_until_control(self, limit: int) -> Steps[bytes | int]:
@@ -383,17 +380,6 @@ class ChanEnd:
         while not (place := buffer.control_within(WORD_BYTES)) and buffer.queued < WORD_BYTES:
             yield
         return place
-
-    # Where the core that used the end last goes on and has nothing to wait for, a verb is done at once.
-
-    @types.coroutine
-    def _input_verb(self, verb: str, count: int, convert: Callable[[bytes], T]) -> Generator[Any, Any, T]:
-        if self._steps is None and self._listener is None and current_core() is self._user:
-            if self._buffer.queued and (run := self.take_run(count)):
-                return convert(run)
-        elif self.stepping:
-            return convert((yield from self._input(count)))
-        return convert((yield from self.perform(verb, self._input(count))))
 
     # Select.
 
@@ -661,28 +647,6 @@ class ChanEnd:
     # claims the route, no token queued that is not looked at. Else it changes nothing and answers False, or
     # no bytes, and the tokens cross. Proof by example: tests/xcore/test_chanend_shortcuts.py.
 
-    def _output_at_once(self, run: Run) -> bool:
-        """Output data over an open route with room for all of them, or an END: nothing to wait for."""
-        runtime = self.runtime
-        if runtime.verbs_at_once >= MOST_AT_ONCE:
-            return False
-        if isinstance(run, int):
-            if run != _END or not self._output_packet_at_once(b""):
-                return False
-        else:
-            target = self._route
-            if target is None or not run or target._buffer.queued + len(run) > BUFFER_TOKENS:
-                return False
-            if runtime.tracer is not None:
-                runtime.tracer.output(self, run)
-            target._buffer.push(run)
-            if target._steps is not None:
-                self._switch.step(target)
-            if target._listener is not None:
-                target._listener.fire(target)
-        runtime.verbs_at_once += 1
-        return True
-
     def _output_packet_at_once(self, data: bytes) -> bool:
         """Output data and END over a route that opens and closes within the verb."""
         target = self._route
@@ -789,36 +753,42 @@ class ChanEnd:
 
     # A select that answers calls: its core does not even wake, since it would come back to the same select.
 
-    def call(self, call: Call) -> tuple[int, bytes] | None:
+    async def call(self, call: Call) -> tuple[int, bytes] | None:
         """Have the select that waits at the other side answer at once: with a word and an array.
 
         None, and nothing has happened, where the other side has no such select or tokens have to cross.
+        A task that has not waited since it was answered lets others run first: another client may be due.
         """
-        runtime = self.runtime
+        runtime, task = self.runtime, current_task()
+        if task.custom_sleep_data is _ANSWERED:
+            await runtime.let_others_run()
         if self._steps is not None or self._listener is not None or runtime.verbs_at_once >= MOST_AT_ONCE:
             return None
         if current_core() is not self._user:
             return None
-        target = self._twin()
-        if target is None or target._listener is None:
+        twin = self._twin()
+        listener = None if twin is None else twin._listener
+        if listener is None or current_effective_deadline() <= current_time():
             return None
-        answer = target._listener.answer(call)
+        answer = listener.answer(call)
         if answer is not None:
             runtime.verbs_at_once += 1
+            if listener.has_others:
+                task.custom_sleep_data = _ANSWERED
         return answer
 
     def _twin(self) -> "ChanEnd | None":
         """The end that this one sends to and that sends to this one, where both are at rest; else None."""
-        if self._route is not None or self._buffer.queued or self._source is not None or self._claims:
+        if self._destination is None or self._buffer.queued or self._has_route():
             return None
-        twin: ChanEnd | None = None
-        if self._destination is not None:
-            twin = self._switch.find(self._destination)
-        if twin is None or twin._destination != self.resource_id or self.runtime.tracer is not None:
+        twin: ChanEnd | None = self._switch.find(self._destination)
+        if twin is None or twin._destination != self.resource_id or twin._has_route():
             return None
-        if twin._route is not None or twin._source is not None or twin._claims:
-            return None
-        return twin
+        return None if self.runtime.tracer is not None else twin
+
+    def _has_route(self) -> bool:
+        """Whether a route from the end or to it is open."""
+        return self._route is not None or self._dropping or self._source is not None
 
 
 def _tokens(count: int) -> str:

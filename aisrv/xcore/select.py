@@ -1,5 +1,6 @@
 """Select: wait for the first of several events. Rules: "The XCORE substrate", section Select."""
 
+import logging
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Any, Protocol
@@ -13,6 +14,8 @@ from aisrv.xcore.report import WokenByCores, wakers_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import XcoreError
+
+logger = logging.getLogger(__name__)
 
 
 class SelectError(XcoreError, ValueError):
@@ -52,7 +55,7 @@ class Case(Struct, frozen=True):
 
 
 OnCall = Callable[[Call], tuple[int, bytes] | None]
-"""Answers a client with a word and an array; None where that cannot be done at once, and changes nothing."""
+"""Answers a client with a word and an array. None, or an error, where the core is needed: nothing changes."""
 
 
 class SelectStatistics(Struct, frozen=True):
@@ -181,7 +184,16 @@ class Selection:
         """Answer a client where the core still waits, with no event at any of its ends."""
         if self._on_call is None or self._parking.task is None:
             return None
-        return self._on_call(call)
+        try:
+            return self._on_call(call)
+        except Exception:  # not the client's: the core meets it, too, as it carries the call out itself
+            logger.debug("%s: a call goes to the core, as its handler failed", self.name, exc_info=True)
+            return None
+
+    @property
+    def has_others(self) -> bool:
+        """Whether it has more than one case."""
+        return len(self._events) > 1
 
     def _enabled(self) -> Sequence[Event]:
         if not self._guarded:

@@ -191,7 +191,7 @@ def run(program: list[Step]) -> list[Any]:
     return observed
 
 
-def _never(_end: ChanEnd, _call: object) -> None:
+async def _never(_end: ChanEnd, _call: object) -> None:
     return None
 
 

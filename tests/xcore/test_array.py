@@ -12,9 +12,12 @@ from aisrv.xcore.array import (
     ArrayAbandoned,
     abandon_array,
     receive_array,
+    receive_word,
     send_array,
+    send_word_and_array,
 )
 from aisrv.xcore.traps import Trap, TrapKind
+from tests.support.simulation import bench, settle, simulated
 from tests.support.wires import END, NACK, Wire, carry_out, send_tokens, wire
 
 SIZES = (0, 1, 2, 3, 4, 5, 7, 8, 9, 511, 512, 513, 1024, 1025)
@@ -59,6 +62,28 @@ async def test_tokens_of_an_array(data: bytes, tokens: str, kind: type) -> None:
         assert w.tap.sent(w.a) == tokens
         assert w.tap.sent(w.b) == ""
         assert (array.data, array.length) == (data, len(data))
+
+
+@simulated
+async def test_an_array_after_a_word_that_refuses_crosses_as_tokens() -> None:
+    """A client takes no data after a status other than OKAY, so none may be lost on the way to it."""
+    async with bench() as test:
+        receiver = test.start(receive_word, test.b, 100)
+        await settle()
+        test.start(send_word_and_array, test.a, 0x20, b"why not")
+        await settle()
+        assert receiver.value() == (0x20, None)
+        assert (await receive_array(test.b, 100)).data == b"why not"
+
+
+@simulated
+async def test_an_array_after_a_word_of_0_comes_along() -> None:
+    async with bench() as test:
+        receiver = test.start(receive_word, test.b, 100)
+        await settle()
+        await send_word_and_array(test.a, 0, b"why not")
+        await settle()
+        assert receiver.value() == (0, b"why not")
 
 
 @pytest.mark.parametrize("size", SIZES)

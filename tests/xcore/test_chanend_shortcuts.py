@@ -92,7 +92,6 @@ def _nothing_handed(_end: ChanEnd, _count: int, _room: int = 0) -> Steps[bytes]:
 @contextmanager
 def no_shortcuts() -> Iterator[None]:
     with (
-        patch.object(ChanEnd, "_output_at_once", lambda *_: False),
         patch.object(TokenBuffer, "take_run", lambda *_: b""),
         patch.object(ChanEnd, "_output_packet_at_once", lambda *_: False),
         patch.object(ChanEnd, "hand_over", lambda *_: False),

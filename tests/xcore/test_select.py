@@ -58,6 +58,19 @@ async def test_a_select_waits_for_the_first_event() -> None:
 
 
 @simulated
+@pytest.mark.parametrize("verb", ["outuint", "outuchar", "outct"])
+async def test_a_token_over_a_route_that_is_open_wakes_a_select(verb: str) -> None:
+    async with bench() as test:
+        await test.a.outuint(1)
+        await test.b.inuint()
+        started = test.start(select, test.b)
+        await settle()
+        await getattr(test.a, verb)(5)
+        await settle()
+        assert started.value() is test.b
+
+
+@simulated
 async def test_of_several_ready_events_any_is_taken() -> None:
     async with bench() as test:
         sources, sinks = _sinks(test, 3)

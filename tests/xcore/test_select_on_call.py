@@ -1,5 +1,6 @@
 """A select that answers calls of clients in their own tasks, while its core sleeps."""
 
+import itertools
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -233,21 +234,100 @@ async def test_both_ends_are_left_as_tokens_leave_them() -> None:
 
 
 @simulated
-async def test_an_error_of_the_handler_is_the_callers() -> None:
+async def test_a_call_whose_handler_fails_goes_to_the_core() -> None:
     def breaks(_: Call) -> bool:
         raise ZeroDivisionError
 
+    async with served(breaks) as (test, server):
+        assert await get_command(test.a, GET, 4) == (Status.OKAY, DATA)
+        assert (server.at_once, server.awake) == ([], [(GET, 4)])
+
+
+@simulated
+async def test_an_error_of_handler_and_core_is_the_cores() -> None:
+    class Breaks(Server):
+        def on_call(self, call: Call) -> tuple[int, bytes] | None:
+            raise ZeroDivisionError
+
+        async def serve(self, selection: Selection) -> None:
+            await selection.wait()
+            self.on_call(Call(*await receive_command(self.end), b"", 0))
+
     async with bench() as test:
-        server = Server(test.b)
-        test.start(server.run)
+        core = test.start(Breaks(test.b).run)
         await settle()
-        await get_command(test.a, GET)
+        client = test.start(get_command, test.a, GET)
         await settle()
-        server.may = breaks
+        assert not client.done
         with pytest.raises(ZeroDivisionError):
+            core.value()
+
+
+@simulated
+async def test_a_caller_that_is_cancelled_gets_no_answer() -> None:
+    async with served() as (test, server):
+        with trio.CancelScope() as scope:
+            scope.cancel()
             await get_command(test.a, GET)
-        server.may = lambda _: True
-        assert await get_command(test.a, GET) == (Status.OKAY, DATA)
+        assert (scope.cancelled_caught, server.at_once) == (True, [])
+
+
+@simulated
+async def test_a_caller_whose_time_is_up_gets_no_answer() -> None:
+    async with served() as (test, server):
+        with trio.move_on_after(0) as scope:
+            await get_command(test.a, GET)
+        assert (scope.cancelled_caught, server.at_once) == (True, [])
+
+
+@simulated
+async def test_a_cancelled_caller_leaves_the_ends_as_tokens_do() -> None:
+    seen = []
+    for may in (True, False):
+        async with served(lambda _, may=may: may) as (test, _):  # type: ignore[misc]
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await get_command(test.a, GET)
+            await settle()
+            seen.append((test.a.statistics(), test.b.statistics()))
+    assert seen[0] == seen[1]
+
+
+@simulated
+async def test_another_client_is_served_next() -> None:
+    """Each is ready with its next command at once; the order of two in one turn of the scheduler is open."""
+    async with bench() as test:
+        other = test.node.channel(test.node.tiles[0], test.node.tiles[1])
+        served: list[int] = []
+
+        def on_call(call: Call) -> tuple[int, bytes]:
+            served.append(call.second)
+            return Status.OKAY, b""
+
+        async def client(c: ChanEnd, number: int) -> None:
+            for _ in range(20):
+                await get_command(c, GET, number)
+
+        test.start(Selection(test.b, other.b, on_call=on_call).wait)
+        await settle()
+        for number, c in enumerate((test.a, other.a)):
+            test.start(client, c, number)
+        await settle()
+        turns = [len(list(turn)) for _, turn in itertools.groupby(served)]
+        assert (len(served), max(turns)) == (40, 2)
+
+
+@simulated
+async def test_a_client_that_waits_between_commands_is_answered_at_once() -> None:
+    async with bench() as test:
+        other = test.node.channel(test.node.tiles[0], test.node.tiles[1])
+        server = Server(test.b)
+        test.start(server.serve, Selection(test.b, other.b, on_call=server.on_call))
+        await settle()
+        for _ in range(4):
+            await get_command(test.a, GET)
+            await trio.sleep(1)
+        assert (len(server.awake), len(server.at_once)) == (0, 4)
 
 
 @simulated

@@ -2,7 +2,10 @@
 
 import pytest
 
+from aisrv.protocol.engine_channel import get_command
 from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.channel import chan_in_word, chan_out_two_words, chan_out_word
+from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.support.simulation import bench, drain, receive_singly, settle, simulated, tokens
@@ -194,6 +197,34 @@ async def test_tokens_to_an_unallocated_end_are_dropped_up_to_their_end() -> Non
         await target.chkct(END)
         source.free()
         target.free()
+
+
+@simulated
+@pytest.mark.parametrize("late", ["input", "select", "output"])
+async def test_a_packet_to_nobody_stays_one_when_the_end_is_allocated(late: str) -> None:
+    """Also where the other side waits for just the output whose first END ends that packet."""
+    async with bench() as test:
+        id_of_b = test.b.resource_id
+        test.b.free()
+        await test.a.outuint(1)
+        b = test.node.tiles[1].allocate_chanend()
+        assert b.resource_id == id_of_b
+        b.setd(test.a)
+        if late == "input":
+            other = test.start(chan_in_word, b)
+        elif late == "select":
+            other = test.start(Selection(b, on_call=lambda _: (0, b"")).wait)
+        else:
+            other = test.start(chan_out_word, b, 6)
+        await settle()
+        if late == "output":
+            assert test.a.statistics().tokens_queued == 1
+            sender = test.start(chan_in_word, test.a)
+        else:
+            sender = test.start(chan_out_two_words if late == "input" else get_command, test.a, 5, 7)
+        await settle()
+        assert (sender.done, other.done) == (False, False)
+        assert test.a.statistics().route_open is False
 
 
 @simulated

@@ -4,8 +4,8 @@ As SVG, which names every buffer when it is pointed at, and as PNG with Pillow, 
 text, each field names the tensor that is there, and the buffers that make the peak follow.
 """
 
+import io
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from aisrv.analysis.template import render
@@ -211,8 +211,8 @@ def to_svg(drawing: Picture) -> str:
     )
 
 
-def write_png(drawing: Picture, path: Path) -> None:
-    """Draw as PNG with Pillow; ModuleNotFoundError where it is not installed, OSError for the file.
+def to_png(drawing: Picture) -> bytes:
+    """Draw as PNG with Pillow; ModuleNotFoundError where it is not installed.
 
     GraphError for more operators than an image is wide.
     """
@@ -245,4 +245,6 @@ def write_png(drawing: Picture, path: Path) -> None:
         label = Image.new("RGB", (_NAMES, _FONT + 3), "#ffffff")
         ImageDraw.Draw(label).text((0, 0), name, fill="#000000")
         image.paste(label.rotate(-90, expand=True), (int(middle) - _FONT // 2, bottom + 4))
-    image.save(path, "PNG")
+    content = io.BytesIO()
+    image.save(content, "PNG")
+    return content.getvalue()

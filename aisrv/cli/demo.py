@@ -15,8 +15,11 @@ import click
 
 from aisrv import digits
 from aisrv.protocol.commands import TICKS_PER_SECOND
+from aisrv.terminal.file_types import FOLDER
+from aisrv.terminal.written_files import write_files
 from host_tools.client import AiServer
 from host_tools.errors import HostError
+from host_tools.tensors.tensor_spec import TensorSpec
 
 SHADES: Final = " ░▒▓█"
 IMAGE_FILES: Final = {"seven.npy": 3, "two.npy": 2}
@@ -75,17 +78,19 @@ def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict
         return Result(tuple(verdicts), names, server.timings(), seconds / max(1, len(indices)))
 
 
-def write_files(folder: Path) -> None:
-    """Write the networks and the inputs of IMAGE_FILES into a folder, which is made; raises OSError."""
-    import numpy as np
+def example_files() -> dict[str, bytes]:
+    """Return the networks and the inputs of IMAGE_FILES, as the files of their names have them."""
+    from host_tools.tensors.files import npy_file
 
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / digits.MODEL_FILE).write_bytes(digits.model_bytes())
-    (folder / digits.TWO_OUTPUT_MODEL_FILE).write_bytes(digits.two_output_model_bytes())
-    shape = (1, digits.IMAGE_SIDE, digits.IMAGE_SIDE, 1)
-    for name, index in IMAGE_FILES.items():
-        image = np.frombuffer(digits.test_images()[index].image, np.int8).reshape(shape)
-        np.save(folder / name, image, allow_pickle=False)
+    spec = TensorSpec((1, digits.IMAGE_SIDE, digits.IMAGE_SIDE, 1))
+    return {
+        digits.MODEL_FILE: digits.model_bytes(),
+        digits.TWO_OUTPUT_MODEL_FILE: digits.two_output_model_bytes(),
+        **{
+            name: npy_file(spec.elements(digits.test_images()[index].image))
+            for name, index in IMAGE_FILES.items()
+        },
+    }
 
 
 def _picture(image: bytes) -> Iterator[str]:
@@ -141,7 +146,7 @@ def _show_summary(result: Result) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 @click.option(
     "--files",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=FOLDER,
     help="Only write the network and two images into this folder, to try the other commands with.",
 )
 def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool, files: Path | None) -> None:
@@ -160,9 +165,10 @@ def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool, fi
     """
     if files is not None:
         try:
-            write_files(files)
+            files.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise click.ClickException(f"{files}: {error.strerror}") from None
+        write_files({files / name: content for name, content in example_files().items()})
         return
     from rich.console import Console
 

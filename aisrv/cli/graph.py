@@ -8,6 +8,7 @@ import click
 
 from aisrv.cli.graph_run import run_graph
 from aisrv.terminal.file_types import FILE, NEW_FILE
+from aisrv.terminal.written_files import write_files
 
 if TYPE_CHECKING:
     from aisrv.graph.compile import Compiled
@@ -76,7 +77,7 @@ def compile(  # noqa: A001 - the subcommand's name
     if output is None:
         click.echo(written, nl=False)
     else:
-        output.write_text(written, encoding="utf-8")
+        write_files({output: written})
 
 
 @graph.command()
@@ -161,7 +162,7 @@ def draw(text: Path, platform: Path | None, svg: Path | None, first_grammar: boo
     if svg is None:
         click.echo(picture, nl=False)
     else:
-        svg.write_text(picture, encoding="utf-8")
+        write_files({svg: picture})
 
 
 def _compiled(

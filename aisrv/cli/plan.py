@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE, NEW_FILE
+from aisrv.terminal.written_files import write_files
 
 if TYPE_CHECKING:
     from aisrv.model import Model
@@ -77,23 +78,29 @@ def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json:
 
     try:
         loaded, planned = plan_file(model, kernels)
-        _draw(loaded, planned, svg, png)
+        drawings = _drawings(loaded, planned, svg, png)
     except (KernelError, ModelFileError, OSError) as error:
         raise click.ClickException(f"{model}: {error}") from None
     except ModuleNotFoundError as error:
         raise click.ClickException(f'{error.name} is not installed: pip install "aisrv[images]"') from None
+    if drawings:
+        write_files(drawings)
     if as_json:
         click.echo(plan_json(loaded, planned))
-    elif svg is None and png is None:
+    elif not drawings:
         from aisrv.analysis.arena_drawing import to_text
 
         click.echo(to_text(loaded, planned), nl=False)
 
 
-def _draw(model: "Model", planned: "ArenaPlan", svg: Path | None, png: Path | None) -> None:
-    from aisrv.analysis.arena_drawing import picture, to_svg, write_png
+def _drawings(
+    model: "Model", planned: "ArenaPlan", svg: Path | None, png: Path | None
+) -> dict[Path, str | bytes]:
+    from aisrv.analysis.arena_drawing import picture, to_png, to_svg
 
+    files: dict[Path, str | bytes] = {}
     if svg is not None:
-        svg.write_text(to_svg(picture(model, planned)), encoding="utf-8")
+        files[svg] = to_svg(picture(model, planned))
     if png is not None:
-        write_png(picture(model, planned), png)
+        files[png] = to_png(picture(model, planned))
+    return files

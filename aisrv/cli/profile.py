@@ -13,6 +13,7 @@ from aisrv.settings.size import Size
 from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
+from aisrv.terminal.written_files import write_files
 
 if TYPE_CHECKING:
     from aisrv.analysis.profile import ModelProfile, Suite, SuiteSettings
@@ -166,7 +167,9 @@ def profile(
     except ProfileError as error:
         raise click.ClickException(str(error)) from None
     if report.html is not None:
-        _write_html(report.html, profiles)
+        from aisrv.analysis.profile.html_report import to_html
+
+        write_files({report.html: to_html(profiles)})
     if report.as_json or report.as_csv:
         from aisrv.analysis.profile.export import to_csv, to_json
 
@@ -177,13 +180,3 @@ def profile(
         from aisrv.analysis.profile.terminal import show
 
         show(Console(), profiles)
-
-
-def _write_html(path: Path, profiles: "list[ModelProfile]") -> None:
-    from aisrv.analysis.profile.html_report import to_html
-
-    try:
-        path.write_text(to_html(profiles), encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{path}: {error.strerror}") from None
-    click.echo(f"wrote {path}", err=True)

@@ -8,6 +8,8 @@ from typing import Final
 
 import click
 
+from aisrv.whole_file import write_whole
+
 _PATIENCE_SECONDS: Final = 20.0
 
 
@@ -48,7 +50,7 @@ def wireshark(install: bool) -> None:
             )
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(DISSECTOR, folder / DISSECTOR.name)
+            write_whole(folder / DISSECTOR.name, [DISSECTOR.read_bytes()])
         except OSError as error:
             raise click.ClickException(f"{folder / DISSECTOR.name}: {error.strerror}") from None
         click.echo(f"copied to {folder / DISSECTOR.name}")

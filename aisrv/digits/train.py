@@ -18,7 +18,8 @@ import numpy.typing as npt
 from aisrv import digits
 from aisrv.digits.quantize import quantize, with_features
 from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
-from aisrv.terminal.whole_file import write_whole
+from aisrv.terminal.file_types import FOLDER
+from aisrv.whole_file import write_whole
 
 TRAINING_IMAGES: Final = 1400
 SEED: Final = 0
@@ -97,7 +98,7 @@ def write_files(files: Mapping[str, bytes], directory: Path) -> None:
 
 
 @click.command()
-@click.argument("directory", type=click.Path(file_okay=False, path_type=Path), default=Path(__file__).parent)
+@click.argument("directory", type=FOLDER, default=Path(__file__).parent)
 def main(directory: Path) -> None:
     """Train the digits network and write it, with its test images, into DIRECTORY (default: the package)."""
     try:

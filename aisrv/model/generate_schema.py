@@ -18,6 +18,7 @@ import tflite
 from flatbuffers import table as flatbuffer_table
 
 from aisrv.model.options import TABLES as OPTIONS
+from aisrv.whole_file import write_whole
 
 TABLES: Final = (
     "Model",
@@ -127,4 +128,4 @@ def schema() -> str:
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("schema.py").write_text(schema())
+    write_whole(Path(__file__).with_name("schema.py"), [schema().encode()])

@@ -19,7 +19,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Final, Protocol, Self, cast
 
-from aisrv.terminal.whole_file import write_whole
+from aisrv.whole_file import write_whole
 from flash_server.errors import StorageError
 
 logger = logging.getLogger(__name__)

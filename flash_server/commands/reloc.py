@@ -151,7 +151,10 @@ def kernels(settings: FlashSettings, building: BuildSettings, output: Path) -> N
     data = build_kernels(building.variant)
     write_file(output, [data], len(data))
     image = Image.from_bytes(data)
-    settings.answer(report.as_values(image), lambda: click.echo(report.memory_layout(image)))
+    settings.answer(
+        {**report.as_values(image), "files": [str(output)]},
+        lambda: click.echo(f"{report.memory_layout(image)}\n\n{output}: {len(data)} bytes"),
+    )
 
 
 @reloc.command(

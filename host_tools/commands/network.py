@@ -194,12 +194,21 @@ def infer(
     if result.output:
         write_tensor(result.output, data, spec)
     scores = best_scores(_values(data, spec), result.top, names)
-    answer = {
+    answer: dict[str, object] = {
         "tensor": result.tensor,
         "bytes": len(data),
         "top": [{"index": one.index, "label": one.label or None, "value": one.value} for one in scores],
     }
-    settings.answer(answer, lambda: report.show_scores(scores) if scores else None)
+    if result.output:
+        answer["output"] = str(result.output)
+
+    def show() -> None:
+        if result.output:
+            click.echo(f"{result.output}: {len(data)} bytes")
+        if scores:
+            report.show_scores(scores)
+
+    settings.answer(answer, show)
 
 
 def _load(server: "AiServer", data: bytes, *, ext: bool = False) -> float:

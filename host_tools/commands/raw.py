@@ -83,6 +83,8 @@ def raw(
     result: dict[str, object] = {"command": code, "tensor": tensor, "sent": len(content)}
     if not is_set(code):
         result |= {"bytes": len(answer), "hex": answer.hex()}
+    if output is not None:
+        result["output"] = str(output)
 
     def show() -> None:
         if is_set(code):

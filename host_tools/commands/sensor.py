@@ -169,19 +169,17 @@ def _encoded(file: Path, data: bytes, form: "SensorFormat") -> bytes:
     """Return the bytes of a picture's file, of the kind that its name's ending says."""
     import io
 
-    import numpy as np
-
+    from host_tools.tensors.files import npy_file
     from host_tools.tensors.frames import picture_of
 
-    picture, content = picture_of(data, form), io.BytesIO()
+    picture = picture_of(data, form)
     if file.suffix.lower() == ".npy":
-        np.save(content, picture, allow_pickle=False)
-        return content.getvalue()
+        return npy_file(picture)
     try:
         from PIL import Image
     except ImportError as error:
         raise TensorError("writing pictures needs Pillow: pip install aisrv[images]") from error
-    kind = Image.registered_extensions()[file.suffix.lower()]
+    kind, content = Image.registered_extensions()[file.suffix.lower()], io.BytesIO()
     Image.fromarray(picture).save(content, kind)
     return content.getvalue()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aisrv.regular_file import check_regular, read_regular
-from aisrv.terminal.whole_file import write_whole
+from aisrv.whole_file import write_whole
 from host_tools.errors import TensorError
 from host_tools.tensors import images
 from host_tools.tensors.tensor_spec import TensorSpec
@@ -105,14 +105,20 @@ def write_tensor(path: Path, data: bytes, spec: TensorSpec | None = None) -> Non
     if path.suffix.lower() != ".npy":
         write_file(path, data)
         return
+    import numpy as np
+
+    write_file(path, npy_file(spec.elements(data) if spec else np.frombuffer(data, np.uint8)))
+
+
+def npy_file(array: "Array") -> bytes:
+    """Return the content of a `.npy` file."""
     import io
 
     import numpy as np
 
-    array = spec.elements(data) if spec else np.frombuffer(data, np.uint8)
     content = io.BytesIO()
     np.save(content, array, allow_pickle=False)
-    write_file(path, content.getvalue())
+    return content.getvalue()
 
 
 def write_file(path: Path, content: bytes) -> None:

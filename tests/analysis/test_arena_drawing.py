@@ -1,11 +1,11 @@
 """What makes the peak of a plan, and its pictures."""
 
-from pathlib import Path
+import io
 from xml.etree import ElementTree as ET
 
 import pytest
 
-from aisrv.analysis.arena_drawing import picture, summarize, to_svg, to_text, write_png
+from aisrv.analysis.arena_drawing import picture, summarize, to_png, to_svg, to_text
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.plan import plan_graph
@@ -96,12 +96,11 @@ def test_names_of_tensors_cannot_break_out_of_the_svg() -> None:
     ]
 
 
-def test_png_is_an_image_of_the_pictures_size(tmp_path: Path) -> None:
+def test_png_is_an_image_of_the_pictures_size() -> None:
     from PIL import Image
 
     drawing = picture(digits_model(), plan_graph(digits_model(), Scratchy()))
-    write_png(drawing, tmp_path / "plan.png")
-    with Image.open(tmp_path / "plan.png") as image:
+    with Image.open(io.BytesIO(to_png(drawing))) as image:
         assert (image.format, image.size) == ("PNG", (drawing.width, drawing.height))
         box = drawing.boxes[0]
         center = (int((box.left + box.right) / 2), int((box.top + box.bottom) / 2))
@@ -110,10 +109,10 @@ def test_png_is_an_image_of_the_pictures_size(tmp_path: Path) -> None:
         assert "#" + "".join(f"{value:02x}" for value in pixel) == box.color
 
 
-def test_png_of_too_many_operators_is_refused(tmp_path: Path) -> None:
+def test_png_of_too_many_operators_is_refused() -> None:
     model = read_model(networks.adding_network(2, 2000))
     with pytest.raises(GraphError, match="too many for a PNG"):
-        write_png(picture(model, plan_graph(model, ReferenceBackend())), tmp_path / "plan.png")
+        to_png(picture(model, plan_graph(model, ReferenceBackend())))
 
 
 def test_nothing_in_the_arena_is_drawn_too() -> None:

@@ -1,28 +1,30 @@
 """`aisrv demo`: the files that it writes to try the other commands with; test_end_to_end.py has the rest."""
 
+import io
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from aisrv import digits
-from aisrv.cli.demo import IMAGE_FILES, write_files
+from aisrv.cli.demo import IMAGE_FILES, example_files
 from tests.support.programs import AISRV, refusal, run_process
 
 
 def test_files_are_the_networks_and_two_images(tmp_path: Path) -> None:
     done = run_process([*AISRV, "demo", "--files", tmp_path / "new" / "folder"], check=True)
-    assert (done.stdout, done.stderr) == ("", "")
-    files = {path.name: path for path in (tmp_path / "new" / "folder").iterdir()}
+    folder = tmp_path / "new" / "folder"
+    networks = f"{folder}/digits.tflite, {folder}/digits_two_outputs.tflite"
+    assert (done.stdout, done.stderr) == ("", f"wrote {networks}, {folder}/seven.npy and {folder}/two.npy\n")
+    files = {path.name: path for path in folder.iterdir()}
     assert sorted(files) == ["digits.tflite", "digits_two_outputs.tflite", "seven.npy", "two.npy"]
     assert files["digits.tflite"].read_bytes() == digits.model_bytes()
     assert files["digits_two_outputs.tflite"].read_bytes() == digits.two_output_model_bytes()
 
 
 @pytest.mark.parametrize(("name", "label"), [("seven.npy", 7), ("two.npy", 2)])
-def test_an_image_shows_the_digit_of_its_name(tmp_path: Path, name: str, label: int) -> None:
-    write_files(tmp_path)
-    image = np.load(tmp_path / name)
+def test_an_image_shows_the_digit_of_its_name(name: str, label: int) -> None:
+    image = np.load(io.BytesIO(example_files()[name]))
     assert (image.shape, image.dtype) == ((1, 8, 8, 1), np.int8)
     shown = digits.test_images()[IMAGE_FILES[name]]
     assert (image.tobytes(), shown.label) == (shown.image, label)

@@ -21,7 +21,7 @@ def test_command_prints_json(digits_file: Path) -> None:
 def test_command_writes_pictures(digits_file: Path, tmp_path: Path) -> None:
     svg, png = tmp_path / "a.svg", tmp_path / "a.png"
     result = CliRunner().invoke(main, ["plan", str(digits_file), "--svg", str(svg), "--png", str(png)])
-    assert (result.exit_code, result.output) == (0, "")
+    assert (result.exit_code, result.output) == (0, f"wrote {svg} and {png}\n")
     assert svg.read_text().startswith("<svg ")
     assert png.read_bytes().startswith(b"\x89PNG")
 

@@ -16,6 +16,7 @@ import trio
 
 from aisrv.attach.preload.tree import usb_node
 from aisrv.attach.preload.wire import PACKAGE
+from aisrv.whole_file import write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -138,9 +139,7 @@ def _remember(trial: Trial, environment: Mapping[str, str], path: str) -> None:
     try:
         note = _note(trial)
         note.parent.mkdir(parents=True, exist_ok=True)
-        written = note.with_name(f"{note.name}.{os.getpid()}")
-        written.write_text(f"{path}\n{_identity(path, environment)}")
-        written.replace(note)
+        write_whole(note, [f"{path}\n{_identity(path, environment)}".encode()])
     except (OSError, RuntimeError) as error:
         logger.debug("the next start tries the library again: %s", error)
 

@@ -10,6 +10,7 @@ Tensors are views of the graph's memory: they hold until an operator reuses it, 
 one copies it (`tensor.array.copy()`). A graph without observers pays nothing for them.
 """
 
+import io
 import math
 import time
 from collections.abc import Collection
@@ -25,6 +26,7 @@ from aisrv.kernels.graph.graph import Graph, GraphOperator
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
+from aisrv.whole_file import write_whole
 
 
 class Observer:
@@ -115,7 +117,9 @@ class TensorFiles(Observer):
     def _write(self, tensor: GraphTensor, name: str) -> None:
         if tensor.tensor.index not in self._seen and tensor.tensor.type in DTYPES:
             self._seen.add(tensor.tensor.index)
-            np.save(self._place / f"{name}.npy", tensor.array)
+            content = io.BytesIO()
+            np.save(content, tensor.array)
+            write_whole(self._place / f"{name}.npy", [content.getvalue()])
 
 
 class Work(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from aisrv.terminal.whole_file import write_whole
+from aisrv.whole_file import write_whole
 
 
 def test_file_replaces_the_old_one_when_it_is_complete(tmp_path: Path) -> None:
@@ -61,3 +61,9 @@ def test_a_directory_is_not_replaced(tmp_path: Path) -> None:
     with pytest.raises(IsADirectoryError):
         write_whole(tmp_path / "f", [b"new"])
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_an_error_names_the_file() -> None:
+    with pytest.raises(OSError, match=r"No space left on device: '/dev/full'"):
+        write_whole(Path("/dev/full"), [b"x"])

@@ -1,0 +1,228 @@
+"""All files that commands write for their users: whole or not at all, and each is named."""
+
+import ast
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+from flatbuffers import flexbuffers
+
+from aisrv import digits
+from aisrv.attach.background import BackgroundDevice
+from aisrv.board import Board, SensorSpec
+from aisrv.cli.demo import example_files
+from aisrv.cli.main import main as aisrv
+from aisrv.terminal.file_types import FOLDER, NEW_FILE
+from flash_server.cli import main as aisrv_flash
+from host_tools.cli import main as aisrv_host
+from host_tools.client import AiServer
+from tests.support.paths import ROOT
+from tests.support.relocatable import needs_compiler
+
+PRODUCT: Final = ("aisrv", "flash_server", "host_tools", "phy")
+
+ELSEWHERE: Final = {
+    "aisrv/whole_file.py write_whole": "the one place",
+    "phy/usb/taps/capture.py CaptureFile.__init__": "a recording: it has what was captured so far",
+    "phy/vcd_recording.py VcdRecording.__init__": "a recording",
+    "aisrv/device/graph.py DeviceGraph._driver": "a recording of what a graph sends",
+    "flash_server/chip/storage.py _nameless": "an erased chip, which gets its name when it is whole",
+    "aisrv/relocatable/builder/compiler.py _compile": "in a temporary directory",
+    "aisrv/attach/preload/tree.py PreloadTree._add_device": "in a temporary directory",
+    "aisrv/attach/preload/tree.py PreloadTree._write": "in a temporary directory",
+    "aisrv/attach/preload/tree.py ReadyFifo.__init__": "a pipe",
+    "aisrv/attach/preload/spidev.py _add_spidev": "in a temporary directory",
+    "aisrv/attach/preload/spidev.py add_spidevs": "in a temporary directory",
+    "aisrv/attach/usbip/vhci.py Vhci.check": "a file of sysfs",
+    "aisrv/attach/usbip/vhci.py Vhci.write": "a file of sysfs",
+    "aisrv/attach/spidev/cuse.py _open": "a device",
+    "host_tools/standins/spidev.py SpiDev.open_path": "a device",
+    "aisrv/terminal/command_group.py _end_without_output": "/dev/null",
+    "phy/jacdac/engine_client.py EngineClient._load": "in the device's flash",
+    "host_tools/private_directory.py _hold": "a lock",
+    "host_tools/private_directory.py _remove_if_left": "a lock",
+}
+"""Functions that open files for writing by themselves, and why."""
+
+
+def _is_write(call: ast.Call) -> bool:
+    """Whether a call makes or changes a file, as far as its text shows."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name in ("write_text", "write_bytes", "tofile", "savez", "memmap", "NamedTemporaryFile"):
+        return True
+    if name.startswith("copy"):
+        return ast.unparse(call.func).startswith("shutil.")
+    if name == "save":
+        return ast.unparse(call.args[0]) != "content"  # which is memory, by custom
+    if name not in ("open", "fdopen"):
+        return False
+    words = [str(node.value) for node in ast.walk(call) if isinstance(node, ast.Constant)]
+    changes = any(set(word) <= set("rwxabt+") and set(word) & set("wxa+") for word in words)
+    return changes or any(flag in ast.unparse(call) for flag in ("O_RDWR", "O_WRONLY", "O_CREAT"))
+
+
+def _writers(path: Path) -> Iterator[str]:
+    """Yield the module and the qualified name of each function with such a call."""
+
+    def walk(node: ast.AST, names: tuple[str, ...]) -> Iterator[str]:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = (*names, node.name)
+        if isinstance(node, ast.Call) and _is_write(node):
+            yield f"{path.relative_to(ROOT)} {'.'.join(names)}"
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, names)
+
+    yield from walk(ast.parse(path.read_text(encoding="utf-8")), ())
+
+
+def test_only_whole_files_are_written() -> None:
+    modules = [path for package in PRODUCT for path in (ROOT / package).rglob("*.py")]
+    assert {writer for path in modules for writer in _writers(path)} == set(ELSEWHERE)
+
+
+# Commands.
+
+RECORDINGS: Final = ("pcap", "vcd", "gpio_vcd", "dump_folder")
+"""Options of files that have what was recorded so far; `test_observers` has the tensors, one by one."""
+CHIPS: Final = ("chip", "flash")
+"""Options of the files of flash chips, whose writes have a journal."""
+
+
+def _commands(command: click.Command, *names: str) -> Iterator[tuple[str, click.Command]]:
+    if not isinstance(command, click.Group):
+        yield " ".join(names), command
+        return
+    context = click.Context(command)
+    for name in command.list_commands(context):
+        below = command.get_command(context, name)
+        assert below is not None
+        yield from _commands(below, *names, name)
+
+
+MAINS: Final[dict[str, click.Command]] = {
+    "aisrv": aisrv,
+    "aisrv-host": aisrv_host,
+    "aisrv-flash": aisrv_flash,
+}
+
+
+def _file_options() -> set[tuple[str, str]]:
+    """Return each command, with each of its options that names a file or a folder to write."""
+    return {
+        (name, param.name or "")
+        for program, main in MAINS.items()
+        for name, command in _commands(main, program)
+        for param in command.params
+        if param.type in (NEW_FILE, FOLDER) and param.name not in (*RECORDINGS, *CHIPS)
+    }
+
+
+CALLS: Final = {
+    ("aisrv demo", "files"): "--files . ",
+    ("aisrv plan", "svg"): "digits.tflite --svg written",
+    ("aisrv plan", "png"): "digits.tflite --png written",
+    ("aisrv graph compile", "output"): "graph.txt --output written",
+    ("aisrv graph draw", "svg"): "graph.txt --svg written",
+    ("aisrv profile", "html"): "digits.tflite --html written",
+    ("aisrv-host infer", "output"): "seven.npy --output written",
+    ("aisrv-host read", "output"): "0 --output written",
+    ("aisrv-host raw", "output"): "GET_OUTPUT_TENSOR --output written",
+    ("aisrv-host frame", "file"): "written",
+    ("aisrv-flash boot-image", "output"): "digits.tflite --version 1 --output written",
+    ("aisrv-flash pack", "output"): "--engine model=digits.tflite --output written",
+    ("aisrv-flash unpack", "output"): "image --output .",
+    ("aisrv-flash params", "output"): "blob.params --output written",
+    ("aisrv-flash read", "output"): "--chip chip --output written",
+    ("aisrv-flash reloc build", "output"): "digits.tflite --output written",
+    ("aisrv-flash reloc kernels", "output"): "--output written",
+}
+"""A call of each, in a folder with the files below."""
+
+OUTPUTS: Final = {"aisrv demo": "seven.npy", "aisrv-flash unpack": "engine0.model"}
+"""What the commands write that take a folder; the others write `written`."""
+
+
+def test_every_option_of_a_file_is_called() -> None:
+    assert _file_options() == set(CALLS)
+
+
+@pytest.fixture(scope="module")
+def device() -> Iterator[str]:
+    sensor = SensorSpec(1, "pattern:bars", "rgb", 16, 8)
+    with BackgroundDevice(Board(sensor=sensor)) as background:
+        address = f"usbip:{background.usbip_address}"
+        with AiServer.open(address) as server:
+            server.load_model(digits.model_bytes())
+            server.run(digits.test_images()[0].image)
+            server.acquire_single()
+        yield address
+
+
+@pytest.fixture
+def call(device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], Result]:
+    """Call a command in a folder with inputs."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("AISRV_DEVICE", device)
+    for name, content in example_files().items():
+        Path(name).write_bytes(content)
+    Path("graph.txt").write_text((ROOT / "examples" / "graph" / "digits.txt").read_text())
+    builder = flexbuffers.Builder()
+    with builder.Vector():
+        builder.Blob(b"parameters")
+    Path("blob.params").write_bytes(builder.Finish())
+
+    def run(name: str, words: str) -> Result:
+        program, *subcommands = name.split()
+        return CliRunner().invoke(MAINS[program], [*subcommands, *words.split()])
+
+    assert run("aisrv-flash pack", "--engine model=digits.tflite --output image").exit_code == 0
+    assert run("aisrv-flash write", "image --chip chip").exit_code == 0
+    return run
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Refuse each byte that this process would write to a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("option", CALLS, ids="-".join)
+def test_a_command_names_the_file_that_it_wrote(
+    option: tuple[str, str], call: Callable[[str, str], Result]
+) -> None:
+    if "reloc" in option[0]:
+        needs_compiler()
+    result = call(option[0], CALLS[option])
+    assert result.exit_code == 0, result.output
+    name = OUTPUTS.get(option[0], "written")
+    assert name in result.output
+    assert Path(name).stat().st_size > 0
+
+
+@pytest.mark.parametrize(
+    "option",
+    [option for option in CALLS if "reloc" not in option[0]],  # the compiler would fail first
+    ids="-".join,
+)
+def test_a_file_that_cannot_be_written_stays_as_it_was(
+    option: tuple[str, str], call: Callable[[str, str], Result]
+) -> None:
+    name = OUTPUTS.get(option[0], "written")
+    Path(name).write_bytes(b"as it was")
+    before = sorted(Path().iterdir())
+    with full_disk():
+        result = call(option[0], CALLS[option])
+    assert result.exit_code in (1, 2)
+    assert "File too large" in result.stderr.splitlines()[-1]
+    assert Path(name).read_bytes() == b"as it was"
+    assert sorted(Path().iterdir()) == before

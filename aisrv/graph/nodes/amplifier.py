@@ -5,14 +5,13 @@ The gain is m*2^-(e+2), m in bits 11:4 and e in bits 3:0: 0x805 is 0 dB. It has 
 """
 
 import struct
-from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 
-from aisrv.graph.arcs import Bytes
-from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
-from aisrv.graph.nodes.samples import instant_bytes, need_type
+from aisrv.graph.nodes.frames import SampleNode, Samples
+from aisrv.graph.nodes.node import NodeError, NodeSetup, need_bytes
+from aisrv.graph.nodes.samples import need_type
 
 UNITY: Final = 0x805
 _BLOCK: Final = struct.Struct("<BHBHH")
@@ -25,18 +24,14 @@ def gain_of(code: int) -> int:
     return (code >> 4 & 0xFF) << 30 >> (code & 15)
 
 
-class Amplifier(StreamNode):
+class Amplifier(SampleNode):
     """Parameters 1 to 5: slope, gain, mute, delay up and delay down in samples; 0 is all of them."""
 
     def reset(self, setup: NodeSetup) -> None:
         """Begin silent, with the target at 0 dB."""
-        need_arcs(setup, 1, 1)
+        super().reset(setup)
         need_type(setup.inputs[0], "<i2")
         need_type(setup.outputs[0], "<i2")
-        if setup.inputs[0].channels != setup.outputs[0].channels:
-            raise NodeError("input and output differ in channels: put a converter before it")
-        self._channels = 1 if setup.inputs[0].deinterleaved else setup.inputs[0].channels
-        self._instant = instant_bytes(setup.inputs[0]) // setup.inputs[0].channels * self._channels
         self._gain = 0
         self._target = 0
         self._next_target = 0
@@ -71,15 +66,11 @@ class Amplifier(StreamNode):
         if not self._delay:
             self._target = target
 
-    def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Amplify as many samples as are there and fit."""
-        size = min(len(inputs[0]), len(outputs[0]))
-        size -= size % self._instant
-        x = inputs[0][:size].view("<i2").astype(np.int64).reshape(-1, self._channels)
-        gains = self._gains(len(x))
-        y = np.clip(x * gains[:, None] >> 32, -32768, 32767)
-        outputs[0][:size].view("<i2")[:] = y.reshape(-1)
-        return Moved((size,), (size,))
+    def process(self, samples: Samples) -> Samples:
+        """Amplify samples."""
+        gains = self._gains(len(samples))
+        amplified: Samples = np.clip(samples * gains[:, None] >> 32, -32768, 32767)
+        return amplified
 
     def _gains(self, count: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
         """Return the gain at each of the next samples."""

@@ -8,7 +8,10 @@ import struct
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+
 from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.frames import FrameReader, FrameWriter, as_stream
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
 from aisrv.graph.nodes.samples import need_type
 
@@ -51,8 +54,10 @@ class Detector(StreamNode):
     def reset(self, setup: NodeSetup) -> None:
         """Load the preset and begin anew."""
         need_arcs(setup, 1, 1)
-        self._dtype = need_type(setup.inputs[0], "<i2")
+        need_type(setup.inputs[0], "<i2")
         need_type(setup.outputs[0], "<i2")
+        self._reader = FrameReader(as_stream(setup.inputs[0]))
+        self._writer = FrameWriter(as_stream(setup.outputs[0]))
         if setup.preset >= len(PRESETS):
             raise NodeError(f"the detector has presets 0 to {len(PRESETS) - 1}, not {setup.preset}")
         self._retained: Bytes | None = None
@@ -114,18 +119,13 @@ class Detector(StreamNode):
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
         """Look at all samples there, and give one."""
-        source = inputs[0]
-        size = len(source) & ~1
-        if len(outputs[0]) < 2 or not size:
-            return Moved((0,), (0,))
-        self._detect(source[:size].view(self._dtype).tolist())
+        samples = self._reader.read(inputs[0])
+        self._detect(samples[:, 0].tolist())
         if self._retained is not None:
             self._retained[:] = memoryview(struct.pack("<II", self._z7 & _MASK, self._z8 & _MASK))
-        value = OPEN if self._down > 0 else 0
-        target = outputs[0]
-        target[0] = value & 0xFF
-        target[1] = value >> 8
-        return Moved((size,), (2,))
+        decision = np.array([[OPEN if self._down > 0 else 0]], "<i2")
+        produced = self._writer.write(decision, outputs[0])
+        return Moved((self._reader.use(len(samples)),), (produced,))
 
     def _detect(self, samples: list[int]) -> None:
         z1, z6, z7, z8 = self._z1, self._z6, self._z7, self._z8

@@ -10,8 +10,8 @@ from typing import Final
 
 import numpy as np
 
-from aisrv.graph.arcs import Bytes
-from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
+from aisrv.graph.nodes.frames import SampleNode
+from aisrv.graph.nodes.node import NodeError, NodeSetup, need_bytes
 from aisrv.graph.nodes.samples import Samples, need_type
 
 MOST_STAGES: Final = 2
@@ -76,24 +76,15 @@ class FloatBiquad:
         return out
 
 
-class Filter(StreamNode):
+class Filter(SampleNode):
     """Biquads for each channel; RESET clears their state, SET_PARAMETER keeps it."""
 
     def reset(self, setup: NodeSetup) -> None:
-        """Take the formats, which must be equal in raw type, channels and interleaving."""
-        need_arcs(setup, 1, 1)
-        source, target = setup.inputs[0], setup.outputs[0]
-        self._dtype = need_type(source, "<i2", "<f4")
-        need_type(target, self._dtype.str)
-        if (source.channels, source.deinterleaved) != (target.channels, target.deinterleaved):
-            raise NodeError("input and output differ in channels or interleaving: put a converter before it")
-        if source.deinterleaved and source.channels > 1 and source.frame_bytes != target.frame_bytes:
-            raise NodeError("frames of deinterleaved channels differ in size: put a converter before it")
-        self._channels = source.channels
-        self._instant = self._dtype.itemsize * self._channels
-        self._plane_frame = source.frame_bytes if source.deinterleaved and self._channels > 1 else 0
-        if self._plane_frame % self._instant:
-            raise NodeError(f"a frame of {self._plane_frame} bytes is not {self._channels} equal channels")
+        """Take the formats, which must be equal in raw type and channels."""
+        super().reset(setup)
+        self._dtype = need_type(setup.inputs[0], "<i2", "<f4")
+        need_type(setup.outputs[0], self._dtype.str)
+        self._channels = setup.inputs[0].channels
         self._stages: list[list[Biquad]] = []
         self._float_stages: list[list[FloatBiquad]] = []
 
@@ -121,28 +112,12 @@ class Filter(StreamNode):
             _keep_state(self._stages, new)
             self._stages = new
 
-    def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Filter as many samples as are there and fit."""
-        source, target = inputs[0], outputs[0]
-        size = min(len(source), len(target))
-        size -= size % (self._plane_frame or self._instant)
+    def process(self, samples: Samples) -> Samples:
+        """Filter each channel."""
         if not self._stages and not self._float_stages:
-            target[:size] = source[:size]
-        elif self._plane_frame:
-            for start in range(0, size, self._plane_frame):
-                frame = slice(start, start + self._plane_frame)
-                x = source[frame].view(self._dtype).reshape(self._channels, -1)
-                y = target[frame].view(self._dtype).reshape(self._channels, -1)
-                for channel in range(self._channels):
-                    y[channel] = self._filter(channel, x[channel])
-        elif self._channels == 1:
-            target[:size].view(self._dtype)[:] = self._filter(0, source[:size].view(self._dtype))
-        else:
-            x = source[:size].view(self._dtype).reshape(-1, self._channels)
-            y = target[:size].view(self._dtype).reshape(-1, self._channels)
-            for channel in range(self._channels):
-                y[:, channel] = self._filter(channel, x[:, channel])
-        return Moved((size,), (size,))
+            return samples
+        columns = [self._filter(channel, samples[:, channel]) for channel in range(self._channels)]
+        return np.stack(columns, axis=1)
 
     def _filter(self, channel: int, samples: Samples) -> Samples:
         if self._float_stages:

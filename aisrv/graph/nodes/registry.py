@@ -5,11 +5,13 @@ from importlib.metadata import entry_points
 from typing import Final
 
 from aisrv.graph.errors import GraphError
+from aisrv.graph.grammar import SCRIPT_NODE_NAME
 from aisrv.graph.nodes.amplifier import Amplifier
 from aisrv.graph.nodes.bypass import Bypass
 from aisrv.graph.nodes.converter import Converter
 from aisrv.graph.nodes.detector import Detector
 from aisrv.graph.nodes.filter import Filter
+from aisrv.graph.nodes.inference import NAME as INFERENCE
 from aisrv.graph.nodes.node import StreamNode
 from aisrv.graph.nodes.rescaler import Rescaler
 from aisrv.graph.nodes.router import Router
@@ -77,6 +79,11 @@ class Registry:
         return factory()
 
 
+def can_run(name: str) -> bool:
+    """Return whether a node is carried out here: built in, given by the device, or of a package."""
+    return name in BUILT_IN or name in _OF_THE_DEVICE or bool(entry_points(group=GROUP, name=name))
+
+
 def _installed(name: str) -> NodeFactory | None:
     """Find a node among the entry points of the packages that are installed."""
     for point in entry_points(group=GROUP, name=name):
@@ -85,6 +92,7 @@ def _installed(name: str) -> NodeFactory | None:
     return None
 
 
+_OF_THE_DEVICE: Final = frozenset({SCRIPT_NODE_NAME, INFERENCE})
 BUILT_IN: Final[Mapping[str, NodeFactory]] = {
     "by-pass": Bypass,
     "arm_stream_format_converter": Converter,

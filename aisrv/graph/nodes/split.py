@@ -1,26 +1,26 @@
-"""`arm_stream_split` (16): copies its input to every output, as many frames as all of them take."""
+"""`arm_stream_split` (16): copies its input to each of its outputs, as many bytes as all of them take."""
 
 from collections.abc import Sequence
 
 from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.frames import FrameReader, FrameWriter, as_bytes
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode
 
 
 class Split(StreamNode):
-    """A copy for each output."""
+    """Copies of one input."""
 
     def reset(self, setup: NodeSetup) -> None:
-        """Take the frame of the input."""
+        """Check the arcs."""
         if len(setup.inputs) != 1 or not setup.outputs:
-            raise NodeError(
-                f"it has {len(setup.inputs)} inputs and {len(setup.outputs)} outputs, it takes 1 and more"
-            )
-        self._frame = max(1, setup.inputs[0].frame_bytes)
+            raise NodeError("a split has one input, and outputs")
+        self._reader = FrameReader(as_bytes(setup.inputs[0]))
+        self._writers = [FrameWriter(as_bytes(form)) for form in setup.outputs]
 
     def run(self, inputs: Sequence[Bytes], outputs: Sequence[Bytes]) -> Moved:
-        """Copy whole frames."""
-        source = inputs[0]
-        size = min(len(source), *map(len, outputs)) // self._frame * self._frame
-        for target in outputs:
-            target[:size] = source[:size]
-        return Moved((size,), (size,) * len(outputs))
+        """Copy what is there and fits all outputs."""
+        source = self._reader.read(inputs[0])
+        targets = [*zip(self._writers, outputs, strict=True)]
+        count = min(len(source), *(writer.room(memory) for writer, memory in targets))
+        produced = tuple(writer.write(source[:count], memory) for writer, memory in targets)
+        return Moved((self._reader.use(count),), produced)

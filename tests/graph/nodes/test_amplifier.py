@@ -12,7 +12,7 @@ from tests.support.graphs import form
 
 def ready(slope: int = 0, gain: int = 0x805, mute: int = 0, up: int = 0, down: int = 0) -> Amplifier:
     node = Amplifier()
-    node.reset(NodeSetup(inputs=(form(8),), outputs=(form(8),)))
+    node.reset(NodeSetup(inputs=(form(2),), outputs=(form(2),)))
     node.set_parameter(0, struct.pack("<BHBHH", slope, gain, mute, up, down))
     return node
 
@@ -57,7 +57,7 @@ def test_mute_goes_to_silence() -> None:
 
 def test_a_delay_holds_the_target() -> None:
     node = ready(up=3)
-    node.reset(NodeSetup(inputs=(form(8),), outputs=(form(8),)))
+    node.reset(NodeSetup(inputs=(form(2),), outputs=(form(2),)))
     node.set_parameter(3, b"\1")
     amplified(node, [1])
     node.set_parameter(4, b"\3\0")

@@ -20,7 +20,7 @@ def rows() -> Iterator[dict[str, str]]:
 
 
 def ready(parameters: bytes = b"", fmt: Format | None = None) -> Filter:
-    fmt = fmt or form(8)
+    fmt = fmt or form(2)
     node = Filter()
     node.reset(NodeSetup(inputs=(fmt,), outputs=(fmt,)))
     if parameters:
@@ -64,13 +64,13 @@ def test_parameters_keep_the_state_and_reset_clears_it() -> None:
     filtered(node, [1000])
     node.set_parameter(0, block(0, (0, 16384, 0, 0, 0)))
     assert filtered(node, [0]) == [500]
-    node.reset(NodeSetup(inputs=(form(8),), outputs=(form(8),)))
+    node.reset(NodeSetup(inputs=(form(2),), outputs=(form(2),)))
     node.set_parameter(0, block(0, (0, 16384, 0, 0, 0)))
     assert filtered(node, [0]) == [0]
 
 
 def test_channels_are_filtered_apart() -> None:
-    node = ready(block(0, (0, 32767, 0, 0, 0)), form(8, channels=2))
+    node = ready(block(0, (0, 32767, 0, 0, 0)), form(4, channels=2))
     assert filtered(node, [100, 200, 0, 0]) == [0, 0, 99, 199]
 
 
@@ -80,7 +80,7 @@ def test_deinterleaved_channels_are_planes_of_a_frame() -> None:
 
 
 def test_floats_are_filtered_in_float32() -> None:
-    node = ready(bytes([1, 0]) + struct.pack("<5f", 0.1, 0, 0, 0.5, 0), form(8, FP32))
+    node = ready(bytes([1, 0]) + struct.pack("<5f", 0.1, 0, 0, 0.5, 0), form(4, FP32))
     source = np.array([1, 0, 0], "<f4")
     target = np.zeros_like(source)
     node.run([source.view(np.uint8)], [target.view(np.uint8)])

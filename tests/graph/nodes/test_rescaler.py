@@ -7,12 +7,17 @@ import pytest
 
 from aisrv.graph.nodes.node import NodeError, NodeSetup
 from aisrv.graph.nodes.rescaler import Rescaler
+from aisrv.graph.nodes.samples import DTYPES
 from tests.support.graphs import FP32, S8, S16, U8, form
 
 
 def ready(points: list[tuple[float, float]], source: int = S16, target: int = S16) -> Rescaler:
     node = Rescaler()
-    node.reset(NodeSetup(inputs=(form(8, source),), outputs=(form(8, target),)))
+    node.reset(
+        NodeSetup(
+            inputs=(form(DTYPES[source].itemsize, source),), outputs=(form(DTYPES[target].itemsize, target),)
+        )
+    )
     node.set_parameter(0, b"".join(struct.pack("<2f", *point) for point in points))
     return node
 

@@ -45,6 +45,24 @@ def test_deinterleaved_frames_become_interleaved() -> None:
     assert target.tolist() == [1, 10, 2, 20]
 
 
+def test_frames_of_unequal_length_move_whole() -> None:
+    node = ready(
+        [form(8, channels=2, planes=True)], [form(12, channels=2, planes=True)], (0, 0, 1, 0), (0, 1, 1, 1)
+    )
+    target = np.zeros(6, "<i2")
+
+    def run(samples: list[int]) -> tuple[int, int]:
+        moved = node.run([np.array(samples, "<i2").view(np.uint8)], [target.view(np.uint8)])
+        return moved.consumed[0], moved.produced[0]
+
+    assert run([1, 2, 10, 20]) == (8, 0)
+    assert run([3, 4, 30, 40]) == (0, 12)
+    assert target.tolist() == [1, 2, 3, 10, 20, 30]
+    assert run([3, 4, 30, 40]) == (8, 0)
+    assert run([5, 6, 50, 60]) == (8, 12)
+    assert target.tolist() == [4, 5, 6, 40, 50, 60]
+
+
 @pytest.mark.parametrize(
     "connection", [(1, 0, 1, 0), (0, 2, 1, 0), (0, 0, 0, 0), (0, 0, 2, 0), (0, 0, 1, 1), (-1, 0, 1, 0)]
 )

@@ -82,7 +82,8 @@ def text_of(kind: str, arcs: tuple[int, int], frames: tuple[int, int], rates: tu
 
 def samples() -> bytes:
     values = 9000 * np.sin(np.arange(BYTES // 2) / 7) + np.arange(BYTES // 2) % 11
-    return values.astype("<i2").tobytes()
+    data: bytes = values.astype("<i2").tobytes()
+    return data
 
 
 class Run:

@@ -3,6 +3,9 @@
 A node is called where each input has a frame and each output room for one. Part of a frame that is left in an
 arc could keep the next one out for good. So a reader leaves a frame in its arc until all of it is used, and
 a writer keeps what is not a whole frame yet for the node's next run.
+
+Below, `form`, `source` and `target` are formats of arcs, `memory` is bytes of one, and `samples` or those `made`
+have the shape (instants, channels); `instants` or a `count` of them are samples of all channels at one time.
 """
 
 from collections.abc import Sequence
@@ -131,7 +134,7 @@ class SampleNode(StreamNode):
     """Base of nodes that make samples of samples, one input and one output: see `process`."""
 
     def reset(self, setup: NodeSetup) -> None:
-        """Take the formats, of equal channels."""
+        """Take the formats, of equal channels. Raises NodeError."""
         need_arcs(setup, 1, 1)
         source, target = setup.inputs[0], setup.outputs[0]
         if source.channels != target.channels:

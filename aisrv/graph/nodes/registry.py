@@ -80,7 +80,7 @@ class Registry:
 
 
 def can_run(name: str) -> bool:
-    """Return whether a node is carried out here: built in, given by the device, or of a package."""
+    """Return whether a node of this `name` runs here: built in, of the device, or of a package."""
     return name in BUILT_IN or name in _OF_THE_DEVICE or bool(entry_points(group=GROUP, name=name))
 
 

@@ -4,8 +4,9 @@ A node is called where each input has a frame and each output room for one. Part
 arc could keep the next one out for good. So a reader leaves a frame in its arc until all of it is used, and
 a writer keeps what is not a whole frame yet for the node's next run.
 
-Below, `form`, `source` and `target` are formats of arcs, `memory` is bytes of one, and `samples` or those `made`
-have the shape (instants, channels); `instants` or a `count` of them are samples of all channels at one time.
+Below, `form`, `source` and `target` are formats of arcs, `memory` is bytes of one, and `samples` or those
+`made` have the shape (instants, channels); `instants`, or a `count` of them, are samples of all channels at
+one time. A `setup`, `inputs` and `outputs` are those of any node.
 """
 
 from collections.abc import Sequence

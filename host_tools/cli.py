@@ -3,7 +3,7 @@
 | exit code | meaning |
 |---|---|
 | 0 | done |
-| 1 | the device reported an error; or `diff` found a difference |
+| 1 | the device reported an error, or nothing has run; or `diff` found a difference |
 | 2 | wrong usage: an option, an address, a file that does not fit, a command that SPI or Jacdac lacks |
 | 3 | the device was not found, is in use, may not be opened, or went away |
 | 4 | a transfer was not done in time |
@@ -39,6 +39,7 @@ from host_tools.errors import (
     DeviceGone,
     DeviceNotFound,
     HostError,
+    NotRunError,
     TensorError,
     TransferTimeout,
     UnsupportedCommand,
@@ -51,6 +52,7 @@ EXIT_CODES: Final[dict[type[Exception], int]] = {
     BadAddressError: 2,
     TensorError: 2,
     UnsupportedCommand: 2,
+    NotRunError: 1,
     ProtocolError: 2,
     DeviceNotFound: 3,
     DeviceAccessDenied: 3,

@@ -9,6 +9,7 @@ The same program talks to hardware (`usb`) and to a virtual device that is start
 """
 
 import struct
+from contextlib import suppress
 from enum import IntEnum
 from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar, overload
@@ -33,6 +34,7 @@ from host_tools.errors import (
     BadCommandError,
     CommandError,
     NoModelError,
+    NotRunError,
     TensorError,
     TransferError,
     UnsupportedCommand,
@@ -122,6 +124,9 @@ class AiServer:
         self._engine = engine
         self._file: bytes | None = None
         self._model: ModelSummary | None = None
+        self._has_run = False
+        self._names_operators = True
+        """Whether the device may answer GET_OPERATORS, as hardware does not."""
 
     @classmethod
     def open(
@@ -220,14 +225,24 @@ class AiServer:
     # The model
 
     def load_model(
-        self, model: Buffer | str | PathLike[str], memory: Memory = "arena", progress: Progress | None = None
+        self,
+        model: Buffer | str | PathLike[str],
+        memory: Memory = "arena",
+        progress: Progress | None = None,
+        *,
+        force: bool = False,
     ) -> None:
         """Load a `.tflite` model, as bytes or from a file, into the arena or into external memory.
 
-        The file is remembered: shapes, quantization, operators and classes are read from it when needed.
-        `progress` is called with the bytes done and all bytes.
+        It is checked first: TensorError for what is no model, or a relocatable image of one, and the loaded
+        model stays. With `force` it is sent as it is. The file is remembered: shapes, quantization, operators
+        and classes are read from it when needed. `progress` is called with the bytes done and all bytes.
         """
         data = read_regular(model) if isinstance(model, str | PathLike) else model
+        if not force:
+            from host_tools.model_summary import check_model
+
+            check_model(data, model if isinstance(model, str | PathLike) else "the model")
         self._forget_model()
         self._exchange.set(_SET_MODEL[memory], data, progress=progress)
         self._file = bytes(data)
@@ -287,6 +302,7 @@ class AiServer:
 
     def _forget_model(self) -> None:
         self._file = self._model = None
+        self._has_run = False
 
     # Tensors and inference
 
@@ -316,6 +332,7 @@ class AiServer:
     def infer(self) -> None:
         """Run the model on its input tensors; returns when it is done."""
         self._exchange.set(Command.START_INFER)
+        self._has_run = True
 
     @overload
     def run(self, data: Buffer, /) -> bytes: ...  # type: ignore[overload-overlap]
@@ -337,7 +354,9 @@ class AiServer:
         is quicker than the three calls. `data` is input 0 and `more` are the others.
         """
         if isinstance(data, bytes | bytearray | memoryview) and not (more or dequantize):
-            return self._exchange.run(data)
+            output = self._exchange.run(data)
+            self._has_run = True
+            return output
         return self._run_arrays((data, *more), dequantize, value_range)
 
     def _run_arrays(self, values: "Sequence[InputValue]", dequantize: bool, value_range: str) -> "Outputs":
@@ -350,7 +369,7 @@ class AiServer:
         pairs = zip(values, model.inputs, strict=True)
         tensors = [input_tensor(value, spec, value_range) for value, spec in pairs]
         if len(tensors) == len(model.outputs) == 1:
-            outputs = [self._exchange.run(tensors[0])]
+            outputs = [self.run(tensors[0])]
         else:
             for number, tensor in enumerate(tensors):
                 self.write_input(tensor, number)
@@ -365,20 +384,36 @@ class AiServer:
     def timings(self) -> Timings:
         """Return the time of each operator in the last inference, in execution order, in ticks of 10 ns.
 
-        They have the operators' names where the model was loaded by this object.
+        They have the operators' names where this object loaded the model, or was told its file, or a virtual
+        device says them over USB. `NotRunError` where all are 0, as before the first inference.
         """
         data = self._exchange.get(Command.GET_TIMINGS)
         if len(data) % 4:
             raise TransferError(f"GET_TIMINGS: {len(data)} bytes are not a whole number of words")
-        return Timings(struct.unpack(f"<{len(data) // 4}I", data), self._operator_names())
+        ticks = struct.unpack(f"<{len(data) // 4}I", data)
+        # No times at all are of a model without operators; a Model Runner has one once it has run.
+        is_known = any(ticks) or not (ticks or self._exchange.as_float32)
+        if not (is_known or self._has_run):
+            raise NotRunError("there are no timings: no inference has run since the model was loaded")
+        return Timings(ticks, self._operator_names(len(ticks)))
 
-    def _operator_names(self) -> tuple[str, ...]:
-        if self._file is None or self._exchange.as_float32:
+    def _operator_names(self, count: int) -> tuple[str, ...]:
+        """Return the names of as many operators, from the file or the device; none where neither has them."""
+        if self._exchange.as_float32:  # over Jacdac there is one time for all
+            return ()
+        if self._file is not None:
+            with suppress(TensorError):  # the device took a file that cannot be read here
+                names = self.model().operators
+                if len(names) == count:
+                    return names
+        if not self._names_operators:
             return ()
         try:
-            return self.model().operators
-        except TensorError:  # the device took a file that cannot be read here
+            answer = self._exchange.get(Command.GET_OPERATORS)
+        except (BadCommandError, UnsupportedCommand):
+            self._names_operators = False
             return ()
+        return tuple(name.decode(errors="replace") for name in answer.split(b"\0")[:-1])
 
     def profile(self) -> str:
         """Return the profiler summary of the last inference, which goes to the debug log, too.

@@ -62,6 +62,10 @@ class TensorError(HostError):
     """A file that does not fit the tensor it is meant for, or a model file that cannot be read."""
 
 
+class NotRunError(HostError):
+    """What an inference leaves was asked for before there was one."""
+
+
 class CommandError(HostError):
     """The device refused a command or failed in it.
 

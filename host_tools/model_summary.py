@@ -7,7 +7,9 @@ from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
+    from aisrv.model import Model
     from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
+    from host_tools.transports.transport import Buffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,15 +27,13 @@ class ModelSummary:
 
     @classmethod
     def of_file(cls, data: bytes | memoryview) -> Self:
-        """Read `data`, a `.tflite` file; TensorError for other data, or a tensor of an unknown type."""
-        from aisrv.model import ModelFileError
-        from aisrv.model.labels import labels_of
-        from aisrv.model.reader import read_model
+        """Read `data`, a `.tflite` file or a relocatable image; TensorError as of `check_model`.
 
-        try:
-            model = read_model(bytes(data))
-        except ModelFileError as error:
-            raise TensorError(f"the model: {error}") from error
+        So it is for a tensor of an unknown type.
+        """
+        from aisrv.model.labels import labels_of
+
+        model = check_model(data, "the model")
         return cls(
             tuple(map(TensorSpec.of, model.input_tensors)),
             tuple(map(TensorSpec.of, model.output_tensors)),
@@ -54,6 +54,20 @@ class ModelSummary:
     def __str__(self) -> str:
         inputs, outputs = (", ".join(map(str, specs)) for specs in (self.inputs, self.outputs))
         return f"{inputs or 'nothing'} -> {outputs or 'nothing'}"
+
+
+def check_model(data: "Buffer", name: object) -> "Model":
+    """Read what a device may load; TensorError where `data` is no `.tflite` file, nor a relocatable image.
+
+    `name` says in the message what was read.
+    """
+    from aisrv.model import ModelFileError
+    from aisrv.relocatable.model import read_loadable
+
+    try:
+        return read_loadable(bytes(data))
+    except ModelFileError as error:
+        raise TensorError(f"{name}: {error}") from error
 
 
 def _spec(description: "TensorDescription") -> TensorSpec:

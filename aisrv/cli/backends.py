@@ -1,23 +1,12 @@
 """`aisrv backends`: the engines and kernel backends that there are, and which of them are installed."""
 
 import json
-from importlib.util import find_spec
 from typing import Final, NamedTuple
 
 import click
 
-from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, NO_MODEL
+from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, NO_MODEL, EngineKind
 
-PACKAGES: Final = {
-    "tflite": ("tflite_runtime", "tflite-runtime"),
-    "litert": ("ai_edge_litert", '"aisrv[litert]"'),
-    "tflm": ("tflite_micro", '"aisrv[tflm]"'),
-    "xcore": ("xmos_ai_tools", '"aisrv[xcore]"'),
-    "relocatable": ("unicorn", '"aisrv[relocatable]"'),
-    "kernels:numba": ("numba", '"aisrv[numba]"'),
-    "kernels:relocatable": ("unicorn", '"aisrv[relocatable]"'),
-}
-"""The module that an engine needs, and what pip installs it by; the others need none."""
 _NATIVE: Final = "kernels:native"
 
 
@@ -64,10 +53,10 @@ def _native() -> tuple[str | None, str | None]:
 def _missing(name: str) -> str | None:
     if name == _NATIVE:
         return _native()[0]
-    if name not in PACKAGES:
-        return None
-    module, requirement = PACKAGES[name]
-    return None if find_spec(module) else f"pip install {requirement}"
+    from aisrv.inference.packages import missing_package
+
+    missing = missing_package(EngineKind.parse(name))
+    return None if missing is None else missing.advice
 
 
 @click.command()

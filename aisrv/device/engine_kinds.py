@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 from aisrv.board import Board, BoardError, EngineSpec
+from aisrv.inference.packages import missing_package
 from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, NO_MODEL, EngineKind
 
 
@@ -38,6 +39,9 @@ def _missing(kind: EngineKind) -> str:
         except ValueError:  # a module without a specification, such as __main__
             return ""
         return "" if found else f"there is no module {package!r} for the engine {kind.name!r}"
+    missing = missing_package(kind)
+    if missing is not None:
+        return str(missing)
     if kind.name != KERNELS or kind.backend is None:
         return ""
     from aisrv.kernels.backends.names import SHIPPED, plain_name

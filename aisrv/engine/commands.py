@@ -86,6 +86,11 @@ async def _get_profile(engine: AIEngine, _tensor: int) -> bytes:
     return summary.encode()
 
 
+async def _get_operators(engine: AIEngine, _tensor: int) -> bytes:
+    engine.require_model()
+    return await engine.inference.operator_names()
+
+
 def _get_thresholds(engine: AIEngine, _tensor: int) -> bytes:
     return struct.pack(f"{GPIO_COUNT}b", *engine.gpio.thresholds)
 
@@ -136,6 +141,7 @@ GET_HANDLERS: Final[dict[int, GetHandler]] = {
     **{command: AtOnce(answer) for command, answer in _OWN_ANSWERS.items()},
     Command.GET_SENSOR_TENSOR: acquisition.sensor_tensor,
     Command.GET_PROFILE: _get_profile,
+    Command.GET_OPERATORS: _get_operators,
 }
 
 

@@ -342,6 +342,15 @@ class InferenceEngine:
         if self._loaded is not None and self._loaded.model.has_variables:
             await self._loaded.runner.reset_variables()
 
+    async def operator_names(self) -> bytes:
+        """Return the names of the operators, a zero byte behind each; nothing without a model."""
+        if self._loaded is None:
+            return b""
+        names = (operator.name for operator in self._loaded.model.operators)
+        return await self._loaded.runner.compute(
+            lambda: b"".join(name.encode(errors="replace") + b"\0" for name in names)
+        )
+
     async def print_profiler_summary(self) -> str:
         """Return what the last run took on the modeled device, by operator and by class, and on this host."""
         if self._loaded is None:

@@ -158,7 +158,8 @@ class MissingPackageError(ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         """Name the package, and the extra of this project that brings it."""
-        super().__init__(f'{package} is not installed: pip install "aisrv[{extra}]"')
+        self.advice = f'pip install "aisrv[{extra}]"'
+        super().__init__(f"{package} is not installed: {self.advice}")
 
 
 def check_runs_models(kind: EngineKind) -> None:

@@ -93,6 +93,8 @@ class Command(enum.IntEnum):
     frames; no data without a sensor."""
     GET_PROFILE = 0x18
     """Ours: the profiler summary of the last run as text, which goes to the debug log, too."""
+    GET_OPERATORS = 0x19
+    """Ours: the name of each operator of the model, in execution order, a zero byte behind each."""
     HELLO = 0x55
     """First contact over SPI; no effect."""
     SET_INPUT_TENSOR = 0x83

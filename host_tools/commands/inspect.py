@@ -194,12 +194,13 @@ def timings(settings: HostSettings, model_file: Path | None) -> None:
         raise UnsupportedCommand(
             "over Jacdac there is one time for all operators: give no --model, or use USB or SPI"
         )
-    names = [operator.name for operator in read_model_file(model_file).operators] if model_file else []
+    given = tuple(operator.name for operator in read_model_file(model_file).operators) if model_file else ()
     with settings.connect() as server:
         ticks = server.timings()
-    if names and len(names) != len(ticks):
+    names = given or ticks.names
+    if given and len(given) != len(ticks):
         raise TensorError(
-            f"{model_file} has {len(names)} operators, the device gives {len(ticks)} timings: "
+            f"{model_file} has {len(given)} operators, the device gives {len(ticks)} timings: "
             "it holds another model"
         )
     data = {

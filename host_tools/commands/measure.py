@@ -51,7 +51,7 @@ def measure_server(server: AiServer, seconds: float, model: bytes | None = None)
     """
     yield measure("status round trip", server.status, seconds)
     if model is not None:
-        yield measure("load model", lambda: server.load_model(model), seconds, len(model))
+        yield measure("load model", lambda: server.load_model(model, force=True), seconds, len(model))
     if not server.spec().input_bytes:
         return
     data = bytes(server.input_length())

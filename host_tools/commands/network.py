@@ -47,7 +47,7 @@ def load(settings: HostSettings, model: Path | None, from_flash: bool, ext: bool
 
     The file is checked first: one that is not a model leaves the loaded model where it is.
     """
-    from host_tools.tensors.files import read_model_file
+    from host_tools.model_summary import check_model
 
     memory: Memory = "ext" if ext else "arena"
     if (model is None) != from_flash:
@@ -55,9 +55,9 @@ def load(settings: HostSettings, model: Path | None, from_flash: bool, ext: bool
     if model is None:
         _load_from_flash(settings, memory)
         return
-    if not force:
-        read_model_file(model)
     data = read_regular(model)
+    if not force:
+        check_model(data, model)
     with settings.connect() as server:
         seconds = _load(server, data, ext=ext)
     settings.answer(
@@ -215,7 +215,7 @@ def _load(server: "AiServer", data: bytes, *, ext: bool = False) -> float:
     """Load a model with a progress bar; return the seconds it took."""
     with progress_bar("Loading", len(data)) as progress:
         started = time.perf_counter()
-        server.load_model(data, "ext" if ext else "arena", progress)
+        server.load_model(data, "ext" if ext else "arena", progress, force=True)  # it was checked before
         return time.perf_counter() - started
 
 

@@ -84,7 +84,12 @@ def array_tensor(array: "Array", spec: TensorSpec | None, length: int | None = N
             raise TensorError("an array of real numbers needs the model file, for its quantization")
         return array.astype(array.dtype.newbyteorder("<")).tobytes()
     if _without_ones(array.shape) != _without_ones(spec.shape):
-        raise TensorError(f"the array has shape {list(array.shape)}, the tensor {list(spec.shape)}")
+        shapes = f"the array has shape {list(array.shape)}, the tensor {list(spec.shape)}"
+        if array.ndim and _without_ones(array.shape[1:]) == _without_ones(spec.shape):
+            raise TensorError(
+                f"{shapes}: it holds {len(array)} examples, and an inference takes one; call run for each"
+            )
+        raise TensorError(shapes)
     dtype = np.dtype(spec.dtype)
     if array.dtype.kind == "f":
         array = spec.quantize(array)

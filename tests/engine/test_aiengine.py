@@ -125,7 +125,7 @@ async def test_a_set_that_only_the_design_framing_can_name_is_refused(command: i
         assert await put(device, command) == Status.ERROR_BAD_CMD
 
 
-@pytest.mark.parametrize("command", [0x02, 0x7F, 0x19, 0x1234_5678])
+@pytest.mark.parametrize("command", [0x02, 0x7F, 0x1A, 0x1234_5678])
 async def test_an_unknown_get_is_refused(command: int) -> None:
     async with engine() as device:
         assert await refused(device, command) == Status.ERROR_BAD_CMD
@@ -328,6 +328,12 @@ async def test_the_profiler_summary_is_answered_and_logged() -> None:
         summary = (await get(device, Command.GET_PROFILE)).decode()
         assert summary.startswith("Operators\n")
         assert (await log_of(device)).endswith(summary)
+
+
+async def test_the_operators_of_the_model_have_names() -> None:
+    async with engine(model=digits.model_bytes()) as device:
+        names = b"CONV_2D\0MAX_POOL_2D\0CONV_2D\0MAX_POOL_2D\0FULLY_CONNECTED\0SOFTMAX\0"
+        assert await get(device, Command.GET_OPERATORS) == names
 
 
 # GPIO.

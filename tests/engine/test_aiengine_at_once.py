@@ -46,6 +46,7 @@ gets = st.sampled_from(
         Command.GET_DEBUG_LOG,
         Command.GET_TIMINGS,
         Command.GET_PROFILE,
+        Command.GET_OPERATORS,
         0x5F,
     )
 )

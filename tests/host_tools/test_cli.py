@@ -205,7 +205,9 @@ def test_infer_shows_labels(backend: Backend, device: Device, raw: Path, tmp_pat
 def test_infer_writes_the_output(backend: Backend, raw: Path, digits_file: Path, tmp_path: Path) -> None:
     done("infer", raw, "--model", digits_file, "--output", tmp_path / "out.bin", "--top", 0)
     assert (tmp_path / "out.bin").read_bytes() == bytes(range(255, 245, -1))
-    assert done("infer", raw, "--model", digits_file, "--output", tmp_path / "out.npy", "--top", 0) == ""
+    assert done("infer", raw, "--model", digits_file, "--output", tmp_path / "out.npy", "--top", 0) == (
+        f"{tmp_path / 'out.npy'}: 10 bytes\n"
+    )
     assert np.load(tmp_path / "out.npy").tolist() == [list(range(-1, -11, -1))]
 
 
@@ -323,6 +325,13 @@ def test_timings_of_another_model(backend: Backend, device: Device, digits_file:
     assert "the device gives 2 timings: it holds another model" in failed(
         2, "timings", "--model", digits_file
     )
+
+
+def test_timings_before_an_inference(backend: Backend, device: Device) -> None:
+    device.engine.perform(0x86, 0, MODEL)
+    device.engine.timings = [0, 0]
+    message = "there are no timings: no inference has run since the model was loaded"
+    assert failed(1, "timings") == f"aisrv-host: {message}\n"
 
 
 def test_timings_of_nothing(backend: Backend, device: Device) -> None:

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -18,13 +19,16 @@ from host_tools.errors import (
     ModelError,
     NoEngineError,
     NoModelError,
+    NotRunError,
+    TensorError,
     TransferError,
     TransferTimeout,
 )
 from host_tools.transports.usb import UsbTransport
+from tests.support import networks, relocatable
 from tests.support.memory_device import BAD_CMD, INFER_ERR, MODEL_ERR, NO_MODEL, Backend, Device, Engine
 
-MODEL = b"\x1c\0\0\0TFL3" + bytes(100)
+MODEL = networks.adding_network()
 BOUNDARIES = [0, 1, 3, 4, 511, 512, 513, 1024, 16 * 1024, 16 * 1024 + 1, 48 * 1024, 100_000]
 
 
@@ -109,6 +113,26 @@ def test_tensors_are_numbered(dialect: Dialect) -> None:
     assert server.read_output(1) == bytes(2)
 
 
+def test_what_is_no_model_is_refused_before_it_replaces_one(
+    server: AiServer, device: Device, tmp_path: Path
+) -> None:
+    server.load_model(MODEL)
+    with pytest.raises(TensorError, match=r"^the model: not a TensorFlow Lite file: bytes 4 to 7 are"):
+        server.load_model(b"this is no model")
+    path = tmp_path / "notes.txt"
+    path.write_text("short")
+    with pytest.raises(TensorError, match=rf"^{path}: "):
+        server.load_model(path)
+    assert device.engine.model == MODEL
+    assert "a model of" in repr(server)
+
+
+def test_a_relocatable_image_is_a_model(server: AiServer, device: Device) -> None:
+    with pytest.raises(ModelError):  # the double takes no such
+        server.load_model(relocatable.DIGITS.read_bytes())
+    assert device.engine.model is None
+
+
 def test_engines_are_numbered(dialect: Dialect) -> None:
     device = Device(Engine(), Engine())
     server, _ = connect(device, dialect=dialect, engine=1)
@@ -119,6 +143,27 @@ def test_engines_are_numbered(dialect: Dialect) -> None:
 def test_timings_are_unsigned_ticks(server: AiServer) -> None:
     server.load_model(MODEL)
     assert server.timings() == (100, 4_294_967_295)
+
+
+def test_timings_before_an_inference_are_none(dialect: Dialect) -> None:
+    server, _ = connect(Device(Engine(timings=[0, 0])), dialect=dialect)
+    server.load_model(MODEL)
+    message = "there are no timings: no inference has run since the model was loaded"
+    with pytest.raises(NotRunError, match=message):
+        server.timings()
+    server.run(bytes(16))
+    assert server.timings() == (0, 0)
+    server.load_model(MODEL)
+    with pytest.raises(NotRunError, match=message):
+        server.timings()
+
+
+def test_hardware_is_asked_for_names_once(server: AiServer, device: Device) -> None:
+    server.command(Command.SET_MODEL_ARENA, data=MODEL)
+    for _ in range(2):
+        assert server.timings().names == ()
+    asked = [seen for seen in device.engine.seen if seen[0] == Command.GET_OPERATORS]
+    assert len(asked) == 1
 
 
 def test_gpio_enable(server: AiServer, device: Device) -> None:
@@ -236,7 +281,7 @@ def test_only_a_short_packet_ends_a_set(size: int, expected: list[str]) -> None:
 
 def test_a_large_model_goes_in_few_writes() -> None:
     server, backend = connect(Device(), dialect=Dialect.DESIGN)
-    server.load_model(b"\0\0\0\0TFL3" + bytes((4 << 20) - 8))
+    server.load_model(b"\0\0\0\0TFL3" + bytes((4 << 20) - 8), force=True)
     assert backend.calls == ["out 12", *["out 1048576"] * 4, "out 0", "in 4"]
 
 
@@ -257,7 +302,7 @@ def test_classic_run_is_six_transfers() -> None:
 def test_progress_counts_bytes_to_the_end(server: AiServer) -> None:
     seen: list[tuple[int, int]] = []
     data = b"\0\0\0\0TFL3" + bytes((1 << 20) + 1)
-    server.load_model(data, progress=lambda done, total: seen.append((done, total)))
+    server.load_model(data, progress=lambda done, total: seen.append((done, total)), force=True)
     assert seen == [(1 << 20, len(data)), (len(data), len(data))]
 
 
@@ -301,13 +346,13 @@ def test_the_message_tells_what_where_and_what_next(server: AiServer) -> None:
 
 def test_an_error_is_told_once(server: AiServer) -> None:
     with pytest.raises(ModelError):
-        server.load_model(b"no model")
+        server.load_model(b"no model", force=True)
     assert server.status() == Status.OKAY
 
 
 def test_after_an_error_the_device_serves(server: AiServer, device: Device) -> None:
     with pytest.raises(ModelError):
-        server.load_model(b"no model")
+        server.load_model(b"no model", force=True)
     server.load_model(MODEL)
     assert server.run(bytes(16)) == b"\xff" * 16
     assert device.resets == 2  # the double's own, and the one of opening
@@ -441,7 +486,7 @@ COMMANDS = st.sampled_from(
     [
         lambda s: s.status(),
         lambda s: s.load_model(MODEL),
-        lambda s: s.load_model(b"bad"),
+        lambda s: s.load_model(b"bad", force=True),
         lambda s: s.write_input(bytes(16)),
         lambda s: s.write_input(bytes(512)),
         lambda s: s.write_input(b"", tensor=5),
@@ -466,6 +511,8 @@ def test_no_sequence_of_commands_loses_the_step(calls: list[object], dialect: Di
             call(server)  # type: ignore[operator]
         except CommandError as error:
             assert error.status in (NO_MODEL, MODEL_ERR, BAD_CMD)  # noqa: PT017
+        except NotRunError:
+            continue
         except HostError as error:
             pytest.fail(f"{error!r}")
     assert device.resets == 2

@@ -11,9 +11,10 @@ from PIL import Image
 
 from aisrv import AiServer, Board, digits
 from aisrv.attach.background import BackgroundDevice
-from host_tools.errors import BadCommandError, NoModelError, TensorError, UnsupportedCommand
+from host_tools.errors import BadCommandError, NoModelError, NotRunError, TensorError, UnsupportedCommand
 from host_tools.tensors.outputs import Score
 from tests.support import networks
+from tests.support.programs import running
 
 DIGIT = digits.test_images()[0]
 EXPECTED = np.frombuffer(networks.run(digits.model_bytes(), DIGIT.image)[0], np.int8).reshape(1, 10)
@@ -116,6 +117,22 @@ def test_number_of_inputs(server: AiServer) -> None:
         server.run(PIXELS, PIXELS)
 
 
+def test_a_batch_is_refused_with_what_helps(server: AiServer) -> None:
+    batch = np.concatenate([PIXELS] * 5)
+    with pytest.raises(TensorError) as caught:
+        server.run(batch)
+    assert str(caught.value) == (
+        "the array has shape [5, 8, 8, 1], the tensor [1, 8, 8, 1]: it holds 5 examples, and an inference "
+        "takes one; call run for each"
+    )
+    assert [np.array_equal(server.run(each)[0], EXPECTED) for each in batch] == [True] * 5
+
+
+def test_an_array_of_another_shape_is_no_batch(server: AiServer) -> None:
+    with pytest.raises(TensorError, match=r"^the array has shape \[5, 7, 8, 1\], the tensor \[1, 8, 8, 1\]$"):
+        server.run(np.zeros((5, 7, 8, 1), np.int8))
+
+
 def test_several_inputs(server: AiServer) -> None:
     server.load_model(networks.two_input_add_network())
     first, second = np.arange(16, dtype=np.int8), np.full(16, 3, np.int8)
@@ -214,7 +231,22 @@ def test_timings_of_a_model_that_another_program_loaded(server: AiServer, addres
     server.close()
     with AiServer.open(address) as other:
         timings = other.timings()
-    assert (len(timings), timings.names, timings.operators[0].name) == (6, (), "")
+    assert timings.names == OPERATORS
+
+
+def test_names_are_not_those_of_a_file_of_another_model(server: AiServer) -> None:
+    server.command(0x86, data=networks.adding_network())
+    server.infer()
+    server.use_model(digits.model_bytes())
+    assert server.timings().names == ("ADD",)
+
+
+def test_timings_of_a_model_that_the_device_started_with(digits_file: Path) -> None:
+    with running("--model", str(digits_file)) as (_, address), AiServer.open(address) as server:
+        with pytest.raises(NotRunError, match="no inference has run"):
+            server.timings()
+        server.run(DIGIT.image)
+        assert server.timings().names == OPERATORS
 
 
 def test_repr(server: AiServer, address: str) -> None:

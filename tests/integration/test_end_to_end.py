@@ -184,7 +184,7 @@ def test_tensors_of_every_remainder_of_a_packet(address: str, dialect: Dialect, 
 def test_a_failure_is_typed_and_the_next_command_works(address: str, dialect: Dialect) -> None:
     with AiServer.open(address, dialect=dialect) as server:
         with pytest.raises(ModelError, match="not a TensorFlow Lite file"):
-            server.load_model(b"nonsense" * 64)
+            server.load_model(b"nonsense" * 64, force=True)
         with pytest.raises(NoModelError):
             server.infer()
         server.load_model(digits.model_bytes())

@@ -88,7 +88,7 @@ def test_without_a_model_and_after_a_bad_one(device: Addresses) -> None:
         with pytest.raises(NoModelError):
             server.infer()
         with pytest.raises(ModelError, match="its log ends with: "):
-            server.load_model(b"\x1c\0\0\0TFL3" + bytes(600))
+            server.load_model(b"\x1c\0\0\0TFL3" + bytes(600), force=True)
         with pytest.raises(NoModelError):
             server.read_output()
         server.load_model(digits.model_bytes(), "ext")
@@ -112,7 +112,7 @@ def test_interrupted_load_and_another(device: Addresses, monkeypatch: pytest.Mon
 def test_host_that_left_in_the_middle_of_a_load(device: Addresses) -> None:
     """The next host's load ends the previous one: nothing of it is left."""
     with AiServer.open(device.spi) as server, pytest.raises(ZeroDivisionError):
-        server.load_model(bytes(16 * 1024), progress=lambda done, total: 1 // 0)
+        server.load_model(bytes(16 * 1024), progress=lambda done, total: 1 // 0, force=True)
     with AiServer.open(device.spi) as server:
         server.load_model(digits.model_bytes(), "ext")
         assert server.run(IMAGES[0].image) == EXPECTED[0]

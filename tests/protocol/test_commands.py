@@ -60,6 +60,7 @@ CODES = {
     "GET_TENSORS": 0x16,
     "GET_SENSOR_FORMAT": 0x17,
     "GET_PROFILE": 0x18,
+    "GET_OPERATORS": 0x19,
     "HELLO": 0x55,
 }
 

@@ -53,7 +53,7 @@ GETS: Final = tuple(each.value for each in Command if not each & 0x80 and each !
 SETS: Final = tuple(each.value for each in Command if each & 0x80)
 SPI_READS: Final = (0x01, 0x05, 0x08, 0x09, 0x0F, 0x10, 0x14)
 SPI_SILENT: Final = (0x00, 0x55, 0xAA, 0xAB)
-SPI_REFUSED: Final = (0x03, 0x0A, 0x11, 0x15, 0x16, 0x18, 0x8D, 0x91, 0x96, 0x42, 0xFF)
+SPI_REFUSED: Final = (0x03, 0x0A, 0x11, 0x15, 0x16, 0x18, 0x19, 0x8D, 0x91, 0x96, 0x42, 0xFF)
 BLOCK: Final = 512
 RECORDED: Final = 8
 """Steps that are shown with a fault."""
@@ -271,7 +271,8 @@ class LocalWire:
 
 
 UNKNOWN_OF_IOSERVER: Final = (
-    *(Command.GET_SPEC, Command.GET_MEMORY, Command.GET_TENSORS, Command.GET_TIMINGS, Command.GET_PROFILE),
+    *(Command.GET_SPEC, Command.GET_MEMORY, Command.GET_TENSORS, Command.GET_OPERATORS),
+    *(Command.GET_TIMINGS, Command.GET_PROFILE),
 )
 """What a model's facts are needed for: the ioserver's models are not those of `facts_of`."""
 

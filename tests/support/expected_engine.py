@@ -29,6 +29,8 @@ class ModelFacts:
     """Bytes of each."""
     outputs: tuple[int, ...] = ()
     operators: int = 0
+    operator_names: bytes = b""
+    """GET_OPERATORS once it is loaded."""
     refusal: str = ""
     memory: bytes = b""
     """GET_MEMORY once it is loaded."""
@@ -297,9 +299,11 @@ class ExpectedEngine:
         return struct.pack("<I", errors)
 
     def _get_of_model(self, command: int, tensor: int) -> tuple[Status, bytes | None]:
-        if command in (Command.GET_TIMINGS, Command.GET_PROFILE):
+        if command in (Command.GET_TIMINGS, Command.GET_PROFILE, Command.GET_OPERATORS):
             if self.model is None:
                 return self._fail(command, NO_MODEL, "no model is loaded"), b""
+            if command == Command.GET_OPERATORS:
+                return OKAY, self.loaded.operator_names
             return OKAY, self.timings if command == Command.GET_TIMINGS else None
         kinds = {
             Command.GET_INPUT_TENSOR: ("input", self.inputs),

@@ -34,6 +34,7 @@ async def _learn(command: int, model: bytes) -> ModelFacts:
             tuple(tensor.nbytes for tensor in read.input_tensors),
             tuple(tensor.nbytes for tensor in read.output_tensors),
             len(read.operators),
+            b"".join(operator.name.encode() + b"\0" for operator in read.operators),
             memory=memory,
             tensors=tensors,
             timings=timings,

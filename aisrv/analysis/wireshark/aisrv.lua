@@ -30,6 +30,7 @@ local commands = {
     [0x16] = "GET_TENSORS",
     [0x17] = "GET_SENSOR_FORMAT",
     [0x18] = "GET_PROFILE",
+    [0x19] = "GET_OPERATORS",
     [0x55] = "HELLO",
     [0x83] = "SET_INPUT_TENSOR",
     [0x84] = "START_INFER",

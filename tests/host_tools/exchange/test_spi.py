@@ -16,10 +16,11 @@ from host_tools.errors import (
     UnsupportedCommand,
 )
 from host_tools.exchange.spi import LONGEST_SLEEP, SHORTEST_SLEEP, SpiExchange
+from tests.support import networks
 from tests.support.memory_device import Engine
 from tests.support.spi_memory_slave import MemorySlave
 
-MODEL = b"\x1c\0\0\0TFL3" + bytes(100)
+MODEL = networks.adding_network()
 INFER_ERR, BAD_CMD = 0x10, 0x20
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1023, 1024, 1025, 100_003]
 
@@ -159,7 +160,7 @@ def test_write_that_was_interrupted_is_ended_by_the_next_command() -> None:
         (lambda server: server.timings(), NoModelError),
         (lambda server: server.input_length(), NoModelError),
         (lambda server: server.run(bytes(16)), NoModelError),
-        (lambda server: server.load_model(b"no model"), ModelError),
+        (lambda server: server.load_model(b"no model", force=True), ModelError),
     ],
 )
 def test_failure_without_a_model(

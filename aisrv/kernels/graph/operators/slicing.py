@@ -20,11 +20,7 @@ _MASKS: Final = (
 
 
 def strided_slice(node: OperatorNode) -> Kernel:
-    """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused.
-
-    A begin is brought into its dimension, and its mask wins, even where the dimension vanishes. Source:
-    `strided_slice_logic.h`.
-    """
+    """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused."""
     node.expect(4)
     source, output = node.input(0), node.output()
     same_type(source, output)
@@ -47,12 +43,10 @@ def strided_slice(node: OperatorNode) -> Kernel:
         begin = None if begin_mask & bit else begins[number]
         end = None if end_mask & bit else ends[number]
         if shrink_mask & bit:
-            if strides[number] < 0:
-                raise GraphError(f"dimension {number} vanishes, and its stride is {strides[number]}, below 0")
-            first = slice(begin, None).indices(extent)[0]
-            if first == extent:
+            begin = begins[number] + (extent if begins[number] < 0 else 0)
+            if not 0 <= begin < extent:
                 raise GraphError(f"begin {begins[number]} is outside of dimension {number} of {extent}")
-            index.append(slice(first, first + 1))
+            index.append(slice(begin, begin + 1))
         else:
             index.append(slice(begin, end, strides[number]))
             shape.append(len(range(*index[-1].indices(extent))))

@@ -12,6 +12,8 @@ from typing import Final
 
 import click
 import trio
+from rich.console import Console
+from rich.text import Text
 
 from aisrv import digits
 from aisrv.attach.preload.server import serve_preload
@@ -26,6 +28,17 @@ from aisrv.inference.process.sandbox_layers import sandbox_layers
 from aisrv.protocol.commands import USB_PRODUCT_ID, USB_VENDOR_ID
 from aisrv.protocol.engine_kind import PACKAGES, EngineKind, default_kind
 
+
+@dataclass(frozen=True, slots=True)
+class Extra:
+    """An extra of the package."""
+
+    modules: tuple[str, ...]
+    """The modules that it brings."""
+    use: str
+    """What needs it."""
+
+
 RULE_FOLDERS: Final = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 """Where udev looks for rules."""
 RULE: Final = (
@@ -34,16 +47,24 @@ RULE: Final = (
 )
 RULE_FILE: Final = "/etc/udev/rules.d/70-aisrv.rules"
 EXTRAS: Final = {
-    "images": ("PIL",),
-    "camera": ("cv2",),
-    "litert": ("ai_edge_litert",),
-    "tflm": ("tflite_micro",),
-    "xcore": ("xmos_ai_tools",),
-    "numba": ("numba",),
-    "relocatable": ("elftools", "unicorn"),
-    "spi": ("spidev",),
+    "images": Extra(("PIL",), "pictures as inputs and as sensors"),
+    "camera": Extra(("cv2",), "videos and webcams as sensors"),
+    "litert": Extra(("ai_edge_litert",), "--engine litert"),
+    "tflm": Extra(("tflite_micro",), "--engine tflm"),
+    "xcore": Extra(("xmos_ai_tools",), "--engine xcore"),
+    "numba": Extra(("numba",), "--engine kernels on the backend numba"),
+    "relocatable": Extra(("elftools", "unicorn"), "models as relocatable code"),
+    "spi": Extra(("spidev",), "aisrv-host --device spi:B.D on hardware"),
 }
-"""Extras of the package and the modules that each brings."""
+"""Extras of the package."""
+
+
+NATIVE_USE: Final = "speed of --engine kernels"
+SANDBOX_USE: Final = "models of others"
+LIBUSB_USE: Final = "hardware on USB, --device usb"
+RULE_USE: Final = "boards on USB, for users other than root"
+PRELOAD_USE: Final = "aisrv exec of programs that are not Python"
+VHCI_USE: Final = "aisrv attach"
 
 
 class State(StrEnum):
@@ -65,6 +86,8 @@ class Finding:
     detail: str
     helps: str | None = None
     """The command that helps, where there is one."""
+    use: str = ""
+    """What needs it; empty for what every device needs."""
 
 
 def check_python() -> Finding:
@@ -77,7 +100,7 @@ def check_python() -> Finding:
 
 async def check_engine(kind: EngineKind) -> Finding:
     """Run the digits network in a process of its own, as a device does."""
-    name, lines = f"engine {kind}", list[str]()
+    name, lines, use = f"engine {kind}", list[str](), "" if kind == default_kind() else f"--engine {kind}"
     state = State.BROKEN if kind == default_kind() else State.MISSING
     digit = digits.test_images()[0]
     model = IsolatedInterpreter(lines.append, kind)
@@ -88,23 +111,23 @@ async def check_engine(kind: EngineKind) -> Finding:
         scores = memoryview(bytes(model.output(0))).cast("b").tolist()
     except (InferenceError, OSError) as error:
         extra = kind.name if kind.name in EXTRAS else None
-        return Finding(name, state, str(error), extra and install(extra))
+        return Finding(name, state, str(error), extra and install(extra), use)
     finally:
         await model.close()
     if scores.index(max(scores)) != digit.label:
-        return Finding(name, state, f"takes a digit {digit.label} for {scores.index(max(scores))}")
+        mistaken = f"takes a digit {digit.label} for {scores.index(max(scores))}"
+        return Finding(name, state, mistaken, use=use)
     default = ", the default" if kind == default_kind() else ""
-    return Finding(name, State.WORKS, f"classifies a digit{default}")
+    return Finding(name, State.WORKS, f"classifies a digit{default}", use=use)
 
 
 def check_extras() -> Iterator[Finding]:
     """Say which extras are installed."""
-    for extra, modules in EXTRAS.items():
-        absent = [module for module in modules if find_spec(module) is None]
-        if absent:
-            yield Finding(f"extra {extra}", State.MISSING, f"no {', '.join(absent)}", install(extra))
-        else:
-            yield Finding(f"extra {extra}", State.WORKS, ", ".join(modules))
+    for name, extra in EXTRAS.items():
+        absent = [module for module in extra.modules if find_spec(module) is None]
+        state = State.MISSING if absent else State.WORKS
+        detail = f"no {', '.join(absent)}" if absent else ", ".join(extra.modules)
+        yield Finding(f"extra {name}", state, detail, install(name) if absent else None, extra.use)
 
 
 def check_native() -> Finding:
@@ -114,8 +137,12 @@ def check_native() -> Finding:
     try:
         variant = load().variants[-1]
     except NativeError as error:
-        return Finding("native kernels", State.MISSING, f"{error}; slower ones serve")
-    return Finding("native kernels", State.WORKS, f"{variant.value}, for the engine kernels")
+        detail, helps = (
+            f"{error}; slower ones serve until aisrv is installed with gcc",
+            "sudo apt-get install gcc",
+        )
+        return Finding("native kernels", State.MISSING, detail, helps, NATIVE_USE)
+    return Finding("native kernels", State.WORKS, variant.value, use=NATIVE_USE)
 
 
 def check_sandbox() -> Iterator[Finding]:
@@ -123,7 +150,7 @@ def check_sandbox() -> Iterator[Finding]:
     for layer in sandbox_layers():
         helps = "sudo apt-get install libseccomp2" if "libseccomp2" in layer.detail else None
         state = State.WORKS if layer.holds else State.MISSING
-        yield Finding(f"sandbox {layer.name}", state, layer.detail, helps)
+        yield Finding(f"sandbox {layer.name}", state, layer.detail, helps, SANDBOX_USE)
 
 
 def check_libusb() -> Finding:
@@ -132,8 +159,8 @@ def check_libusb() -> Finding:
 
     if libusb1.get_backend() is None:
         helps = "sudo apt-get install libusb-1.0-0"
-        return Finding("libusb", State.MISSING, "no libusb 1.0: hardware on USB cannot be reached", helps)
-    return Finding("libusb", State.WORKS, "hardware on USB can be reached")
+        return Finding("libusb", State.MISSING, "no libusb 1.0", helps, LIBUSB_USE)
+    return Finding("libusb", State.WORKS, "libusb 1.0", use=LIBUSB_USE)
 
 
 def check_rule(folders: Sequence[str] = RULE_FOLDERS) -> Finding:
@@ -146,24 +173,24 @@ def check_rule(folders: Sequence[str] = RULE_FOLDERS) -> Finding:
             except OSError:
                 continue
             if any(all(word in line for word in wanted) and not line.startswith("#") for line in lines):
-                return Finding("udev rule", State.WORKS, str(path))
+                return Finding("udev rule", State.WORKS, str(path), use=RULE_USE)
     helps = f"echo '{RULE}' | sudo tee {RULE_FILE} && sudo udevadm control --reload"
-    return Finding("udev rule", State.MISSING, "only root can open a board on USB", helps)
+    return Finding("udev rule", State.MISSING, "no rule names the board", helps, RULE_USE)
 
 
 async def check_preload() -> Finding:
     """Run a small program against a device, as `aisrv exec` runs programs."""
     forget_trials()
-    finding = Finding("umockdev", State.WORKS, "`aisrv exec` serves any dynamically linked program")
+    finding = Finding("umockdev", State.WORKS, "intercepts USB and SPI", use=PRELOAD_USE)
     try:
         async with open_device(runner=isolated) as device, trio.open_nursery() as nursery:
             await nursery.start(serve_preload, [device.usb])
             nursery.cancel_scope.cancel()
     except* PreloadMissingError:
-        detail = "`aisrv exec` serves Python programs alone"
-        finding = Finding("umockdev", State.MISSING, detail, f"sudo apt-get install {PACKAGE}")
+        helps = f"sudo apt-get install {PACKAGE}"
+        finding = Finding("umockdev", State.MISSING, "not installed", helps, PRELOAD_USE)
     except* (PreloadError, OSError) as errors:
-        finding = Finding("umockdev", State.MISSING, first_error(errors))
+        finding = Finding("umockdev", State.MISSING, first_error(errors), use=PRELOAD_USE)
     return finding
 
 
@@ -172,9 +199,10 @@ def check_vhci(sysfs: Path = SYSFS) -> Finding:
     try:
         Vhci(sysfs).check()
     except (VhciError, OSError) as error:
-        helps = None if (sysfs / "attach").exists() else "sudo modprobe vhci-hcd"
-        return Finding("vhci", State.MISSING, str(error), helps)
-    return Finding("vhci", State.WORKS, "`aisrv attach` can plug a device into the kernel")
+        loaded = (sysfs / "attach").exists()
+        detail = str(error) if loaded else "the kernel's module is not loaded"
+        return Finding("vhci", State.MISSING, detail, None if loaded else "sudo modprobe vhci-hcd", VHCI_USE)
+    return Finding("vhci", State.WORKS, "this kernel takes devices", use=VHCI_USE)
 
 
 def install(extra: str) -> str:
@@ -200,15 +228,44 @@ async def examine() -> list[Finding]:
     ]
 
 
-def show(findings: Sequence[Finding]) -> str:
-    """Return the findings as lines: one each, and below it the command that helps."""
+STYLES: Final = {State.WORKS: "green", State.MISSING: "yellow", State.BROKEN: "bold red"}
+
+
+def show(findings: Sequence[Finding]) -> Iterator[Text]:
+    """Yield lines: what every device needs, what only some uses need, and the verdict.
+
+    What works is first in each part. Below what does not is the command that helps.
+    """
     width = max(len(finding.name) for finding in findings)
-    lines = []
-    for finding in findings:
-        lines.append(f"{finding.state:8} {finding.name:{width}}  {finding.detail}")
-        if finding.helps is not None:
-            lines.append(f"{'':8} {'':{width}}  > {finding.helps}")
-    return "\n".join(lines)
+    groups = {
+        "Every device needs": [finding for finding in findings if not finding.use],
+        "Only some uses need": [finding for finding in findings if finding.use],
+    }
+    for title, group in groups.items():
+        yield Text(title, "bold")
+        for finding in sorted(group, key=lambda each: each.state is not State.WORKS):
+            yield from _lines(finding, width)
+        yield Text()
+    yield _verdict(findings)
+
+
+def _lines(finding: Finding, width: int) -> Iterator[Text]:
+    told = finding.detail
+    if finding.use:
+        told = f"{finding.use} ({told})" if finding.state is State.WORKS else f"{finding.use}: {told}"
+    line = Text("  ").append(f"{finding.state:8}", STYLES[finding.state])
+    yield line.append(f" {finding.name:{width}}  ").append(told)
+    if finding.helps is not None:
+        yield Text(f"{'':{width + 13}}").append(finding.helps, "cyan")
+
+
+def _verdict(findings: Sequence[Finding]) -> Text:
+    missing = sum(finding.state is State.MISSING for finding in findings)
+    left = {0: "nothing is missing", 1: "1 thing that only some uses need is missing"}
+    rest = left.get(missing, f"{missing} things that only some uses need are missing")
+    if any(finding.state is State.BROKEN for finding in findings):
+        return Text(f"devices do not run models here; {rest}", "bold red")
+    return Text(f"devices run models here; {rest}", "bold green")
 
 
 @click.command()
@@ -231,8 +288,6 @@ def doctor(as_json: bool) -> None:
             json.dumps({"works": not broken, "findings": [asdict(each) for each in findings]}, indent=2)
         )
     else:
-        click.echo(show(findings))
-        missing = sum(finding.state is State.MISSING for finding in findings)
-        verdict = "devices do not run models here" if broken else "devices run models here"
-        click.echo(f"\n{verdict}; {missing} things that some uses need are missing")
+        for line in show(findings):
+            Console().print(line, soft_wrap=True)  # a command stays on one line
     sys.exit(int(broken))

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from aisrv.attach.preload import server as preload_server
 from aisrv.cli import doctor
-from aisrv.cli.doctor import RULE, Finding, State
+from aisrv.cli.doctor import RULE, Extra, Finding, State
 from aisrv.inference.process.sandbox_layers import SandboxLayer, sandbox_layers
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 
@@ -19,7 +19,8 @@ async def found(*findings: Finding) -> list[Finding]:
 
 
 WORKS = Finding("python", State.WORKS, "3.11 on Linux")
-MISSING = Finding("libusb", State.MISSING, "no libusb", "sudo apt-get install libusb-1.0-0")
+MISSING = Finding("libusb", State.MISSING, "no libusb", "sudo apt-get install libusb-1.0-0", "hardware")
+FOUND = Finding("rule", State.WORKS, "70-board.rules", use="users")
 BROKEN = Finding("engine tflite", State.BROKEN, "it died")
 
 
@@ -34,6 +35,11 @@ def test_this_machine_runs_models() -> None:
         "state": "works",
         "detail": "classifies a digit, the default",
         "helps": None,
+        "use": "",
+    }
+    assert {name for name, finding in by_name.items() if not finding["use"]} == {
+        "python",
+        f"engine {default_kind()}",
     }
     assert by_name["engine kernels"]["state"] == "works"
     assert {f"sandbox {layer.name}" for layer in sandbox_layers()} < set(by_name)
@@ -43,12 +49,12 @@ def test_this_machine_runs_models() -> None:
 @pytest.mark.parametrize(
     ("findings", "code", "verdict"),
     [
-        ((WORKS,), 0, "devices run models here; 0 things that some uses need are missing"),
-        ((WORKS, MISSING), 0, "devices run models here; 1 things that some uses need are missing"),
+        ((WORKS,), 0, "devices run models here; nothing is missing"),
+        ((WORKS, MISSING), 0, "devices run models here; 1 thing that only some uses need is missing"),
         (
             (WORKS, BROKEN, MISSING),
             1,
-            "devices do not run models here; 1 things that some uses need are missing",
+            "devices do not run models here; 1 thing that only some uses need is missing",
         ),
     ],
 )
@@ -62,12 +68,39 @@ def test_only_what_no_device_can_do_without_makes_it_fail(
     assert (report.exit_code, json.loads(report.stdout)["works"]) == (code, code == 0)
 
 
-def test_the_command_that_helps_is_below_what_is_missing() -> None:
-    assert doctor.show([WORKS, MISSING]).splitlines() == [
-        "works    python  3.11 on Linux",
-        "missing  libusb  no libusb",
-        "                 > sudo apt-get install libusb-1.0-0",
+def test_what_is_needed_is_first_and_the_command_that_helps_below_what_is_missing() -> None:
+    assert [line.plain for line in doctor.show([MISSING, WORKS, FOUND, MISSING])] == [
+        "Every device needs",
+        "  works    python  3.11 on Linux",
+        "",
+        "Only some uses need",
+        "  works    rule    users (70-board.rules)",
+        "  missing  libusb  hardware: no libusb",
+        "                   sudo apt-get install libusb-1.0-0",
+        "  missing  libusb  hardware: no libusb",
+        "                   sudo apt-get install libusb-1.0-0",
+        "",
+        "devices run models here; 2 things that only some uses need are missing",
     ]
+
+
+@pytest.mark.parametrize(
+    ("finding", "color"), [(WORKS, "green"), (MISSING, "yellow"), (BROKEN, "bold red")], ids=str
+)
+def test_states_have_colors(finding: Finding, color: str) -> None:
+    (line,) = [line for line in doctor.show([finding]) if str(finding.state) in line.plain]
+    assert [(str(span.style), line.plain[span.start : span.end].strip()) for span in line.spans] == [
+        (color, str(finding.state))
+    ]
+
+
+def test_commands_that_help_stay_on_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    command = " ".join(["echo"] * 100)
+    monkeypatch.setattr(
+        doctor, "examine", lambda: found(Finding("rule", State.MISSING, "none", command, "a"))
+    )
+    done = CliRunner().invoke(doctor.doctor, env={"COLUMNS": "40"})
+    assert command in [line.strip() for line in done.stdout.splitlines()]
 
 
 async def test_an_engine_without_its_package_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,11 +117,14 @@ class Absent:
         raise ImportError("no such engine")
 
 
+EXTRAS_HERE = {"images": Extra(("json", "not_there"), "pictures"), "spi": Extra(("json",), "SPI")}
+
+
 def test_extras_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "EXTRAS", {"images": ("json", "not_there"), "spi": ("json",)})
+    monkeypatch.setattr(doctor, "EXTRAS", EXTRAS_HERE)
     assert list(doctor.check_extras()) == [
-        Finding("extra images", State.MISSING, "no not_there", 'pip install "aisrv[images]"'),
-        Finding("extra spi", State.WORKS, "json"),
+        Finding("extra images", State.MISSING, "no not_there", doctor.install("images"), "pictures"),
+        Finding("extra spi", State.WORKS, "json", use="SPI"),
     ]
 
 
@@ -126,7 +162,7 @@ def test_kernel_without_the_controller(tmp_path: Path) -> None:
     assert doctor.check_vhci(tmp_path / "absent").helps == "sudo modprobe vhci-hcd"
     (tmp_path / "attach").touch()
     assert doctor.check_vhci(tmp_path) == Finding(
-        "vhci", State.WORKS, "`aisrv attach` can plug a device into the kernel"
+        "vhci", State.WORKS, "this kernel takes devices", use="aisrv attach"
     )
 
 

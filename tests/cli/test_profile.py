@@ -25,6 +25,31 @@ def test_one_model_is_shown_in_all_details(digits_file: Path) -> None:
     assert "this host" not in outcome.stdout
 
 
+def test_the_verdict_is_first(digits_file: Path) -> None:
+    assert run(digits_file).stdout.splitlines()[:3] == [
+        "digits.tflite: fits with its file in the arena; 446,432 bytes of arena remain.",
+        "One inference takes 0.267 ms on the device, 27.6 % of it estimates.",
+        "1 thread, 600 MHz, optimized kernels, flash 12.5 MB/s",
+    ]
+
+
+def test_the_verdict_says_what_is_missing(digits_file: Path) -> None:
+    line = run(digits_file, "--arena", "2K").stdout.splitlines()[0]
+    assert line.startswith("digits.tflite: does not fit: ")
+    assert "7,376 missing" in line
+
+
+def test_the_verdict_on_several_models(digits_file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "adding.tflite"
+    other.write_bytes(networks.adding_network())
+    took = "One inference takes 0.004 ms (adding.tflite) to 0.267 ms (digits.tflite) on the device."
+    assert run(digits_file, other).stdout.splitlines()[0] == f"All fit. {took}"
+    small = run(digits_file, other, "--arena", "2K").stdout.splitlines()[0]
+    assert small == f"1 of 2 do not fit: digits.tflite. {took}"
+    same = run(digits_file, digits_file).stdout.splitlines()[0]
+    assert same == "All fit. One inference takes 0.267 ms on the device."
+
+
 def test_host_time_is_shown_on_request(digits_file: Path) -> None:
     assert "median of 2 runs, which says nothing about the device" in run(digits_file, "--run", "2").stdout
 
@@ -33,7 +58,7 @@ def test_several_models_are_compared(digits_file: Path, tmp_path: Path) -> None:
     other = tmp_path / "adding.tflite"
     other.write_bytes(networks.adding_network())
     lines = run(digits_file, other).stdout.splitlines()
-    rows = [line.split() for line in lines if ".tflite" in line]
+    rows = [line.split() for line in lines[1:] if ".tflite" in line]
     # 350 ticks and a quarter for each of 48 bytes: 362 of 26,731.
     assert [row[:3] for row in rows] == [
         ["digits.tflite", "0.267", "1.00x"],

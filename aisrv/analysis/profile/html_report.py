@@ -15,7 +15,6 @@ from aisrv.inference.timings import Basis
 from aisrv.model import ModelFileError
 from aisrv.model.arena_plan import plan_arena
 from aisrv.protocol.commands import TICKS_PER_SECOND
-from aisrv.protocol.memory_map import ModelMemory
 
 MAX_BARS: Final = 100
 """Bars of one chart, and operators of one picture; the tables have all operators."""
@@ -191,7 +190,7 @@ def _count(number: int) -> str:
 
 def _section(profile: ModelProfile) -> Section:
     slowest = sorted(profile.times, key=lambda time: -time.ticks)[:MAX_BARS]
-    fits, verdict = _verdict(profile)
+    fits, verdict = wording.fit(profile)
     clock = profile.configuration.device.clock_mhz
     clock = int(clock) if clock in CLOCKS_MHZ else CLOCKS_MHZ[0]
     predictions = [each for each in profile.predictions if each.clock_mhz == clock and each.ram_ticks]
@@ -214,16 +213,6 @@ def _section(profile: ModelProfile) -> Section:
         _memory(profile),
         _predictions(profile),
     )
-
-
-def _verdict(profile: ModelProfile) -> tuple[bool, str]:
-    """Say whether a model fits, with its file in the arena or else in external memory."""
-    fitting = [each for each in profile.memory.placements if each.fits]
-    if fitting:
-        best = fitting[0]
-        place = "the arena" if best.memory is ModelMemory.ARENA else best.memory.value
-        return True, f"Fits, with its file in {place}; {best.free:,} bytes of the arena remain."
-    return False, "Does not fit: " + "; ".join(each.detail for each in profile.memory.placements)
 
 
 def _thread_bar(each: Prediction) -> Bar:

@@ -30,7 +30,9 @@ def show(console: Console, profiles: Sequence[ModelProfile]) -> None:
 
 
 def _show_one(console: Console, profile: ModelProfile) -> None:
-    console.print(Text(wording.title(profile), style="bold"))
+    fits, verdict = wording.fit(profile)
+    _show_verdict(console, f"{wording.title(profile)}: {verdict[0].lower()}{verdict[1:]}", fits=fits)
+    console.print(Text(wording.duration(profile), style="bold"))
     console.print(Text(wording.describe(profile.configuration)))
     bar = _bar_width(console)
     console.print(_operators(profile, bar, with_source=console.width >= _WIDE))
@@ -38,12 +40,12 @@ def _show_one(console: Console, profile: ModelProfile) -> None:
     console.print(_memory(profile))
     console.print(_predictions(profile))
     console.print(Text(wording.FLASH, style="dim"))
-    total = f"One inference takes {milliseconds(profile.ticks):.3f} ms on the device, "
-    console.print(Text(f"{total}{100 * profile.estimate_share:.1f} % of it estimates."))
     _show_host(console, profile)
 
 
 def _show_comparison(console: Console, profiles: Sequence[ModelProfile]) -> None:
+    fits, verdict = wording.comparison(profiles)
+    _show_verdict(console, verdict, fits=fits)
     first = profiles[0].ticks
     longest = max(profile.ticks for profile in profiles)
     for device in dict.fromkeys(wording.describe(profile.configuration) for profile in profiles):
@@ -70,6 +72,10 @@ def _show_comparison(console: Console, profiles: Sequence[ModelProfile]) -> None
     console.print(table)
     for profile in profiles:
         _show_host(console, profile)
+
+
+def _show_verdict(console: Console, text: str, *, fits: bool) -> None:
+    console.print(Text(text, style="bold green" if fits else "bold red"))
 
 
 def _show_host(console: Console, profile: ModelProfile) -> None:

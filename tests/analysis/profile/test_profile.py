@@ -345,7 +345,7 @@ def test_html_begins_with_the_verdict(profile: ModelProfile) -> None:
     text = to_html([profile])
     assert text.index('class="verdict fits"') < text.index("<h2>")
     free = next(each.free for each in profile.memory.placements if each.fits)
-    assert f"Fits, with its file in the arena; {free:,} bytes of the arena remain." in text
+    assert f"Fits with its file in the arena; {free:,} bytes of arena remain." in text
     rates = [f"{1e8 / each.ram_ticks:,.1f} with {each.threads}" for each in profile.predictions[:5]]
     assert f"Inferences a second by threads, at 600 MHz: {', '.join(rates)}." in text
 

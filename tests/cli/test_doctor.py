@@ -88,7 +88,7 @@ def test_what_is_needed_is_first_and_the_command_that_helps_below_what_is_missin
     ("finding", "color"), [(WORKS, "green"), (MISSING, "yellow"), (BROKEN, "bold red")], ids=str
 )
 def test_states_have_colors(finding: Finding, color: str) -> None:
-    (line,) = [line for line in doctor.show([finding]) if str(finding.state) in line.plain]
+    (line,) = [line for line in doctor.show([finding]) if line.plain.startswith(f"  {finding.state}")]
     assert [(str(span.style), line.plain[span.start : span.end].strip()) for span in line.spans] == [
         (color, str(finding.state))
     ]

@@ -5,6 +5,7 @@ of a copied image are executable; so code that runs astray meets nothing that it
 with the extra `relocatable` and is imported when the first machine is made.
 """
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -40,6 +41,14 @@ _MODELS: Final = {
     Core.CORTEX_M33: "UC_CPU_ARM_CORTEX_M33",
 }
 
+_BLOCK_HOOK: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
+)
+_LOAD_HOOK: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64, ctypes.c_int, ctypes.c_int64, ctypes.c_void_p
+)
+"""`uc_cb_hookcode_t` and `uc_cb_hookmem_t`."""
+
 Observer = Callable[[int, int, int], None]
 """Called with the observer's three arguments: cookie, moment, address of the node's report."""
 
@@ -74,6 +83,7 @@ class Machine:
         self._pages: dict[int, int] = {}
         self._observer: Observer | None = None
         self._failure: BaseException | None = None
+        self._hooks: list[object] = []
         self._uc.mem_map(TRAP_PAGE, PAGE, self._prot.UC_PROT_READ | self._prot.UC_PROT_EXEC)
         self._uc.mem_write(TRAP_PAGE, _BX_LR * (PAGE // 2))
         read_write = self._prot.UC_PROT_READ | self._prot.UC_PROT_WRITE
@@ -130,29 +140,50 @@ class Machine:
     def trace(self, memory: Memory, touched: Callable[[int, int], None]) -> Callable[[], None]:
         """Call `touched(address, size)` for each run of instructions and each load from a memory.
 
-        The result ends that.
+        The result ends that; `touched` may call it. The hooks bypass unicorn's binding, which would take
+        longer for a call than `touched` does.
         """
+        from unicorn.unicorn_py3.unicorn import uclib
+
         uc, prot, span = self._uc, self._prot, memory.span
+        stop = self.stop
 
         def block(_uc: object, address: int, size: int, _data: object) -> None:
-            touched(address, size)
+            try:
+                touched(address, size)
+            except BaseException as error:
+                stop(error)
 
         def load(_uc: object, _kind: int, address: int, size: int, _value: int, _data: object) -> None:
-            touched(address, size)
+            try:
+                touched(address, size)
+            except BaseException as error:
+                stop(error)
 
-        limits = {"begin": span.start, "end": span.end - 1}
-        hooks = [
-            uc.hook_add(prot.UC_HOOK_BLOCK, block, **limits),
-            uc.hook_add(prot.UC_HOOK_MEM_READ, load, **limits),
-        ]
+        handles = []
+        for kind, callback in (
+            (prot.UC_HOOK_BLOCK, _BLOCK_HOOK(block)),
+            (prot.UC_HOOK_MEM_READ, _LOAD_HOOK(load)),
+        ):
+            handle = ctypes.c_size_t()
+            limits = ctypes.c_uint64(span.start), ctypes.c_uint64(span.end - 1)
+            status = uclib.uc_hook_add(uc._uch, ctypes.byref(handle), kind, callback, None, *limits)
+            if status:
+                raise MachineError(f"unicorn takes no hook: error {status}")
+            self._hooks.append(callback)  # for as long as the machine may call it
+            handles.append(handle)
         uc.ctl_flush_tb()
 
         def end() -> None:
-            for hook in hooks:
-                uc.hook_del(hook)
-            uc.ctl_flush_tb()
+            while handles:
+                uclib.uc_hook_del(uc._uch, handles.pop())
 
         return end
+
+    def stop(self, error: BaseException) -> None:
+        """Stop the code that runs; the `call` of it raises the error."""
+        self._failure = error
+        self._uc.emu_stop()
 
     def forget_code(self) -> None:
         """Translate code anew when it is executed next: the memory was changed from outside."""
@@ -209,8 +240,7 @@ class Machine:
                 uc.reg_read(arm.UC_ARM_REG_R0), uc.reg_read(arm.UC_ARM_REG_R1), uc.reg_read(arm.UC_ARM_REG_R2)
             )
         except BaseException as error:
-            self._failure = error
-            uc.emu_stop()
+            self.stop(error)
 
 
 def _runs(pages: dict[int, int], span: Span) -> list[tuple[int, int, int | None]]:

@@ -5,6 +5,8 @@ replaces by pseudo-LRU. Source: XMOS, "Using software-defined memory" (XTC Tools
 LRU in place of pseudo-LRU is ours.
 """
 
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,30 +51,62 @@ XCORE_AI_CACHE: Final = CacheGeometry()
 """The cache in front of software-defined memory: fully associative, 8 lines of 32 bytes."""
 
 
+def _nothing() -> None:
+    pass
+
+
 class LineCache:
     """Which lines a cache holds: no bytes, for counting what a run touches."""
 
-    def __init__(self, geometry: CacheGeometry = XCORE_AI_CACHE) -> None:
+    __slots__ = ("_hits", "_line_bytes", "_misses", "_most", "_newest", "_read", "_sets", "_stop", "_ways")
+
+    def __init__(
+        self,
+        geometry: CacheGeometry = XCORE_AI_CACHE,
+        most: int | None = None,
+        stop: Callable[[], None] = _nothing,
+    ) -> None:
+        """Start with an empty cache; `stop` is called once hits and misses are `most` or a few more."""
+        self._most, self._stop = sys.maxsize if most is None else most, stop
         self._line_bytes = geometry.line_bytes
         self._ways = geometry.ways
         self._sets: list[dict[int, None]] = [{} for _ in range(geometry.sets)]  # each from the oldest use on
-        self.counters: Final = CacheCounters()
+        self._newest = -1  # the line that was touched last
+        self._hits = self._misses = self._read = 0
+
+    @property
+    def counters(self) -> "CacheCounters":
+        """What was counted up to now."""
+        counters = CacheCounters()
+        self.count_into(counters)
+        return counters
+
+    def count_into(self, counters: "CacheCounters") -> None:
+        """Write into counters what was counted up to now."""
+        counters.hits, counters.misses, counters.bytes_read = self._hits, self._misses, self._read
+        counters.bytes_filled = self._misses * self._line_bytes
 
     def touch(self, address: int, size: int) -> None:
         """Count an access: each line of it is a hit or a miss."""
-        counters, line_bytes = self.counters, self._line_bytes
-        counters.bytes_read += size
-        for number in range(address // line_bytes, (address + size - 1) // line_bytes + 1):
+        self._read += size
+        first = address // self._line_bytes
+        last = (address + size - 1) // self._line_bytes
+        if first == self._newest == last:
+            self._hits += 1
+            return
+        for number in range(first, last + 1):
             lines = self._sets[number % len(self._sets)]
             if number in lines:
                 del lines[number]
-                counters.hits += 1
+                self._hits += 1
             else:
-                counters.misses += 1
-                counters.bytes_filled += line_bytes
+                self._misses += 1
                 if len(lines) == self._ways:
                     del lines[next(iter(lines))]
             lines[number] = None
+        self._newest = last
+        if self._hits + self._misses >= self._most:
+            self._stop()
 
 
 @dataclass(slots=True)

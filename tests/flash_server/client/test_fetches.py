@@ -1,8 +1,10 @@
 """Hits and misses of an image that runs in place."""
 
+import signal
+
 import pytest
 
-from aisrv.relocatable.container import Image
+from aisrv.relocatable.container import Image, offset
 from aisrv.relocatable.errors import RuntimeFailure
 from flash_server.client.cache import CacheGeometry
 from flash_server.client.fetches import count_fetches
@@ -24,3 +26,18 @@ def test_a_cache_larger_than_the_image_fills_each_line_once() -> None:
 def test_an_image_without_weights() -> None:
     with pytest.raises(RuntimeFailure, match="no weights"):
         count_fetches(Image.from_bytes(read(DIGITS_M33)))
+
+
+def test_ctrl_c_ends_a_run_that_is_counted() -> None:
+    endless = bytearray(digits_image())
+    entry = offset(Image.from_bytes(endless).header.run) - 1
+    endless[entry : entry + 2] = b"\xfe\xe7"  # b .
+    alarm = signal.signal(signal.SIGALRM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
+    before = signal.getsignal(signal.SIGINT)
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            count_fetches(Image.from_bytes(endless))
+    finally:
+        signal.signal(signal.SIGALRM, alarm)
+    assert signal.getsignal(signal.SIGINT) == before

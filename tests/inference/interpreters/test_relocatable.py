@@ -1,5 +1,6 @@
 """The engine kind `relocatable`: images in workers, in the process, in a device; hostile ones die alone."""
 
+import re
 import struct
 from functools import partial
 
@@ -21,12 +22,19 @@ from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from aisrv.relocatable.container import Image, offset
+from aisrv.relocatable.container import Core, Image, Variant, offset
 from aisrv.relocatable.model import read_loadable
 from aisrv.relocatable.network import Network
 from flash_server.client.fetches import count_fetches
-from tests.support import networks
-from tests.support.relocatable import DIGITS_FPU, DIGITS_M33, digits_image, read
+from tests.support import mlperf_tiny, networks
+from tests.support.relocatable import (
+    DIGITS_FPU,
+    DIGITS_M33,
+    digits_image,
+    fresh_image,
+    needs_compiler,
+    read,
+)
 
 pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
 
@@ -79,6 +87,40 @@ async def test_fetches_of_each_run_are_counted_in_the_log() -> None:
         await runner.invoke()
     expected = f"execute in place: {count_fetches(Image.from_bytes(digits_image()))}\n"
     assert printed == [expected, expected]
+    await runner.close()
+
+
+async def test_counting_ends_at_its_limit_and_the_run_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("aisrv.inference.interpreters.relocatable.COUNTED_LINES", 1000)
+    runner = InlineInterpreter(EngineKind.parse("relocatable::counted"))
+    await runner.load(digits_image(), ARENA)
+    for _ in range(2):
+        runner.input(0)[:] = PICTURE
+        await runner.invoke()
+        assert [bytes(runner.output(0))] == EXPECTED
+        counted = re.fullmatch(
+            r"execute in place: ([\d,]+) hits, ([\d,]+) misses .*; the rest of the run was not counted, "
+            r"aisrv-flash reloc fetches counts all of it\n",
+            capsys.readouterr().out,
+        )
+        assert counted is not None
+        assert 1000 <= sum(int(each.replace(",", "")) for each in counted.groups()) < 1100
+
+
+@pytest.mark.in_full
+async def test_keyword_spotting_is_counted_as_a_whole() -> None:
+    needs_compiler()
+    printed: list[str] = []
+    image = fresh_image(mlperf_tiny.model_bytes("kws_ref_model"), Variant(Core.CORTEX_M4))
+    runner = IsolatedInterpreter(printed.append, EngineKind.parse("relocatable::counted"))
+    await runner.load(image, ARENA)
+    runner.input(0)[:] = bytes(490)
+    await runner.invoke()
+    assert re.fullmatch(
+        r"execute in place: [\d,]+ hits, [\d,]+ misses \(.* %\), .* bytes from flash\n", *printed
+    )
     await runner.close()
 
 

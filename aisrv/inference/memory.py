@@ -13,6 +13,7 @@ from aisrv.model import LoadResult, Model, ModelFileError
 from aisrv.model.arena_plan import plan_arena, round_up
 from aisrv.model.arena_scratch import tflm_scratch
 from aisrv.model.arena_tail import estimate_tail
+from aisrv.model.limits import MAX_INPUTS, MAX_OUTPUTS
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 MODEL_ALIGNMENT: Final = 4
@@ -20,9 +21,6 @@ MODEL_ALIGNMENT: Final = 4
 
 Source: "XCORE AI server: numbers and wire behavior", section Commands, Memory.
 """
-MAX_INPUTS: Final = 40
-MAX_OUTPUTS: Final = 40
-"""Tensors that the device can number ("Inference engines", section Device limits)."""
 
 
 class ArenaNeed(Struct, frozen=True):

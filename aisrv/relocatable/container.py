@@ -18,6 +18,7 @@ from aisrv.relocatable.errors import ImageError
 
 MAGIC: Final = 0x4E49424E
 """The first word, bytes "NBIN"."""
+MAGIC_BYTES: Final = MAGIC.to_bytes(4, "little")
 
 ROM: Final = 0x2
 """Class of an address in the file."""
@@ -190,7 +191,7 @@ class Image:
         view = memoryview(data).cast("B").toreadonly()
         if len(view) < HEADER_BYTES:
             raise ImageError(f"{len(view)} bytes are not an image: the header alone has {HEADER_BYTES}")
-        if view[:4] != MAGIC.to_bytes(4, "little"):
+        if view[:4] != MAGIC_BYTES:
             raise ImageError(f"an image begins with NBIN, this with {bytes(view[:4]).hex(' ')}")
         header = Header.unpack_from(view)
         image = cls(view, header, Variant.from_word(header.flags))
@@ -227,6 +228,11 @@ class Image:
     def initial(self) -> memoryview:
         """The initial .data and .got: what is copied to the start of the RAM."""
         return self.data[self.sizes.ro : self.sizes.ro + offset(self.header.got_end)]
+
+    @property
+    def missing_weights(self) -> int:
+        """Bytes of weights that are in a file of their own; 0 for none."""
+        return 0 if self.sizes.weights else self.context.weights_size
 
     @property
     def weights(self) -> memoryview:
@@ -390,7 +396,7 @@ def align4(size: int) -> int:
 
 def is_image(data: bytes | bytearray | memoryview) -> bool:
     """Whether bytes begin as an image does."""
-    return bytes(data[:4]) == MAGIC.to_bytes(4, "little")
+    return bytes(data[:4]) == MAGIC_BYTES
 
 
 def field_offsets() -> Iterator[tuple[str, int]]:

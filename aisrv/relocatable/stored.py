@@ -1,14 +1,18 @@
 """An image as it is stored in an operators or execute-in-place segment: its length and its CRC-32 before it.
 
 The container itself has neither. The image begins 8 bytes into the segment, which lies at a multiple of 4.
+Weights that are not in their image are stored in the same way, in a segment of their own.
 """
 
+import mmap
 import zlib
+from dataclasses import replace
 from typing import Self
 
 from aisrv.packet import U32, Packet
-from aisrv.relocatable.container import Image
+from aisrv.relocatable.container import HEADER_BYTES, ROM, Header, Image
 from aisrv.relocatable.errors import ImageError
+from aisrv.relocatable.memory import PAGE
 
 
 class StoredHeader(Packet, byte_order="<", error=ImageError, name="the header of a stored image"):
@@ -37,13 +41,36 @@ class StoredHeader(Packet, byte_order="<", error=ImageError, name="the header of
 def stored(image: bytes | memoryview) -> bytes:
     """What a segment holds of an image, which is checked first; ImageError."""
     Image.from_bytes(image)
-    return bytes(StoredHeader.of(image)) + bytes(image)
+    return with_header(image)
+
+
+def with_header(data: bytes | memoryview) -> bytes:
+    """What a segment holds of an image, or of weights, as they are."""
+    return bytes(StoredHeader.of(data)) + bytes(data)
+
+
+def weights_place(image_end: int) -> int:
+    """Where weights begin that are mapped behind an image, by where that ends: a page of their own."""
+    return -(-image_end // PAGE) * PAGE + StoredHeader.SIZE
+
+
+def merge(file: bytearray | mmap.mmap, size: int) -> None:
+    """Make weights that lie behind an image of `size` bytes part of it: in its header."""
+    ends = ROM << 28 | size, ROM << 28 | len(file)
+    header = replace(Header.unpack_from(file[:HEADER_BYTES]), weights_start=ends[0], weights_end=ends[1])
+    file[:HEADER_BYTES] = bytes(header)
 
 
 def restored(segment: bytes | memoryview) -> memoryview:
     """The image at the start of a segment, which may go on behind it; ImageError unless it is sound."""
-    header = StoredHeader.unpack_from(segment)
-    image = memoryview(segment)[header.SIZE : header.SIZE + header.length]
-    header.check(image)
+    image = checked(segment)
     Image.from_bytes(image)
     return image
+
+
+def checked(segment: bytes | memoryview) -> memoryview:
+    """What is stored at the start of a segment; ImageError unless length and CRC-32 are right."""
+    header = StoredHeader.unpack_from(segment)
+    data = memoryview(segment)[header.SIZE : header.SIZE + header.length]
+    header.check(data)
+    return data

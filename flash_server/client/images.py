@@ -1,26 +1,48 @@
 """Relocatable images in flash: read from the operators or execute-in-place segment, checked before use.
 
-Code runs from a copy of an image, or in place, from memory that always holds what the chip does.
+Code runs from a copy of an image, or in place, from memory that always holds what the chip does. Weights that
+are not in their image come from another segment of the same engine, of operators or of parameters.
 """
 
 import mmap
 import zlib
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
+from aisrv.relocatable.container import (
+    HEADER_BYTES,
+    MAGIC_BYTES,
+    Context,
+    Header,
+    align4,
+    is_image,
+    offset,
+)
 from aisrv.relocatable.errors import ImageError
-from aisrv.relocatable.stored import StoredHeader
+from aisrv.relocatable.stored import StoredHeader, merge
 from aisrv.xcore.array import own_pages
 from flash_server.client.flash_channel import FlashChannel
-from flash_server.image.headers import IMAGE_PARTS, Part
+from flash_server.image.headers import IMAGE_PARTS, WEIGHTS_PARTS, Part
 from flash_server.protocol import FlashFailure, FlashReadError
 from flash_server.server.live_segment import LiveSegment
 
 PIECE_BYTES: Final = 1 << 17
 """Bytes that are read and checked in one go; other tasks run meanwhile."""
 
-Window = Callable[[Part, int], LiveSegment]
-"""Opens the first bytes of a segment for code that runs in place, as flash that is mapped into memory."""
+Window = Callable[[Sequence[tuple[Part, int]]], LiveSegment]
+"""Opens the first bytes of segments for code that runs in place, as flash that is mapped into memory."""
+
+
+class _Stored(NamedTuple):
+    """Where something is stored that has a header."""
+
+    part: Part
+    header: StoredHeader
+
+    @property
+    def size(self) -> int:
+        """Bytes of the segment, the header included."""
+        return StoredHeader.SIZE + self.header.length
 
 
 class InPlaceImage:
@@ -55,54 +77,75 @@ class InPlaceImage:
 
 
 async def read_image(flash: FlashChannel, limit: int) -> memoryview:
-    """Read the image of the channel's engine and check its length and CRC-32.
+    """Read the image of the channel's engine, with its weights, and check length and CRC-32.
 
     Raises FlashReadError with ABSENT where the engine has no such segment, REFUSED for more than `limit`
     bytes, CORRUPT for one that is not as it was stored.
     """
-    part, header = await _find(flash)
-    if header.length > limit:
+    code, weights = await _find(flash)
+    size = code.header.length + (weights.header.length if weights else 0)
+    if size > limit:
         raise FlashReadError(
             FlashFailure.REFUSED,
-            f"the relocatable image in flash has {header.length} bytes, there is room for {limit}",
+            f"the relocatable image in flash has {size} bytes, there is room for {limit}",
         )
-    return await _read(flash, part, header, lambda _at, _data: None)
+    image = own_pages(max(size, 1))
+
+    def keep(_at: int, data: bytes) -> None:
+        image.write(data)
+
+    await _read(flash, code, keep)
+    if weights is not None:
+        await _read(flash, weights, keep)
+        merge(image, code.header.length)
+    return memoryview(image).toreadonly()[:size]
 
 
 async def open_image(flash: FlashChannel, window: Window) -> InPlaceImage:
     """Open the image of the channel's engine to run in place, and check it; raises as `read_image`.
 
-    Until it is closed the server refuses to write where it lies.
+    Weights of their own are mapped behind it. Until it is closed the server refuses to write where it lies.
     """
-    part, header = await _find(flash)
+    code, weights = await _find(flash)
+    parts = [code] if weights is None else [code, weights]
     try:
-        segment = window(part, StoredHeader.SIZE + header.length)
+        segment = window([(each.part, each.size) for each in parts])
     except OSError as error:
         raise FlashReadError(
-            FlashFailure.REFUSED, f"no memory to run {part.label} in place: {error}"
+            FlashFailure.REFUSED, f"no memory to run {code.part.label} in place: {error}"
         ) from error
     try:
         memory = segment.memory
-        memory[: StoredHeader.SIZE] = bytes(header)
+        for start, each in zip(segment.places, parts, strict=True):
+            memory[start : start + StoredHeader.SIZE] = bytes(each.header)
 
-        def keep(at: int, data: bytes) -> None:
-            memory[at : at + len(data)] = data
+            def keep(at: int, data: bytes, start: int = start) -> None:
+                memory[start + at : start + at + len(data)] = data
 
-        image = await _read(flash, part, header, keep)
+            await _read(flash, each, keep)
+        image = own_pages(max(code.header.length, 1))
+        image.write(memory[StoredHeader.SIZE : code.size])
         if segment.changes:
-            raise FlashReadError(FlashFailure.CORRUPT, f"{part.label}: written while it was read")
+            raise FlashReadError(FlashFailure.CORRUPT, f"{code.part.label}: written while it was read")
     except BaseException:
         segment.close()
         raise
-    return InPlaceImage(image, segment)
+    return InPlaceImage(memoryview(image).toreadonly()[: code.header.length], segment)
 
 
-async def _find(flash: FlashChannel) -> tuple[Part, StoredHeader]:
-    """Find the segment that holds an image, and what is stored before it."""
+async def _find(flash: FlashChannel) -> tuple[_Stored, _Stored | None]:
+    """Find the image of an engine, and its weights where they have a segment of their own."""
     sizes = await flash.read_sizes()
-    part = next((part for part in IMAGE_PARTS if sizes[part]), None)
-    if part is None:
+    parts = [part for part in IMAGE_PARTS if sizes[part]]
+    if not parts:
         raise FlashReadError(FlashFailure.ABSENT, "the image has no model and no relocatable image")
+    part = parts[0]
+    for each in parts:
+        if sizes[each] > StoredHeader.SIZE + len(MAGIC_BYTES) and is_image(
+            await flash.read(each, StoredHeader.SIZE, len(MAGIC_BYTES))
+        ):
+            part = each
+            break
     if sizes[part] < StoredHeader.SIZE:
         raise FlashReadError(FlashFailure.CORRUPT, f"{part.label} of {sizes[part]} bytes hold no image")
     header = StoredHeader.from_bytes(await flash.read(part, 0, StoredHeader.SIZE))
@@ -111,22 +154,51 @@ async def _find(flash: FlashChannel) -> tuple[Part, StoredHeader]:
             FlashFailure.CORRUPT,
             f"{part.label}: an image of {header.length} bytes in a segment of {sizes[part]}",
         )
-    return part, header
+    code = _Stored(part, header)
+    return code, await _find_weights(flash, code, sizes)
 
 
-async def _read(
-    flash: FlashChannel, part: Part, header: StoredHeader, keep: Callable[[int, bytes], None]
-) -> memoryview:
-    """Read an image and check it; `keep` is called with each piece and its place in the segment."""
-    image = own_pages(max(header.length, 1))
+async def _find_weights(flash: FlashChannel, code: _Stored, sizes: Sequence[int]) -> _Stored | None:
+    """Find the weights of an image that has none of its own: the first that are as long as it says."""
+    needed = await _missing_weights(flash, code)
+    if not needed:
+        return None
+    for part in WEIGHTS_PARTS:
+        if part is code.part or sizes[part] < StoredHeader.SIZE + needed:
+            continue
+        header = StoredHeader.from_bytes(await flash.read(part, 0, StoredHeader.SIZE))
+        if header.length == needed:
+            return _Stored(part, header)
+    raise FlashReadError(
+        FlashFailure.ABSENT,
+        f"{code.part.label}: the image's {needed} bytes of weights are not beside it: "
+        "pack them as operators or parameters of the same engine",
+    )
+
+
+async def _missing_weights(flash: FlashChannel, code: _Stored) -> int:
+    """Bytes of weights that are not in a stored image; 0 for one that makes no sense, which is told later."""
+    if code.header.length < HEADER_BYTES:
+        return 0
+    try:
+        header = Header.unpack_from(await flash.read(code.part, StoredHeader.SIZE, HEADER_BYTES))
+    except ImageError:
+        return 0
+    at = align4(offset(header.data_data)) + offset(header.ctx)
+    if header.weights_end or at + Context.SIZE > code.header.length:
+        return 0
+    return Context.from_bytes(await flash.read(code.part, StoredHeader.SIZE + at, Context.SIZE)).weights_size
+
+
+async def _read(flash: FlashChannel, stored: _Stored, keep: Callable[[int, bytes], None]) -> None:
+    """Read what is stored and check it; `keep` is called with each piece and its place in the segment."""
+    part, header = stored
     crc = 0
     for at in range(0, header.length, PIECE_BYTES):
         piece = await flash.read(part, StoredHeader.SIZE + at, min(PIECE_BYTES, header.length - at))
         crc = zlib.crc32(piece, crc)
-        image.write(piece)
         keep(StoredHeader.SIZE + at, piece)
     try:
         header.check_crc(crc)
     except ImageError as error:
         raise FlashReadError(FlashFailure.CORRUPT, f"{part.label}: {error}") from error
-    return memoryview(image).toreadonly()[: header.length]

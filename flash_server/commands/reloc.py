@@ -8,7 +8,7 @@ import click
 
 from aisrv.relocatable.container import Core, FloatAbi, Image, Variant, is_image
 from aisrv.relocatable.errors import ImageError
-from aisrv.relocatable.stored import restored
+from aisrv.relocatable.stored import StoredHeader, checked, merge, restored
 from aisrv.settings.size_option import SIZE
 from aisrv.terminal.command_group import CommandGroup, examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
@@ -17,7 +17,7 @@ from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 from flash_server.commands.options import FlashSettings, pass_settings
 from flash_server.errors import LayoutError
 from flash_server.files import map_file, write_file
-from flash_server.image.headers import IMAGE_PARTS
+from flash_server.image.headers import IMAGE_PARTS, WEIGHTS_PARTS
 from flash_server.image.image_file import Image as FlashImage
 
 CPUS: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
@@ -58,8 +58,8 @@ def info(settings: FlashSettings, image_file: Path, weights: Path | None, engine
     """
     from aisrv.relocatable import report
 
-    image = _open(image_file, engine)
-    size = weights.stat().st_size if weights is not None else 0
+    image, apart = _open(image_file, engine)
+    size = len(apart) if weights is None else weights.stat().st_size
     settings.answer(
         report.as_values(image), lambda: click.echo(report.memory_layout(image, weights_file_bytes=size))
     )
@@ -189,21 +189,31 @@ def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, li
     """
     from flash_server.client.fetches import count_fetches
 
-    counters = count_fetches(_open(image_file, engine), CacheGeometry(cache, ways, line))
+    image, weights = _open(image_file, engine)
+    if weights:
+        file = bytearray(bytes(image.data) + weights)
+        merge(file, len(image.data))
+        image = Image.from_bytes(file)
+    counters = count_fetches(image, CacheGeometry(cache, ways, line))
     text = f"{image_file}: {counters}"
     settings.answer(asdict(counters), lambda: click.echo(text))
 
 
-def _open(path: Path, engine: int) -> Image:
-    """Open an image in a file of its own, or the one that a flash image holds for an engine."""
+def _open(path: Path, engine: int) -> tuple[Image, bytes]:
+    """Open an image in a file of its own, or the one that a flash image holds for an engine.
+
+    Beside it the weights that the flash image holds in a segment of their own; no bytes where there are none.
+    """
     data = map_file(path)
     try:
-        return Image.from_bytes(bytes(data if is_image(data) else _stored_image(path, engine)))
+        if is_image(data):
+            return Image.from_bytes(bytes(data)), b""
+        return _stored_image(path, engine)
     except ImageError as error:
         raise ImageError(f"{path}: {error}") from error
 
 
-def _stored_image(path: Path, engine: int) -> bytes | memoryview:
+def _stored_image(path: Path, engine: int) -> tuple[Image, bytes]:
     try:
         flash = FlashImage.open(path)
     except LayoutError:
@@ -211,7 +221,22 @@ def _stored_image(path: Path, engine: int) -> bytes | memoryview:
     if engine >= len(flash.map.parts):
         last = len(flash.map.parts) - 1
         raise ImageError(f"the flash image ends with engine {last}: there is no engine {engine}")
-    part = next((part for part in IMAGE_PARTS if flash.stored(engine, part)), None)
-    if part is None:
+    segments = {
+        part: b"".join(flash.normal(engine, part))
+        for part in {*IMAGE_PARTS, *WEIGHTS_PARTS}
+        if flash.stored(engine, part)
+    }
+    parts = [part for part in IMAGE_PARTS if part in segments]
+    if not parts:
         raise ImageError(f"there is no relocatable image for engine {engine}")
-    return restored(b"".join(flash.normal(engine, part)))
+    part = next((each for each in parts if is_image(segments[each][StoredHeader.SIZE :])), parts[0])
+    image = Image.from_bytes(bytes(restored(segments[part])))
+    for each in WEIGHTS_PARTS:
+        if each is not part and each in segments and image.missing_weights:
+            weights = segments[each]
+            if (
+                len(weights) >= StoredHeader.SIZE
+                and StoredHeader.unpack_from(weights).length == image.missing_weights
+            ):
+                return image, bytes(checked(weights))
+    return image, b""

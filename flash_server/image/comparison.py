@@ -6,8 +6,9 @@ from pathlib import Path
 
 from flash_server.files import Progress, ignore
 from flash_server.image import Part
-from flash_server.image.image_file import EngineFiles, Image, erased_tail, read_part
+from flash_server.image.image_file import EngineFiles, Image, erased_tail
 from flash_server.image.nibbles import CHUNK, order_name, swap
+from flash_server.image.packager import contents_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +39,8 @@ def verify(
     total = sum(_size(files[part]) for files in engines for part in Part)
     done = 0
     for engine, files in enumerate(engines):
-        for part in Part:
-            path = files[part]
-            if path is None:
-                continue
-            wanted = read_part(engine, part, path)
+        for part, data in contents_of(engine, files).items():
+            wanted = memoryview(data)
             if engine >= len(image.map.headers):
                 found.append(ImageDifference(f"the image has {len(image.map.headers)} engines", engine, part))
                 continue

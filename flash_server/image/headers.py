@@ -54,7 +54,10 @@ class Part(IntEnum):
 
 
 IMAGE_PARTS: Final = (Part.OPERATORS, Part.XIP)
-"""Where relocatable images lie; the first segment that is there counts."""
+"""Where relocatable images lie; the first segment that begins with one counts."""
+
+WEIGHTS_PARTS: Final = (Part.OPERATORS, Part.PARAMETERS)
+"""Where weights may lie that are not in their image; the first that are as long as the image says count."""
 
 
 class Header(Packet, byte_order="<", error=LayoutError, name="a header"):

@@ -4,15 +4,16 @@ Everything goes through the files piece by piece, so that a large image costs li
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 from aisrv.relocatable.container import WORD, is_image
+from aisrv.relocatable.container import Image as RelocatableImage
 from aisrv.relocatable.errors import ImageError
-from aisrv.relocatable.stored import stored
+from aisrv.relocatable.stored import with_header
 from flash_server.files import InputError, Progress, ignore, write_file
 from flash_server.image import DataPartition, EngineImage, Part
+from flash_server.image.headers import IMAGE_PARTS, WEIGHTS_PARTS
 from flash_server.image.image_file import EngineFiles, Image, read_part
 from flash_server.image.pack_options import PackOptions, describe
 
@@ -21,18 +22,14 @@ def partition_of(engines: Sequence[EngineFiles], options: PackOptions) -> DataPa
     """The data partition that the files make; InputError names engine and part of one that cannot be read.
 
     A relocatable image among operators or execute-in-place data is checked, stored with its length and
-    CRC-32, and makes all parts begin at multiples of 4.
+    CRC-32, and makes all parts begin at multiples of 4; so are its weights where they are not in the image.
     """
     if not any(files[part] for files in engines for part in Part):
         raise InputError("nothing to pack: no engine has a file")
     missing = b"" if options.places_missing else None
-    images = tuple(
-        EngineImage(
-            *(missing if (path := files[part]) is None else _contents(number, part, path) for part in Part)
-        )
-        for number, files in enumerate(engines)
-    )
-    has_images = any(isinstance(image[part], _StoredImage) for image in images for part in _IMAGE_PARTS)
+    contents = [contents_of(number, files) for number, files in enumerate(engines)]
+    images = tuple(EngineImage(*(found.get(part, missing) for part in Part)) for found in contents)
+    has_images = any(isinstance(data, _Stored) for found in contents for data in found.values())
     alignment = math.lcm(options.alignment, WORD) if has_images else options.alignment
     return DataPartition(images, options.generation, options.swapped, alignment)
 
@@ -52,22 +49,46 @@ def check_models(engines: Sequence[EngineFiles]) -> None:
             raise InputError(f"engine {number}: {Part.MODEL.label}: {path}: {error}") from error
 
 
-class _StoredImage(bytes):
-    """A relocatable image with its length and CRC-32."""
+class _Stored(bytes):
+    """A relocatable image, or its weights, with length and CRC-32."""
 
 
-_IMAGE_PARTS: Final = (Part.OPERATORS, Part.XIP)
+def contents_of(engine: int, files: EngineFiles) -> dict[Part, memoryview | bytes]:
+    """What the files of an engine add to the partition; InputError names the number `engine` and the part."""
+    found: dict[Part, memoryview | bytes] = {
+        part: read_part(engine, part, path) for part in Part if (path := files[part]) is not None
+    }
+    if is_image(found.get(Part.PARAMETERS, b"")):
+        raise InputError(
+            f"engine {engine}: parameters: {files.parameters}: a relocatable image, which is loaded as "
+            "operators or xip alone"
+        )
+    parts = [part for part in IMAGE_PARTS if is_image(found.get(part, b""))]
+    for part in parts:
+        from aisrv.relocatable.loadable import check_loadable  # which other images do not need
+
+        try:
+            image = RelocatableImage.from_bytes(found[part])
+            check_loadable(image)
+            if part is parts[0] and image.missing_weights:
+                weights = _weights_part(found, part, image.missing_weights)
+                found[weights] = _Stored(with_header(found[weights]))
+            found[part] = _Stored(with_header(found[part]))
+        except ImageError as error:
+            raise InputError(f"engine {engine}: {part.label}: {files[part]}: {error}") from error
+    return found
 
 
-def _contents(engine: int, part: Part, path: Path) -> memoryview | bytes:
-    """What a file adds to the partition."""
-    data = read_part(engine, part, path)
-    if part not in _IMAGE_PARTS or not is_image(data):
-        return data
-    try:
-        return _StoredImage(stored(data))
-    except ImageError as error:
-        raise InputError(f"engine {engine}: {part.label}: {path}: {error}") from error
+def _weights_part(found: Mapping[Part, memoryview | bytes], code: Part, size: int) -> Part:
+    """The part that holds the weights of an image without them; ImageError where none does."""
+    for part in WEIGHTS_PARTS:
+        if part is not code and len(found.get(part, b"")) == size:
+            return part
+    names = " or ".join(f"{part.label}=" for part in WEIGHTS_PARTS if part is not code)
+    raise ImageError(
+        f"the image's {size:,} bytes of weights are in a file of their own: "
+        f"name it as {names} of the same engine"
+    )
 
 
 def pack(

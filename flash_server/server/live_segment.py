@@ -9,6 +9,7 @@ import mmap
 import os
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from itertools import accumulate
 from typing import Final
 
 from flash_server.image.nibbles import SWAP
@@ -19,46 +20,63 @@ _SEAL_FUTURE_WRITE: Final = 0x10
 
 
 class LiveSegment:
-    """`size` bytes from `start` of a data partition, zeros at first; its maker fills it."""
+    """Stretches of a data partition in one piece of memory, zeros at first; its maker fills it."""
 
     def __init__(
-        self, owner: str, start: int, size: int, *, swapped: bool, release: Callable[[], None]
+        self,
+        owner: str,
+        start: int,
+        size: int,
+        *more: tuple[int, int],
+        swapped: bool,
+        release: Callable[[], None],
     ) -> None:
-        """Take memory, rounded up to pages; `release` is called at the end. OSError."""
+        """Take memory for `size` bytes from `start`, and for more such; each begins at a page of its own.
+
+        `release` is called at the end. OSError.
+        """
         self.owner: Final = owner
         """Who runs it, for messages."""
-        self.start: Final = start
-        self.end: Final = start + size
+        self.stretches: Final = tuple(range(first, first + count) for first, count in ((start, size), *more))
+        """The offsets in the partition."""
         self.changes = 0
         """How often the chip was changed here."""
         self._swapped = swapped
+        ends = tuple(accumulate(map(_whole_pages, self.stretches)))
+        self.places: Final = (0, *ends[:-1])
+        """Where each of them begins in the memory."""
         with ExitStack() as undo:
             self.descriptor: Final = os.memfd_create("aisrv-flash", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
             undo.callback(os.close, self.descriptor)
-            pages = -(-max(size, 1) // mmap.PAGESIZE) * mmap.PAGESIZE
-            os.ftruncate(self.descriptor, pages)
-            self.memory: Final = mmap.mmap(self.descriptor, pages)
-            """What the chip holds, as clients read it, then zeros up to a whole page."""
+            os.ftruncate(self.descriptor, ends[-1])
+            self.memory: Final = mmap.mmap(self.descriptor, ends[-1])
+            """What the chip holds, as clients read it, each stretch with zeros up to a whole page."""
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _FIXED_SIZE)
             with suppress(OSError):  # an older kernel: who maps it may then harm itself
                 fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
             undo.callback(release)
             self._closing = undo.pop_all()
 
-    def meets(self, start: int, end: int) -> bool:
-        """Whether it has a byte of a range of the partition."""
-        return start < self.end and self.start < end
+    def met(self, start: int, end: int) -> range | None:
+        """The first of its stretches that has a byte of a range of the partition; None where none has."""
+        return next((each for each in self.stretches if start < each.stop and each.start < end), None)
 
     def store(self, start: int, data: bytes) -> None:
         """Take over what the chip now holds from an offset of the partition on, as far as it is here."""
-        if not self.meets(start, start + len(data)):
+        if self.met(start, start + len(data)) is None:
             return
-        skipped = max(0, self.start - start)
-        piece = data[skipped : self.end - start]
-        at = start + skipped - self.start
-        self.memory[at : at + len(piece)] = piece.translate(SWAP) if self._swapped else piece
+        for place, stretch in zip(self.places, self.stretches, strict=True):
+            skipped = max(0, stretch.start - start)
+            piece = data[skipped : max(0, stretch.stop - start)]
+            at = place + start + skipped - stretch.start
+            if piece:
+                self.memory[at : at + len(piece)] = piece.translate(SWAP) if self._swapped else piece
         self.changes += 1
 
     def close(self) -> None:
         """Let the flash server write there again. The memory stays readable; a second call does nothing."""
         self._closing.close()
+
+
+def _whole_pages(stretch: range) -> int:
+    return -(-max(len(stretch), 1) // mmap.PAGESIZE) * mmap.PAGESIZE

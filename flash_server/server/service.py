@@ -5,7 +5,7 @@ own: what a channel may do follows from which kind of client it was given to.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,7 +15,7 @@ from flash_server.boot.boot_image import NO_BOOT_IMAGE, BootImageError, BootRepo
 from flash_server.boot.upgrade import Upgrade, boot_report
 from flash_server.chip.partitions import DataImage, Partition, Partitions, model_bytes, read_image
 from flash_server.errors import FlashError, LayoutError, NoImageError
-from flash_server.image.headers import ENGINES_A_STEP, Part
+from flash_server.image.headers import ENGINES_A_STEP, Part, Segment
 from flash_server.protocol import (
     FAILURE_TEXTS,
     PIECE_BYTES,
@@ -113,18 +113,18 @@ class FlashService:
             raise RequestFailed(self._fault.code, str(self._fault))
         return self._image
 
-    def open_segment(self, engine: int, part: Part, size: int) -> LiveSegment:
-        """Open the first `size` bytes of a segment of an engine for code that runs in place.
+    def open_segment(self, engine: int, parts: Sequence[tuple[Part, int]]) -> LiveSegment:
+        """Open the first bytes of segments of an engine for code that runs in place: parts with their sizes.
 
-        Its memory holds zeros; the caller fills it with what it reads. What changes meanwhile counts as a
+        The memory holds zeros; the caller fills it with what it reads. What changes meanwhile counts as a
         change. FlashReadError where the engine has no such segment, OSError where there is no memory.
         """
         try:
-            segment = self.image.segments(engine)[part]
-            if segment is None or size > segment.size:
-                raise RequestFailed(FlashFailure.ABSENT if segment is None else FlashFailure.OUT_OF_RANGE)
+            segments = self.image.segments(engine)
+            starts = [self._start_of(segments[part], size) for part, size in parts]
         except (RequestFailed, LayoutError) as error:
             raise FlashReadError(failure_of(error), str(error)) from error
+        (first, first_size), *more = [(start, size) for start, (_, size) in zip(starts, parts, strict=True)]
         unwatch: list[Callable[[], None]] = []
 
         def release() -> None:
@@ -134,8 +134,9 @@ class FlashService:
 
         live = LiveSegment(
             f"engine {engine}",
-            segment.start,
-            size,
+            first,
+            first_size,
+            *more,
             swapped=self.image.detected.swapped,
             release=release,
         )
@@ -143,13 +144,20 @@ class FlashService:
         unwatch.append(self.data.watch(live.store))
         return live
 
+    @staticmethod
+    def _start_of(segment: Segment | None, size: int) -> int:
+        if segment is None or size > segment.size:
+            raise RequestFailed(FlashFailure.ABSENT if segment is None else FlashFailure.OUT_OF_RANGE)
+        return segment.start
+
     def check_idle(self, start: int, end: int) -> None:
         """Raise RequestFailed where code runs in place from a range of the data partition."""
         for live in self._live:
-            if live.meets(start, end):
+            met = live.met(start, end)
+            if met is not None:
                 raise RequestFailed(
                     FlashFailure.IN_USE,
-                    f"{live.owner} runs code in place from {live.start:#x} to {live.end - 1:#x}: "
+                    f"{live.owner} runs code in place from {met.start:#x} to {met.stop - 1:#x}: "
                     "write elsewhere, or load another model first",
                 )
 

@@ -20,7 +20,7 @@ from aisrv.protocol.engine_kind import EngineKind
 from aisrv.relocatable.container import Image, offset
 from aisrv.relocatable.memory import FLASH_BASE, Memory
 from aisrv.relocatable.runtime import LoadMode, Runtime
-from aisrv.relocatable.stored import StoredHeader, stored
+from aisrv.relocatable.stored import StoredHeader, stored, with_header
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
@@ -31,7 +31,7 @@ from flash_server.image.headers import Header
 from flash_server.protocol import FlashFailure, FlashReadError
 from phy.jacdac.flash_store import ChipStore
 from tests.support import networks
-from tests.support.relocatable import digits_image
+from tests.support.relocatable import DIGITS_M33, digits_image, read
 
 pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
 
@@ -125,6 +125,55 @@ async def test_an_image_runs_from_the_bytes_of_its_segment(
     async with opened(data, runner) as device:
         assert await load(device) == Status.OKAY
         assert await infer(device) == (Status.OKAY, EXPECTED)
+
+
+# Weights in a segment of their own.
+
+M33, M33_WEIGHTS = stored(read(DIGITS_M33)), with_header(read(DIGITS_M33.with_suffix(".weights")))
+SPLIT_KINDS = pytest.mark.parametrize("kind", ["relocatable:cortex-m33", "relocatable:cortex-m33:copy"])
+
+
+@RUNNERS
+@SPLIT_KINDS
+@pytest.mark.parametrize(("code", "weights"), [("operators", "parameters"), ("xip", "operators")])
+async def test_an_image_runs_with_the_weights_of_another_segment(
+    opened: Opened, runner: Runners, kind: str, code: str, weights: str
+) -> None:
+    data = data_of(**{code: M33, weights: M33_WEIGHTS})
+    async with opened(data, runner, EngineKind.parse(kind)) as device:
+        assert await load(device) == Status.OKAY
+        assert await infer(device) == (Status.OKAY, EXPECTED)
+
+
+async def test_weights_in_place_are_not_overwritten_by_the_server(opened: Opened) -> None:
+    data = data_of(parameters=M33_WEIGHTS, xip=M33)
+    async with opened(data, inline, EngineKind.parse("relocatable:cortex-m33")) as device:
+        assert await load(device) == Status.OKAY
+        with pytest.raises(FlashReadError) as refusal:
+            await device.loaders[0].write_data(SECTOR + len(M33_WEIGHTS) - 1, b"x")
+        assert refusal.value.code is FlashFailure.IN_USE
+        end = SECTOR + len(M33_WEIGHTS) - 1
+        assert f"engine 0 runs code in place from 0x1000 to {end:#x}: write elsewhere" in await log_of(device)
+
+
+@RUNNERS
+async def test_weights_that_a_programmer_overwrites_change_the_next_run(
+    opened: Opened, runner: Runners
+) -> None:
+    data = data_of(parameters=M33_WEIGHTS, xip=M33)
+    async with opened(data, runner, EngineKind.parse("relocatable:cortex-m33")) as device:
+        assert await load(device) == Status.OKAY
+        assert await infer(device) == (Status.OKAY, EXPECTED)
+        await overwrite(device.flashes[0], BOOT_BYTES + SECTOR + StoredHeader.SIZE, bytes(2000))
+        status, output = await infer(device)
+        assert (status, output == EXPECTED) == (Status.OKAY, False)
+
+
+@SPLIT_KINDS
+async def test_an_image_without_its_weights_is_not_loaded(opened: Opened, kind: str) -> None:
+    async with opened(data_of(xip=M33), inline, EngineKind.parse(kind)) as device:
+        assert await load(device) == Status.ERROR_MODEL_ERR
+        assert "the image's 7752 bytes of weights are not beside it" in await log_of(device)
 
 
 async def test_the_worker_maps_the_segment_read_only_and_has_no_copy(opened: Opened) -> None:

@@ -15,6 +15,7 @@ from aisrv.relocatable.container import Core, Image, is_image
 from aisrv.relocatable.errors import ImageError, MachineError, RelocatableError
 from aisrv.relocatable.memory import FLASH_BASE, PAGE, Memory
 from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime, image_at
+from aisrv.relocatable.stored import weights_place
 from flash_server.client.fetches import fetch_counters
 
 DEFAULT_CORE: Final = Core.CORTEX_M4
@@ -90,8 +91,7 @@ class RelocatableInterpreter:
                 f"the arena has {arena_bytes:,}",
                 LoadResult.TENSORS_DO_NOT_FIT,
             )
-        if image.context.weights_size and not sizes.weights:
-            raise ModelError("the image has no weights: they are in a file of their own")
+        weights = self._missing_weights(flash, obj, image)
         runtime = Runtime(
             self._core,
             flash=flash,
@@ -100,10 +100,22 @@ class RelocatableInterpreter:
         )
         info = runtime.rt_get_info(obj)
         handle = runtime.load_and_create(obj, 0, 0, self._mode)
-        if not runtime.init(handle, info.weights, runtime.malloc(activations)):
+        if not runtime.init(handle, weights or info.weights, runtime.malloc(activations)):
             raise ModelError(f"the image's init failed: {runtime.fault(handle) or runtime.get_error(handle)}")
         self._report = runtime.get_report(handle)
         self._runtime, self._handle = runtime, handle
+
+    def _missing_weights(self, flash: Memory, obj: int, image: Image) -> int:
+        """Where the weights lie that are not in the image; 0 where all are."""
+        if not image.missing_weights:
+            return 0
+        at = FLASH_BASE + weights_place(obj - FLASH_BASE + image.sizes.file)
+        if not flash.holds(at, image.missing_weights):
+            raise ModelError(
+                "the image has no weights: they are in a file of their own; build it without --split, or "
+                "pack both for one engine and load them from flash"
+            )
+        return at
 
     def set_input(self, number: int, data: memoryview) -> None:
         """Copy the bytes of one input in."""

@@ -98,6 +98,13 @@ def test_fetches_of_an_image_in_a_flash_image(part: str) -> None:
     assert done("--json", "reloc", "fetches", "flash.bin", "--engine", "1") == own
 
 
+def test_an_image_and_its_weights_in_a_flash_image() -> None:
+    weights = DIGITS_M33.with_suffix(".weights")
+    done("pack", "--engine", f"xip={DIGITS_M33},operators={weights}", "--output", "flash.bin")
+    assert done("reloc", "info", "flash.bin") == done("reloc", "info", DIGITS_M33, "--weights", weights)
+    assert json.loads(done("--json", "reloc", "fetches", "flash.bin"))["bytes_read"] > 7752
+
+
 def test_info_of_an_image_in_a_flash_image() -> None:
     done("pack", "--engine", f"operators={DIGITS}", "--output", "flash.bin")
     assert done("reloc", "info", "flash.bin") == done("reloc", "info", DIGITS)

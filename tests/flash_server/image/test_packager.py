@@ -1,6 +1,7 @@
 """The packager: files to images and back, verify and diff, the TOML file, blobs of `.params` files."""
 
 import re
+import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,10 @@ from flatbuffers import flexbuffers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.relocatable.stored import restored
+from aisrv.relocatable.container import ROM, Core, Variant, offset
+from aisrv.relocatable.container import Image as RelocatableImage
+from aisrv.relocatable.network import INFO_MAGIC, Network
+from aisrv.relocatable.stored import checked, restored
 from flash_server.errors import FlashError, LayoutError
 from flash_server.files import InputError, map_file, write_file
 from flash_server.image import DataPartition, EngineImage, Generation, Part
@@ -21,7 +25,7 @@ from flash_server.image.pack_config import read_config
 from flash_server.image.pack_options import PackOptions, describe
 from flash_server.image.packager import pack, unpack
 from flash_server.image.params_file import first_blob
-from tests.support.relocatable import DIGITS
+from tests.support.relocatable import DIGITS, DIGITS_FPU, DIGITS_M33, SEED
 
 MODEL = bytes(range(256)) * 300
 PARAMETERS = bytes(range(250, -1, -1)) * 5
@@ -458,6 +462,82 @@ def test_a_broken_relocatable_image_is_not_packed(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"engine 0: operators: .*broken: weights_end says"):
         pack([EngineFiles(operators=broken)], output)
     assert not output.exists()
+
+
+@pytest.mark.parametrize(
+    ("code", "weights"), [("operators", "parameters"), ("xip", "parameters"), ("xip", "operators")]
+)
+def test_weights_apart_are_stored_with_length_and_checksum(tmp_path: Path, code: str, weights: str) -> None:
+    output, path = tmp_path / "out", DIGITS_M33.with_suffix(".weights")
+    pack([EngineFiles(**{code: DIGITS_M33, weights: path})], output)
+    image = Image.open(output, 1)
+    found = {part.label: b"".join(image.normal(0, part)) for part in Part if image.stored(0, part)}
+    assert bytes(restored(found[code])) == DIGITS_M33.read_bytes()
+    assert bytes(checked(found[weights])) == path.read_bytes()
+    starts = [segment.start for part in Part if (segment := image.map.parts[0][part]) and segment.size]
+    assert [start % 4 for start in starts] == [0, 0]
+
+
+def test_an_image_and_its_weights_are_verified(tmp_path: Path) -> None:
+    files = EngineFiles(operators=DIGITS, xip=DIGITS_M33)
+    apart = EngineFiles(xip=DIGITS_M33, parameters=DIGITS_M33.with_suffix(".weights"))
+    image = packed([files, apart], tmp_path / "f")
+    assert verify(image, [files, apart]) == []
+    (other,) = verify(image, [EngineFiles(operators=DIGITS_FPU)])
+    assert (other.engine, other.part, other.offset) == (0, Part.OPERATORS, 0)
+
+
+@pytest.mark.parametrize(
+    ("files", "reason"),
+    [
+        (
+            {"operators": DIGITS_M33},
+            r"engine 0: operators: .*m33.nbin: the image's 7,752 bytes of weights are in a file of their own",
+        ),
+        (
+            {"xip": DIGITS_M33, "parameters": DIGITS_M33.with_suffix(".weights.short")},
+            "name it as operators= or parameters= of the same engine",
+        ),
+        ({"parameters": DIGITS}, "engine 0: parameters: .*m4.nbin: a relocatable image, which is loaded as"),
+        ({"xip": Path("foreign")}, "engine 0: xip: .*foreign: the image has no description of its tensors"),
+        ({"xip": Path("m55")}, "engine 0: xip: .*m55: compiled for cortex-m55, which no engine executes"),
+        (
+            {"operators": Path("wide")},
+            "operators: .*wide: the model has 41 inputs, a device takes at most 40",
+        ),
+    ],
+)
+def test_an_image_that_no_engine_loads_is_not_packed(
+    tmp_path: Path, files: dict[str, Path], reason: str
+) -> None:
+    made = {
+        "foreign": SEED.image(),
+        "m55": replaced(DIGITS.read_bytes(), 4, int(Variant(Core.CORTEX_M55))),
+        "wide": image_of_many_inputs(41),
+        "digits-cortex-m33.weights.short": DIGITS_M33.with_suffix(".weights").read_bytes()[:-4],
+    }
+    for name, data in made.items():
+        (tmp_path / name).write_bytes(data)
+    given = {part: tmp_path / path.name if path.name in made else path for part, path in files.items()}
+    with pytest.raises(InputError, match=reason):
+        pack([EngineFiles(**given)], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def image_of_many_inputs(count: int) -> bytes:
+    """The digits' image with a description of so many inputs in the place of its code."""
+    image = RelocatableImage.from_bytes(DIGITS.read_bytes())
+    network = Network.of(image)
+    tensors = bytes(network.inputs[0]) * count + bytes(network.outputs[0])
+    description = struct.pack("<4I", INFO_MAGIC, count, 1, 0) + tensors
+    data = bytearray(image.data)
+    data[200 : 200 + len(description)] = description
+    info = image.sizes.ro + offset(image.header.ctx) + 11 * 4
+    return replaced(bytes(data), info, ROM << 28 | 200)
+
+
+def replaced(data: bytes, at: int, word: int) -> bytes:
+    return data[:at] + struct.pack("<I", word) + data[at + 4 :]
 
 
 def test_other_operators_stay_as_they_are(tmp_path: Path) -> None:

@@ -39,6 +39,23 @@ def test_it_holds_what_the_partition_holds(changes: list[tuple[int, bytes]], swa
     live.close()
 
 
+@given(CHANGES, st.booleans())
+def test_two_stretches_have_pages_of_their_own(changes: list[tuple[int, bytes]], swapped: bool) -> None:
+    live = LiveSegment("engine 0", 100, 30, (10, 20), swapped=swapped, release=lambda: None)
+    partition = bytearray(PARTITION)
+    met = 0
+    for at, data in changes:
+        live.store(at, data)
+        partition[at : at + len(data)] = data
+        met += not {*range(at, at + len(data))}.isdisjoint({*range(100, 130), *range(10, 30)})
+    stored = bytes(partition).translate(SWAP) if swapped else bytes(partition)
+    assert live.places == (0, 4096)
+    assert live.memory[:30] + live.memory[4096:4116] == stored[100:130] + stored[10:30]
+    assert not any(live.memory[30:4096] + live.memory[4116:])
+    assert (len(live.memory), live.changes) == (2 * 4096, met)
+    live.close()
+
+
 @pytest.mark.parametrize(("size", "pages"), [(0, 1), (1, 1), (4096, 1), (4097, 2)])
 def test_its_file_has_whole_pages(size: int, pages: int) -> None:
     live = segment(size=size)

@@ -1,0 +1,55 @@
+"""Random programs do on the substrate what a model of single tokens says, with a tracer and without."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.support.amounts import amount
+from tests.support.oracle import execution, substrate
+from tests.support.oracle.execution import Outcome
+from tests.support.oracle.programs import (
+    Program,
+    any_program,
+    contended_program,
+    matching_program,
+    served_program,
+    stream_program,
+)
+
+Draw = Callable[[Random], Program]
+
+
+@pytest.mark.in_full
+@pytest.mark.parametrize(("draw", "every_day"), [(any_program, 600), (stream_program, 150)])
+async def test_verbs_one_after_another(draw: Draw, every_day: int) -> None:
+    """A turn begins or cancels one verb, and every other goes on as far as it can."""
+    for seed in range(amount(5_000, every_day=every_day)):
+        program = draw(Random(seed))
+        expected, is_vague = execution.lockstep(program)
+        if not is_vague:
+            assert await substrate.lockstep(program, traced=seed % 4 == 0) == expected, (seed, program)
+
+
+@pytest.mark.in_full
+@pytest.mark.parametrize("draw", [matching_program, contended_program, served_program])
+async def test_cores_side_by_side(draw: Draw) -> None:
+    """It ends in one of the ways in which it may, and a deadlock names the cores that wait."""
+    at_once = 0
+    for seed in range(amount(2_000, every_day=60)):
+        program = draw(Random(seed))
+        if (expected := execution.outcomes(program)) is None:
+            continue
+        outcome, report, count = await substrate.freely(program, Random(seed), traced=seed % 3 == 0)
+        at_once += count
+        assert _without_claims(outcome) in set(map(_without_claims, expected)), (seed, program)
+        waiting = {f"c{core}" for core, status in enumerate(outcome.statuses) if status == "busy"}
+        lines = [line for line in report.splitlines()[1:] if "halted by" not in line]
+        assert {line.split("(")[1].split(")")[0] for line in lines} == waiting, (seed, report)
+    assert (at_once > 0) == (draw is served_program)
+
+
+def _without_claims(outcome: Outcome) -> Outcome:
+    """A node that ends has given claims up."""
+    return replace(outcome, ends=tuple((tokens, source, route) for tokens, source, _, route in outcome.ends))

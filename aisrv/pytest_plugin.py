@@ -8,29 +8,63 @@
 | `aisrv_usbip` | its address for a host program, `usbip:127.0.0.1:PORT` |
 | `aisrv_jacdac` | the address of its Jacdac bus, `127.0.0.1:PORT`; puts the board on one |
 
-The mark takes the fields of `Board`, and `engines` as a number or as `EngineSpec` values. The host drives the
+The mark takes `board`, which is a shipped board's name, the path of a board file from the test's folder, or a
+`Board`; and the fields of `Board`, with `engines` as a number or as `EngineSpec` values. The host drives the
 device by `aisrv_server` or by `aisrv_usbip`, not by both in one test.
+
+`pytest --aisrv-device ADDRESS` runs the same tests on the device at an address of the host tools.
+`aisrv_server` and `aisrv_usbip` are that device then, and `aisrv_jacdac` is its bus if the address is one.
+`aisrv_device`, the inside of a virtual device, skips the test. A mark does not change a real board.
 """
 
+from contextlib import ExitStack
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from aisrv.attach.background import BackgroundBus, BackgroundDevice
     from aisrv.board import Board
     from host_tools.client import AiServer
     from host_tools.transports.transport import Buffer
 
-MARK = "aisrv"
+MARK: Final = "aisrv"
+OPTION: Final = "--aisrv-device"
+
+_JACDAC: Final = "jacdac:"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that names a device to run the tests on."""
+    parser.getgroup("aisrv").addoption(
+        OPTION,
+        metavar="ADDRESS",
+        help="Run tests on the device at this address, as usb or usbip:HOST:PORT, in place of virtual ones.",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register the mark."""
+    """Register the mark, and check the address of a device."""
     config.addinivalue_line("markers", f"{MARK}(**board): the board of this test's virtual device")
+    address = config.getoption(OPTION)
+    if address is not None:
+        from host_tools.errors import BadAddressError
+        from host_tools.transports.schemes import check_scheme
+
+        try:
+            check_scheme(address)
+        except BadAddressError as error:
+            raise pytest.UsageError(f"{OPTION}: {error}") from None
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """Say which device the tests run on, where one is named."""
+    address = config.getoption(OPTION)
+    return None if address is None else f"aisrv: the tests run on {address}"
 
 
 class InProcessTransport:
@@ -100,70 +134,137 @@ class _as_host_errors:  # noqa: N801 - reads as a statement
             raise TransferError(str(error)) from error
 
 
+def _fail(message: object) -> NoReturn:
+    """End the test with an error of one line, whatever it comes from."""
+    raise pytest.fail.Exception(" ".join(str(message).split()), pytrace=False) from None
+
+
 def _check_mark(mark: pytest.Mark) -> None:
-    """Raise pytest.UsageError for an argument that no board has, with the nearest that one has."""
+    """Fail for an argument that no board has, with the nearest that one has."""
     from difflib import get_close_matches
 
     from aisrv.board import Board
 
     if mark.args:
-        raise pytest.UsageError(
-            f"@pytest.mark.{MARK} takes the fields of Board by name, not {', '.join(map(repr, mark.args))}"
-        )
-    known = [each.name for each in fields(Board)]
+        _fail(f"@pytest.mark.{MARK} takes the fields of Board by name, not {', '.join(map(repr, mark.args))}")
+    known = ["board", *(each.name for each in fields(Board))]
     for name in mark.kwargs:
         if name not in known:
             near = get_close_matches(name, known, 1)
             meant = f"did you mean {near[0]}?" if near else f"there are: {', '.join(known)}"
-            raise pytest.UsageError(f"@pytest.mark.{MARK}: a board has no {name!r}; {meant}")
+            _fail(f"@pytest.mark.{MARK}: a board has no {name!r}; {meant}")
+
+
+def _marked_board(settings: "Mapping[str, Any]", folder: "Path") -> "Board":
+    """Return the board that a mark's arguments describe, with files from `folder`; BoardError, TypeError."""
+    from os import PathLike, fspath
+    from pathlib import Path
+
+    from aisrv.board import Board
+    from aisrv.board.catalog import BOARDS, find_board
+    from aisrv.device.engine_kinds import check_engine_kinds
+
+    changes = dict(settings)
+    base = changes.pop("board", Board())
+    if isinstance(base, str | PathLike):
+        name = fspath(base)
+        base = find_board(name if name in BOARDS or not Path(name).suffix else str(folder / name))
+    if not isinstance(base, Board):
+        raise TypeError(f"board is a shipped board's name, the path of a board file or a Board, not {base!r}")
+    if isinstance(changes.get("engines"), int):
+        one = replace(base.engines[0], chain_to=None, sensor=None)
+        changes["engines"] = tuple(
+            replace(one, tile=number % base.tiles) for number in range(changes["engines"])
+        )
+    board = replace(base, **changes)
+    check_engine_kinds(board)
+    return board
 
 
 @pytest.fixture
 def aisrv_board(request: pytest.FixtureRequest) -> "Board":
     """Return the board of the test's mark, or the default one."""
-    from aisrv.board import Board, BoardError, EngineSpec, JacdacSpec
+    from aisrv.board import BoardError, JacdacSpec
 
     mark = request.node.get_closest_marker(MARK)
-    settings = dict(mark.kwargs) if mark else {}
     if mark is not None:
         _check_mark(mark)
-    engines = settings.get("engines")
-    if isinstance(engines, int):
-        settings["engines"] = tuple(EngineSpec(tile=number % 2) for number in range(engines))
-    if "aisrv_jacdac" in request.fixturenames:
-        settings.setdefault("jacdac", JacdacSpec())
     try:
-        return replace(Board(), **settings)
+        board = _marked_board(mark.kwargs if mark else {}, request.path.parent)
+        if "aisrv_jacdac" in request.fixturenames and board.jacdac is None:
+            board = replace(board, jacdac=JacdacSpec())
     except (BoardError, TypeError) as error:
-        raise pytest.UsageError(f"@pytest.mark.{MARK}: {error}") from error
+        _fail(f"@pytest.mark.{MARK}: {error}")
+    return board
 
 
 @pytest.fixture
-def aisrv_device(aisrv_board: "Board") -> "Iterator[BackgroundDevice]":
-    """Run a virtual device for the time of the test."""
+def aisrv_device(request: pytest.FixtureRequest) -> "Iterator[BackgroundDevice]":
+    """Run a virtual device for the time of the test; skip it where the tests run on another."""
     from aisrv.attach.background import BackgroundDevice
 
-    with BackgroundDevice(aisrv_board) as device:
+    address = request.config.getoption(OPTION)
+    if address is not None:
+        pytest.skip(f"aisrv_device is the inside of a virtual device, and the tests run on {address}")
+    board = request.getfixturevalue("aisrv_board")
+    with ExitStack() as stack:
+        try:
+            device = stack.enter_context(BackgroundDevice(board))
+        except Exception as error:
+            _fail(_reason(error))
         yield device
 
 
-@pytest.fixture
-def aisrv_server(aisrv_device: "BackgroundDevice") -> "Iterator[AiServer]":
-    """Connect the host library to the device, in process."""
-    from aisrv.attach.background import BackgroundBus
-    from host_tools.client import AiServer
+def _reason(error: Exception) -> str:
+    """Return why a device does not start; raise what nobody expects of one."""
+    from aisrv.board import BoardError
+    from aisrv.device.failures import DeviceFailed, first_cause
+    from aisrv.sensors.image.frame import SourceError
+    from aisrv.xcore.traps import XcoreError
+    from flash_server.errors import FlashError
 
-    with AiServer(InProcessTransport(BackgroundBus(aisrv_device))) as server:
+    cause = first_cause(error)
+    if not isinstance(cause, BoardError | DeviceFailed | FlashError | OSError | SourceError | XcoreError):
+        raise error
+    return "; ".join((str(cause), *getattr(cause, "__notes__", ())))
+
+
+@pytest.fixture
+def aisrv_server(request: pytest.FixtureRequest) -> "Iterator[AiServer]":
+    """Connect the host library to the device, in process, or to the one that the tests run on."""
+    from host_tools.client import AiServer
+    from host_tools.errors import HostError
+
+    address = request.config.getoption(OPTION)
+    if address is None:
+        from aisrv.attach.background import BackgroundBus
+
+        transport = InProcessTransport(BackgroundBus(request.getfixturevalue("aisrv_device")))
+        with AiServer(transport) as server:
+            yield server
+        return
+    try:
+        server = AiServer.open(address)
+    except HostError as error:
+        _fail(f"{OPTION} {address}: {error}")
+    with server:
         yield server
 
 
 @pytest.fixture
-def aisrv_usbip(aisrv_device: "BackgroundDevice") -> str:
+def aisrv_usbip(request: pytest.FixtureRequest) -> str:
     """Return the device's address for host programs and `AiServer.open`."""
-    return f"usbip:{aisrv_device.usbip_address}"
+    address: str | None = request.config.getoption(OPTION)
+    return address or f"usbip:{request.getfixturevalue('aisrv_device').usbip_address}"
 
 
 @pytest.fixture
-def aisrv_jacdac(aisrv_device: "BackgroundDevice") -> str:
-    """Return `HOST:PORT` of the TCP server of the device's Jacdac bus."""
-    return aisrv_device.jacdac_address
+def aisrv_jacdac(request: pytest.FixtureRequest) -> str:
+    """Return `HOST:PORT` of the TCP server of the device's Jacdac bus; skip a test on a device without."""
+    address: str | None = request.config.getoption(OPTION)
+    if address is None:
+        device: BackgroundDevice = request.getfixturevalue("aisrv_device")
+        return device.jacdac_address
+    if not address.startswith(_JACDAC):
+        pytest.skip(f"aisrv_jacdac is an address {_JACDAC}HOST:PORT, and the tests run on {address}")
+    return address.removeprefix(_JACDAC)

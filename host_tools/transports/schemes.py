@@ -84,13 +84,18 @@ def list_devices(device: str) -> list[DeviceInfo]:
     return scheme.list(spec)
 
 
-def _split(device: str) -> tuple[Scheme, str]:
-    name, _, spec = device.partition(":")
-    load = SCHEMES.get(name)
-    if load is None:
+def check_scheme(device: str) -> None:
+    """Raise `BadAddressError` for a `device` address of a scheme that there is not; nothing is opened."""
+    name = device.partition(":")[0]
+    if name not in SCHEMES:
         raise BadAddressError(
             f"{device!r} is not a device address; use usb[:SERIAL], usbip:HOST:PORT[/BUSID], "
             "virtual[:BOARD], "
             "spi:B.D[@HOST:PORT] or jacdac:HOST:PORT"
         )
-    return load(), spec
+
+
+def _split(device: str) -> tuple[Scheme, str]:
+    check_scheme(device)
+    name, _, spec = device.partition(":")
+    return SCHEMES[name](), spec

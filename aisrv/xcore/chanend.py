@@ -395,7 +395,7 @@ class ChanEnd:
         core = current_core()
         if core is not None and core.tile != self.tile:
             check_tile(self.tile, f"select on {self.name}")
-        if self._steps is not None or self._listener is not None or self._freed:
+        if self._steps is not None or self._listener is not None:
             self._check_usable("select")
         self._listener = listener
 
@@ -418,7 +418,6 @@ class ChanEnd:
             yield from self.runtime.let_others_run()
         core = current_core()
         if core is not self._user and core is not None and core.tile != self.tile:
-            steps.close()
             check_tile(self.tile, f"{verb} on {self.name}")
         if self._steps is not None or self._listener is not None or self._freed:
             self._check_usable(verb)

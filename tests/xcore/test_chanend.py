@@ -269,6 +269,20 @@ async def test_chkct_consumes_the_token_it_expects() -> None:
 
 
 @simulated
+@pytest.mark.parametrize("verb", ["inct", "chkct", "in_until_control"])
+async def test_a_control_token_that_is_input_makes_room(verb: str) -> None:
+    async with bench() as test:
+        for _ in range(8):
+            await test.a.outct(Control.ACK)
+        waits = test.start(test.a.outct, Control.ACK)
+        await settle()
+        assert not waits.done
+        await getattr(test.b, verb)(*() if verb == "inct" else (Control.ACK,))
+        await settle()
+        assert waits.done
+
+
+@simulated
 async def test_chkct_traps_on_another_token_and_leaves_it() -> None:
     async with bench() as (_, a, b, _tasks):
         await a.outct(Control.ACK)
@@ -435,6 +449,15 @@ async def test_another_core_may_set_the_destination_and_output_while_one_selects
         await settle()
         assert selection.value() is loop
         assert await loop.inuint() == 0x1E761921
+
+
+@simulated
+async def test_a_task_outside_of_the_cores_may_use_what_a_core_has_used() -> None:
+    async with bench() as test:
+        test.node.tiles[0].start(test.a.outuint, 1)
+        await settle()
+        await test.a.outuint(2)
+        assert (await test.b.inuint(), await test.b.inuint()) == (1, 2)
 
 
 @simulated

@@ -11,7 +11,8 @@ from aisrv.xcore.core import Core
 from aisrv.xcore.node import open_node
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind, XcoreError, ecall
-from tests.support.simulation import settle, simulated, sole_error
+from aisrv.xcore.verb import Steps, verb
+from tests.support.simulation import bench, settle, simulated, sole_error
 
 
 def test_trap_kinds_have_the_numbers_of_trycatch_h() -> None:
@@ -51,6 +52,20 @@ def test_a_trap_names_tile_core_task_and_tick() -> None:
     trap = sole_error(_failure(program), Trap)
     assert str(trap) == "LINK_ERROR (1): output on chanend 0x80010002, which has no destination"
     assert trap.__notes__ == ["tile 1 core 1 (faulty) trapped at tick 1234 in outuint on chanend 0x80010002"]
+
+
+@simulated
+async def test_a_trap_in_a_step_of_a_verb_keeps_its_place() -> None:
+    @verb
+    def frees(_: ChanEnd, other: ChanEnd) -> Steps[None]:
+        other.free()
+        yield
+
+    async with bench() as test:
+        await test.a.outuint(1)
+        with pytest.raises(Trap) as trap:
+            await frees(test.b, test.a)
+        assert trap.value.place == f"freer on {test.a.name}"
 
 
 async def _trap() -> None:

@@ -1,6 +1,7 @@
 """`aisrv attach`: devices in the foreground, plugged into this machine's kernel."""
 
 import signal
+import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Final
@@ -13,19 +14,15 @@ import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
 from aisrv.attach.spidev.cuse import CuseError, serve_cuse
 from aisrv.attach.usbip.vhci import Attached, Vhci, VhciError, attached
-from aisrv.board import BoardError
+from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, first_error, run_devices
-from aisrv.device.device import ModelRefused
-from aisrv.device.failures import DeviceFailed
-from aisrv.sensors.image.frame import SourceError
+from aisrv.cli.serving import DeviceSet, run_devices
+from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand
-from aisrv.xcore.traps import XcoreError
-from flash_server.errors import FlashError
 
 FIRST_DEVID: Final = 0x10001
 """Bus 1, address 1, as USB/IP numbers devices; the kernel gives the number back with each request."""
@@ -57,8 +54,12 @@ async def attach_devices(
         nursery.cancel_scope.cancel()
 
 
-async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) -> None:
-    """Keep devices plugged in until SIGINT or SIGTERM, or until the kernel has detached all of them."""
+async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) -> int:
+    """Keep devices plugged in until SIGINT or SIGTERM, or until the kernel has detached all of them.
+
+    Returns the exit code.
+    """
+    code = 0
     with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with (
             attach_devices(devices, vhci, spidev=spidev) as plugged,
@@ -68,7 +69,9 @@ async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) 
             print(f"aisrv: attached to vhci_hcd port {numbers}", flush=True)
 
             async def until_signal() -> None:
-                async for _ in signals:
+                nonlocal code
+                async for number in signals:
+                    code = INTERRUPTED if number == signal.SIGINT else 0
                     ends.cancel_scope.cancel()
 
             ends.start_soon(until_signal)
@@ -76,6 +79,7 @@ async def run_attached(devices: DeviceSet, vhci: Vhci, *, spidev: bool = False) 
                 await each.detached.wait()
                 click.echo(f"aisrv: vhci_hcd port {each.port} is detached", err=True)
             ends.cancel_scope.cancel()
+    return code
 
 
 @click.command(cls=GroupedCommand)
@@ -96,7 +100,7 @@ def attach(
     """Run a virtual device, or several, and plug it into this machine's kernel until Ctrl-C.
 
     Needs Linux, root and the kernel's module vhci_hcd. One line on standard output says when the device is
-    attached, and to which port; `lsusb` shows it a moment later.
+    attached, and to which port; `lsusb` shows it a moment later. Exit code 0 after SIGTERM, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -107,21 +111,9 @@ def attach(
       sudo modprobe cuse && sudo aisrv attach --spidev
     """
     start_logging(verbose)
-    try:
+    with one_line_errors(VhciError, CuseError):
         boards = make_boards(board, devices)
         check_spi_options(spi, boards[0], ("--spidev", spidev or None))
         running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
-        trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
-    except* BoardError as errors:
-        raise click.UsageError(first_error(errors)) from None
-    except* (
-        DeviceFailed,
-        VhciError,
-        CuseError,
-        ModelRefused,
-        OSError,
-        XcoreError,
-        FlashError,
-        SourceError,
-    ) as errors:
-        raise click.ClickException(first_error(errors)) from None
+        code = trio.run(lambda: run_attached(running, Vhci(), spidev=spidev))
+    sys.exit(code)

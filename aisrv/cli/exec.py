@@ -12,19 +12,14 @@ import trio
 
 from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadError
-from aisrv.board import BoardError
+from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices
-from aisrv.device.device import ModelRefused
-from aisrv.device.failures import DeviceFailed
-from aisrv.sensors.image.frame import SourceError
+from aisrv.cli.serving import DeviceSet, Listening, serve_devices
 from aisrv.terminal.option_group import GroupedCommand
-from aisrv.xcore.traps import XcoreError
-from flash_server.errors import FlashError
 from host_tools.private_socket import private_socket
 from host_tools.standins.launcher import environment, run_program
 
@@ -105,14 +100,9 @@ def exec_(
     ended it.
     """
     start_logging(verbose)
-    code = 1
-    try:
+    with one_line_errors():
         boards = make_boards(board, devices)
         check_spi_options(spi, boards[0])
         running = DeviceSet(boards, devices.models, devices.command, usb, spi, on_trap=devices.on_trap)
         code = trio.run(exec_program, program, running)
-    except* BoardError as errors:
-        raise click.UsageError(first_error(errors)) from None
-    except* (DeviceFailed, ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
-        raise click.ClickException(first_error(errors)) from None
     sys.exit(code)

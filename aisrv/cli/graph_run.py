@@ -66,12 +66,10 @@ def run_graph(
       aisrv graph run word.txt --model word.tflite --io 4=wav:speech.wav --io 8=gpio:word,long --json
       aisrv graph run digits.txt --model digits.tflite --io 5=raw:camera.bin:8x8:bayer --seconds 10
     """
-    from aisrv.board import Board, BoardError, EngineSpec, GraphSpec
+    from aisrv.board import Board, EngineSpec, GraphSpec
+    from aisrv.cli.one_line_errors import one_line_errors
     from aisrv.cli.options.graph import GraphOptions, with_graph
     from aisrv.cli.options.logging import start_logging
-    from aisrv.cli.serving import first_error
-    from aisrv.device.device import ModelRefused
-    from aisrv.sensors.image.frame import SourceError
 
     start_logging(0)
     board = Board(
@@ -80,12 +78,8 @@ def run_graph(
         graph=GraphSpec(graph, cores=cores, platform=platform, paced=False),
     )
     board = with_graph(board, GraphOptions(ios=ios))
-    try:
+    with one_line_errors():
         status = trio.run(_status_at_end, board, None if model is None else read_regular(model), seconds)
-    except* BoardError as errors:
-        raise click.UsageError(first_error(errors)) from None
-    except* (ModelRefused, OSError, SourceError) as errors:
-        raise click.ClickException(first_error(errors)) from None
     click.echo(json.dumps(_values(status), indent=2) if as_json else _text(status))
     if status.waits_for is not None or any(node.errors for node in status.nodes):
         raise SystemExit(1)

@@ -4,7 +4,7 @@ Each subcommand is a library function in `aisrv.cli` with a thin command in fron
 used: `aisrv --help` imports neither Trio nor an interpreter.
 
 Exit codes: 0 done; 1 the device could not be built or started, or a model was refused; 2 wrong usage; and for
-`aisrv exec` those of the program, as a shell gives them.
+`aisrv exec` those of the program, as a shell gives them; 130 after Ctrl-C.
 """
 
 from typing import Final

@@ -15,7 +15,8 @@ import aisrv.inference.memory
 import aisrv.inference.process.isolation
 import aisrv.inference.timings.estimation  # noqa: F401 - all three before a device runs, not with its first model
 from aisrv.attach.stream_server import LOOPBACK
-from aisrv.board import Board, BoardError
+from aisrv.board import Board
+from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
 from aisrv.cli.options.dump import dump_option, dump_tensors
@@ -25,14 +26,10 @@ from aisrv.cli.options.logging import loop_watches, start_logging, verbose_optio
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, Listening, first_error, serve_devices, short_pauses
-from aisrv.device.device import ModelRefused
-from aisrv.device.failures import DeviceFailed
+from aisrv.cli.serving import DeviceSet, Listening, serve_devices, short_pauses
 from aisrv.protocol import usbip
-from aisrv.sensors.image.frame import SourceError
+from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
-from aisrv.xcore.traps import XcoreError
-from flash_server.errors import FlashError
 
 _PIECE: Final = 4096
 """Bytes that are read of standard input in one go."""
@@ -91,11 +88,12 @@ class ServerOptions:
 
 async def run_until_signal(
     devices: DeviceSet, listening: Listening, *, until_eof: bool, hint: str | None = None
-) -> None:
+) -> int:
     """Serve devices until SIGINT or SIGTERM, or with `until_eof` until standard input ends.
 
-    The ready line goes to standard output, the hint then to standard error.
+    The ready line goes to standard output, the hint then to standard error. Returns the exit code.
     """
+    code = 0
     with ExitStack() as pauses, trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with serve_devices(devices, listening) as service, trio.open_nursery() as ends:
             pauses.enter_context(short_pauses())
@@ -105,7 +103,9 @@ async def run_until_signal(
             click.echo(f"aisrv: try aisrv-host --device usbip:{service.usbip} info", err=True)
 
             async def until_signal() -> None:
-                async for _ in signals:
+                nonlocal code
+                async for number in signals:
+                    code = INTERRUPTED if number == signal.SIGINT else 0
                     ends.cancel_scope.cancel()
 
             async def until_input_ends() -> None:
@@ -116,6 +116,7 @@ async def run_until_signal(
             ends.start_soon(until_signal)
             if until_eof:
                 ends.start_soon(until_input_ends)
+    return code
 
 
 def engine_names(board: Board) -> str:
@@ -160,7 +161,7 @@ def run(
     """Run a virtual device, or several, and serve it over USB/IP until Ctrl-C.
 
     One line on standard output says when it is ready, and where. Without --engine, a line on
-    standard error says what runs the models.
+    standard error says what runs the models. Exit code 0 after SIGTERM, 130 after Ctrl-C.
 
     \b
     Examples:
@@ -181,24 +182,21 @@ def run(
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
     start_logging(verbose)
-    boards = [with_graph(each, graph) for each in make_boards(board, devices)]
-    boards[0] = jacdac.board(boards[0])
-    check_spi_options(spi, boards[0], ("--spi-port", server.spi_port))
-    if dump_folder is not None:
-        boards = dump_tensors(boards, dump_folder)
-    if server.flash_port is not None and not boards[0].flashes:
-        raise click.UsageError("--flash-port needs a chip: give --flash FILE")
-    if server.socket is not None and server.port is not None:
-        raise click.UsageError("--socket takes the place of --port: give one of them")
-    listening = server.listening(boards[0], jacdac)
-    hint = None if board.engine_kind else f"engine {engine_names(boards[0])}; --engine KIND takes another"
-    running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
-    try:
-        trio.run(
+    with one_line_errors():
+        boards = [with_graph(each, graph) for each in make_boards(board, devices)]
+        boards[0] = jacdac.board(boards[0])
+        check_spi_options(spi, boards[0], ("--spi-port", server.spi_port))
+        if dump_folder is not None:
+            boards = dump_tensors(boards, dump_folder)
+        if server.flash_port is not None and not boards[0].flashes:
+            raise click.UsageError("--flash-port needs a chip: give --flash FILE")
+        if server.socket is not None and server.port is not None:
+            raise click.UsageError("--socket takes the place of --port: give one of them")
+        listening = server.listening(boards[0], jacdac)
+        hint = None if board.engine_kind else f"engine {engine_names(boards[0])}; --engine KIND takes another"
+        running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
+        code = trio.run(
             lambda: run_until_signal(running, listening, until_eof=server.until_eof, hint=hint),
             instruments=loop_watches(verbose),
         )
-    except* BoardError as errors:
-        raise click.UsageError(first_error(errors)) from None
-    except* (DeviceFailed, ModelRefused, OSError, XcoreError, FlashError, SourceError) as errors:
-        raise click.ClickException(first_error(errors)) from None
+    sys.exit(code)

@@ -21,6 +21,7 @@ from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
 from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_devices
 from aisrv.cli.options.usb import UsbOptions, wrap_usb_ports
 from aisrv.device.device import Device, ModelRefused, open_devices
+from aisrv.device.failures import first_cause
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.commands import Command
 from aisrv.regular_file import read_regular
@@ -244,10 +245,8 @@ async def report_at_sigquit(devices: Sequence[Device]) -> AsyncIterator[None]:
             nursery.cancel_scope.cancel()
 
 
-def first_error(errors: BaseExceptionGroup[Exception]) -> str:
-    """Describe the first error in a group of groups."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+def first_error(errors: BaseException) -> str:
+    """Describe an error, of a group of groups the first."""
+    error = first_cause(errors)
     text = os_error_text(error) if isinstance(error, OSError) else str(error)
     return "; ".join((text, *getattr(error, "__notes__", ())))

@@ -3,6 +3,7 @@
 import gc
 import importlib
 import os
+import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -23,7 +24,8 @@ UNWRITABLE: Final = 1
 class Group(click.Group):
     """A command with subcommands.
 
-    A reader of standard output that is gone ends the command quietly, a full disk with one line.
+    A reader of standard output that is gone ends the command quietly, a full disk with one line, Ctrl-C with
+    exit code INTERRUPTED.
     """
 
     def main(
@@ -43,12 +45,26 @@ class Group(click.Group):
             finally:
                 sys.stdout.flush()  # or Python does at its end, with a traceback
                 if args is None:
+                    _end_at_once_by_ctrl_c()
                     gc.freeze()  # what the process leaves goes with it: no search of all modules for cycles
         except BrokenPipeError:
             _end_without_output()
         except OSError as error:
             click.echo(f"{self.name or 'command'}: {os_error_text(error)}", err=True)
             _end_without_output()
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except (KeyboardInterrupt, BaseExceptionGroup) as error:
+            if ctx.parent is not None or not _is_interrupt(error):
+                raise
+            self.show_interrupt(ctx)
+            ctx.exit(INTERRUPTED)
+
+    def show_interrupt(self, _context: click.Context) -> None:
+        """Say nothing after Ctrl-C: whoever pressed it knows."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -63,6 +79,19 @@ class Group(click.Group):
             if near:
                 raise click.UsageError(f"{error.message} Did you mean {near[0]!r}?", ctx) from None
             raise
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Return whether Ctrl-C is among the errors; what tasks raised that it ended comes of it."""
+    return isinstance(error, KeyboardInterrupt) or (
+        isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None
+    )
+
+
+def _end_at_once_by_ctrl_c() -> None:
+    """Let Ctrl-C end a process that is ending already, in which Python would print a traceback."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _end_without_output() -> NoReturn:
@@ -91,16 +120,10 @@ class CommandGroup(Group):
             code = next(code for kind, code in self.exit_codes.items() if isinstance(error, kind))
             self.show_error(ctx, error, code)
             ctx.exit(code)
-        except KeyboardInterrupt:
-            self.show_interrupt(ctx)
-            ctx.exit(INTERRUPTED)
 
     def show_error(self, _context: click.Context, error: Exception, _code: int) -> None:
         """Print an error in one line on standard error."""
         click.echo(f"{self.name}: {' '.join(str(error).split())}", err=True)
-
-    def show_interrupt(self, _context: click.Context) -> None:
-        """Say nothing after Ctrl-C: whoever pressed it knows."""
 
 
 class LazyGroup(Group):

@@ -12,8 +12,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Final
 
 import trio
@@ -27,6 +29,9 @@ INJECTION: Final = Path(__file__).parent / "injection"
 
 SERVER_VARIABLE: Final = "AISRV_USBIP"
 """Environment variable that names the USB/IP server to that sitecustomize, as HOST:PORT or unix:PATH."""
+
+DEVICE_VARIABLE: Final = "AISRV_DEVICE"
+"""Environment variable with the device that our own host tools take, which a user may have set to another."""
 
 SPI_VARIABLE: Final = "AISRV_SPI"
 """Environment variable that names the SPI link server, as HOST:PORT."""
@@ -47,13 +52,17 @@ def environment(
 ) -> dict[str, str]:
     """Return the environment of a program that uses the devices of the USB/IP server at `address`.
 
-    With `spi_address`, `import spidev` gives it the slaves of the SPI link server there, too. `base` is what
-    it would have otherwise. ValueError where an address is malformed.
+    AISRV_DEVICE names the server, too. With `spi_address`, `import spidev` gives it the slaves of the SPI
+    link server there. `base` is what it would have otherwise. ValueError where an address is malformed.
     """
     check_address(address)
     injection = str(INJECTION)
     others = [entry for entry in base.get("PYTHONPATH", "").split(os.pathsep) if entry not in ("", injection)]
-    variables = {"PYTHONPATH": os.pathsep.join([injection, *others]), SERVER_VARIABLE: address}
+    variables = {
+        "PYTHONPATH": os.pathsep.join([injection, *others]),
+        SERVER_VARIABLE: address,
+        DEVICE_VARIABLE: f"usbip:{address}",
+    }
     if spi_address is not None:
         parse_address(spi_address)
         variables[SPI_VARIABLE] = spi_address
@@ -68,17 +77,15 @@ async def run_program(argv: Sequence[str], environment: Mapping[str, str]) -> in
     program meanwhile, so it must be called from the main thread. Cancelled, it terminates the program. Where
     this process is killed, so is the program, on Linux.
     """
-    with trio.open_signal_receiver(*_passed_on()) as signals:
+    with _passing_signals_on() as pass_on_to:
         try:
             # Not on one of Trio's threads: the kernel takes the end of the thread for that of the parent.
             process = _start(argv, environment)
         except OSError as error:
             _logger.error("cannot run %s: %s", argv[0], error.strerror)
             return NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(_pass_on, signals, process)
-            code = await _wait(process)
-            nursery.cancel_scope.cancel()
+        pass_on_to(process)
+        code = await _wait(process)
     return code if code >= 0 else BY_SIGNAL - code
 
 
@@ -133,11 +140,39 @@ async def _exit_code(process: "subprocess.Popen[bytes]") -> int:
     return await trio.to_thread.run_sync(process.wait, abandon_on_cancel=True)
 
 
-async def _pass_on(signals: AsyncIterator[int], process: "subprocess.Popen[bytes]") -> None:
-    async for number in signals:
-        if number == signal.SIGINT and _in_foreground():
-            continue  # Ctrl-C: the terminal has sent it to the program, too
-        process.send_signal(number)
+@contextmanager
+def _passing_signals_on() -> Iterator[Callable[["subprocess.Popen[bytes]"], None]]:
+    """Send signals that come to this process to a program; those that come before it is named, then.
+
+    A handler of the signal itself does it: a task would get those too late that come as the program ends,
+    as Ctrl-C does, which ends both.
+    """
+    early: list[int] = []
+    program: subprocess.Popen[bytes] | None = None
+
+    def send(number: int) -> None:
+        if program is not None and program.returncode is None:
+            with suppress(PermissionError):  # it runs as another user now
+                os.kill(program.pid, number)
+
+    def handle(number: int, _frame: FrameType | None) -> None:
+        if program is None:
+            early.append(number)
+        elif number != signal.SIGINT or not _in_foreground():
+            send(number)  # Ctrl-C: the terminal has sent it to the program, too
+
+    def start(process: "subprocess.Popen[bytes]") -> None:
+        nonlocal program
+        program = process
+        for number in early:
+            send(number)
+
+    previous = {number: signal.signal(number, handle) for number in _passed_on()}
+    try:
+        yield start
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
 def _in_foreground() -> bool:

@@ -1,11 +1,15 @@
 """`aisrv exec`: options that are none, and what boards cannot have, are refused before a program runs."""
 
+import os
 from pathlib import Path
 
 import pytest
 
+from aisrv.analysis.replay.transfers import devices_of
 from aisrv.cli.exec import exec_
+from phy.usb.taps.capture_reader import read_capture
 from tests.support.command_calls import CommandCalls
+from tests.support.programs import AISRV, HOST, run_process
 
 CALLS = CommandCalls(exec_)
 
@@ -87,3 +91,12 @@ def test_a_sensor_source_of_a_board_is_refused_with_file_and_key(tmp_path: Path)
         f"{path}:4: sensor.source: no pattern is called 'nosuch': there are bars, gradient, checker, "
         "moving, noise"
     )
+
+
+def test_the_program_gets_the_address_of_its_own_device(tmp_path: Path) -> None:
+    capture = tmp_path / "usb.pcapng"
+    elsewhere = os.environ | {"AISRV_DEVICE": "usbip:127.0.0.1:1"}
+    done = run_process([*AISRV, "exec", "--pcap", capture, "--", *HOST, "--json", "info"], env=elsewhere)
+    assert (done.returncode, done.stderr) == (0, "")
+    (device,) = devices_of(list(read_capture(capture.read_bytes())))
+    assert device

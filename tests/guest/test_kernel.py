@@ -66,9 +66,9 @@ def test_port_is_in_use_while_attached(guest: dict[str, Any], name: str) -> None
     assert guest[f"{name}: state"] == "006"
 
 
-@pytest.mark.parametrize("name", ["first", "third"])
-def test_signal_detaches_and_ends_without_a_word(guest: dict[str, Any], name: str) -> None:
-    assert guest[f"{name}: end"] == [0, ""]
+@pytest.mark.parametrize(("name", "code"), [("first", 130), ("third", 0)], ids=["SIGINT", "SIGTERM"])
+def test_signal_detaches_and_ends_without_a_word(guest: dict[str, Any], name: str, code: int) -> None:
+    assert guest[f"{name}: end"] == [code, ""]
 
 
 @pytest.mark.parametrize("name", ["first", "second", "third"])

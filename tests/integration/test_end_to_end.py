@@ -60,15 +60,15 @@ def test_it_says_what_runs_the_models_where_nobody_names_an_engine() -> None:
         assert process.communicate(timeout=TIMEOUT) == ("", lines)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_cleanly(number: signal.Signals) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+def test_a_signal_ends_it_cleanly(number: signal.Signals, code: int) -> None:
     with running() as (process, address):
         with AiServer.open(address) as server:
             server.load_model(digits.model_bytes())
             process.send_signal(number)
             output, errors = process.communicate(timeout=TIMEOUT)
         lines = default_engine_line() + next_command_line(address)
-        assert (process.returncode, output, errors) == (0, "", lines)
+        assert (process.returncode, output, errors) == (code, "", lines)
 
 
 def test_it_loads_models_at_start(digits_file: Path) -> None:

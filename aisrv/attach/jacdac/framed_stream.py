@@ -4,6 +4,7 @@ from typing import Final
 
 import trio
 
+from aisrv.device.failures import first_cause
 from aisrv.protocol.jacdac.stream import FrameSplitter, with_length
 from phy.jacdac.bus import BusPeer
 
@@ -16,6 +17,7 @@ async def join_stream(stream: trio.SocketStream, peer: BusPeer) -> None:
     Raises what Trio and the system raise for a broken connection. The peer leaves the bus.
     """
     splitter = FrameSplitter()
+    failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
 
@@ -29,14 +31,8 @@ async def join_stream(stream: trio.SocketStream, peer: BusPeer) -> None:
                     peer.send(frame)
             nursery.cancel_scope.cancel()
     except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as errors:
-        raise first_of(errors) from None
+        failure = first_cause(errors)
     finally:
         peer.leave()
-
-
-def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:
-    """Return the first error in a group of groups."""
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error
+    if failure is not None:
+        raise failure

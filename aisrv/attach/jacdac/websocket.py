@@ -20,8 +20,8 @@ from trio_websocket import (
     serve_websocket,
 )
 
-from aisrv.attach.jacdac.framed_stream import first_of
 from aisrv.attach.stream_server import LOOPBACK
+from aisrv.device.failures import first_cause
 from phy.jacdac.bus import BusPeer, JacdacBus
 
 logger = logging.getLogger(__name__)
@@ -96,6 +96,7 @@ class JacdacWebSocketServer:
 
     async def _serve_peer(self, connection: WebSocketConnection) -> None:
         peer = self._bus.join(f"websocket:{connection.remote}")
+        failure: BaseException | None = None
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_send, connection, peer)
@@ -104,9 +105,11 @@ class JacdacWebSocketServer:
                     if isinstance(message, bytes):
                         peer.send(message)
         except* ConnectionClosed as errors:
-            raise first_of(errors) from None
+            failure = first_cause(errors)
         finally:
             peer.leave()
+        if failure is not None:
+            raise failure
 
 
 async def _send(connection: WebSocketConnection, peer: BusPeer) -> None:

@@ -379,15 +379,21 @@ async def test_command_ends_when_the_kernel_detaches(
     )
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_command_detaches_at_a_signal(kernel: Kernel, number: signal.Signals) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 0)])
+async def test_command_detaches_at_a_signal(kernel: Kernel, number: signal.Signals, code: int) -> None:
+    codes = []
+
+    async def run() -> None:
+        codes.append(await run_attached(DeviceSet([Board()]), kernel))
+
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(run_attached, DeviceSet([Board()]), kernel)
+        nursery.start_soon(run)
         with trio.fail_after(60):
             await kernel.attached.wait()
         await wait_all_tasks_blocked()
         signal.raise_signal(number)
     assert kernel.written == ["attach 1", "detach 1"]
+    assert codes == [code]
 
 
 def test_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,22 +36,24 @@ def test_environment_of_an_empty_one() -> None:
     assert environment("localhost:3240", {}) == {
         "PYTHONPATH": str(INJECTION),
         "AISRV_USBIP": "localhost:3240",
+        "AISRV_DEVICE": "usbip:localhost:3240",
     }
 
 
 def test_environment_keeps_what_was_there() -> None:
-    before = {"PYTHONPATH": "/a:/b", "HOME": "/home/me"}
+    before = {"PYTHONPATH": "/a:/b", "HOME": "/home/me", "AISRV_DEVICE": "usbip:other:1"}
     assert environment("h:1", before) == {
         "PYTHONPATH": f"{INJECTION}:/a:/b",
         "HOME": "/home/me",
         "AISRV_USBIP": "h:1",
+        "AISRV_DEVICE": "usbip:h:1",
     }
-    assert before == {"PYTHONPATH": "/a:/b", "HOME": "/home/me"}
+    assert before == {"PYTHONPATH": "/a:/b", "HOME": "/home/me", "AISRV_DEVICE": "usbip:other:1"}
 
 
 def test_environment_of_an_injected_one_names_the_directory_once() -> None:
     once = environment("h:1", {"PYTHONPATH": "/a"})
-    assert environment("h:2", once) == {**once, "AISRV_USBIP": "h:2"}
+    assert environment("h:2", once) == {**once, "AISRV_USBIP": "h:2", "AISRV_DEVICE": "usbip:h:2"}
 
 
 def test_environment_is_that_of_the_process_by_default(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -43,7 +43,13 @@ def spi_environment(address: str, **more: str) -> dict[str, str]:
 
 def test_environment_names_the_server() -> None:
     variables = environment("h:1", {"A": "b"}, "h:2")
-    assert variables == {"A": "b", "PYTHONPATH": str(INJECTION), "AISRV_USBIP": "h:1", "AISRV_SPI": "h:2"}
+    assert variables == {
+        "A": "b",
+        "PYTHONPATH": str(INJECTION),
+        "AISRV_USBIP": "h:1",
+        "AISRV_DEVICE": "usbip:h:1",
+        "AISRV_SPI": "h:2",
+    }
 
 
 def test_environment_without_spi_names_none() -> None:

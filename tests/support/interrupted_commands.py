@@ -1,0 +1,84 @@
+"""Interrupts every command of a program by Ctrl-C on a terminal of its own, and prints exit codes and output.
+
+    python -m tests.support.interrupted_commands aisrv.cli.main
+
+A command does no work of its own here: where it would begin it says so, and waits in a task of a nursery.
+"""
+
+import json
+import os
+import pty
+import sys
+import termios
+from collections.abc import Iterator
+from importlib import import_module
+
+import click
+import trio
+
+READY = b"at work\r\n"
+CTRL_C = b"\x03"
+
+
+def commands_of(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """The commands of a group and of the groups below it, each with its words."""
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
+        assert command is not None
+        if isinstance(command, click.Group):
+            yield from commands_of(command, *path, name)
+        else:
+            yield (*path, name), command
+
+
+async def wait() -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.sleep_forever)
+        sys.stdout.write("at work\n")
+        sys.stdout.flush()
+        await trio.sleep_forever()
+
+
+def interrupted(program: click.Group, path: tuple[str, ...], command: click.Command) -> tuple[int, str]:
+    """Run a command in a child; return its exit code, and what it prints after Ctrl-C."""
+    child, terminal = pty.fork()
+    if not child:
+        without_echo = termios.tcgetattr(0)
+        without_echo[3] &= ~termios.ECHO
+        termios.tcsetattr(0, termios.TCSANOW, without_echo)
+        command.params, command.callback = [], lambda: trio.run(wait)
+        sys.argv = [str(program.name), *path]
+        program()
+    output = read(terminal, READY)
+    os.write(terminal, CTRL_C)
+    output += read(terminal, None)
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), output.replace(READY, b"").decode()
+
+
+def read(terminal: int, until: bytes | None) -> bytes:
+    """What comes from a terminal until a text has come, or until nobody has it open."""
+    output = b""
+    while until is None or until not in output:
+        try:
+            chunk = os.read(terminal, 65536)
+        except OSError:  # EIO: how Linux says that the other side is closed
+            break
+        if not chunk:
+            break
+        output += chunk
+    return output
+
+
+def main(module: str) -> None:
+    program = import_module(module).main
+    print(
+        json.dumps(
+            {" ".join(path): interrupted(program, path, command) for path, command in commands_of(program)}
+        )
+    )
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

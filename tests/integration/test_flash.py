@@ -297,6 +297,13 @@ async def test_boot_report_over_spi(chip: Callable[..., FlashSpec]) -> None:
         assert BootReport.from_bytes(miso[3:]).version == 3
 
 
+async def test_boot_report_without_a_flash_is_no_data_and_reads_as_zeros_over_spi() -> None:
+    async with open_device(runner=inline) as device:
+        await trio.testing.wait_all_tasks_blocked()
+        assert await get_command(device.local[0], Command.GET_BOOT) == (Status.OKAY, b"")
+        assert await spi_of(device).transfer(bytes((Command.GET_BOOT,)) + bytes(22)) == bytes(23)
+
+
 async def test_server_image_without_a_flash_is_refused() -> None:
     async with open_device(runner=inline) as device:
         assert await send_server(spi_of(device), build_boot_image(1, b"x")) == Status.ERROR_BAD_CMD

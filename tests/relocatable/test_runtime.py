@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from aisrv import digits
+from aisrv.model import ModelFileError
 from aisrv.relocatable.container import Core, Image, offset
 from aisrv.relocatable.errors import Cause, ErrorCode, ErrorType, NetworkErrorWord, RuntimeFailure
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
+from aisrv.relocatable.model import read_loadable
 from aisrv.relocatable.network import OBSERVE_AFTER, OBSERVE_BEFORE
 from aisrv.relocatable.runtime import Handle, LoadMode, NodeEvent, Runtime
 from tests.support.networks import run as run_tflite
@@ -376,6 +378,27 @@ def test_an_image_that_goes_on_behind_the_flash() -> None:
 
 
 # Errors of an instance.
+
+
+def test_an_image_of_somebody_else_is_installed_and_does_not_run() -> None:
+    image = bytearray(digits_image())
+    checked = Image.from_bytes(bytes(image))
+    struct.pack_into("<I", image, checked.sizes.ro + offset(checked.header.ctx) + 11 * 4, 0)
+    runtime = board(bytes(image))
+    handle = create(runtime, LoadMode.XIP)
+    assert runtime.run(handle, [PICTURES[0]], [bytearray(digits.CLASSES)]) == 0
+    with pytest.raises(RuntimeFailure, match="does not describe its tensors"):
+        runtime.get_report(handle)
+    with pytest.raises(ModelFileError, match="not one of ours"):
+        read_loadable(bytes(image))
+
+
+def test_of_several_buffers_the_first_count() -> None:
+    runtime = board()
+    info = runtime.rt_get_info(FLASH_BASE)
+    handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
+    assert runtime.init(handle, [info.weights, 4], [runtime.malloc(info.acts_sz), 8])
+    assert scores(runtime, handle, PICTURES[0]) == EXPECTED[0]
 
 
 def test_running_before_init() -> None:

@@ -80,6 +80,17 @@ async def run(engine: InferenceEngine, *inputs: bytes) -> list[bytes]:
     return [bytes(engine.output(number)) for number in range(engine.output_count)]
 
 
+async def test_a_run_overwrites_its_inputs_as_a_device_does() -> None:
+    given = np.random.default_rng(1).integers(-128, 128, 640, np.int8).tobytes()
+    async with open_engine() as engine:
+        await engine.load_model(mlperf_tiny.model_bytes("ad01_int8"), ModelMemory.ARENA)
+        first = await run(engine, given)
+        left = bytes(engine.input(0))
+        assert left != given
+        assert await run(engine) != first  # it starts from what the first one left
+        assert await run(engine, given) == first
+
+
 def seeded_inputs(model: bytes, seed: int) -> list[bytes]:
     generator = np.random.default_rng(seed)
     sizes = [tensor.nbytes for tensor in read_model(model).input_tensors]

@@ -235,6 +235,13 @@ def test_features_the_device_does_not_have(
     assert (configured.out_endpoint.halted, configured.in_endpoint.halted) == (True, False)
 
 
+@pytest.mark.parametrize("selector", range(1, 6))
+def test_test_modes_are_refused(configured: UsbBus, selector: int) -> None:
+    """Test_J, Test_K, Test_SE0_NAK, Test_Packet and Test_Force_Enable, in the upper byte of wIndex."""
+    assert control(configured, TO_DEVICE, StandardRequest.SET_FEATURE, 2, selector << 8) == STALLED
+    assert configured.configuration == 1
+
+
 # Interfaces.
 
 

@@ -1,0 +1,45 @@
+"""The page of differences: what can be read off the code is on it as it is there."""
+
+import re
+
+import pytest
+
+from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, AtOnce
+from aisrv.protocol.commands import Command
+from aisrv.protocol.engine_channel import AT_ONCE
+from aisrv.relocatable.container import Core
+from aisrv.relocatable.machine import can_execute
+from docs.generate.member_docs import member_docs
+from phy.spi.transaction import ACTIONS, READS
+from tests.support.paths import ROOT
+
+PAGE = (ROOT / "docs/reference/fidelity.md").read_text()
+ITEMS = [" ".join(item.split()) for item in re.split(r"^- ", PAGE, flags=re.MULTILINE)]
+OURS = [Command[name] for name, text in member_docs(Command).items() if text.startswith("Ours:")]
+
+
+def test_there_are_such_commands() -> None:
+    assert {Command.GET_SENSOR_TENSOR_LENGTH, Command.GET_SENSOR_FORMAT, Command.GET_BOOT} <= set(OURS)
+
+
+@pytest.mark.parametrize("command", OURS, ids=lambda command: command.name)
+def test_a_command_of_ours_is_told_with_the_ways_to_it(command: Command) -> None:
+    (told,) = [item for item in ITEMS if f"{command.name} (0x{command:02X})" in item]
+    is_over_spi = command in READS or command in ACTIONS
+    assert ("over USB and SPI" in told, "over USB" in told) == (is_over_spi, True)
+
+
+def test_what_is_carried_out_in_the_task_of_the_client() -> None:
+    gets = [command for command, handler in GET_HANDLERS.items() if not isinstance(handler, AtOnce)]
+    sets = [command for command, handler in SET_HANDLERS.items() if handler.at_once is not None]
+    (told,) = [item for item in ITEMS if "in the task of the client" in item]
+    names = re.findall(r"[GS]ET_[A-Z_]+", told)
+    assert names[: len(sets)] == [Command(each).name for each in sets]
+    assert sorted(names[len(sets) :]) == sorted(Command(each).name for each in gets)
+    assert f"of up to {AT_ONCE >> 10} KiB" in told
+
+
+def test_cores_that_are_executed() -> None:
+    (told,) = [item for item in ITEMS if item.startswith("Cores are")]
+    executed = {core.label.removeprefix("cortex-").upper() for core in Core if can_execute(core)}
+    assert set(re.findall(r"M[0-9]+", told.partition(".")[0])) == executed

@@ -8,13 +8,15 @@
 | 130 | interrupted by Ctrl-C |
 """
 
+from dataclasses import replace
 from typing import Final
 
 import click
 
 from aisrv import __version__
 from aisrv.relocatable.errors import RelocatableError
-from aisrv.terminal.command_group import CommandGroup, examples
+from aisrv.terminal.command_group import examples
+from aisrv.terminal.json_errors import JsonGroup, json_wanted
 from aisrv.terminal.option_group import option_group
 from flash_server.commands.boot import boot, boot_image
 from flash_server.commands.chip import read, write
@@ -31,7 +33,7 @@ EXIT_CODES: Final[dict[type[Exception], int]] = {InputError: 2, FlashError: 1, R
 """The exit code of each error; the first kind that fits counts."""
 
 
-class FlashGroup(CommandGroup):
+class FlashGroup(JsonGroup):
     """The command, with its exit codes."""
 
     exit_codes = EXIT_CODES
@@ -55,7 +57,7 @@ class FlashGroup(CommandGroup):
 @click.pass_context
 def main(context: click.Context, settings: FlashSettings) -> None:
     """Create, check and install flash images for an XCORE AI server."""
-    context.obj = settings
+    context.obj = replace(settings, as_json=json_wanted(context))
 
 
 for _command in (pack, inspect, unpack, verify, diff, write, read, params, boot_image, boot, reloc):

@@ -11,6 +11,7 @@
 | 130 | interrupted by Ctrl-C |
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -19,11 +20,11 @@ import click
 from aisrv import __version__
 from aisrv.protocol.commands import ProtocolError
 from aisrv.terminal.command_group import examples
+from aisrv.terminal.json_errors import JsonGroup, json_wanted
 from aisrv.terminal.option_group import option_group
 from host_tools.commands.bench import bench
 from host_tools.commands.diff import diff
 from host_tools.commands.gpio import gpio
-from host_tools.commands.host_group import HostGroup, json_wanted
 from host_tools.commands.inspect import info, list_command, log, profile, timings
 from host_tools.commands.jacdac import jacdac
 from host_tools.commands.network import infer, load, upgrade
@@ -64,15 +65,27 @@ EXIT_CODES: Final[dict[type[Exception], int]] = {
 """The exit code of each error; the first kind that fits counts."""
 
 
-class ExitCodes(HostGroup):
+class HostGroup(JsonGroup):
     """The command, with its exit codes."""
 
     exit_codes = EXIT_CODES
 
+    def error_details(self, error: Exception) -> Mapping[str, object]:
+        """Return the command that failed, and what the device said of it."""
+        if not isinstance(error, CommandError):
+            return {}
+        return {
+            "command": error.command,
+            "engine": error.engine,
+            "tensor": error.tensor,
+            "status": [bit.name for bit in error.status],
+            "log": error.log.splitlines(),
+        }
+
 
 @click.group(
     NAME,
-    cls=ExitCodes,
+    cls=HostGroup,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=examples(
         "aisrv-host list",

@@ -1,10 +1,12 @@
 """`aisrv diff-engines`: run a model in two engines and name the first operator in which they part."""
 
+import json
+import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import click
 
@@ -14,8 +16,11 @@ from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
 
 if TYPE_CHECKING:
-    from aisrv.analysis.engine_comparison import Comparison, EngineError
-    from aisrv.model import Model, Tensor
+    from aisrv.analysis.engine_comparison import Comparison, EngineError, TensorDifference, Tensors
+    from aisrv.model import Tensor
+
+    EngineRun: TypeAlias = Callable[[EngineKind, bytes, Sequence[bytes]], Tensors]
+    """Runs an engine once on a model's file and inputs; KernelError, ModelFileError."""
 
 PEERS: Final = {"tflm": "tflite_micro", "tflite": "tflite_runtime", "litert": "ai_edge_litert"}
 """Engines to compare our kernels with, the nearest to the device first, and the packages that they need."""
@@ -24,11 +29,44 @@ DIFFERENT = 1
 """Exit code where the engines differ, and for every error."""
 
 
+class EngineResult(NamedTuple):
+    """How an engine ran the model."""
+
+    engine: EngineKind
+    tensors: int
+    """Tensors of the run that can be read."""
+    failure: str | None = None
+    """Why it did not run; None where it did."""
+
+
+class EnginesDiff(NamedTuple):
+    """How two engines ran a model, and how far apart they are; nothing is compared where one did not run."""
+
+    results: tuple[EngineResult, ...]
+    comparisons: "tuple[Comparison, ...]"
+
+    @property
+    def same(self) -> bool:
+        """Whether both ran, and nothing that can be compared differs."""
+        failed = any(each.failure is not None for each in self.results)
+        return not failed and not _apart(self.comparisons)
+
+
 def diff_model(
-    data: bytes, inputs: "list[bytes] | None", engines: tuple[EngineKind, EngineKind], seed: int = 0
-) -> "tuple[Model, tuple[Comparison, ...]]":
-    """Run a model once in both engines, on random inputs if there are none; KernelError, ModelFileError."""
-    from aisrv.analysis.engine_comparison import EngineError, compare, run_engine
+    data: bytes,
+    inputs: "list[bytes] | None",
+    engines: tuple[EngineKind, EngineKind],
+    seed: int = 0,
+    run: "EngineRun | None" = None,
+) -> EnginesDiff:
+    """Run a model once in both engines, on random inputs if there are none.
+
+    Each runs in a process of its own, unless `run` is another way. EngineError for inputs that do not fit,
+    ModelFileError.
+    """
+    from aisrv.analysis.engine_comparison import EngineError, compare
+    from aisrv.kernels.errors import KernelError
+    from aisrv.model import ModelFileError
     from aisrv.model.reader import read_model
 
     model = read_model(data)
@@ -38,8 +76,24 @@ def diff_model(
     sizes = [tensor.nbytes for tensor in model.input_tensors]
     if [len(each) for each in inputs] != sizes:
         raise EngineError(f"inputs have {[len(each) for each in inputs]} bytes, the model takes {sizes}")
-    one, other = (run_engine(engine, data, inputs) for engine in engines)
-    return model, compare(model, one, other)
+    if run is None:
+        from aisrv.analysis.engine_process import run_apart
+
+        run = run_apart
+    results, found = [], []
+    for engine in engines:
+        try:
+            found.append(run(engine, data, inputs))
+            results.append(EngineResult(engine, len(found[-1])))
+        except (KernelError, ModelFileError) as error:
+            results.append(EngineResult(engine, 0, str(error)))
+    return EnginesDiff(tuple(results), compare(model, *found) if len(found) == len(engines) else ())
+
+
+def _apart(comparisons: "Sequence[Comparison]") -> "list[tuple[Comparison, TensorDifference]]":
+    """Return the tensors that differ, in execution order."""
+    compared = ((each, each.difference) for each in comparisons)
+    return [(each, found) for each, found in compared if found is not None and found.differing]
 
 
 def read_inputs(data: bytes, paths: Sequence[Path]) -> list[bytes]:
@@ -89,28 +143,55 @@ def default_engines() -> tuple[EngineKind, EngineKind]:
     raise _engine_error('no other engine is installed to compare with: pip install "aisrv[tflm]"')
 
 
-def report(comparisons: "tuple[Comparison, ...]", engines: tuple[EngineKind, EngineKind]) -> str:
-    """Describe the result in a line or two for each tensor that differs, the first difference above all."""
-    compared = [each for each in comparisons if each.difference is not None]
-    apart = [each for each in compared if each.difference is not None and each.difference.differing]
-    skipped = len(comparisons) - len(compared)
+def report(diff: EnginesDiff) -> str:
+    """Describe the result in a line or two for each tensor that differs, the first difference above all.
+
+    Where an engine did not run, there is a line for each engine.
+    """
+    if any(each.failure is not None for each in diff.results):
+        return "\n".join(f"{each.engine}: {each.failure or 'ran the model'}" for each in diff.results)
+    apart = _apart(diff.comparisons)
+    skipped = sum(each.difference is None for each in diff.comparisons)
+    compared = len(diff.comparisons) - skipped
     tail = f"; {skipped} cannot be read in both" if skipped else ""
-    names = " and ".join(map(str, engines))
+    names = " and ".join(str(each.engine) for each in diff.results)
     if not apart:
-        return f"{names} are equal in all {len(compared)} tensors{tail}"
-    lines = [f"{names} differ in {len(apart)} of {len(compared)} tensors{tail}"]
-    lines += [("first: " if number == 0 else "       ") + _line(each) for number, each in enumerate(apart)]
+        return f"{names} are equal in all {compared} tensors{tail}"
+    lines = [f"{names} differ in {len(apart)} of {compared} tensors{tail}"]
+    lines += [("first: " if number == 0 else "       ") + _line(*each) for number, each in enumerate(apart)]
     return "\n".join(lines)
 
 
-def _line(each: "Comparison") -> str:
-    difference = each.difference
-    if difference is None:  # not reached: only tensors that were compared are listed
-        return ""
+def _line(each: "Comparison", difference: "TensorDifference") -> str:
     return (
         f"operator {each.operator.index} ({each.operator.name}), tensor {each.tensor}: "
         f"{difference.differing:,} of {difference.elements:,} elements, by up to {difference.largest:g}"
     )
+
+
+def diff_values(diff: EnginesDiff) -> dict[str, object]:
+    """Return the result as JSON has it; "largest" is null where one of two floats is not a number."""
+    skipped = sum(each.difference is None for each in diff.comparisons)
+    return {
+        "same": diff.same,
+        "engines": [
+            {"engine": str(each.engine), "tensors": each.tensors, "failure": each.failure}
+            for each in diff.results
+        ],
+        "compared": len(diff.comparisons) - skipped,
+        "not_in_both": skipped,
+        "differences": [
+            {
+                "operator": each.operator.index,
+                "name": each.operator.name,
+                "tensor": each.tensor,
+                "elements": difference.elements,
+                "differing": difference.differing,
+                "largest": difference.largest if math.isfinite(difference.largest) else None,
+            }
+            for each, difference in _apart(diff.comparisons)
+        ],
+    }
 
 
 @click.command()
@@ -132,19 +213,26 @@ def _line(each: "Comparison") -> str:
         "[default: kernels, and the first of tflm, tflite and litert that is installed]"
     ),
 )
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def diff_engines(
-    model: Path, inputs: tuple[Path, ...], seed: int, engines: tuple[EngineKind, EngineKind] | None
+    model: Path,
+    inputs: tuple[Path, ...],
+    seed: int,
+    engines: tuple[EngineKind, EngineKind] | None,
+    as_json: bool,
 ) -> None:
     """Run MODEL once in two engines and compare everything that its operators write.
 
-    The exit code is 1 if they differ. The first operator that differs is named, with the largest
-    difference. The engines run in this process: a model that crashes one crashes the command.
+    The exit code is 1 if they differ, or one does not run the model. The first operator that differs is
+    named, with the largest difference. Each engine runs in a process of its own: where a model crashes it,
+    that is its result.
 
     \b
     Examples:
       aisrv diff-engines person.tflite
       aisrv diff-engines person.tflite --engines kernels:mine kernels
       aisrv diff-engines person.tflite --engines kernels litert --input picture.npy
+      aisrv diff-engines person.tflite --json
       aisrv diff-engines two.tflite --engines tflm my_engine:Engine --input left.npy --input right.npy
     """
     from aisrv.kernels.errors import KernelError
@@ -154,9 +242,9 @@ def diff_engines(
         data = read_regular(model)
         given = read_inputs(data, inputs) if inputs else None
         engines = engines or default_engines()
-        _, comparisons = diff_model(data, given, engines, seed)
+        diff = diff_model(data, given, engines, seed)
     except (KernelError, ModelFileError, OSError) as error:
         raise click.ClickException(f"{model}: {error}") from None
-    click.echo(report(comparisons, engines))
-    if any(each.difference is not None and each.difference.differing for each in comparisons):
+    click.echo(json.dumps(diff_values(diff), indent=2) if as_json else report(diff))
+    if not diff.same:
         raise SystemExit(DIFFERENT)

@@ -13,6 +13,7 @@ import click
 
 from aisrv import __version__
 from aisrv.terminal.command_group import LazyGroup
+from aisrv.terminal.json_errors import JsonErrors
 
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "attach": (
@@ -54,7 +55,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
 """Where each subcommand is, and its line in the help."""
 
 
-class AisrvGroup(LazyGroup):
+class AisrvGroup(JsonErrors, LazyGroup):
     """The command."""
 
     places = COMMANDS

@@ -23,7 +23,9 @@ DIFFERENT: Final = 1
 class FlashSettings:
     """The options of the command itself."""
 
-    as_json: bool = option("--json", default=False, is_flag=True, help="Answer in JSON.")
+    as_json: bool = option(
+        "--json", default=False, is_flag=True, help="Answer in JSON; also after the subcommand."
+    )
 
     def answer(self, data: object, show: Callable[[], object]) -> None:
         """Print `data` as JSON where that was asked for; otherwise call `show`."""

@@ -1,5 +1,7 @@
 """`aisrv diff-engines`: engines compared operator by operator, and the first that differs."""
 
+import json
+import os
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,9 +20,11 @@ from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.params import FullyConnectedParams, SoftmaxParams
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import EngineKind
-from tests.support import mlperf_tiny, xcore_tools
+from tests.support import mlperf_tiny, networks, xcore_tools
 from tests.support.engines import need
 from tests.support.models import single, tensor
+from tests.support.paths import ROOT
+from tests.support.programs import AISRV, run_process
 
 
 def image(number: int = 0) -> bytes:
@@ -68,8 +72,7 @@ def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.
 
     engines(monkeypatch, add_three)
     pair = EngineKind("kernels", "wrong"), EngineKind("tflm")
-    _, comparisons = diff_model(digits.model_bytes(), [image()], pair)
-    lines = report(comparisons, pair).splitlines()
+    lines = report(diff_model(digits.model_bytes(), [image()], pair, run=run_engine)).splitlines()
     logits = read_model(digits.model_bytes()).operators[4].outputs[0]
     assert lines[0].startswith("kernels:wrong and tflm differ in ")
     assert lines[1] == (f"first: operator 4 (FULLY_CONNECTED), tensor {logits}: 1 of 10 elements, by up to 3")
@@ -79,8 +82,9 @@ def test_first_operator_that_differs_is_named_with_how_much(monkeypatch: pytest.
 def test_engines_that_are_equal(other: str) -> None:
     need(other)
     pair = EngineKind("kernels"), EngineKind.parse(other)
-    _, comparisons = diff_model(digits.model_bytes(), None, pair, seed=3)
-    assert report(comparisons, pair) == f"kernels and {other} are equal in all 6 tensors"
+    diff = diff_model(digits.model_bytes(), None, pair, seed=3)
+    assert report(diff) == f"kernels and {other} are equal in all 6 tensors"
+    assert diff.same
 
 
 def test_inputs_of_add_cannot_be_read_in_tflite() -> None:
@@ -120,7 +124,8 @@ def xcore() -> Iterator[None]:
 def test_xmos_library_is_compared_by_what_it_puts_out(peer: str) -> None:
     if peer != "kernels":
         need(peer)
-    _, comparisons = diff_model(digits.model_bytes(), [image()], (EngineKind(peer), EngineKind("xcore")))
+    pair = EngineKind(peer), EngineKind("xcore")
+    _, comparisons = diff_model(digits.model_bytes(), [image()], pair, run=run_engine)
     *others, output = [each.difference for each in comparisons]
     assert others == [None] * 5
     assert output is not None
@@ -156,14 +161,89 @@ def test_command_compares_on_an_input(digits_file: Path, tmp_path: Path) -> None
     assert (result.exit_code, result.output) == (0, "kernels and tflm are equal in all 6 tensors\n")
 
 
-def test_command_ends_with_1_where_engines_differ(digits_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def invert(output: memoryview) -> None:
-        output[0] = ~output[0]
+WRONG = "tests.support.wrong_engines"
 
-    engines(monkeypatch, invert)
-    result = invoke(digits_file, "--engines", "kernels", "kernels:wrong")
+
+def test_command_ends_with_1_where_engines_differ(digits_file: Path) -> None:
+    result = invoke(digits_file, "--engines", "kernels", f"{WRONG}:Inverting")
     assert result.exit_code == 1
-    assert "first: operator 4 (FULLY_CONNECTED)" in result.output
+    assert "\nfirst: operator 5 (SOFTMAX)" in result.output
+
+
+@pytest.mark.parametrize(
+    ("engine", "failure"),
+    [
+        (f"{WRONG}:Crashing", "its process was ended by SIGSEGV"),
+        (f"{WRONG}:Ending", "its process ended with exit code 7"),
+        (f"{WRONG}:Absent", "does not run the model: AttributeError: "),
+    ],
+)
+@pytest.mark.parametrize("first", [True, False])
+def test_an_engine_that_dies_has_that_for_its_result(
+    digits_file: Path, engine: str, failure: str, first: bool
+) -> None:
+    pair = [engine, "kernels"] if first else ["kernels", engine]
+    result = invoke(digits_file, "--engines", *pair)
+    assert result.exit_code == 1
+    dead, alive = result.stdout.splitlines() if first else reversed(result.stdout.splitlines())
+    assert alive == "kernels: ran the model"
+    assert dead.startswith(f"{engine}: ")
+    assert failure in dead
+
+
+def test_a_result_in_json(digits_file: Path) -> None:
+    result = invoke(digits_file, "--engines", "kernels", "kernels:reference", "--json")
+    assert (result.exit_code, json.loads(result.stdout)) == (
+        0,
+        {
+            "same": True,
+            "engines": [
+                {"engine": "kernels", "tensors": 6, "failure": None},
+                {"engine": "kernels:reference", "tensors": 6, "failure": None},
+            ],
+            "compared": 6,
+            "not_in_both": 0,
+            "differences": [],
+        },
+    )
+
+
+def test_a_difference_in_json(digits_file: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "picture"
+    picture.write_bytes(image())
+    result = invoke(digits_file, "--engines", "kernels", f"{WRONG}:Inverting", "--json", "--input", picture)
+    right = networks.run(digits.model_bytes(), image())[0]
+    (output,) = read_model(digits.model_bytes()).outputs
+    first = int.from_bytes(right[:1], signed=True)
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, answer["same"], answer["compared"], answer["not_in_both"]) == (1, False, 1, 5)
+    assert answer["differences"] == [
+        {
+            "operator": 5,
+            "name": "SOFTMAX",
+            "tensor": output,
+            "elements": 10,
+            "differing": 1,
+            "largest": abs(first - ~first),
+        }
+    ]
+
+
+def test_a_crash_in_json(digits_file: Path) -> None:
+    result = invoke(digits_file, "--engines", "kernels", f"{WRONG}:Crashing", "--json")
+    answer = json.loads(result.stdout)
+    assert (result.exit_code, answer["same"]) == (1, False)
+    assert [each["failure"] for each in answer["engines"]] == [None, "its process was ended by SIGSEGV"]
+
+
+def test_what_an_engine_prints_is_no_part_of_the_answer(digits_file: Path) -> None:
+    engines = "kernels", f"{WRONG}:Printing"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = run_process(
+        [*AISRV, "diff-engines", digits_file, "--json", "--engines", *engines], env=environment
+    )
+    assert (done.returncode, json.loads(done.stdout)["same"]) == (0, True)
+    assert done.stderr == "printed by an engine\n"
 
 
 @pytest.mark.parametrize("sizes", [[63], [65], [64, 1]])
@@ -214,8 +294,7 @@ def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
 
 def test_an_engine_that_shows_outputs_alone_is_compared_by_them() -> None:
     pair = EngineKind("kernels"), EngineKind("aisrv.inference.interpreters.kernels:KernelsInterpreter")
-    _, comparisons = diff_model(digits.model_bytes(), [image()], pair)
-    assert report(comparisons, pair) == (
+    assert report(diff_model(digits.model_bytes(), [image()], pair)) == (
         "kernels and aisrv.inference.interpreters.kernels:KernelsInterpreter are equal in all 1 tensors; "
         "5 cannot be read in both"
     )

@@ -30,14 +30,7 @@ from tests.support.programs import run_process
 MODEL = b"\0\0\0\0TFL3" + bytes(24)
 OPERATORS = ["CONV_2D", "MAX_POOL_2D", "CONV_2D", "MAX_POOL_2D", "FULLY_CONNECTED", "SOFTMAX"]
 """The operators of the digits network."""
-INTERRUPTED = """{
-  "error": {
-    "kind": "Interrupted",
-    "message": "interrupted",
-    "exit_code": 130
-  }
-}
-"""
+INTERRUPTED = '{"error": {"kind": "Interrupted", "message": "interrupted", "exit_code": 130}}\n'
 PROGRAM = [sys.executable, "-c", "from host_tools.cli import main; main()"]
 
 

@@ -1,0 +1,61 @@
+"""An engine of a comparison in a process of its own: where it crashes, the comparison goes on."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
+
+from aisrv.analysis.engine_comparison import EngineError, Tensors, run_engine
+from aisrv.kernels.errors import KernelError
+from aisrv.model import ModelFileError
+from aisrv.protocol.engine_kind import EngineKind
+
+
+def run_apart(kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> Tensors:
+    """Run an engine once in a process of its own; EngineError where it does not run the model, or dies of it.
+
+    `data` is the model's file; `inputs` are the bytes of its input tensors.
+    """
+    context = multiprocessing.get_context("spawn")
+    answers, answering = context.Pipe(duplex=False)
+    process = context.Process(target=_answer, args=(answering, kind, data, list(inputs)))
+    # The mask is inherited: Ctrl-C is for this process, which ends the other.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    answering.close()
+    try:
+        answer: Tensors | str = answers.recv()
+    except EOFError:
+        process.join()
+        raise EngineError(f"its process {_ending(process.exitcode or 0)}") from None
+    finally:
+        process.kill()
+        process.join()
+        answers.close()
+    if isinstance(answer, str):
+        raise EngineError(answer)
+    return answer
+
+
+def _answer(answering: Connection, kind: EngineKind, data: bytes, inputs: Sequence[bytes]) -> None:
+    """Send what the engine computes, or why it does not; what it prints goes to standard error."""
+    os.dup2(2, 1)
+    try:
+        answer: Tensors | str = run_engine(kind, data, inputs)
+    except (KernelError, ModelFileError) as error:
+        answer = str(error)
+    answering.send(answer)
+
+
+def _ending(code: int) -> str:
+    """Describe the exit code of a process that did not answer."""
+    if code >= 0:
+        return f"ended with exit code {code}"
+    try:
+        return f"was ended by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"was ended by signal {-code}"

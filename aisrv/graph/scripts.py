@@ -10,7 +10,8 @@ from aisrv.graph.arcs import ArcBuffer
 from aisrv.graph.commands import Command
 from aisrv.graph.errors import GraphError
 from aisrv.graph.model import Node, ScriptArc
-from aisrv.graph.script.machine import ScriptFault, ScriptMachine
+from aisrv.graph.script.machine import ScriptMachine
+from aisrv.graph.script.registers import ScriptFault
 from aisrv.graph.state import GraphState
 
 _TAG_SHIFT: Final = 8

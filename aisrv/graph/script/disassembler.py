@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.graph.errors import TextError
 from aisrv.graph.messages import Messages
@@ -13,20 +13,31 @@ from aisrv.graph.script.assembler import assemble
 from aisrv.graph.script.instructions import (
     ALU,
     FLOATS,
-    JUMPS,
-    LABEL_SETTERS,
-    MOVE,
     NO_REGISTER,
     PRE,
     REGISTER_NAMES,
-    SPECIAL,
-    TESTS,
     UPDATE,
     Condition,
     Instruction,
-    Special,
     Type,
+)
+from aisrv.graph.script.table import (
+    CONDITIONS,
+    BitRange,
+    Count,
+    Form,
+    LabelOf,
+    Operand,
+    Pointer,
+    Reg,
+    RegList,
+    Service,
+    Target,
+    TypeName,
+    Value,
     code_length,
+    form_of,
+    length,
 )
 from aisrv.graph.script.values import number_of
 from aisrv.graph.text import parse_text
@@ -34,16 +45,11 @@ from aisrv.graph.text import parse_text
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_CONDITIONS: Final = {Condition.ALWAYS: "", Condition.IF_YES: "if_yes ", Condition.IF_NO: "if_no "}
-_TEST_NAMES: Final = {code: f"test_{name}" for name, code in TESTS.items()}
-_ALU_NAMES: Final = {code: name for name, code in ALU.items()}
-_SETTERS: Final = {
-    Special.SET_PARAM: "param",
-    Special.SET_HEAP: "heap",
-    Special.SET_GRAPH: "graph",
-    Special.SET_BASE: "base",
-    Special.SET_SIZE: "size",
+_CONDITIONS: Final[dict[int, str]] = {
+    Condition.ALWAYS: "",
+    **{code: f"{word} " for word, code in reversed(CONDITIONS.items())},
 }
+_ALU_NAMES: Final = {code: name for name, code in ALU.items()}
 
 
 class _NoTextError(Exception):
@@ -75,29 +81,29 @@ def disassemble(
 
     A word that no instruction gives becomes a data line. `compat` is that of the assembler for the lines.
     """
-    length = code_length(list(words))
-    data = b"".join(word.to_bytes(4, "little") for word in words[length:])
-    walk = _Walk(words[:length], len(data), heap_bytes, nodes or {})
+    end = code_length(words)
+    data = b"".join(word.to_bytes(4, "little") for word in words[end:])
+    walk = _Walk(words[:end], len(data), heap_bytes, nodes or {}, compat)
     text = ScriptText()
     for at, line in walk.lines():
         text.code.append((at, line))
     if not _is_same(walk.words, text, compat):
         text.code = _raw_where_needed(walk, compat)
-    labels = {at for at in walk.targets if 0 <= at <= length}
-    text.code = _with_labels(text.code, labels, length)
-    text.parameters = _data_lines(data, walk.parameter_labels, "P")
-    text.heap = _data_lines(bytes(heap_bytes), walk.heap_labels, "H")
+    labels = {at for at in walk.targets if 0 <= at <= end}
+    text.code = _with_labels(text.code, labels, end)
+    text.parameters = _data_lines(data, walk.labels["param"], "P")
+    text.heap = _data_lines(bytes(heap_bytes), walk.labels["heap"], "H")
     return text
 
 
-def _with_labels(code: list[tuple[int, str]], labels: set[int], length: int) -> list[tuple[int, str]]:
+def _with_labels(code: list[tuple[int, str]], labels: set[int], end: int) -> list[tuple[int, str]]:
     lines = []
     for at, line in code:
         if at in labels:
             lines.append((at, f"label L{at}"))
         lines.append((at, line))
-    if length in labels:
-        lines.append((length, f"label L{length}"))
+    if end in labels:
+        lines.append((end, f"label L{end}"))
     return lines
 
 
@@ -124,7 +130,7 @@ def _raw_where_needed(walk: _Walk, compat: bool) -> list[tuple[int, str]]:
     """The lines, with data lines in the place of those that assemble to other words."""
     lines = []
     for at, line in walk.lines():
-        size = Instruction.from_word(walk.words[at]).words
+        size = length(Instruction.from_word(walk.words[at]))
         words = walk.words[at : at + size]
         if line[0].isdigit() or _assembled([line], compat) == _masked(words):
             lines.append((at, line))
@@ -161,11 +167,12 @@ def _masked(words: Sequence[int]) -> list[int]:
     at = 0
     while at < len(words):
         instruction = Instruction.from_word(words[at])
-        if instruction.op == SPECIAL and instruction.opar in JUMPS:
+        form, size = form_of(instruction), length(instruction)
+        if form is not None and form.has(Target):
             masked[at] &= ~0xFFF
-        if instruction.op == SPECIAL and instruction.opar in LABEL_SETTERS and instruction.is_long:
+        if form is not None and form.has(LabelOf) and size == 2:
             masked[at + 1 : at + 2] = [0] * len(masked[at + 1 : at + 2])
-        at += instruction.words
+        at += size
     return masked
 
 
@@ -177,20 +184,25 @@ class _Walk:
     """The words of code, and the labels that its lines ask for."""
 
     def __init__(
-        self, words: Sequence[int], parameter_bytes: int, heap_bytes: int, nodes: Mapping[int, str]
+        self,
+        words: Sequence[int],
+        parameter_bytes: int,
+        heap_bytes: int,
+        nodes: Mapping[int, str],
+        compat: bool,
     ) -> None:
         self.words = words
-        self.sizes = {Special.SET_PARAM: parameter_bytes, Special.SET_HEAP: heap_bytes}
+        self.sizes = {"param": parameter_bytes, "heap": heap_bytes}
         self.nodes = nodes
+        self.compat = compat
         self.starts: set[int] = set()
         at = 0
         while at < len(words):
             self.starts.add(at)
-            at += Instruction.from_word(words[at]).words
+            at += length(Instruction.from_word(words[at]))
         self.starts.add(len(words))
         self.targets: set[int] = set()
-        self.parameter_labels: set[int] = set()
-        self.heap_labels: set[int] = set()
+        self.labels: dict[str, set[int]] = {"param": set(), "heap": set()}
 
     def lines(self) -> list[tuple[int, str]]:
         """Each line with the index of its word."""
@@ -198,42 +210,62 @@ class _Walk:
         at = 0
         while at < len(self.words):
             instruction = Instruction.from_word(self.words[at])
-            end = at + instruction.words
+            end = at + length(instruction)
             try:
-                if end > len(self.words) or instruction.condition == 3:
+                form = form_of(instruction)
+                if form is None or end > len(self.words) or instruction.condition not in _CONDITIONS:
                     raise _NoTextError
-                lines.append(
-                    (at, _CONDITIONS[Condition(instruction.condition)] + self._line(at, instruction))
-                )
+                lines.append((at, _CONDITIONS[instruction.condition] + self._line(at, form, instruction)))
             except _NoTextError:
                 lines += [(index, _raw(self.words[index])) for index in range(at, min(end, len(self.words)))]
             at = end
         return lines
 
-    def _line(self, at: int, instruction: Instruction) -> str:
-        if instruction.op in _TEST_NAMES:
-            return f"{_TEST_NAMES[instruction.op]} {_name(instruction.dst)} {self._value(at, instruction)}"
-        if instruction.op == MOVE:
-            return self._assignment(at, instruction)
-        handler = _LINES.get(instruction.opar)
-        if handler is None:
-            raise _NoTextError
-        return handler(self, at, instruction)
+    def _line(self, at: int, form: Form, instruction: Instruction) -> str:
+        parts = []
+        for element in form.text:
+            if isinstance(element, str):
+                parts.append(element)
+            else:
+                parts.append(_WRITERS[type(element)](self, at, instruction, element))
+                if isinstance(element, Reg) and element.optional and not parts[-1]:
+                    # Behind the first absent register only a count can follow.
+                    parts += [
+                        self.count(at, instruction, each) for each in form.text if isinstance(each, Count)
+                    ]
+                    break
+        return " ".join(filter(None, parts))
 
-    def _assignment(self, at: int, instruction: Instruction) -> str:
-        value = self._value(at, instruction)
+    # The operands of the table.
+
+    def register(self, _at: int, instruction: Instruction, element: Reg) -> str:
+        """The name of a register; nothing for one that is absent."""
+        index: int = getattr(instruction, element.field)
+        if element.optional and index == NO_REGISTER:
+            return ""
+        return _name(index)
+
+    def registers(self, _at: int, instruction: Instruction, _: RegList) -> str:
+        """The registers up to the first absent one."""
+        places = (instruction.dst, instruction.src1, instruction.src2, instruction.src3, instruction.src4)
+        given = places[: places.index(NO_REGISTER)] if NO_REGISTER in places else places
+        return " ".join(map(_name, given))
+
+    def value(self, at: int, instruction: Instruction, _: Value) -> str:
+        """`x` or `alu a x`."""
+        value = self.operand(at, instruction)
         if instruction.opar == 0:
-            return f"{_name(instruction.dst)} = {value}"
+            return value
         if instruction.opar not in _ALU_NAMES:
             raise _NoTextError
-        operation = _ALU_NAMES[instruction.opar]
-        return f"{_name(instruction.dst)} = {operation} {_name(instruction.src1)} {value}"
+        return f"{_ALU_NAMES[instruction.opar]} {_name(instruction.src1)} {value}"
 
-    def _value(self, at: int, instruction: Instruction) -> str:
+    def operand(self, at: int, instruction: Instruction, _: Operand | None = None) -> str:
+        """A constant or a register."""
         constant = instruction.constant
         if constant is not None:
             return str(constant)
-        if not instruction.is_long:
+        if length(instruction) == 1:
             return _name(instruction.src2)
         kind = _type(instruction.src2)
         bits = self.words[at + 1]
@@ -244,68 +276,53 @@ class _Walk:
             return f"#{kind.name.lower()} {value!r}"
         return f"#{kind.name.lower()} {number_of(bits, kind)}"
 
-    def _setter(self, at: int, instruction: Instruction) -> str:
-        names = {Special.SET_TYPE: "type", Special.SET_TYPEPTR: "typeptr"}
-        register = _name(instruction.dst)
-        if instruction.opar in names:
-            kind = _type(_constant(instruction))
-            return f"set {register} {names[Special(instruction.opar)]} #{kind.name.lower()}"
-        if instruction.opar in (Special.SET_BASE, Special.SET_SIZE):
-            return f"set {register} {_SETTERS[Special(instruction.opar)]} {self._value(at, instruction)}"
-        if not instruction.is_long:
+    def type(self, _at: int, instruction: Instruction, _: TypeName) -> str:
+        """The name of a type."""
+        kind = _type(_constant(instruction))
+        return "#ptr" if self.compat and kind == Type.PTR28 else f"#{kind.name.lower()}"
+
+    def label(self, at: int, instruction: Instruction, element: LabelOf) -> str:
+        """The label at an offset, or the node at a position."""
+        if length(instruction) == 1:
             raise _NoTextError
         offset = self.words[at + 1]
-        if instruction.opar == Special.SET_GRAPH:
+        if element.block not in self.sizes:
             if offset not in self.nodes:
                 raise _NoTextError
-            return f"set {register} graph {self.nodes[offset]}"
-        if offset > self.sizes[Special(instruction.opar)]:
+            return self.nodes[offset]
+        if offset > self.sizes[element.block]:
             raise _NoTextError
-        if instruction.opar == Special.SET_PARAM:
-            self.parameter_labels.add(offset)
-            return f"set {register} param P{offset}"
-        self.heap_labels.add(offset)
-        return f"set {register} heap H{offset}"
+        self.labels[element.block].add(offset)
+        return f"{element.block[0].upper()}{offset}"
 
-    def _store(self, _: int, instruction: Instruction) -> str:
-        return f"{_pointer(instruction.dst, instruction)} = {_name(instruction.src1)}"
-
-    def _load(self, _: int, instruction: Instruction) -> str:
-        return f"{_name(instruction.dst)} = {_pointer(instruction.src1, instruction)}"
-
-    def _insert(self, _: int, instruction: Instruction) -> str:
-        return f"{_name(instruction.dst)} {_bits(instruction)} = {_name(instruction.src1)}"
-
-    def _extract(self, _: int, instruction: Instruction) -> str:
-        return f"{_name(instruction.dst)} = {_name(instruction.src1)} {_bits(instruction)}"
-
-    def _swap(self, _: int, instruction: Instruction) -> str:
-        return f"swap {_name(instruction.dst)} {_name(instruction.src1)}"
-
-    def _delete(self, _: int, instruction: Instruction) -> str:
-        return f"delete {_given([instruction.dst])}{_constant(instruction)}"
-
-    def _branch(self, at: int, instruction: Instruction) -> str:
+    def target(self, at: int, instruction: Instruction, _: Target) -> str:
+        """The label that a jump goes to."""
         target = at + _constant(instruction)
         if target not in self.starts:
             raise _NoTextError
         self.targets.add(target)
-        operation = Special(instruction.opar).name.lower()
-        operands = _given([instruction.dst, instruction.src1])
-        return f"{operation} L{target} {operands}".rstrip()
+        return f"L{target}"
 
-    def _callsys(self, _: int, instruction: Instruction) -> str:
-        places = [instruction.dst, instruction.src1, instruction.src3, instruction.src4]
-        return f"callsys {instruction.low & 63} {_given(places)}".rstrip()
+    def pointer(self, _at: int, instruction: Instruction, element: Pointer) -> str:
+        """A register in brackets, and its offset."""
+        name = _name(getattr(instruction, element.field))
+        if instruction.low & PRE:
+            return f"[ {name} {_constant(instruction)} ]{'+' if instruction.low & UPDATE else ''}"
+        if instruction.low & UPDATE:
+            return f"[ {name} ]+ {_constant(instruction)}"
+        return f"[ {name} ]"
 
-    def _list(self, _: int, instruction: Instruction) -> str:
-        places = [
-            instruction.dst, instruction.src1, instruction.src2, instruction.src3, instruction.src4,
-        ]  # fmt: skip
-        return f"{Special(instruction.opar).name.lower()} {_given(places)}".rstrip()
+    def bits(self, _at: int, instruction: Instruction, _: BitRange) -> str:
+        """The lowest and the highest bit."""
+        return f"| {instruction.low & 63} {instruction.low >> 6 & 63} |"
 
-    def _return(self, _at: int, _instruction: Instruction) -> str:
-        return "return"
+    def service(self, _at: int, instruction: Instruction, _: Service) -> str:
+        """The number of a service."""
+        return str(instruction.low & 63)
+
+    def count(self, _at: int, instruction: Instruction, _: Count) -> str:
+        """A number of places."""
+        return str(_constant(instruction))
 
 
 def _name(index: int) -> str:
@@ -326,40 +343,16 @@ def _constant(instruction: Instruction) -> int:
     return instruction.constant
 
 
-def _given(places: list[int]) -> str:
-    """The registers up to the first absent one, each followed by a space."""
-    names = [REGISTER_NAMES.get(index, "") if index != NO_REGISTER else "" for index in places]
-    given = names[: names.index("")] if "" in names else names
-    return "".join(f"{name} " for name in given)
-
-
-def _pointer(register: int, instruction: Instruction) -> str:
-    name = _name(register)
-    if instruction.low & PRE:
-        return f"[ {name} {_constant(instruction)} ]{'+' if instruction.low & UPDATE else ''}"
-    if instruction.low & UPDATE:
-        return f"[ {name} ]+ {_constant(instruction)}"
-    return f"[ {name} ]"
-
-
-def _bits(instruction: Instruction) -> str:
-    return f"| {instruction.low & 63} {instruction.low >> 6 & 63} |"
-
-
-_LINES: Final[dict[int, Callable[[_Walk, int, Instruction], str]]] = {
-    **dict.fromkeys(
-        (Special.SET_TYPE, Special.SET_TYPEPTR, Special.SET_BASE, Special.SET_SIZE, *LABEL_SETTERS),
-        _Walk._setter,
-    ),
-    Special.STORE: _Walk._store,
-    Special.LOAD: _Walk._load,
-    Special.INSERT_BITS: _Walk._insert,
-    Special.EXTRACT_BITS: _Walk._extract,
-    Special.SWAP: _Walk._swap,
-    Special.DELETE: _Walk._delete,
-    **dict.fromkeys(JUMPS, _Walk._branch),
-    Special.CALLSYS: _Walk._callsys,
-    Special.SAVE: _Walk._list,
-    Special.RESTORE: _Walk._list,
-    Special.RETURN: _Walk._return,
+_WRITERS: Final[dict[type, Callable[[_Walk, int, Instruction, Any], str]]] = {
+    Reg: _Walk.register,
+    RegList: _Walk.registers,
+    Value: _Walk.value,
+    Operand: _Walk.operand,
+    TypeName: _Walk.type,
+    LabelOf: _Walk.label,
+    Target: _Walk.target,
+    Pointer: _Walk.pointer,
+    BitRange: _Walk.bits,
+    Service: _Walk.service,
+    Count: _Walk.count,
 }

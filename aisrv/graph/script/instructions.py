@@ -1,4 +1,4 @@
-"""The instructions of scripts: names, codes, and the bit-fields of their 32-bit words."""
+"""The words of scripts: their bit-fields, registers, types and constants. `table` has the instructions."""
 
 from __future__ import annotations
 
@@ -89,9 +89,6 @@ class Special(IntEnum):
     RETURN = 19
 
 
-LABEL_SETTERS: Final = (Special.SET_PARAM, Special.SET_HEAP, Special.SET_GRAPH)
-VALUE_SETTERS: Final = (Special.SET_BASE, Special.SET_SIZE)
-JUMPS: Final = (Special.JUMP, Special.BANZ, Special.CALL)
 UPDATE: Final = 1 << 13
 PRE: Final = 1 << 12
 JUMP_BITS: Final = 3 << 12
@@ -145,23 +142,6 @@ class Instruction:
         """The short constant of K12; None where it names a register or the next word."""
         return self.k12 - _BIAS if self.k12 >= 1 << 5 else None
 
-    @property
-    def has_operand(self) -> bool:
-        """Whether K12 is a value that may be a register or the next word."""
-        if self.op != SPECIAL:
-            return True
-        return self.opar in (*VALUE_SETTERS, *LABEL_SETTERS)
-
-    @property
-    def is_long(self) -> bool:
-        """Whether the next word belongs to the instruction."""
-        return self.has_operand and self.k12 < 1 << 5 and bool(self.k12 & LONG)
-
-    @property
-    def words(self) -> int:
-        """Words of the instruction."""
-        return 2 if self.is_long else 1
-
 
 def short(value: int) -> int:
     """K12 of a short constant."""
@@ -185,28 +165,3 @@ def value_bits(value: float, kind: Type) -> int:
     if value != int(value) or not -(1 << (size - 1)) <= value < 1 << size:
         raise OverflowError
     return int(value) & (1 << size) - 1
-
-
-def code_length(words: tuple[int, ...] | list[int]) -> int:
-    """Words of the code that a run can reach: parameters follow it.
-
-    The words do not say where code ends, so it is found by its flow: every instruction goes on to the next,
-    except an unconditional jump or return. Jumps out of the words lead nowhere.
-    """
-    reached = 0
-    pending = [0]
-    seen = set()
-    while pending:
-        at = pending.pop()
-        while 0 <= at < len(words) and at not in seen:
-            seen.add(at)
-            instruction = Instruction.from_word(words[at])
-            end = at + instruction.words
-            reached = max(reached, min(end, len(words)))
-            special = instruction.opar if instruction.op == SPECIAL else -1
-            if special in JUMPS and instruction.constant is not None:
-                pending.append(at + instruction.constant)
-            if special in (Special.JUMP, Special.RETURN) and instruction.condition == Condition.ALWAYS:
-                break
-            at = end
-    return reached

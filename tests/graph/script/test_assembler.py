@@ -1,7 +1,8 @@
 import pytest
 
 from aisrv.graph.errors import TextError
-from aisrv.graph.script.instructions import code_length
+from aisrv.graph.script.line import form_of_line
+from aisrv.graph.script.table import FORMS, code_length
 from tests.graph.script.scripts import code_of, words_of
 
 # COND 31:30, OP 29:27, OPAR 26:22, DST 21:18, SRC1 17:14, then K12 or registers: from the format's page.
@@ -80,17 +81,114 @@ def test_each_instruction_has_its_word(line: str) -> None:
     assert words_of(line) == ENCODED[line]
 
 
+# The words of the public compiler, of the commit that tests/golden/graph/README.md names.
+COMPAT = {
+    "r1 = 5": [0x30040805],
+    "r1 = #int16 5": [0x30040805],
+    "r1 = #int16 -2017": [0x30040812, 0xFFFFF81F],
+    "r1 = #uint8 70000": [0x30040810, 0x00011170],
+    "r1 = #fp16 1": [0x30040815, 0x3F800000],
+    "r1 = #fp16 1.5": [0x30040815, 0x3FC00000],
+    "r1 = #float 1": [0x30040816, 0x3F800000],
+    "r1 = #float 1.5": [0x30040816, 0x3FC00000],
+    "r1 = #float 5000": [0x30040816, 0x459C4000],
+    "r1 = #int16 1.5": [0x30040801],
+    "r1 = #uint8 1.5": [0x30040801],
+    "r1 = #uint32 0xFFFFFFFF": [0x300407FF],
+    "r1 = #time32 7": [0x30040807],
+    "r1 = #time32 7000": [0x30040817, 0x00001B58],
+    "r1 = 5000": [0x30040814, 0x00001388],
+    "swap r1 r2": [0x3AC48000],
+    "banz AAA r1": [0x3B8737FF],
+    "banz AAA r1 r2": [0x3B84B7FF],
+    "save r1": [0x3C47300C],
+    "save r1 r2": [0x3C44B00C],
+    "save r1 r2 r3": [0x3C44B003],
+    "save r1 r2 r3 r4": [0x3C44B003],
+    "save r1 r2 r3 r4 r5": [0x3C449143],
+    "restore r1": [0x3C87300C],
+    "restore r1 r2 r3 r4": [0x3C84B003],
+    "set r1 type #ptr": [0x38040808],
+    "set r1 type #ptr28": [0x38040804],
+    "set r1 type #ptruint8": [0x38040800],
+    "set r1 type #ptruint16": [0x38040801],
+    "set r1 type #ptrint16": [0x38040802],
+    "set r1 type #ptruint32": [0x38040803],
+    "set r1 type #ptrint32": [0x38040804],
+    "set r1 type #ptrfp16": [0x38040805],
+    "set r1 type #ptrfloat": [0x38040806],
+    "set r1 type #ptrtime32": [0x38040804],
+    "set r1 typeptr #uint8": [0x38440800],
+    "set r1 typeptr #ptrfloat": [0x38440806],
+    "set r1 type #float": [0x38040806],
+    "set r1 type #time32": [0x38040807],
+    "set r1 #uint8": [0x38040804],
+    "r1 | 40 50 | = r2": [0x3A448CA8],
+    "r1 = r2 | 33 63 |": [0x3A848FE1],
+    "r1 | 5 2 | = r2": [0x3A448085],
+    "[ r1 ]+ 5000 = r2": [0x39C4A814, 0x00001388],
+    "[ r1 ]+ r3 = r2": [0x39C4A003],
+    "[ r1 ] 4 = r2": [0x39C48804],
+    "[ r1 ] = r2": [0x39C48800],
+    "[ r1 4 ] = r2": [0x39C49804],
+    "[ r1 4 ]+ = r2": [0x39C4B804],
+    "[ r1 r3 ] = r2": [0x39C49003],
+    "[ r1 5000 ] = r2": [0x39C49814, 0x00001388],
+    "r2 = [ r1 ]+ 5000": [0x3A086814, 0x00001388],
+    "r2 = [ r1 ]+ r3": [0x3A086003],
+    "r2 = [ r1 ] 4": [0x3A084804],
+    "r2 = [ r1 r3 ]": [0x3A085003],
+    "r2 = [ r1 5000 ]": [0x3A085814, 0x00001388],
+    "r2 = [ r1 5000 ]+": [0x3A087814, 0x00001388],
+    "delete r1 2": [0x3B040802],
+    "delete r1 3000": [0x3B040814, 0x00000BB8],
+    "delete r1 r2": [0x3B040002],
+    "jump AAA r1": [0x3B4737FF],
+    "jump AAA r1 r2": [0x3B44B7FF],
+    "call AAA": [0x3BF337FF],
+    "call AAA r1 r2": [0x3BC4B7FF],
+    "test_gt r1 sub r2 r3": [0x28848003],
+    "test_gt r1 sub r2 3": [0x28848803],
+    "test_equ r1 add r2 5000": [0x00448814, 0x00001388],
+    "test_gt r1 #float 1.5": [0x28040816, 0x3FC00000],
+    "test_lt r1 #uint8 3": [0x10040803],
+    "set r1 base 10": [0x3884080A],
+    "set r1 base r2": [0x38840002],
+    "set r1 base 5000": [0x38840814, 0x00001388],
+    "set r1 size 12": [0x38C4080C],
+    "set r1 param BBB": [0x39040014, 0x00000001],
+    "callsys 11": [0x3C33330B],
+    "callsys 1 r1": [0x3C073301],
+    "callsys 15 r2 r3 r4": [0x3C08D30F],
+    "r1 = add r2 #uint8 4": [0x30448804],
+    "r1 = add r2 #uint8 4000": [0x30448810, 0x00000FA0],
+    "r1 = norm r2 r3": [0x34448003],
+}
+
+
+@pytest.mark.parametrize("line", COMPAT)
+def test_compat_words_are_those_of_the_public_compiler(line: str) -> None:
+    text = f"label AAA\nr0 = 1\n{line}\nreturn\nscript_parameters 0\n1 u8; 1\nlabel BBB\n1 u8; 2"
+    assert code_of(text, compat=True).words[1:-1] == COMPAT[line]
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("r2 = -9000", [0x30080814, 0xFFFFDCD8]),
-        ("set r0 type uint32", [0x38000804]),
-        ("save r1", [0x3C440000]),
-        ("restore r1 r2", [0x3C848000]),
+        ("test_gt r1 sub r2 r3", [0x28848003]),
+        ("test_equ r1 add r2 5000", [0x00448014, 5000]),
+        ("test_lt sp0 and r2 #uint8 7", [0x11F88010, 7]),
     ],
 )
-def test_compat_words(line: str, words: list[int]) -> None:
-    assert words_of(line, compat=True) == words
+def test_tests_take_operations_of_the_alu(line: str, words: list[int]) -> None:
+    assert words_of(line) == words
+
+
+def test_every_instruction_of_the_table_has_its_word_above() -> None:
+    lines = [*ENCODED, *COMPAT, "jump AAA", "set r1 #heap AAA", "set r1 #param AAA", "set r1 #graph AAA"]
+    lines += [f"set r1 {block} AAA" for block in ("param", "heap", "graph")]
+    told = {form_of_line(line) for line in lines if not line.startswith("if_")}
+    assert [form.text for form in FORMS if form not in told] == []
 
 
 def test_jumps_count_from_their_own_word() -> None:

@@ -27,6 +27,13 @@ def test_each_instruction_comes_back(line: str) -> None:
     assert not [line for _, line in disassemble(words).code if line[0].isdigit()]
 
 
+@pytest.mark.parametrize(
+    "line", ["test_gt r1 sub r2 r3", "test_leq r1 norm r2 r3", "test_lt sp0 or r2 #uint8 7"]
+)
+def test_a_test_with_an_operation_comes_back(line: str) -> None:
+    assert disassemble([*code_of(line).words, 0x3CC00800]).code[0] == (0, line)
+
+
 def test_lines_of_the_golden_script_node() -> None:
     graph = read_words(parse_words(PAIRS["computer"].words.read_text(encoding="utf-8")))
     words = list(graph.nodes[2].parameters)

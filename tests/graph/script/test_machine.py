@@ -35,6 +35,21 @@ def test_tests_set_the_flag(test: str, holds: bool) -> None:
     assert (ran.value(2), ran.value(3)) == (int(holds), int(not holds))
 
 
+@pytest.mark.parametrize(
+    ("test", "holds"),
+    [
+        ("test_gt r1 sub r2 r3", True),  # 5 > 9 - 7
+        ("test_gt r1 add r2 r3", False),
+        ("test_equ r1 sub r2 4", True),
+        ("test_lt r1 mul r2 #float 0.5", False),
+        ("test_equ r1 norm r3 r4", False),
+    ],
+)
+def test_tests_compare_with_what_the_alu_makes(test: str, holds: bool) -> None:
+    ran = run(f"r1 = 5\nr2 = 9\nr3 = 7\n{test}\nif_yes r5 = 1")
+    assert (ran.value(1), ran.value(2), ran.value(3), ran.value(5)) == (5, 9, 7, int(holds))
+
+
 def test_mixed_signs_compare_mathematically() -> None:
     assert run("r1 = -1\ntest_lt r1 #uint32 1\nif_yes r2 = 1").value(2) == 1
 

@@ -1,0 +1,212 @@
+"""The instructions of scripts: of each its text, its fields, and what it does.
+
+Assembler, disassembler and machine read this table. A text is a row of words that stand as they are, and of
+operands, which say the fields of the word that they are in.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from aisrv.graph.script import meanings
+from aisrv.graph.script.instructions import (
+    JUMP_BITS,
+    LONG,
+    MOVE,
+    NO_REGISTER,
+    NO_VALUE,
+    SPECIAL,
+    TESTS,
+    Condition,
+    Instruction,
+    Special,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from aisrv.graph.script.machine import ScriptMachine
+
+
+@dataclass(frozen=True, slots=True)
+class Reg:
+    """A register in a field; one that is optional is 12 where it is absent."""
+
+    field: str
+    optional: bool = False
+    compat: bool = False
+    """Whether only the public compiler takes it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RegList:
+    """One to five registers in DST, SRC1, SRC2, SRC3, SRC4."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """K12: `x`, or with OPAR and SRC1 `alu a x`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """K12: a constant or a register."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeName:
+    """K12: DTYPE by its name. `bare` is that of the text without the word `type`."""
+
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LabelOf:
+    """A label of a block, or a node of the graph: K12 says so, the next word is its offset or position."""
+
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """K12: the distance to a label of the code, in words."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """`[ r ]`, `[ r ]+ k`, `[ r k ]` or `[ r k ]+`: a register in a field, update, pre, and k in K12."""
+
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class BitRange:
+    """`| lsb msb |`: bits 5:0 and 11:6."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """Bits 5:0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """K12: a number of places of the stack."""
+
+
+Element = (
+    str | Reg | RegList | Value | Operand | TypeName | LabelOf | Target | Pointer | BitRange | Service | Count
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An instruction. `opar` is None where the value says it."""
+
+    op: int
+    opar: int | None
+    text: tuple[Element, ...]
+    meaning: Callable[[ScriptMachine, Instruction], bool | None]
+    """Carries it out; False ends the run."""
+    low: int = 0
+    """What bits 13:0 have besides its operands."""
+    low_compat: int | None = None
+    """The same in the words of the public compiler, where it differs."""
+    src1: int = 0
+    """SRC1 where no operand is in it."""
+
+    def has(self, *kinds: type) -> bool:
+        """Whether it has an operand of these kinds."""
+        return any(isinstance(element, kinds) for element in self.text)
+
+
+DST, SRC1, SRC3, SRC4 = Reg("dst"), Reg("src1"), Reg("src3"), Reg("src4")
+_DST, _SRC1, _SRC3, _SRC4 = (Reg(name, optional=True) for name in ("dst", "src1", "src3", "src4"))
+
+
+def _special(opar: Special, *text: Element, meaning: Callable[..., bool | None], **more: int) -> Form:
+    return Form(SPECIAL, opar, text, meaning, **more)
+
+
+def _label(opar: Special, block: str) -> tuple[Form, Form]:
+    """`set r block L`, also with `#` before the block."""
+    return (
+        _special(opar, "set", DST, block, LabelOf(block), meaning=meanings.set_pointer),
+        _special(opar, "set", DST, f"#{block}", LabelOf(block), meaning=meanings.set_pointer),
+    )
+
+
+FORMS: Final = (
+    *(Form(op, None, (f"test_{name}", DST, Value()), meanings.test) for name, op in TESTS.items()),
+    Form(TESTS["equ"], None, ("test_eq", DST, Value()), meanings.test),
+    _special(Special.SET_TYPE, "set", DST, "type", TypeName(), meaning=meanings.set_type),
+    _special(Special.SET_TYPEPTR, "set", DST, "typeptr", TypeName(), meaning=meanings.set_type),
+    _special(Special.SET_BASE, "set", DST, "base", Operand(), meaning=meanings.set_range),
+    _special(Special.SET_SIZE, "set", DST, "size", Operand(), meaning=meanings.set_range),
+    *_label(Special.SET_PARAM, "param"),
+    *_label(Special.SET_HEAP, "heap"),
+    *_label(Special.SET_GRAPH, "graph"),
+    _special(Special.SET_TYPE, "set", DST, TypeName(bare=True), meaning=meanings.set_type),
+    _special(Special.STORE, Pointer("dst"), "=", SRC1, meaning=meanings.store),
+    _special(Special.LOAD, DST, "=", Pointer("src1"), meaning=meanings.load),
+    _special(Special.INSERT_BITS, DST, BitRange(), "=", SRC1, meaning=meanings.insert_bits),
+    _special(Special.EXTRACT_BITS, DST, "=", SRC1, BitRange(), meaning=meanings.extract_bits),
+    _special(Special.SWAP, "swap", DST, SRC1, meaning=meanings.swap, low=NO_VALUE, low_compat=0),
+    _special(Special.DELETE, "delete", _DST, Count(), meaning=meanings.delete),
+    _special(Special.JUMP, "jump", Target(), _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),
+    _special(
+        Special.BANZ, "banz", Target(), DST, Reg("src1", optional=True, compat=True),
+        meaning=meanings.branch, low=JUMP_BITS, src1=NO_REGISTER,
+    ),
+    _special(Special.CALL, "call", Target(), _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),
+    _special(Special.CALLSYS, "callsys", Service(), _DST, _SRC1, _SRC3, _SRC4, meaning=meanings.callsys),
+    _special(Special.SAVE, "save", RegList(), meaning=meanings.save),
+    _special(Special.RESTORE, "restore", RegList(), meaning=meanings.restore),
+    _special(Special.RETURN, "return", meaning=meanings.return_, low=NO_VALUE),
+    Form(MOVE, None, (DST, "=", Value()), meanings.assign),
+)  # fmt: skip
+"""All instructions. Where a text fits several, or a word has several texts, the first counts."""
+
+CONDITIONS: Final = {"if_yes": Condition.IF_YES, "if_no": Condition.IF_NO, "if_not": Condition.IF_NO}
+"""The words before an instruction that is done by the flag."""
+
+_BY_OPAR: Final = {(form.op, form.opar): form for form in reversed(FORMS)}
+
+
+def form_of(instruction: Instruction) -> Form | None:
+    """The instruction that a word is; None where there is none."""
+    return _BY_OPAR.get((instruction.op, instruction.opar)) or _BY_OPAR.get((instruction.op, None))
+
+
+def length(instruction: Instruction) -> int:
+    """Words of an instruction: two where its K12 says that the next word is its value."""
+    form = form_of(instruction)
+    may_be_long = form is not None and form.has(Value, Operand, LabelOf)
+    return 2 if may_be_long and instruction.k12 < 1 << 5 and instruction.k12 & LONG else 1
+
+
+def code_length(words: Sequence[int]) -> int:
+    """Words of the code that a run can reach: parameters follow it.
+
+    The words do not say where code ends, so it is found by its flow: every instruction goes on to the next,
+    except an unconditional jump or return. Jumps out of the words lead nowhere.
+    """
+    reached = 0
+    pending = [0]
+    seen = set()
+    while pending:
+        at = pending.pop()
+        while 0 <= at < len(words) and at not in seen:
+            seen.add(at)
+            instruction = Instruction.from_word(words[at])
+            end = at + length(instruction)
+            reached = max(reached, min(end, len(words)))
+            form = form_of(instruction)
+            if form is not None and form.has(Target) and instruction.constant is not None:
+                pending.append(at + instruction.constant)
+            leaves = form is not None and form.opar in (Special.JUMP, Special.RETURN)
+            if leaves and instruction.condition == Condition.ALWAYS:
+                break
+            at = end
+    return reached

@@ -9,9 +9,15 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from aisrv.graph.compat import (
+    bank_options_alone,
+    give_script_options_to_nodes,
+    refuse_graph_positions,
+    scratch_of_the_public_compiler,
+)
 from aisrv.graph.errors import FieldError
 from aisrv.graph.formats import read_formats
-from aisrv.graph.grammar import SCRIPT_NODE_NAME
+from aisrv.graph.grammar import SCRIPT_NODE_NAME, Section
 from aisrv.graph.manifests import MemorySpec, Platform, read_platform
 from aisrv.graph.messages import Messages
 from aisrv.graph.model import (
@@ -109,9 +115,11 @@ def _compile(
     text: GraphText, platform: Platform, messages: Messages, compat: bool, first_grammar: bool
 ) -> Compiled:
     text = expand(text, messages, compat=compat)
+    if compat:
+        give_script_options_to_nodes(text)
     banks = split_banks(platform.banks, text.graph, messages)
     formats = read_formats(text.formats, messages, compat=compat, first_grammar=first_grammar)
-    network = build_network(text, platform, formats, messages)
+    network = build_network(text, platform, formats, messages, compat=compat)
     messages.check()
     compiler = _Compiler(text.graph, network, formats, MemoryPlan(banks, messages), messages, compat)
     graph = compiler.graph()
@@ -168,6 +176,8 @@ class _Compiler:
                 self.codes[index] = assemble(
                     arc.code.blocks, arc.text.place, self.messages, compat=self.compat
                 )
+                if self.compat and arc.text.kind is Section.SCRIPT:
+                    refuse_graph_positions(self.codes[index], self.messages)
         self.segments = [self._segments(node) for node in network.nodes]
         fill = self._fill()
         debug_words = DEBUG_PAGE_WORDS * self._debug_pages()
@@ -245,7 +255,7 @@ class _Compiler:
         """How many pages of debug registers the arcs use."""
         pages = 0
         for arc in self.network.arcs:
-            text = arc.text
+            text = bank_options_alone(arc.text) if self.compat else arc.text
             if text.find("arc_parameters"):
                 self.messages.error(text.place_of("arc_parameters"), "parameters as arcs are not supported")
             command = text.whole("arc_debug_cmd")
@@ -262,7 +272,7 @@ class _Compiler:
 
     def _segments(self, node: NodeUse) -> list[_SegmentUse]:
         text = node.text
-        specs = node.manifest.segments or [MemorySpec(node.manifest.place)]
+        specs = node.manifest.segments or ([] if self.compat else [MemorySpec(node.manifest.place)])
         uses = [_SegmentUse(spec, text.default_bank, self._size(node, spec), False, None) for spec in specs]
         tags = ("node_malloc_add", "node_map_hwblock", "node_map_swap", "node_memory_clear")
         for tag in tags:
@@ -302,9 +312,11 @@ class _Compiler:
         if not 0 <= offset < 1 << 22:
             self.messages.error(control.place_of("graph_location_offset"), "the offset is 0 to 4194303 bytes")
             offset = 0
-        if offset:
+        if offset and not self.compat:
             plan.place("before the graph", vid, offset, control.place_of("graph_location_offset"))
         start = plan.place("graph", vid, graph_bytes, control.place_of("graph_memory_bank"))
+        if self.compat:
+            start = start._replace(byte=start.byte + offset)
         self._arcs: list[Arc | ScriptArc] = []
         shared: list[int] = []
         for index, arc in enumerate(self.network.arcs):
@@ -354,6 +366,8 @@ class _Compiler:
             4 * words,
             text.place,
         )
+        if is_shared and self.compat:
+            address = Address(0, 0)
         arc = ScriptArc(
             bank=address.offset_id,
             offset=address.byte,
@@ -379,6 +393,8 @@ class _Compiler:
         size = _rounded(jitter * max(producer, consumer))
         is_set = use.io is not None and not use.io.copy
         what = f"arc {index}, {use.producer} to {use.consumer}"
+        if self.compat:
+            text = bank_options_alone(text)
         bank = text.whole("arc_map_hwblock", text.default_bank)
         address = self.plan.place(what, bank, 0 if is_set else size, text.place_of("arc_map_hwblock"))
         if not is_set:
@@ -415,6 +431,7 @@ class _Compiler:
         for index, io in enumerate(self.network.ios):
             statement = io.text.find("stream_io_setting")
             settings = [int(value) & 0xFFFFFFFF for value in statement.values] if statement else []
+            settings = settings[:1] if self.compat else settings
             settings += [0] * (3 - len(settings))
             entry = IoEntry(
                 hwid=io.hwid,
@@ -422,7 +439,7 @@ class _Compiler:
                 copy=io.copy,
                 servant=io.manifest.servant,
                 tx=io.manifest.tx,
-                arc=index,
+                arc=io.number if self.compat else index,
                 setting1=settings[0],
                 setting2=settings[1],
                 setting3=settings[2],
@@ -482,7 +499,7 @@ class _Compiler:
         is_script = node.manifest.name == SCRIPT_NODE_NAME
         # The arc of a script node is its memory: the words have it as an input.
         tx = 0 if is_script else int(node.manifest.is_tx(number, node.arcs_in))
-        page = self.network.arcs[arc].text.whole("arc_debug_page")
+        page = 0 if self.compat else self.network.arcs[arc].text.whole("arc_debug_page")
         return NodeArc(key=int(has_key and number == 0), debug_page=page, tx=tx, arc=arc)
 
     def _segment(self, index: int, number: int) -> Segment:
@@ -498,25 +515,25 @@ class _Compiler:
             size=use.size,
         )
         if self.compat and use.spec.type == WORKING:
-            segment = self._scratch_of_the_public_compiler(segment)
+            segment = scratch_of_the_public_compiler(segment, self._last_static(), self._key_before(index))
         self._fits(segment, self.network.nodes[index].text, {"size": "node_malloc_add"})
         return segment
 
-    def _scratch_of_the_public_compiler(self, segment: Segment) -> Segment:
-        """The flags of a working segment that the public compiler leaves from its last static one."""
-        for uses in reversed(self.segments):
-            for use in reversed(uses):
+    def _last_static(self) -> Segment | None:
+        """The graph's last static segment."""
+        for index, uses in reversed(list(enumerate(self.segments))):
+            for number, use in reversed(list(enumerate(uses))):
                 if use.spec.type != WORKING:
-                    return Segment(
-                        others=len(uses) - 1,
-                        bank=segment.bank,
-                        offset=segment.offset,
-                        any_clear_or_swap=int(any(each.clear or each.swap is not None for each in uses)),
-                        clear=int(use.clear),
-                        swap=int(use.swap is not None),
-                        size=segment.size,
-                    )
-        return Segment(bank=segment.bank, offset=segment.offset, size=segment.size)
+                    return self._segment(index, number)
+        return None
+
+    def _key_before(self, index: int) -> int | None:
+        """The second word of the nearest user key before a node."""
+        for node in reversed(self.network.nodes[:index]):
+            key = node.text.find("node_user_key")
+            if key is not None:
+                return int(key.values[1]) & 0xFFFFFFFF
+        return None
 
     def _parameters(self, node: NodeUse) -> tuple[int, list[int]]:
         """The tag and the words of a node's parameters; for a script node, its code."""

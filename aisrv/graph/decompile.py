@@ -306,10 +306,12 @@ class _Decompiler:
     def _memory(self, number: int, arc: Arc | ScriptArc, *, is_node: bool) -> list[str]:
         if not isinstance(arc, ScriptArc):
             raise DecompileError(f"arc {number} is not the memory of a script")
+        # Values that a text need not say are left out: the public compiler gives those of a script to a node.
         lines = []
-        if not (is_node and arc.registers == 6):
+        if arc.registers != (6 if is_node else 7):
             lines.append(f"script_register {arc.registers - 1}")
-        lines.append(f"script_stack {arc.stack}")
+        if arc.stack != 6:
+            lines.append(f"script_stack {arc.stack}")
         vid = self.arc_banks[number]
         return [*lines, f"script_mem_map {vid}"] if vid else lines
 

@@ -7,6 +7,7 @@ import struct
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
+from aisrv.graph.compat import UNDECLARED
 from aisrv.graph.errors import FieldError
 from aisrv.graph.messages import Messages, nearest, shown
 from aisrv.graph.model import Format
@@ -48,7 +49,7 @@ def read_formats(
         except FieldError as error:
             tag = _TAGS.get(error.field.partition(".")[2], "format_index")
             messages.error(text.place_of(tag), f"{tag}: {error}")
-    empty = Format.from_words((0, 0, 0, 0))
+    empty = UNDECLARED if compat else Format()
     return tuple(found.get(index, empty) for index in range(max(found, default=-1) + 1))
 
 

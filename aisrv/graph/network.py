@@ -88,10 +88,21 @@ class Network:
 
 
 def build_network(
-    text: GraphText, platform: Platform, formats: tuple[Format, ...], messages: Messages
+    text: GraphText,
+    platform: Platform,
+    formats: tuple[Format, ...],
+    messages: Messages,
+    *,
+    compat: bool = False,
 ) -> Network:
-    """Resolve names and connect arcs; errors go to `messages`."""
-    return _Builder(text, platform, formats, messages).build()
+    """Resolve names and connect arcs; errors go to `messages`.
+
+    `compat` takes formats that are not declared.
+    """
+    builder = _Builder(text, platform, formats, messages)
+    if compat:
+        builder.known_formats = frozenset(range(len(formats)))
+    return builder.build()
 
 
 class _Builder:
@@ -106,6 +117,7 @@ class _Builder:
         self.nodes: dict[tuple[str, int], NodeUse] = {}
         self.by_place: dict[Place, NodeUse] = {}
         self.ios: dict[int, IoUse] = {}
+        self.known_formats = frozenset(text.formats)
 
     def build(self) -> Network:
         sections = [each for each in self.text.order if isinstance(each, TextSection)]
@@ -288,7 +300,7 @@ class _Builder:
         return found
 
     def _format(self, number: int, place: Place) -> int:
-        if number not in self.text.formats:
+        if number not in self.known_formats:
             declared = ", ".join(map(str, self.text.formats)) or "none"
             self.messages.error(place, f"format {number} is not declared, only {declared}")
         return number if 0 <= number < len(self.formats) else 0

@@ -6,8 +6,8 @@ from aisrv.graph.compile import Compiled, compile_file, compile_text
 from aisrv.graph.errors import TextError
 from aisrv.graph.manifests import Platform, read_platform
 from aisrv.graph.messages import Messages
-from aisrv.graph.words import parse_words, read_words
-from tests.support.graph_golden import COMPUTER, FOLDER, PAIRS, SEED
+from aisrv.graph.words import parse_words, read_words, words_of
+from tests.support.graph_golden import COMPUTER, FOLDER, ODD_PAIRS, PAIRS, SEED
 
 
 def golden(name: str) -> list[int]:
@@ -36,6 +36,28 @@ def errors(text: str, platform: Platform) -> list[str]:
 def test_compat_gives_the_words_of_the_public_compiler(name: str) -> None:
     pair = PAIRS[name]
     assert compile_file(pair.text, pair.manifest, compat=True).words == golden(name)
+
+
+@pytest.mark.parametrize("name", ODD_PAIRS)
+def test_compat_is_as_odd_as_the_public_compiler(name: str) -> None:
+    pair = ODD_PAIRS[name]
+    words = parse_words(pair.words.read_text(encoding="utf-8"))
+    assert compile_file(pair.text, pair.manifest, compat=True).words == words
+
+
+@pytest.mark.parametrize("name", [name for name in ODD_PAIRS if "not_declared" not in name])
+def test_what_is_odd_is_not_so_without_compat(name: str) -> None:
+    pair = ODD_PAIRS[name]
+    words = compile_file(pair.text, pair.manifest).words
+    assert words != parse_words(pair.words.read_text(encoding="utf-8"))
+    assert words_of(read_words(words)) == words
+
+
+def test_compat_refuses_the_position_of_a_node_in_a_script(computer: Platform) -> None:
+    text = TWO_IOS + ONE_NODE + "script 0\nscript_code\nset r1 graph arm_stream_filter_0\nreturn\nend\n"
+    compiled(text, computer)
+    with pytest.raises(TextError, match="the public compiler overwrites another word"):
+        compile_text(text, Path("graph.txt"), computer, compat=True)
 
 
 DIFFERENCES = {

@@ -44,6 +44,11 @@ PAIRS: Final = {
         for name in ("c1_filter_only", "c2_filter_detector", "c6_filter_detector_copy")
     },
 }
+ODD_PAIRS: Final = {
+    path.stem: Pair(path, COMPUTER, FOLDER / f"oracle/words/{path.stem}_bin.txt")
+    for path in sorted((FOLDER / "oracle/graphs").glob("d*.txt"))
+}
+"""Texts in which the public compiler does something odd, each for a rule of `compat`."""
 SEED: Final = FOLDER / "seed/graph_sample.txt"
 
 

@@ -6,7 +6,7 @@ A run is bounded: it ends with `return`, with a fault, or with the fault of too 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from aisrv.graph.script.instructions import (
     LONG,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from aisrv.graph.model import ScriptArc
+    from aisrv.graph.script.interface import Services
 
 MOST_INSTRUCTIONS: Final = 1000
 _BARE_REGISTERS: Final = 6
@@ -39,25 +40,6 @@ class Fault:
     text: str
     at: int
     word: int
-
-
-class Services(Protocol):
-    """What `callsys` asks of the graph. Data may be written where they are writable; ScriptFault refuses."""
-
-    def node(self, address: int, command: int, data: memoryview) -> int:
-        """Call the node at a word of the graph; the bytes moved."""
-
-    def arc(self, arc: int, command: int, data: memoryview) -> int:
-        """Write data to an arc (8) or read it (9); the bytes moved."""
-
-    def application(self, number: int, *parameters: int) -> None:
-        """Call the application's callback."""
-
-    def io_settings(self, io: int, command: int, data: memoryview) -> int:
-        """Set (2) or read (3) the settings of an IO; the bytes moved."""
-
-    def time(self, time_format: int) -> tuple[int, int]:
-        """The time in a format 41 to 44: low and high word."""
 
 
 class ScriptMachine:

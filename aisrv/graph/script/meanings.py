@@ -35,7 +35,7 @@ from aisrv.graph.script.values import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from aisrv.graph.script.machine import ScriptMachine
+    from aisrv.graph.script.interface import Machine
 
 HEAP: Final = 1 << 24
 """The bit of a type word that says that a pointer counts from the heap."""
@@ -45,7 +45,7 @@ NODE_READ: Final = 3
 TIME_FORMATS: Final = (41, 42, 43, 44)
 
 
-def test(machine: ScriptMachine, instruction: Instruction) -> None:
+def test(machine: Machine, instruction: Instruction) -> None:
     """Set the flag: DST against the value."""
     value = _value(machine, instruction)
     tested = machine.read(instruction.dst)
@@ -54,13 +54,13 @@ def test(machine: ScriptMachine, instruction: Instruction) -> None:
     )
 
 
-def assign(machine: ScriptMachine, instruction: Instruction) -> None:
+def assign(machine: Machine, instruction: Instruction) -> None:
     """Write the value to DST."""
     value = _value(machine, instruction)
     machine.write(instruction.dst, value.value, value.type)
 
 
-def _value(machine: ScriptMachine, instruction: Instruction) -> Register:
+def _value(machine: Machine, instruction: Instruction) -> Register:
     """The value of a test or an assignment: an operand, or what the ALU makes of SRC1 and an operand."""
     if instruction.opar == NORM:
         return _norm(machine, instruction)
@@ -86,7 +86,7 @@ def _value(machine: ScriptMachine, instruction: Instruction) -> Register:
     return Register(bits_of(result, kind), (first.type & ~15) | kind)
 
 
-def _norm(machine: ScriptMachine, instruction: Instruction) -> Register:
+def _norm(machine: Machine, instruction: Instruction) -> Register:
     if instruction.k12 & ~15:
         raise ScriptFault("opcode", "norm without a register for the count")
     first = machine.read(instruction.src1)
@@ -96,14 +96,14 @@ def _norm(machine: ScriptMachine, instruction: Instruction) -> Register:
     return Register(value, kind)
 
 
-def set_type(machine: ScriptMachine, instruction: Instruction) -> None:
+def set_type(machine: Machine, instruction: Instruction) -> None:
     """Relabel a register with a type; its bits stay."""
     kind = type_of(_constant(instruction))
     register = machine.place_of(instruction.dst)
     register.type = (register.type & ~15) | kind
 
 
-def set_range(machine: ScriptMachine, instruction: Instruction) -> None:
+def set_range(machine: Machine, instruction: Instruction) -> None:
     """Set BASE or SIZE of a register's type word."""
     value = machine.operand(instruction)
     whole = integer_of(number_of(value.value, value.kind)) & 0x3FF
@@ -112,7 +112,7 @@ def set_range(machine: ScriptMachine, instruction: Instruction) -> None:
     register.type = (register.type & ~(0x3FF << shift)) | whole << shift
 
 
-def set_pointer(machine: ScriptMachine, instruction: Instruction) -> None:
+def set_pointer(machine: Machine, instruction: Instruction) -> None:
     """Point to a byte of the parameters or the heap, or take the word of a node."""
     offset = machine.operand(instruction)
     if instruction.opar == Special.SET_GRAPH:
@@ -135,7 +135,7 @@ def _address(pointer: Register, low: int) -> int:
     return after if low & PRE else before
 
 
-def store(machine: ScriptMachine, instruction: Instruction) -> None:
+def store(machine: Machine, instruction: Instruction) -> None:
     """Write to memory in the pointer's type."""
     source = machine.read(instruction.src1)
     value = number_of(source.value, source.kind)
@@ -146,7 +146,7 @@ def store(machine: ScriptMachine, instruction: Instruction) -> None:
     memory[:] = (bits_of(value, kind) & ((1 << 8 * len(memory)) - 1)).to_bytes(len(memory), "little")
 
 
-def load(machine: ScriptMachine, instruction: Instruction) -> None:
+def load(machine: Machine, instruction: Instruction) -> None:
     """Read from memory in the pointer's type."""
     pointer = machine.place_of(instruction.src1)
     kind = pointer.kind
@@ -155,7 +155,7 @@ def load(machine: ScriptMachine, instruction: Instruction) -> None:
     machine.write(instruction.dst, int.from_bytes(memory, "little"), kind)
 
 
-def insert_bits(machine: ScriptMachine, instruction: Instruction) -> None:
+def insert_bits(machine: Machine, instruction: Instruction) -> None:
     """Put the low bits of a register into some of another."""
     lsb, mask = _bit_range(instruction)
     value = machine.number(instruction.src1)
@@ -163,7 +163,7 @@ def insert_bits(machine: ScriptMachine, instruction: Instruction) -> None:
     register.value = (register.value & ~(mask << lsb) | (value & mask) << lsb) & 0xFFFFFFFF
 
 
-def extract_bits(machine: ScriptMachine, instruction: Instruction) -> None:
+def extract_bits(machine: Machine, instruction: Instruction) -> None:
     """Take some bits of a register."""
     lsb, mask = _bit_range(instruction)
     register = machine.read(instruction.src1)
@@ -171,7 +171,7 @@ def extract_bits(machine: ScriptMachine, instruction: Instruction) -> None:
     machine.write(instruction.dst, value >> lsb & mask, Type.UINT32)
 
 
-def swap(machine: ScriptMachine, instruction: Instruction) -> None:
+def swap(machine: Machine, instruction: Instruction) -> None:
     """Exchange two registers."""
     second, first = machine.read(instruction.src1), machine.read(instruction.dst)
     values = (first.value, first.type, second.value, second.type)
@@ -179,7 +179,7 @@ def swap(machine: ScriptMachine, instruction: Instruction) -> None:
     machine.write(instruction.dst, values[2], values[3])
 
 
-def delete(machine: ScriptMachine, instruction: Instruction) -> None:
+def delete(machine: Machine, instruction: Instruction) -> None:
     """Take places off the stack; the upper one goes to a register where one is named."""
     count = _constant(instruction)
     if not 0 <= count <= machine.depth:
@@ -190,7 +190,7 @@ def delete(machine: ScriptMachine, instruction: Instruction) -> None:
         machine.write(instruction.dst, top.value, top.type)
 
 
-def branch(machine: ScriptMachine, instruction: Instruction) -> None:
+def branch(machine: Machine, instruction: Instruction) -> None:
     """Jump, call, or count down and jump."""
     target = machine.at + _constant(instruction)
     if instruction.opar == Special.BANZ:
@@ -208,7 +208,7 @@ def branch(machine: ScriptMachine, instruction: Instruction) -> None:
     machine.pc = target
 
 
-def return_(machine: ScriptMachine, _: Instruction) -> bool:
+def return_(machine: Machine, _: Instruction) -> bool:
     """Go back behind the call; False outside of one, which ends the run."""
     if not machine.calls:
         return False
@@ -217,21 +217,21 @@ def return_(machine: ScriptMachine, _: Instruction) -> bool:
     return True
 
 
-def save(machine: ScriptMachine, instruction: Instruction) -> None:
+def save(machine: Machine, instruction: Instruction) -> None:
     """Push registers from left to right."""
     for index in _register_list(instruction):
         register = machine.read(index)
         machine.write(STACK_PUSH, register.value, register.type)
 
 
-def restore(machine: ScriptMachine, instruction: Instruction) -> None:
+def restore(machine: Machine, instruction: Instruction) -> None:
     """Pop registers from right to left."""
     for index in reversed(_register_list(instruction)):
         register = machine.pop()
         machine.write(index, register.value, register.type)
 
 
-def callsys(machine: ScriptMachine, instruction: Instruction) -> None:
+def callsys(machine: Machine, instruction: Instruction) -> None:
     """Ask the graph for a service."""
     handler = _SERVICES.get(instruction.low & 63)
     if handler is None:
@@ -240,7 +240,7 @@ def callsys(machine: ScriptMachine, instruction: Instruction) -> None:
 
 
 def _service_with_data(
-    machine: ScriptMachine,
+    machine: Machine,
     instruction: Instruction,
     call: Callable[[int, int, memoryview], int],
     read_command: int,
@@ -258,25 +258,25 @@ def _service_with_data(
         machine.write(instruction.src4, moved, Type.INT32)
 
 
-def _node_service(machine: ScriptMachine, instruction: Instruction) -> None:
+def _node_service(machine: Machine, instruction: Instruction) -> None:
     _service_with_data(machine, instruction, machine.services.node, NODE_READ)
 
 
-def _arc_service(machine: ScriptMachine, instruction: Instruction) -> None:
+def _arc_service(machine: Machine, instruction: Instruction) -> None:
     _service_with_data(machine, instruction, machine.services.arc, ARC_READ)
 
 
-def _io_service(machine: ScriptMachine, instruction: Instruction) -> None:
+def _io_service(machine: Machine, instruction: Instruction) -> None:
     _service_with_data(machine, instruction, machine.services.io_settings, IO_READ)
 
 
-def _application_service(machine: ScriptMachine, instruction: Instruction) -> None:
+def _application_service(machine: Machine, instruction: Instruction) -> None:
     places = (instruction.src4, instruction.src3, instruction.src1, instruction.dst)
     third, second, first, number = (machine.number(index) for index in places)
     machine.services.application(number, first, second, third)
 
 
-def _time_service(machine: ScriptMachine, instruction: Instruction) -> None:
+def _time_service(machine: Machine, instruction: Instruction) -> None:
     time_format = machine.number(instruction.dst)
     if time_format not in TIME_FORMATS:
         raise ScriptFault("service", f"there is no time format {time_format}")
@@ -313,7 +313,7 @@ def _modulo(register: Register, value: int, step: int) -> int:
     return base + (value - base + step) % size if size else value + step
 
 
-_SERVICES: Final[dict[int, Callable[[ScriptMachine, Instruction], None]]] = {
+_SERVICES: Final[dict[int, Callable[[Machine, Instruction], None]]] = {
     1: _node_service,
     2: _arc_service,
     3: _application_service,

@@ -26,7 +26,7 @@ from aisrv.graph.script.instructions import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from aisrv.graph.script.machine import ScriptMachine
+    from aisrv.graph.script.interface import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +107,7 @@ class Form:
     op: int
     opar: int | None
     text: tuple[Element, ...]
-    meaning: Callable[[ScriptMachine, Instruction], bool | None]
+    meaning: Callable[[Machine, Instruction], bool | None]
     """Carries it out; False ends the run."""
     low: int = 0
     """What bits 13:0 have besides its operands."""

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.extras import install_command
 from aisrv.inference.interpreter import create_interpreter, describe, run_once
 from aisrv.kernels.backends.registry import default_backend, find_backend
 from aisrv.kernels.graph.errors import GraphError
@@ -48,7 +49,7 @@ def run_tflm(data: bytes, inputs: Sequence[bytes]) -> Tensors:
     try:
         from tflite_micro.python.tflite_micro import runtime
     except ModuleNotFoundError:
-        raise EngineError('tflite-micro is not installed: pip install "aisrv[tflm]"') from None
+        raise EngineError(f"tflite-micro is not installed: {install_command('tflm')}") from None
     model = read_model(data)
     try:
         interpreter = runtime.Interpreter.from_bytes(

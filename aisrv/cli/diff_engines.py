@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import click
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
+from aisrv.extras import install_command
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
@@ -140,7 +141,7 @@ def default_engines() -> tuple[EngineKind, EngineKind]:
     for name, package in PEERS.items():
         if find_spec(package) is not None:
             return EngineKind(KERNELS), EngineKind(name)
-    raise _engine_error('no other engine is installed to compare with: pip install "aisrv[tflm]"')
+    raise _engine_error(f"no other engine is installed to compare with: {install_command('tflm')}")
 
 
 def report(diff: EnginesDiff) -> str:

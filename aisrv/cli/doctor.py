@@ -22,6 +22,7 @@ from aisrv.attach.preload.wire import PACKAGE
 from aisrv.attach.usbip.vhci import SYSFS, Vhci, VhciError
 from aisrv.cli.serving import first_error
 from aisrv.device.device import open_device
+from aisrv.extras import install_command
 from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.process.sandbox_layers import sandbox_layers
@@ -111,7 +112,7 @@ async def check_engine(kind: EngineKind) -> Finding:
         scores = memoryview(bytes(model.output(0))).cast("b").tolist()
     except (InferenceError, OSError) as error:
         extra = kind.name if kind.name in EXTRAS else None
-        return Finding(name, state, str(error), extra and install(extra), use)
+        return Finding(name, state, str(error), extra and install_command(extra), use)
     finally:
         await model.close()
     if scores.index(max(scores)) != digit.label:
@@ -127,7 +128,7 @@ def check_extras() -> Iterator[Finding]:
         absent = [module for module in extra.modules if find_spec(module) is None]
         state = State.MISSING if absent else State.WORKS
         detail = f"no {', '.join(absent)}" if absent else ", ".join(extra.modules)
-        yield Finding(f"extra {name}", state, detail, install(name) if absent else None, extra.use)
+        yield Finding(f"extra {name}", state, detail, install_command(name) if absent else None, extra.use)
 
 
 def check_native() -> Finding:
@@ -203,13 +204,6 @@ def check_vhci(sysfs: Path = SYSFS) -> Finding:
         detail = str(error) if loaded else "the kernel's module is not loaded"
         return Finding("vhci", State.MISSING, detail, None if loaded else "sudo modprobe vhci-hcd", VHCI_USE)
     return Finding("vhci", State.WORKS, "this kernel takes devices", use=VHCI_USE)
-
-
-def install(extra: str) -> str:
-    """Return the command that installs an extra."""
-    if extra == "xcore" and sys.version_info >= (3, 12):  # it asks for numpy 1, which the engine does not use
-        return "pip install --no-deps xmos-ai-tools"
-    return f'pip install "aisrv[{extra}]"'
 
 
 async def examine() -> list[Finding]:

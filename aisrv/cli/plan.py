@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
+from aisrv.extras import install_command
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.written_files import write_files
@@ -82,7 +83,7 @@ def plan(model: Path, kernels: str, svg: Path | None, png: Path | None, as_json:
     except (KernelError, ModelFileError, OSError) as error:
         raise click.ClickException(f"{model}: {error}") from None
     except ModuleNotFoundError as error:
-        raise click.ClickException(f'{error.name} is not installed: pip install "aisrv[images]"') from None
+        raise click.ClickException(f"{error.name} is not installed: {install_command('images')}") from None
     if drawings:
         write_files(drawings)
     if as_json:

@@ -18,6 +18,7 @@ import numpy.typing as npt
 from aisrv import digits
 from aisrv.digits.quantize import quantize, with_features
 from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
+from aisrv.extras import install_command
 from aisrv.terminal.file_types import FOLDER
 from aisrv.whole_file import write_whole
 
@@ -50,7 +51,7 @@ def load_data() -> tuple[Dataset, Dataset]:
     try:
         from sklearn.datasets import load_digits
     except ModuleNotFoundError as error:
-        message = "the images come with scikit-learn, which is not installed; run: pip install 'aisrv[train]'"
+        message = f"the images come with scikit-learn, which is not installed: {install_command('train')}"
         raise TrainingError(message) from error
     bunch = load_digits()
     data = Dataset(bunch.images.astype(np.uint8), bunch.target.astype(np.intp))

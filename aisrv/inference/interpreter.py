@@ -11,6 +11,7 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, Self, cast
 
+from aisrv.extras import install_command
 from aisrv.inference.errors import InferenceError, ModelError
 from aisrv.protocol.engine_kind import NO_MODEL, RELOCATABLE, EngineKind, EngineKindError
 
@@ -158,7 +159,7 @@ class MissingPackageError(ImportError):
 
     def __init__(self, package: str, extra: str) -> None:
         """Name the package, and the extra of this project that brings it."""
-        self.advice = f'pip install "aisrv[{extra}]"'
+        self.advice = install_command(extra)
         super().__init__(f"{package} is not installed: {self.advice}")
 
 

@@ -9,6 +9,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
+from aisrv.extras import install_command
 from aisrv.relocatable.container import Core
 from aisrv.relocatable.errors import ExecutionFault, MachineError
 from aisrv.relocatable.memory import PAGE, Memory, Span
@@ -261,5 +262,5 @@ def _unicorn() -> Any:  # noqa: ANN401 - the module is untyped
         import unicorn.arm_const
         import unicorn.unicorn_const
     except ModuleNotFoundError as error:
-        raise MachineError('unicorn is not installed: pip install "aisrv[relocatable]"') from error
+        raise MachineError(f"unicorn is not installed: {install_command('relocatable')}") from error
     return unicorn

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from aisrv.extras import install_command
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import NEW_FILE
 from host_tools.commands.settings import HostSettings, pass_settings
@@ -178,7 +179,7 @@ def _encoded(file: Path, data: bytes, form: "SensorFormat") -> bytes:
     try:
         from PIL import Image
     except ImportError as error:
-        raise TensorError("writing pictures needs Pillow: pip install aisrv[images]") from error
+        raise TensorError(f"writing pictures needs Pillow: {install_command('images')}") from error
     kind, content = Image.registered_extensions()[file.suffix.lower()], io.BytesIO()
     Image.fromarray(picture).save(content, kind)
     return content.getvalue()

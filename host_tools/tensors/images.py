@@ -10,6 +10,7 @@ one step apart. A float32 tensor gets 0..1.
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from aisrv.extras import install_command
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -47,7 +48,7 @@ def read_image(path: Path, spec: TensorSpec, value_range: str = AUTO, invert: bo
     try:
         from PIL import Image
     except ImportError as error:
-        raise TensorError("reading images needs Pillow: pip install aisrv[images]") from error
+        raise TensorError(f"reading images needs Pillow: {install_command('images')}") from error
     try:
         with Image.open(path) as image:
             return image_tensor(image, spec, value_range, invert)

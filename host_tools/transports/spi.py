@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
+from aisrv.extras import install_command
 from aisrv.protocol.spi_link import MAX_MESSAGE, SpiLinkError
 from host_tools.errors import (
     BadAddressError,
@@ -172,7 +173,7 @@ def open_spi(spec: str) -> SpiTransport:
         import spidev
     except ImportError as error:
         raise DeviceNotFound(
-            "SPI needs the package spidev and Linux (pip install aisrv[spi]); "
+            f"SPI needs the package spidev and Linux ({install_command('spi')}); "
             "spi:B.D@HOST:PORT reaches a virtual device without it"
         ) from error
     with _translated(f"opening /dev/spidev{numbers.group()}"):

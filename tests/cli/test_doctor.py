@@ -10,6 +10,7 @@ from click.testing import CliRunner
 from aisrv.attach.preload import server as preload_server
 from aisrv.cli import doctor
 from aisrv.cli.doctor import RULE, Extra, Finding, State
+from aisrv.extras import install_command
 from aisrv.inference.process.sandbox_layers import SandboxLayer, sandbox_layers
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 
@@ -123,7 +124,7 @@ EXTRAS_HERE = {"images": Extra(("json", "not_there"), "pictures"), "spi": Extra(
 def test_extras_that_are_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "EXTRAS", EXTRAS_HERE)
     assert list(doctor.check_extras()) == [
-        Finding("extra images", State.MISSING, "no not_there", doctor.install("images"), "pictures"),
+        Finding("extra images", State.MISSING, "no not_there", install_command("images"), "pictures"),
         Finding("extra spi", State.WORKS, "json", use="SPI"),
     ]
 

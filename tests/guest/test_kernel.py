@@ -10,7 +10,7 @@ import pytest
 from aisrv import digits
 from tests.guest.machine import run_guest
 from tests.support import networks
-from tests.support.programs import missing
+from tests.support.programs import missing, need_package
 from tests.support.spi_echo import echo
 from tests.support.spidev_expected import EXPECTED
 from tests.support.spidev_program import pattern
@@ -225,7 +225,11 @@ def test_usbip_unplugs_a_served_device(guest: dict[str, Any]) -> None:
 
 
 def test_attached_device_is_on_spi_as_well(guest: dict[str, Any]) -> None:
+    need_package("spidev", "spidev")
     assert guest["third: id over SPI"] == "[0, 0, 0, 120, 86, 52, 18]"
+
+
+def test_attached_device_is_gone_from_spi_with_its_server(guest: dict[str, Any]) -> None:
     assert guest["third: spidev gone"] is True
 
 
@@ -239,10 +243,12 @@ def test_device_is_gone_with_its_server(guest: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_package_spidev(guest: dict[str, Any], name: str) -> None:
+    need_package("spidev", "spidev")
     assert guest[f"spidev: {name}"] == EXPECTED[name]
 
 
 def test_package_spidev_complains_of_nothing(guest: dict[str, Any]) -> None:
+    need_package("spidev", "spidev")
     assert guest["spidev: errors"] == []
 
 

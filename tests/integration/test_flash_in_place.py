@@ -33,7 +33,7 @@ from phy.jacdac.flash_store import ChipStore
 from tests.support import networks
 from tests.support.relocatable import DIGITS_M33, digits_image, read
 
-pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 BOOT_BYTES = 64 * 1024
 SECTOR = 4096

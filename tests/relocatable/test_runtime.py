@@ -18,7 +18,7 @@ from aisrv.relocatable.runtime import Handle, LoadMode, NodeEvent, Runtime
 from tests.support.networks import run as run_tflite
 from tests.support.relocatable import DIGITS_FPU, DIGITS_M33, SEED, digits_image, read
 
-pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 MODES = list(LoadMode)
 PICTURES = [digit.image for digit in digits.test_images()[:8]]

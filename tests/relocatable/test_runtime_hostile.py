@@ -20,7 +20,7 @@ from tests.support.amounts import some
 from tests.support.networks import run as run_tflite
 from tests.support.relocatable import digits_image
 
-pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 PICTURE = digits.test_images()[0].image
 IMAGES_A_SEED = 250

@@ -16,7 +16,7 @@ from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
 from tests.support import mlperf_tiny
 from tests.support.relocatable import fresh_image, needs_compiler
 
-pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 SOUND = np.random.default_rng(3).integers(-128, 128, 490, np.int8).tobytes()
 

@@ -18,7 +18,7 @@ from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.trial import PreloadMissingError
 from aisrv.attach.spidev.file import SpidevNode
 from tests.support.preloaded_usb import PROGRAM_SECONDS, BareClient, compiled
-from tests.support.programs import missing
+from tests.support.programs import missing, need_package
 from tests.support.spi_echo import EchoSlave
 from tests.support.usbip_host import count_descriptors, count_tasks
 
@@ -61,6 +61,7 @@ class PreloadedSpidev:
 
     async def report(self, *steps: str) -> dict[str, Any]:
         """What the Python program reports."""
+        need_package("spidev", "spidev")
         lines = await self.run(sys.executable, os.fspath(PROGRAM), *steps)
         return {name: json.loads(value) for name, _, value in (line.partition("\t") for line in lines)}
 

@@ -46,7 +46,7 @@ ACTIONS: Mapping[str, Callable[[], object]] = {
     "last": lambda: None,
     "tflm": lambda: _print_and_raise(TFLM_LINES, RuntimeError("no")),
     "refuse": lambda: _raise(ModelError("too many", LoadResult.TOO_MANY_INPUTS)),
-    "missing": lambda: _raise(MissingPackageError("such-a-package", "such")),
+    "missing": lambda: _raise(MissingPackageError("such-a-package", "tflm")),
     "hang": signal.pause,
     "exit 3": lambda: os._exit(3),
     "segfault": lambda: ctypes.string_at(0),

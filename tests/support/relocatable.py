@@ -22,7 +22,7 @@ DIGITS_FPU: Final = IMAGES / "digits-cortex-m7-fpu.nbin"
 
 def needs_compiler() -> None:
     """Skip a test that compiles where there is no compiler."""
-    pytest.importorskip("elftools", reason='pip install "aisrv[relocatable]"')
+    pytest.importorskip("elftools", reason="pip install pyelftools unicorn")
     if shutil.which(COMPILER) is None:
         pytest.skip(f"{COMPILER} is not installed: apt-get install gcc-arm-none-eabi")
 

@@ -7,8 +7,10 @@ import json
 import sys
 from binascii import crc32
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import spidev
+if TYPE_CHECKING:
+    import spidev
 
 SIZES = (0, 1, 3, 4, 511, 512, 513, 1024, 4095, 4096, 4097)
 
@@ -35,12 +37,12 @@ def pattern(size: int) -> list[int]:
     return [(number * 7 + 3) & 0xFF for number in range(size)]
 
 
-def setting(device: spidev.SpiDev, name: str, value: object) -> object:
+def setting(device: "spidev.SpiDev", name: str, value: object) -> object:
     """None, or the error of setting an attribute."""
     return outcome(lambda: setattr(device, name, value))
 
 
-def sizes(device: spidev.SpiDev) -> None:
+def sizes(device: "spidev.SpiDev") -> None:
     for size in SIZES:
         data = pattern(size)
         say(f"xfer {size}", outcome(lambda: device.xfer(data[:])))  # noqa: B023 - called at once
@@ -52,7 +54,7 @@ def sizes(device: spidev.SpiDev) -> None:
         say(f"writebytes2 buffer {size}", outcome(lambda: device.writebytes2(bytes(data))))  # noqa: B023
 
 
-def settings(device: spidev.SpiDev) -> None:
+def settings(device: "spidev.SpiDev") -> None:
     say("at first", [device.mode, device.bits_per_word, device.max_speed_hz])
     for name in ("cshigh", "no_cs", "lsbfirst", "loop", "threewire"):
         say(f"{name} on", setting(device, name, True))
@@ -75,6 +77,8 @@ def settings(device: spidev.SpiDev) -> None:
 
 
 def main() -> None:
+    import spidev  # here, as tests import this module without the package
+
     device = spidev.SpiDev()
     say("other device", outcome(lambda: device.open(7, 7)))
     say("not open", outcome(lambda: device.xfer([1])))

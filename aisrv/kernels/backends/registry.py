@@ -8,6 +8,7 @@ import pkgutil
 from importlib.util import find_spec
 from typing import Final
 
+from aisrv.extras import install_command
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.assume_aligned import AssumeAligned
 from aisrv.kernels.backends.fallback import own_method
@@ -69,7 +70,7 @@ def _create(name: str, options: dict[str, int]) -> KernelBackend:
         backend = pkgutil.resolve_name(place)(**options)
     except ModuleNotFoundError as error:
         extra = EXTRAS.get(error.name or "")
-        advice = f"; install it with the extra aisrv[{extra}]" if extra else ""
+        advice = f": {install_command(extra)}" if extra else ""
         raise BackendError(f"the kernel backend {name!r} needs the module {error.name}{advice}") from error
     except NativeError as error:
         raise BackendError(f"the kernel backend {name!r} does not load: {error}") from error

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from aisrv.extras import install_command
 from aisrv.relocatable.container import RAM, ROM, Header, Image, align4, offset
 from aisrv.relocatable.errors import BuildError
 
@@ -28,7 +29,7 @@ def pack_image(elf: bytes, weights: bytes) -> bytes:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile
     except ModuleNotFoundError as error:
-        raise BuildError('pyelftools is not installed: pip install "aisrv[relocatable]"') from error
+        raise BuildError(f"pyelftools is not installed: {install_command('relocatable')}") from error
 
     try:
         file = ELFFile(io.BytesIO(elf))

@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from aisrv.extras import install_command
 from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import NumberedSource
@@ -42,7 +43,7 @@ def read_picture(path: Path) -> "Bytes":
     try:
         from PIL import Image
     except ImportError:
-        raise SourceError(f"{path}: pictures need Pillow: pip install 'aisrv[images]'") from None
+        raise SourceError(f"{path}: pictures need Pillow: {install_command('images')}") from None
     import numpy as np
 
     try:

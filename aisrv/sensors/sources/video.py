@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
+from aisrv.extras import install_command
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import FixedSizeSource, NumberedSource, checked_frame_size
@@ -27,7 +28,7 @@ def _opencv(name: str) -> Any:  # noqa: ANN401 - OpenCV has no types
     try:
         return importlib.import_module("cv2")
     except ImportError:
-        raise SourceError(f"{name}: video needs OpenCV: pip install 'aisrv[camera]'") from None
+        raise SourceError(f"{name}: video needs OpenCV: {install_command('camera')}") from None
 
 
 def _size_of(capture: Any, name: str, size: "Size | None", encoding: Encoding) -> "Size":  # noqa: ANN401

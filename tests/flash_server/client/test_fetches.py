@@ -10,7 +10,7 @@ from flash_server.client.cache import CacheGeometry
 from flash_server.client.fetches import count_fetches
 from tests.support.relocatable import DIGITS_M33, digits_image, read
 
-pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 
 def test_a_cache_larger_than_the_image_fills_each_line_once() -> None:

@@ -13,7 +13,7 @@ from tests.support.paths import ROOT
 from tests.support.programs import need_package, new_python, run_python
 from tests.support.spi_link_slaves import InvertingSlave, served
 
-spidev = need_package("spidev", "aisrv[spi]")
+spidev = need_package("spidev", "spidev")
 
 USE = "import spidev\nwith spidev.SpiDev(0, 0) as spi: print(spi.xfer2([1, 2]), spi.max_speed_hz)"
 

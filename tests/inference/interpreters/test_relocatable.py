@@ -36,7 +36,7 @@ from tests.support.relocatable import (
     read,
 )
 
-pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 ARENA = 448 * 1024
 PICTURE = digits.test_images()[0].image

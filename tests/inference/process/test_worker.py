@@ -351,7 +351,7 @@ async def test_a_shortage_that_is_printed_is_the_load_result() -> None:
 
 async def test_a_missing_package_names_the_extra() -> None:
     assert await load_error("missing") == (
-        'loading the model: such-a-package is not installed: pip install "aisrv[such]"'
+        "loading the model: such-a-package is not installed: pip install tflite-micro"
     )
 
 

@@ -16,7 +16,7 @@ from tests.support.graph_runs import Inputs, agree
 from tests.support.models import constant, random_int8, single, tensor
 from tests.support.relocatable import needs_compiler
 
-pytest.importorskip("unicorn", reason='pip install "aisrv[relocatable]"')
+pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 
 @pytest.fixture(autouse=True)

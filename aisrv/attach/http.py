@@ -1,7 +1,7 @@
 """Whether what came for a listener is HTTP: a page in a browser may send it to any port of its machine.
 
-The Jacdac WebSocket checks Host and Origin itself. The start of a request is not a message of what the others
-speak, so that its body, which the page chooses, is never looked at.
+A listener whose peers speak HTTP checks Host and Origin itself. The start of a request is not a message of
+what the others speak, so that its body, which the page chooses, is never looked at.
 """
 
 from typing import Final

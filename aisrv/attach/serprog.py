@@ -12,6 +12,7 @@ from typing import Final
 import trio
 
 from aisrv.attach.http import what_came
+from aisrv.attach.peer_stream import PeerError, PeerStream
 from aisrv.attach.stream_server import StreamServer
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.serprog import (
@@ -60,12 +61,13 @@ class SerprogServer(StreamServer):
 
     def __init__(self, chip: FlashChip, released: Callable[[], Awaitable[None]] | None = None) -> None:
         """Serve a chip; `released` is called when a programmer has left, as the bytes may be others now."""
+        super().__init__()
         self.chip: Final = chip
         self._released = released
         self._programmer: str | None = None
         self._turn = trio.Lock()
 
-    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+    async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         with trio.move_on_after(HANDOVER_SECONDS) as handover:
             await self._turn.acquire()
         if handover.cancelled_caught:
@@ -75,7 +77,7 @@ class SerprogServer(StreamServer):
         try:
             try:
                 await _Session(self.chip, stream).run()
-            except (SerprogError, trio.BrokenResourceError, OSError):
+            except (SerprogError, PeerError, trio.BrokenResourceError, OSError):
                 await self._read_again()  # what it has written before its connection broke counts
                 raise
             await self._read_again()
@@ -90,7 +92,7 @@ class SerprogServer(StreamServer):
 class _Session:
     """One connected programmer."""
 
-    def __init__(self, chip: FlashChip, stream: trio.SocketStream) -> None:
+    def __init__(self, chip: FlashChip, stream: PeerStream) -> None:
         self._chip = chip
         self._stream = stream
         self._received = bytearray()

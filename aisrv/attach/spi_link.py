@@ -13,7 +13,7 @@ from typing import Final
 
 import trio
 
-from aisrv.attach.http import is_http, what_came
+from aisrv.attach.peer_stream import PeerStream
 from aisrv.attach.stream_server import StreamServer
 from aisrv.protocol import spi_link
 from aisrv.protocol.spi_link import (
@@ -51,11 +51,12 @@ class SpiLinkServer(StreamServer):
     PROTOCOL_ERROR = SpiLinkError
 
     def __init__(self, slaves: Mapping[str, SpiPort]) -> None:
+        super().__init__()
         self.slaves: Final = dict(slaves)
         self._greeting = frame(Slaves(tuple(self.slaves)))
         self._left_selected: dict[str, Connection] = {}
 
-    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+    async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         connection = Connection(stream)
         name = None
         with trio.move_on_after(FRAME_SECONDS) as patience:
@@ -115,7 +116,7 @@ class SpiLinkServer(StreamServer):
 class Connection:
     """Frames of one peer."""
 
-    def __init__(self, stream: trio.SocketStream) -> None:
+    def __init__(self, stream: PeerStream) -> None:
         self._stream = stream
         self._received = bytearray()
 
@@ -147,8 +148,6 @@ class Connection:
         received = self._received
         if len(received) < spi_link.HEAD_SIZE:
             return None
-        if is_http(bytes(received[: spi_link.HEAD_SIZE])):
-            raise SpiLinkError(what_came(bytes(received)))
         kind, size = spi_link.parse_head(received)
         if kind != expected:
             raise SpiLinkError(f"sent frame {kind} where {expected.name} ({expected}) was expected")

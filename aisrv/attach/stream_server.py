@@ -14,7 +14,9 @@ from typing import ClassVar, Final, NoReturn
 
 import trio
 
-from aisrv.device.failures import Failures
+from aisrv.attach.peer_stream import PeerError, PeerStream
+from aisrv.attach.turns import Turns
+from aisrv.device.failures import Failures, first_cause
 from aisrv.terminal.log_limit import log_peer
 
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
@@ -24,6 +26,12 @@ BACKLOG: Final = 64
 
 LOOPBACK: Final = "127.0.0.1"
 """The address that programs on this machine alone can reach."""
+
+LISTENERS: Final = 8
+"""Shares that a process's descriptors are cut into: a listener and its peers have one of them at most."""
+
+FEWEST_PEERS: Final = 16
+"""Peers that a listener has room for, however few descriptors there are."""
 
 THIS_MACHINE: Final = "this machine"
 """What the log counts as one peer: all that come through a Unix socket."""
@@ -38,6 +46,25 @@ class StreamServer(ABC):
     PROTOCOL_ERROR: ClassVar[type[Exception]]
     """What `_serve_peer` raises for a peer that breaks the protocol."""
 
+    TAKES_HTTP: ClassVar[bool] = False
+    """Whether HTTP is what peers speak; else it is refused at their first bytes."""
+
+    def __init__(self) -> None:
+        self.host: str | None = None
+        """The address or name that it listens on, as it was given; None at a Unix socket."""
+        self.peers = 0
+        """Peers that are connected."""
+        self.turns: Final = Turns()
+        """What peers with many messages wait for."""
+
+    @property
+    def most_peers(self) -> int:
+        """Peers that may be connected at a time: further ones are turned away.
+
+        An eighth of the files that the process may have open: no listener keeps the others from theirs.
+        """
+        return max(most_open_files() // LISTENERS, FEWEST_PEERS)
+
     async def serve(
         self,
         host: str = LOOPBACK,
@@ -50,6 +77,7 @@ class StreamServer(ABC):
         Raises OSError where the address cannot be had.
         """
         listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
+        self.host = host
         for listener in listeners:
             self._warn_of_strangers(listener.socket.getsockname()[0])
         address = listeners[0].socket.getsockname()[:2]
@@ -90,16 +118,25 @@ class StreamServer(ABC):
             return
         log_peer.set(peer.rpartition(":")[0] or THIS_MACHINE)
         name = f"{self.PEER} {peer}"
-        with failures.contain(f"the connection of {name}"):
-            async with closing_connection(stream, name, self.PROTOCOL_ERROR, logger):
-                _set_options(stream)
-                await self._serve_peer(stream, peer)
+        if self.peers >= self.most_peers:
+            logger.warning("%s turned away: there are %d already", name, self.peers)
+            await stream.aclose()
+            return
+        self.peers += 1
+        try:
+            with failures.contain(f"the connection of {name}"):
+                async with closing_connection(stream, name, self.PROTOCOL_ERROR, logger):
+                    _set_options(stream)
+                    await self._serve_peer(PeerStream(stream, self.turns, takes_http=self.TAKES_HTTP), peer)
+        finally:
+            self.peers -= 1
 
     @abstractmethod
-    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+    async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         """Serve one peer, named for the log, to its end, whatever it sends.
 
-        May raise PROTOCOL_ERROR, and what Trio and the system raise for a broken connection.
+        May raise PROTOCOL_ERROR, PeerError, and what Trio and the system raise for a broken connection. After
+        about `MESSAGES_A_TURN` messages in a row it waits for `turns`; `PeerStream` does so between reads.
         """
 
 
@@ -110,12 +147,21 @@ async def closing_connection(
     """Close a connection at the end of the block; log the peer that broke it or the protocol."""
     try:
         yield
-    except protocol_error as error:
-        logger.warning("%s: %s; connection closed", peer, error)
-    except (trio.BrokenResourceError, OSError) as error:
-        logger.info("%s went away: %s", peer, error)
+    except* (protocol_error, PeerError) as errors:
+        logger.warning("%s: %s; connection closed", peer, first_cause(errors))
+    except* (trio.BrokenResourceError, OSError) as errors:
+        logger.info("%s went away: %s", peer, first_cause(errors))
     finally:
         await stream.aclose()
+
+
+def most_open_files() -> int:
+    """Return how many files this process may have open."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return 1 << 16
+    return resource.getrlimit(resource.RLIMIT_NOFILE)[0]
 
 
 def _set_options(stream: trio.SocketStream) -> None:

@@ -43,12 +43,13 @@ class BusPeer:
         """Let `receive` return, maybe without a frame."""
         self._arrived.set()
 
-    async def receive(self) -> list[bytes]:
-        """Wait for frames and return all that are there."""
+    async def receive(self, most: int = QUEUE_FRAMES) -> list[bytes]:
+        """Wait for frames and return those that are there, up to `most`."""
         await self._arrived.wait()
-        frames = list(self._queue)
-        self._queue.clear()
-        self._arrived = trio.Event()
+        queue = self._queue
+        frames = [queue.popleft() for _ in range(min(most, len(queue)))]
+        if not queue:
+            self._arrived = trio.Event()
         return frames
 
     def leave(self) -> None:

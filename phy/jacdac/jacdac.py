@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 FIRST_RUNNER: Final = 2
 """Index of engine 0; the Sensor Aggregator is before it."""
 
+FRAMES_A_TURN: Final = 32
+"""Frames that the device takes before others have their turn: a millisecond or two."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JacdacSettings:
@@ -117,7 +120,7 @@ async def _serve(
         deadline = device.timers.next_deadline
         frames: list[bytes] = []
         with trio.move_on_at(float("inf") if deadline is None else clock.time_of(deadline)):
-            frames = await peer.receive()
+            frames = await peer.receive(FRAMES_A_TURN)
         device.timers.advance(clock.now)
         while answers:
             answers.popleft()()

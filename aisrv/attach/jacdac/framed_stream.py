@@ -1,23 +1,33 @@
 """A peer of a Jacdac bus at the other end of a stream."""
 
-from typing import Final
+from typing import Final, Protocol
 
 import trio
 
-from aisrv.device.failures import first_cause
 from aisrv.protocol.jacdac.stream import FrameSplitter, with_length
 from phy.jacdac.bus import BusPeer
 
-CHUNK: Final = 65536
+CHUNK: Final = 1024
+"""Bytes that are taken in one turn: 60 of the smallest frames."""
 
 
-async def join_stream(stream: trio.SocketStream, peer: BusPeer) -> None:
+class ByteStream(Protocol):
+    """What carries frames: the stream of a listener's peer, or one to a hub."""
+
+    async def receive_some(self, most: int, /) -> bytes | bytearray:
+        """Receive 1 to `most` bytes, or none at the end of the stream."""
+
+    async def send_all(self, data: bytes, /) -> None:
+        """Send all of `data`."""
+
+
+async def join_stream(stream: ByteStream, peer: BusPeer) -> None:
     """Carry frames between a stream and the bus until the other side ends the stream.
 
-    Raises what Trio and the system raise for a broken connection. The peer leaves the bus.
+    Raises, in an exception group, StreamError for bytes that are no frame, and what the stream raises for a
+    broken connection. The peer leaves the bus.
     """
     splitter = FrameSplitter()
-    failure: BaseException | None = None
     try:
         async with trio.open_nursery() as nursery:
 
@@ -30,9 +40,5 @@ async def join_stream(stream: trio.SocketStream, peer: BusPeer) -> None:
                 for frame in splitter.feed(data):
                     peer.send(frame)
             nursery.cancel_scope.cancel()
-    except* (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as errors:
-        failure = first_cause(errors)
     finally:
         peer.leave()
-    if failure is not None:
-        raise failure

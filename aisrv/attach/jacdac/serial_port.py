@@ -1,15 +1,20 @@
 """A Jacdac bus on a serial port: JDUSB on a pseudo-terminal."""
 
+import logging
 import os
 import tty
 from typing import Final, NoReturn
 
 import trio
 
+from aisrv.device.failures import Failures
 from phy.jacdac.bus import JacdacBus
 from phy.jacdac.jdusb import Bridge, encode
 
-CHUNK: Final = 4096
+logger = logging.getLogger(__name__)
+
+CHUNK: Final = 1024
+"""Bytes that are taken in one turn."""
 
 
 async def serve_serial_port(
@@ -24,7 +29,10 @@ async def serve_serial_port(
         tty.setraw(slave)
         os.set_blocking(master, False)
         task_status.started(os.ttyname(slave))
-        await _serve(bus, master)
+        with Failures(logger) as failures:
+            with failures.contain("the Jacdac serial port"):
+                await _serve(bus, master)
+            await trio.sleep_forever()
     finally:
         os.close(master)
         os.close(slave)

@@ -2,10 +2,10 @@
 
 from typing import ClassVar
 
-import trio
-
 from aisrv.attach.jacdac.framed_stream import join_stream
+from aisrv.attach.peer_stream import PeerStream
 from aisrv.attach.stream_server import StreamServer
+from aisrv.protocol.jacdac.stream import StreamError
 from phy.jacdac.bus import JacdacBus
 
 
@@ -13,10 +13,11 @@ class JacdacTcpServer(StreamServer):
     """Joins each peer to the bus."""
 
     PEER: ClassVar[str] = "Jacdac peer"
-    PROTOCOL_ERROR: ClassVar[type[Exception]] = trio.ClosedResourceError
+    PROTOCOL_ERROR: ClassVar[type[Exception]] = StreamError
 
     def __init__(self, bus: JacdacBus) -> None:
+        super().__init__()
         self._bus = bus
 
-    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+    async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         await join_stream(stream, self._bus.join(f"tcp:{peer}"))

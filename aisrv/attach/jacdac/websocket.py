@@ -6,116 +6,75 @@ known by, which a page of another name that resolves to this address does not, a
 
 import logging
 from collections.abc import Collection
-from functools import partial
 from ipaddress import ip_address
-from typing import Final, NoReturn
+from typing import ClassVar
 from urllib.parse import urlsplit
 
 import trio
-from trio_websocket import (
-    ConnectionClosed,
-    HandshakeError,
-    WebSocketConnection,
-    WebSocketRequest,
-    serve_websocket,
-)
 
-from aisrv.attach.stream_server import LOOPBACK
-from aisrv.device.failures import first_cause
+from aisrv.attach.peer_stream import PeerStream
+from aisrv.attach.stream_server import StreamServer
+from aisrv.attach.websocket import FORBIDDEN, NOT_FOUND, HttpRequest, Refused, WebSocket, WebSocketError
 from phy.jacdac.bus import BusPeer, JacdacBus
 
 logger = logging.getLogger(__name__)
 
-ORIGINS: Final = ("https://microsoft.github.io",)
-"""Besides pages of this machine: where Jacdac's dashboard is."""
-LARGEST_MESSAGE: Final = 65536
-FORBIDDEN: Final = 403
-NOT_FOUND: Final = 404
 
-
-class JacdacWebSocketServer:
+class JacdacWebSocketServer(StreamServer):
     """Joins each WebSocket to the bus."""
 
-    def __init__(self, bus: JacdacBus, origins: Collection[str] = ORIGINS) -> None:
+    PEER: ClassVar[str] = "Jacdac WebSocket peer"
+    PROTOCOL_ERROR: ClassVar[type[Exception]] = WebSocketError
+    TAKES_HTTP: ClassVar[bool] = True
+
+    def __init__(self, bus: JacdacBus, origins: Collection[str] = ()) -> None:
         """Serve pages of this machine and of `origins`, and programs that are not browsers."""
+        super().__init__()
         self._bus = bus
         self._origins = frozenset(origins)
 
-    async def serve(
-        self,
-        host: str = LOOPBACK,
-        port: int = 0,
-        *,
-        task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
-    ) -> NoReturn:
-        """Accept peers until cancelled; ready with the address it listens on (port 0: any that is free).
-
-        Raises OSError where the address cannot be had.
-        """
-        async with trio.open_nursery() as nursery:
-            server = await nursery.start(
-                partial(
-                    serve_websocket,
-                    partial(self._serve_request, host),
-                    host,
-                    port,
-                    None,
-                    max_message_size=LARGEST_MESSAGE,
-                )
-            )
-            place = server.listeners[0]
-            task_status.started((str(place.address), int(place.port)))
-            await trio.sleep_forever()
-        raise AssertionError("serving ends by cancellation alone")
-
-    async def _serve_request(self, host: str, request: WebSocketRequest) -> None:
-        refusal = self._refusal(host, request)
+    async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
+        request = HttpRequest(stream)
         try:
-            if refusal is not None:
-                status, reason = refusal
-                logger.warning("Jacdac WebSocket refused: %s", reason)
-                await request.reject(status, body=reason.encode())
+            if not await request.receive():
                 return
-            connection = await request.accept()
-            await self._serve_peer(connection)
-        except (HandshakeError, ConnectionClosed, trio.BrokenResourceError) as error:
-            logger.info("Jacdac WebSocket went away: %s", type(error).__name__)
+            self._check(request)
+            socket = await request.upgrade()
+        except Refused as refusal:
+            logger.warning("%s %s refused: %s", self.PEER, peer, refusal)
+            await request.refuse(refusal)
+            return
+        await self._join(socket, self._bus.join(f"websocket:{peer}"))
 
-    def _refusal(self, host: str, request: WebSocketRequest) -> tuple[int, str] | None:
-        """Return status and reason for a handshake that is refused; None for one that is not."""
-        headers = {name.lower(): value.decode("latin-1") for name, value in request.headers}
-        named = request._event.host  # the package keeps the header Host to itself
-        if not _is_own_name(_hostname(f"//{named}"), host):
-            return FORBIDDEN, f"this server is not {named!r}"
-        origin = headers.get(b"origin")
-        if origin is not None and origin not in self._origins and not _is_loopback(_hostname(origin)):
-            return FORBIDDEN, f"pages of {origin!r} are not allowed"
-        if urlsplit(request.path).path != "/":
-            return NOT_FOUND, f"there is no {request.path!r}, only /"
-        return None
+    def _check(self, request: HttpRequest) -> None:
+        """Refuse other names than the server's, other origins than those allowed, and other paths."""
+        named = request.headers.get(b"host", b"").decode("latin-1")
+        if not _is_own_name(_hostname(f"//{named}"), self.host or ""):
+            raise Refused(FORBIDDEN, f"this server is not {named!r}")
+        origin = request.headers.get(b"origin")
+        if origin is not None:
+            page = origin.decode("latin-1")
+            if page not in self._origins and not _is_loopback(_hostname(page)):
+                raise Refused(
+                    FORBIDDEN, f"pages of {page!r} are not allowed; --jacdac-origin allows those of an origin"
+                )
+        if request.target.partition("?")[0] != "/":
+            raise Refused(NOT_FOUND, f"there is no {request.target!r}, only /")
 
-    async def _serve_peer(self, connection: WebSocketConnection) -> None:
-        peer = self._bus.join(f"websocket:{connection.remote}")
-        failure: BaseException | None = None
+    async def _join(self, socket: WebSocket, peer: BusPeer) -> None:
+        async def send() -> None:
+            while True:
+                await socket.send(await peer.receive())
+
         try:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(_send, connection, peer)
-                while True:
-                    message = await connection.get_message()
-                    if isinstance(message, bytes):
+                nursery.start_soon(send)
+                while messages := await socket.receive():
+                    for message in messages:
                         peer.send(message)
-        except* ConnectionClosed as errors:
-            failure = first_cause(errors)
+                nursery.cancel_scope.cancel()
         finally:
             peer.leave()
-        if failure is not None:
-            raise failure
-
-
-async def _send(connection: WebSocketConnection, peer: BusPeer) -> None:
-    while True:
-        for frame in await peer.receive():
-            await connection.send_message(frame)
 
 
 def _hostname(url: str) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
+from aisrv.attach.turns import MESSAGES_A_TURN, Turns
 from aisrv.attach.usbip.sender import Sender
 from aisrv.attach.usbip.urbs import PendingUrbs
 from aisrv.protocol.usbip import HEADER_SIZE, MAX_TRANSFER, Direction, MessageCode, Submit, UsbipError
@@ -44,12 +45,16 @@ class Connection:
     The reader never waits for the device, because control transfers and UNLINK come on the same stream.
     """
 
-    def __init__(self, sock: trio.socket.SocketType, bus: HostPort, devid: int) -> None:
+    def __init__(
+        self, sock: trio.socket.SocketType, bus: HostPort, devid: int, turns: Turns | None = None
+    ) -> None:
+        """Serve `bus` as `devid` on a socket, which is taken over; `turns` are those of the listener."""
         # The plain socket: a Trio stream would cost a task switch for every message.
         self._socket = socket.socket(fileno=sock.detach())
         self._socket.setblocking(False)
         self._sender = Sender(self._socket)
         self._bus = bus
+        self._turns = turns or Turns()
         self.left = False
         """Whether the device left its bus by itself, which ended the connection."""
         self._urbs = self._sender.work = PendingUrbs(bus, devid, self._sender.put)
@@ -91,14 +96,16 @@ class Connection:
 
     async def _read(self) -> None:
         needed = HEADER_SIZE
-        while await self._fill(needed):
+        while not needed or await self._fill(needed):
             self._sender.gather()
             needed = self._take_messages()
             # The firmware takes and gives data in turns of its own; answers of a few turns leave together. A
             # request whose data have yet to come has none.
             turns = 0 if self._missing else await self._sender.gather_more()
             self._sender.flush()
-            if turns:
+            if not needed:
+                await self._turns.next()
+            elif turns:
                 await trio.lowlevel.checkpoint_if_cancelled()
             else:
                 await trio.lowlevel.checkpoint()
@@ -161,8 +168,15 @@ class Connection:
         self._receiving = None
 
     def _take_messages(self) -> int:
-        """Act on the messages in the buffer; return how many bytes the next one must have to go on."""
+        """Act on messages in the buffer; return how many bytes the next one must have to go on.
+
+        0 where a turn is over and the buffer has more.
+        """
+        left = MESSAGES_A_TURN
         while (held := self._end - self._start) >= HEADER_SIZE:
+            if not left:
+                return 0
+            left -= 1
             message, seqnum, devid, direction, endpoint, flags, length, setup = _HEADER.unpack_from(
                 self._buffer, self._start
             )

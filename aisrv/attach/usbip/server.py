@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, Self
 import trio
 from msgspec import Struct, field
 
-from aisrv.attach.http import is_http, what_came
+from aisrv.attach.peer_stream import PeerStream
 from aisrv.attach.stream_server import StreamServer
 from aisrv.attach.usbip.connection import Connection
 from aisrv.protocol import usbip
@@ -102,14 +102,20 @@ class UsbipServer(StreamServer):
     PROTOCOL_ERROR = UsbipError
 
     def __init__(self, exports: Sequence[Export]) -> None:
+        super().__init__()
         self.exports: Final[Mapping[str, Export]] = {each.record.busid: each for each in exports}
 
-    async def _serve_peer(self, stream: trio.SocketStream, peer: str) -> None:
+    @property
+    def most_peers(self) -> int:
+        """Peers that may be connected at a time: a host for each device, and some who only look."""
+        return len(self.exports) + super().most_peers
+
+    async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         exported = await self._greet(stream, peer)
         if exported is not None:
             await self._serve_import(stream, exported, peer)
 
-    async def _greet(self, stream: trio.SocketStream, peer: str) -> Export | None:
+    async def _greet(self, stream: PeerStream, peer: str) -> Export | None:
         """Answer device lists until the peer imports a device; None when it leaves or is refused."""
         while True:
             with trio.move_on_after(GREETING_SECONDS) as patience:
@@ -117,8 +123,6 @@ class UsbipServer(StreamServer):
                 if header is None:
                     return None
                 operation = OperationHeader.from_bytes(header)
-                if is_http(header):
-                    raise UsbipError(what_came(header))
                 if operation.version != usbip.VERSION:
                     raise UsbipError(f"speaks version 0x{operation.version:04x}, not 0x{usbip.VERSION:04x}")
                 if operation.code == Operation.REQ_DEVLIST:
@@ -138,7 +142,7 @@ class UsbipServer(StreamServer):
             parts += (bytes(each.record), each.interfaces)
         return b"".join(parts)
 
-    async def _import(self, stream: trio.SocketStream, peer: str) -> Export | None:
+    async def _import(self, stream: PeerStream, peer: str) -> Export | None:
         wanted = await _receive(stream, usbip.BUSID_SIZE)
         if wanted is None:
             raise UsbipError("the stream ended where a bus id was expected")
@@ -159,18 +163,18 @@ class UsbipServer(StreamServer):
             raise
         return found
 
-    async def _serve_import(self, stream: trio.SocketStream, exported: Export, peer: str) -> None:
+    async def _serve_import(self, stream: PeerStream, exported: Export, peer: str) -> None:
         logger.info("USB/IP peer %s imported %s", peer, exported.record.busid)
         exported.bus.reset()
         try:
-            await Connection(stream.socket, exported.bus, exported.record.devid).run()
+            await Connection(stream.socket, exported.bus, exported.record.devid, self.turns).run()
         finally:
             exported.bus.reset()
             exported.imported_by = None
             logger.info("USB/IP peer %s released %s", peer, exported.record.busid)
 
 
-async def _receive(stream: trio.SocketStream, size: int) -> bytes | None:
+async def _receive(stream: PeerStream, size: int) -> bytes | None:
     """Read exactly `size` bytes; None at the end of the stream, a UsbipError within the message."""
     data = bytearray()
     while len(data) < size:

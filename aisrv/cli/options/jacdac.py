@@ -14,6 +14,7 @@ from aisrv.terminal.option_group import option, option_group
 if TYPE_CHECKING:
     from phy.jacdac.bus import JacdacBus
 
+DASHBOARD: Final = "https://microsoft.github.io"
 TCP_PORT: Final = 8082
 WEBSOCKET_PORT: Final = 8081
 """The ports that Jacdac's clients look at."""
@@ -31,6 +32,8 @@ class JacdacListening:
     websocket_port: int | None = None
     hub: str | None = None
     serial: bool = False
+    origins: Sequence[str] = ()
+    """Origins besides this machine's whose pages may use the WebSocket."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,13 @@ class JacdacOptions:
         "--jacdac-websocket-port",
         type=click.IntRange(0, 65535),
         help=f"WebSocket port of the bus, for browsers. [default: the board's, or {WEBSOCKET_PORT}]",
+    )
+    jacdac_origin: tuple[str, ...] = option(
+        "--jacdac-origin",
+        multiple=True,
+        metavar="URL",
+        help="Origin whose pages may use the WebSocket, besides those of this machine; may be repeated. "
+        f"Jacdac's dashboard is {DASHBOARD}, as are all other pages of its organization.",
     )
     jacdac_hub: str | None = option(
         "--jacdac-hub", metavar="HOST:PORT", help="Join the bus to another hub, such as `devs devtools`."
@@ -107,6 +117,7 @@ class JacdacOptions:
             _first(self.jacdac_websocket_port, spec.websocket_port, WEBSOCKET_PORT),
             spec.hub,
             self.jacdac_serial,
+            self.jacdac_origin,
         )
 
 
@@ -128,7 +139,7 @@ async def serve_jacdac(
     if listening.websocket_port is not None:
         from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
 
-        server = JacdacWebSocketServer(bus)
+        server = JacdacWebSocketServer(bus, listening.origins)
         option = "--jacdac-websocket-port"
         place = await listen(server.serve, listening.host, listening.websocket_port, option)
         places.append(f"ws://{place}/")

@@ -4,5 +4,6 @@
 - `command_stream`, `counting_usb`, `counting_spi`: ports that wrap those of a device and count.
 - `parked_tasks`: what a logical core waits for.
 - `snapshot`: takes the snapshot of a device.
-- `rendering`, `live_view`: draw it; the only modules that need rich.
+- `rendering`, `compact_rendering`, `graph_rendering`, `fitting_table`, `cell_texts`: draw what fits.
+- `live_view`: the drawing on a terminal. Only this module and those of the drawing need rich.
 """

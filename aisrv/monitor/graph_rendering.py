@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from rich.console import RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from aisrv.graph.status import ArcStatus, GraphStatus, NodeStatus
+from aisrv.monitor.fitting_table import Column, FittingTable
 
 BAR: Final = 10
 """Characters of the bar that shows how full an arc is."""
@@ -16,18 +16,33 @@ NOTHING: Final = "-"
 
 def draw_graph(graph: GraphStatus, ascii_only: bool) -> Iterator[RenderableType]:
     """Draw a graph, below a device."""
-    state = f"waits: {graph.waits_for}" if graph.waits_for else f"{graph.visits:,} visits"
-    yield Text(f"graph  {state}", no_wrap=True, overflow="crop")
-    nodes = _table("node", "calls", "consumed", "produced", "inferences", "last classes", "errors")
+    yield _state(graph)
+    nodes = FittingTable(
+        Column("node", cut_to=10),
+        Column("calls", right=True),
+        Column("consumed", right=True, rank=4),
+        Column("produced", right=True, rank=3),
+        Column("inferences", right=True, rank=2),
+        Column("last classes", cut_to=12, rank=1),
+        Column("errors", right=True),
+    )
     for node in graph.nodes:
         nodes.add_row(*_node(node))
     yield nodes
-    arcs = _table("arc", "fill", "bytes", "of", "written", "overflows", "underflows")
+    arcs = FittingTable(
+        Column("arc"),
+        Column("fill", rank=1),
+        Column("bytes", right=True, rank=2),
+        Column("of", right=True, rank=3),
+        Column("written", right=True, rank=4),
+        Column("overflows", right=True),
+        Column("underflows", right=True),
+    )
     for arc in graph.arcs:
         counts = arc.filled, arc.size, arc.written, arc.overflows, arc.underflows
         arcs.add_row(str(arc.number), bar(arc, ascii_only), *(f"{count:,}" for count in counts))
     yield arcs
-    ios = _table("IO", "bytes", "pins")
+    ios = FittingTable(Column("IO"), Column("bytes", right=True), Column("pins", cut_to=10))
     pins = "  ".join(f"{name}: {int(level)}" for name, level in graph.pins) or NOTHING
     for number, io in enumerate(graph.ios):
         ios.add_row(str(io.hwid), f"{io.moved:,}", "" if number else pins)
@@ -52,8 +67,20 @@ def _node(node: NodeStatus) -> tuple[str, ...]:
     )
 
 
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for place, name in enumerate(columns):
-        table.add_column(name, justify="right" if place > 1 else "left", no_wrap=True, overflow="crop")
-    return table
+def graph_lines(graph: GraphStatus) -> Iterator[Text]:
+    """Sum a graph up in two lines: what it does, and what went wrong at its nodes and arcs."""
+    yield _state(graph)
+    errors = sum(node.errors for node in graph.nodes)
+    overflows = sum(arc.overflows for arc in graph.arcs)
+    underflows = sum(arc.underflows for arc in graph.arcs)
+    calls = sum(node.calls for node in graph.nodes)
+    yield Text(
+        f"{len(graph.nodes)} nodes, {calls:,} calls, {errors:,} errors; "
+        f"{len(graph.arcs)} arcs, {overflows:,} overflows, {underflows:,} underflows",
+        style="yellow" if errors or overflows or underflows else "",
+    )
+
+
+def _state(graph: GraphStatus) -> Text:
+    state = f"waits: {graph.waits_for}" if graph.waits_for else f"{graph.visits:,} visits"
+    return Text(f"graph  {state}", no_wrap=True, overflow="crop")

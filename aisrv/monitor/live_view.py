@@ -16,7 +16,8 @@ from rich.console import Console
 from rich.live import Live
 
 from aisrv.inference.process.sandbox_layers import sandbox_line
-from aisrv.monitor.rendering import DevicesTable, DevicesView, DeviceView
+from aisrv.monitor.compact_rendering import DevicesTable
+from aisrv.monitor.rendering import DevicesView, DeviceView
 from aisrv.monitor.snapshot import DeviceMonitor
 from aisrv.monitor.values import DeviceStatus, rates_between
 from aisrv.terminal.log_writer import LogWriter
@@ -25,7 +26,7 @@ REFRESH_SECONDS: Final = 0.25
 RATE_REFRESHES: Final = 4
 """Refreshes over which rates are averaged: a second."""
 MOST_WHOLE_DEVICES: Final = 4
-"""Devices that are shown with all cores and ports; of more, each has one line."""
+"""Devices that are shown with cores and ports, if the terminal has room; of more, each has one line."""
 MOST_DEVICES: Final = 100
 """Devices that are looked at: more would not fit on a terminal."""
 
@@ -62,7 +63,7 @@ def view_of(before: Moment, now: Moment, hidden: int = 0, sandbox: str = "") -> 
 
 def table_of(before: Moment, now: Moment, hidden: int = 0, sandbox: str = "") -> DevicesTable:
     """Return a table of devices now, a line for each, with the rates since a moment before."""
-    return DevicesTable(_views(before, now), hidden, sandbox)
+    return view_of(before, now, hidden, sandbox).table()
 
 
 def _views(before: Moment, now: Moment) -> tuple[DeviceView, ...]:

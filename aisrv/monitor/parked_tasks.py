@@ -1,8 +1,8 @@
 """What a logical core does, as a value."""
 
-from aisrv.monitor.values import CoreState, CoreStatus
+from aisrv.monitor.values import CoreState, CoreStatus, Peer
 from aisrv.xcore.core import Core
-from aisrv.xcore.report import wait_of
+from aisrv.xcore.report import peers_of, wait_of
 from aisrv.xcore.traps import Trap
 
 
@@ -15,7 +15,12 @@ def core_status(core: Core) -> CoreStatus:
     wait = wait_of(core)
     if wait is None:  # nothing, or a resource that has just woken it
         return CoreStatus(core.number, core.name, CoreState.RUNNING)
-    return CoreStatus(core.number, core.name, CoreState.WAITING, wait.verb, wait.resource)
+    peers = tuple(map(_peer, peers_of(core)))
+    return CoreStatus(core.number, core.name, CoreState.WAITING, wait.verb, wait.resource, peers)
+
+
+def _peer(core: Core) -> Peer:
+    return Peer(core.tile, core.name, core.trap is not None)
 
 
 def _describe(trap: Trap) -> str:

@@ -44,6 +44,18 @@ class CoreState(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """A core that another one waits for."""
+
+    tile: int
+    """The number of its tile."""
+    name: str
+    """The name of its task."""
+    is_halted: bool = False
+    """Whether a trap ended its task, so that the other one waits without end."""
+
+
+@dataclass(frozen=True, slots=True)
 class CoreStatus:
     """One logical core that is in use, and what it waits for."""
 
@@ -57,6 +69,8 @@ class CoreStatus:
     """The call that it waits in, empty unless it does."""
     waits_on: str = ""
     """The resource that the call is on, empty where it is on none."""
+    peers: tuple[Peer, ...] = ()
+    """The cores that could wake it; none where that is somebody outside."""
     trap: str = ""
     """The trap that halted it, with verb and resource; empty unless one did."""
 

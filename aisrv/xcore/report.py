@@ -124,6 +124,12 @@ def wakers_of(resource: object) -> Sequence[Core | None] | None:
     return None if wakers is None else wakers()
 
 
+def peers_of(core: Core) -> tuple[Core, ...]:
+    """Return the cores, each once, that are known to be able to wake one that waits; none where it runs."""
+    wakers = wakers_of(core.waits_on) or ()
+    return tuple(dict.fromkeys(waker for waker in wakers if waker is not None))
+
+
 def find_deadlock(cores: Iterable[Core]) -> CoreDeadlock | None:
     """Find the parked cores that only each other, or halted cores, could wake."""
     wakers: dict[Core, Sequence[Core | None]] = {}

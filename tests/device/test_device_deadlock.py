@@ -13,6 +13,7 @@ from aisrv.board import Board, TaskSpec
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.snapshot import DeviceMonitor
+from aisrv.monitor.values import Peer
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import get_command
 from aisrv.xcore.chanend import ChanEnd
@@ -54,7 +55,10 @@ def test_deadlock_of_two_tasks_is_logged_once_and_the_engine_serves(caplog: pyte
                 await trio.sleep(10)
                 status, _ = await get_command(device.local[0], Command.GET_ID)
                 assert not status
-            assert DeviceMonitor("1-1", device, {}).snapshot().deadlock == "left -> right -> left"
+            state = DeviceMonitor("1-1", device, {}).snapshot()
+            assert state.deadlock == "left -> right -> left"
+            peers = {core.name: core.peers for tile in state.tiles for core in tile.cores}
+            assert (peers["left"], peers["right"]) == ((Peer(0, "right"),), (Peer(0, "left"),))
 
     with caplog.at_level(logging.ERROR, "aisrv.xcore"):
         program()

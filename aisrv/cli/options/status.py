@@ -44,8 +44,8 @@ class StatusOptions:
         default=False,
         is_flag=True,
         callback=_check_terminal,
-        help="Show on the terminal what cores, engines, LEDs and ports do; of more than four devices a "
-        "line each.",
+        help="Show on the terminal what cores, engines, LEDs and ports do, as much as it has room for; of more "
+        "than four devices a line each.",
     )
     json: bool = option(
         "--json",

@@ -1,0 +1,83 @@
+"""A table for terminals of any width: what is too wide loses its least important columns."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, OverflowMethod, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+GAP: Final = 2
+"""Spaces between two columns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; its heading is its name."""
+
+    name: str
+    right: bool = False
+    """Whether it is aligned to the right, as numbers are."""
+    least: int = 0
+    """Characters that it has where its cells are shorter, so that columns behind it stay where they are."""
+    cut_to: int | None = None
+    """Characters down to which its cells may be cut; None where a part of a cell would say nothing."""
+    rank: int = 0
+    """Of columns that may be left out, the highest goes first; 0 is never left out."""
+
+
+class FittingTable:
+    """A table of one line a row. Cells that are strings are shown as they are, not as markup."""
+
+    def __init__(self, *columns: Column) -> None:
+        self._columns: Final = columns
+        self._rows: list[tuple[tuple[Text, ...], str]] = []
+
+    def add_row(self, *cells: str | Text, style: str = "") -> None:
+        """Add a row with a cell for each column."""
+        row = tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells)
+        self._rows.append((row, style))
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        """Draw the columns that fit."""
+        places, widths = self._fit(options.max_width)
+        cut: OverflowMethod = "crop" if options.ascii_only else "ellipsis"  # which is not an ASCII character
+        table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="cyan")
+        for place in places:
+            column = self._columns[place]
+            table.add_column(
+                column.name,
+                justify="right" if column.right else "left",
+                width=widths[place],
+                no_wrap=True,
+                overflow=cut,
+            )
+        for row, style in self._rows:
+            table.add_row(*(row[place] for place in places), style=style)
+        yield table
+
+    def _fit(self, room: int) -> tuple[Sequence[int], list[int]]:
+        """Return the places of the columns that are shown, and the widths of all."""
+        columns = self._columns
+        widths = [
+            max(cell_len(column.name), column.least, *(row[place].cell_len for row, _ in self._rows), 0)
+            for place, column in enumerate(columns)
+        ]
+        least = [
+            width if column.cut_to is None else min(width, max(column.cut_to, cell_len(column.name)))
+            for column, width in zip(columns, widths, strict=True)
+        ]
+        shown = list(range(len(columns)))
+        for place in sorted(shown, key=lambda place: columns[place].rank, reverse=True):
+            if columns[place].rank and _total(least, shown) > room:
+                shown.remove(place)
+        for place in reversed(shown):
+            excess = max(0, _total(widths, shown) - room)
+            widths[place] = max(least[place], widths[place] - excess)
+        return shown, widths
+
+
+def _total(widths: Sequence[int], shown: Sequence[int]) -> int:
+    return sum(widths[place] for place in shown) + GAP * (len(shown) - 1)

@@ -44,7 +44,7 @@ class StatusOptions:
         default=False,
         is_flag=True,
         callback=_check_terminal,
-        help="Show on the terminal what cores, engines, LEDs and ports do, as much as it has room for; of more "
+        help="Show on the terminal what cores, engines, LEDs and ports do, as much as fits; of more "
         "than four devices a line each.",
     )
     json: bool = option(

@@ -12,9 +12,9 @@ _TYPES: Final = (TensorType.BOOL, TensorType.INT8, TensorType.INT16, TensorType.
 
 
 def cast(node: OperatorNode) -> Kernel:
-    """Prepare CAST, as C does: floats lose what is behind the point, integers their upper bits.
+    """Prepare CAST: floats lose what is behind the point, and stop at the ends of a smaller type.
 
-    What C leaves open, a float that is too large or no number, becomes the nearest integer of 64 bits first.
+    What is no number becomes 0. Integers lose their upper bits, as in C.
     """
     node.expect(1)
     source, output = node.input(0, *_TYPES), node.output(0, *_TYPES)
@@ -24,17 +24,12 @@ def cast(node: OperatorNode) -> Kernel:
     def cast_all() -> None:
         write[...] = read.astype(write.dtype)
 
+    if source.tensor.type is not TensorType.FLOAT32 or write.dtype.kind != "i":
+        return cast_all
+    limits = np.iinfo(write.dtype)
+
     def cast_floats() -> None:
-        write[...] = (
-            np.nan_to_num(read, nan=0.0, posinf=_LARGEST, neginf=-_LARGEST)
-            .clip(-_LARGEST, _LARGEST)
-            .astype(np.int64)
-            .astype(write.dtype)
-        )
+        # In float64, which has both ends of 32 bits.
+        write[...] = np.nan_to_num(read.astype(np.float64)).clip(limits.min, limits.max)
 
-    from_float = source.tensor.type is TensorType.FLOAT32
-    to_integer = output.tensor.type not in (TensorType.FLOAT32, TensorType.BOOL)
-    return cast_floats if from_float and to_integer else cast_all
-
-
-_LARGEST: Final = 2.0**62
+    return cast_floats

@@ -20,7 +20,11 @@ _MASKS: Final = (
 
 
 def strided_slice(node: OperatorNode) -> Kernel:
-    """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused."""
+    """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused.
+
+    As in `strided_slice_logic.h`, a begin is brought into its dimension, and its mask wins, where the dimension
+    vanishes, too.
+    """
     node.expect(4)
     source, output = node.input(0), node.output()
     same_type(source, output)
@@ -43,10 +47,12 @@ def strided_slice(node: OperatorNode) -> Kernel:
         begin = None if begin_mask & bit else begins[number]
         end = None if end_mask & bit else ends[number]
         if shrink_mask & bit:
-            begin = begins[number] + (extent if begins[number] < 0 else 0)
-            if not 0 <= begin < extent:
+            if strides[number] < 0:
+                raise GraphError(f"dimension {number} vanishes, and its stride is {strides[number]}, below 0")
+            first = slice(begin, None).indices(extent)[0]
+            if first == extent:
                 raise GraphError(f"begin {begins[number]} is outside of dimension {number} of {extent}")
-            index.append(slice(begin, begin + 1))
+            index.append(slice(first, first + 1))
         else:
             index.append(slice(begin, end, strides[number]))
             shape.append(len(range(*index[-1].indices(extent))))

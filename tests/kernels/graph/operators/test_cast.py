@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tflite import BuiltinOperator, TensorType
 
-from tests.support.graph_runs import agree, loaded, run_graph
+from tests.support.graph_runs import agree
 from tests.support.models import single, tensor
 
 DTYPES = {
@@ -34,6 +34,18 @@ def test_integers_lose_their_upper_bits() -> None:
     assert agree(cast(TensorType.INT32, TensorType.INT8, 3), data) == [bytes([44, 212, 0])]
 
 
-def test_floats_that_no_integer_stands_for_are_no_error() -> None:
-    data = np.array([np.nan, np.inf, -np.inf, 3e38], np.float32)
-    assert run_graph(loaded(cast(TensorType.FLOAT32, TensorType.INT8, 4)), [data]) == [bytes(4)]
+BEYOND = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 127.9, 128, -128.9, -129, 4e4, -4e4, 2**31, 3e9, -3e9])
+
+
+@pytest.mark.parametrize(
+    ("output", "least", "most"),
+    [
+        (TensorType.INT8, -128, 127),
+        (TensorType.INT16, -(1 << 15), (1 << 15) - 1),
+        (TensorType.INT32, -(1 << 31), (1 << 31) - 1),
+    ],
+)
+def test_floats_stop_at_the_ends_of_a_type(output: TensorType, least: int, most: int) -> None:
+    [found] = agree(cast(TensorType.FLOAT32, output, len(BEYOND)), BEYOND.astype(np.float32))
+    values = np.frombuffer(found, DTYPES[output]).tolist()
+    assert values[:5] == [0, most, least, most, least]

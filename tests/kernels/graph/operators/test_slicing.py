@@ -1,8 +1,11 @@
-"""SLICE beside TensorFlow Lite Micro, and what is refused."""
+"""SLICE and STRIDED_SLICE beside TensorFlow Lite Micro, and what is refused."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from tflite import BuiltinOperator
 
@@ -46,3 +49,103 @@ def test_slice(dimensions: list[tuple[int, int, int]]) -> None:
 def test_parts_outside_of_the_tensor_are_refused(begin: list[int], size: list[int], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         loaded(slice_model((3, 4), begin, size, (1, 1)))
+
+
+class Dimension(NamedTuple):
+    """One dimension of STRIDED_SLICE, with a bit of each mask."""
+
+    extent: int
+    begin: int
+    end: int
+    stride: int
+    begin_mask: bool = False
+    end_mask: bool = False
+    shrinks: bool = False
+
+    @property
+    def elements(self) -> range:
+        """Those that are taken, as `numpy` takes them; of a dimension that vanishes, the first."""
+        begin, end = None if self.begin_mask else self.begin, None if self.end_mask else self.end
+        taken = range(self.extent)[begin : None if self.shrinks else end : self.stride]
+        return taken[:1] if self.shrinks else taken
+
+
+def strided_slice_model(dimensions: Sequence[Dimension]) -> bytes:
+    def mask(name: str) -> int:
+        return sum(getattr(each, name) << number for number, each in enumerate(dimensions))
+
+    return single(
+        BuiltinOperator.STRIDED_SLICE,
+        [
+            tensor("in", [each.extent for each in dimensions]),
+            constant("begin", [each.begin for each in dimensions]),
+            constant("end", [each.end for each in dimensions]),
+            constant("strides", [each.stride for each in dimensions]),
+        ],
+        [tensor("out", [len(each.elements) for each in dimensions if not each.shrinks])],
+        {
+            "begin_mask": mask("begin_mask"),
+            "end_mask": mask("end_mask"),
+            "shrink_axis_mask": mask("shrinks"),
+        },
+    )
+
+
+drawn_dimensions = st.builds(
+    Dimension,
+    st.integers(1, 5),
+    st.integers(-6, 5),
+    st.integers(-6, 6),
+    st.sampled_from([1, 2, 3, -1, -2]),
+    st.booleans(),
+    st.booleans(),
+    st.booleans(),
+).filter(lambda each: len(each.elements) > 0 and (each.stride > 0 or not each.shrinks))
+
+
+@settings(FEW, max_examples=200)
+@given(st.lists(drawn_dimensions, min_size=1, max_size=4))
+def test_strided_slice(dimensions: list[Dimension]) -> None:
+    data = random_int8([each.extent for each in dimensions])
+    expected = np.ascontiguousarray(data[np.ix_(*(list(each.elements) for each in dimensions))])
+    assert agree(strided_slice_model(dimensions), data) == [expected.tobytes()]
+
+
+def test_a_begin_mask_wins_where_its_dimension_vanishes() -> None:
+    data = np.array([10, 11, 12], np.int8)
+    model = strided_slice_model([Dimension(3, 2, 3, 1, begin_mask=True, shrinks=True)])
+    assert agree(model, data) == [bytes([10])]
+
+
+@pytest.mark.parametrize(
+    ("dimension", "message"),
+    [
+        (Dimension(3, 3, 4, 1, shrinks=True), "begin 3 is outside of dimension 0 of 3"),
+        (Dimension(3, 1, 0, -1, shrinks=True), "dimension 0 vanishes, and its stride is -1, below 0"),
+        (Dimension(3, 1, 2, 0, shrinks=True), r"strides are \[0\]: none may be 0"),
+    ],
+)
+def test_slices_of_nothing_are_refused(dimension: Dimension, message: str) -> None:
+    model = single(
+        BuiltinOperator.STRIDED_SLICE,
+        [
+            tensor("in", (dimension.extent,)),
+            *(constant(name, [getattr(dimension, name)]) for name in ("begin", "end", "stride")),
+        ],
+        [tensor("out", ())],
+        {"shrink_axis_mask": 1},
+    )
+    with pytest.raises(GraphError, match=message):
+        loaded(model)
+
+
+@pytest.mark.parametrize("mask", ["ellipsis_mask", "new_axis_mask", "offset"])
+def test_masks_that_tflm_leaves_out_are_refused(mask: str) -> None:
+    model = single(
+        BuiltinOperator.STRIDED_SLICE,
+        [tensor("in", (3,)), *(constant(f"c{number}", [1]) for number in range(3))],
+        [tensor("out", (1,))],
+        {mask: 1},
+    )
+    with pytest.raises(GraphError, match="ellipses, new axes and ends as offsets are not supported"):
+        loaded(model)

@@ -1,9 +1,8 @@
 """The arithmetic of int8 kernels in plain integers: multipliers, roundings, activations, windows.
 
 Reals of a model (scales) become a 31-bit mantissa and a shift, once, in the prepare phase; values are then
-integers only. Python's integers never wrap: where an int32 of a device would overflow, which no known model
-makes it do, the result here is the exact one. Source: "The INT8 kernel engine", section Arithmetic, which
-states what TensorFlow Lite Micro computes.
+integers only. Those are words of 32 bits on a device, and wrap: what is multiplied here does so, too. Source:
+"The INT8 kernel engine", section Arithmetic, which states what TensorFlow Lite Micro computes.
 
 Scales are float32 numbers held as Python floats; products and quotients of them are in double precision
 unless it says float32.
@@ -87,6 +86,11 @@ class AddMultipliers(NamedTuple):
 # Roundings.
 
 
+def wrapped(value: int) -> int:
+    """Wrap to an int32."""
+    return ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+
+
 def doubling_high_multiply(a: int, b: int) -> int:
     """S(a, b): the upper half of 2ab, ties rounded up; two int32 in, one out (-2**31 twice saturates)."""
     return min((a * b + (1 << 30)) >> 31, INT32_MAX)
@@ -102,21 +106,19 @@ def rounding_shift(value: int, bits: int) -> int:
 def multiply_twice_rounded(value: int, multiplier: Multiplier) -> int:
     """M(x, m, s): round after the multiplication, and again after the shift to the right.
 
-    x is `value`, (m, s) the multiplier.
+    x is `value`, (m, s) the multiplier; x wraps, and so does what is shifted left.
     """
     left, right = max(multiplier.shift, 0), max(-multiplier.shift, 0)
-    return rounding_shift(doubling_high_multiply(value << left, multiplier.mantissa), right)
+    return rounding_shift(doubling_high_multiply(wrapped(value << left), multiplier.mantissa), right)
 
 
 def multiply_once_rounded(value: int, multiplier: Multiplier) -> int:
     """M(x, m, s) of the policy `single`: one rounding, ties up.
 
-    x is `value`, (m, s) the multiplier.
+    x is `value`, (m, s) the multiplier; x wraps, and so does the result.
     """
     right = 31 - multiplier.shift
-    if right <= 0:
-        return value * multiplier.mantissa << -right
-    return (value * multiplier.mantissa + (1 << (right - 1))) >> right
+    return wrapped((wrapped(value) * multiplier.mantissa + ((1 << right) >> 1)) >> right)
 
 
 MULTIPLY: Final = {Rounding.DOUBLE: multiply_twice_rounded, Rounding.SINGLE: multiply_once_rounded}

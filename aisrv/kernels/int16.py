@@ -1,8 +1,9 @@
 """The arithmetic of int16 activations with int8 weights, in plain integers.
 
 Accumulators have 64 bits where the bias has, or where there is none, and their factors 15; with a bias of 32
-bits both are as for int8, and what leaves 32 bits wraps. Zero points are 0. Source: TensorFlow Lite Micro,
-`kernels/conv.cc`, `kernels/softmax_common.cc`, `internal/common.cc` (MultiplyByQuantizedMultiplier of int64).
+bits both are as for int8. What leaves 32 bits when it is scaled wraps. Zero points are 0. Source: TensorFlow
+Lite Micro, `kernels/conv.cc`, `kernels/softmax_common.cc`, `internal/common.cc`
+(MultiplyByQuantizedMultiplier of int64).
 """
 
 import math
@@ -17,6 +18,7 @@ from aisrv.kernels.arithmetic import (
     float32,
     quantized_multiplier,
     round_half_away,
+    wrapped,
 )
 from aisrv.kernels.errors import InternalError
 from aisrv.kernels.params import INT16, Bias, SoftmaxParams
@@ -37,21 +39,6 @@ _SMALLEST_EXPONENT: Final = -10.0
 """exp(-10) is the least that a softmax counts."""
 
 
-def wrapped(value: int) -> int:
-    """Wrap to an int32."""
-    return ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
-
-
-def multiply_word(value: int, multiplier: Multiplier, rounding: Rounding = Rounding.DOUBLE) -> int:
-    """M(x, m, s) of a 32-bit accumulator, which wraps, as what is shifted left does."""
-    if rounding is Rounding.SINGLE:
-        return MULTIPLY[rounding](wrapped(value), multiplier)
-    left = max(multiplier.shift, 0)
-    return MULTIPLY[rounding](
-        wrapped(value << left), Multiplier(multiplier.mantissa, multiplier.shift - left)
-    )
-
-
 def reduced_mantissa(multiplier: Multiplier) -> int:
     """The upper 15 bits of a mantissa, rounded."""
     return min((multiplier.mantissa + (1 << 15)) >> 16, (1 << 15) - 1)
@@ -60,7 +47,7 @@ def reduced_mantissa(multiplier: Multiplier) -> int:
 def multiply_wide(value: int, multiplier: Multiplier) -> int:
     """Scale a 64-bit accumulator: by 15 bits of the mantissa, with one rounding, ties up."""
     right = 15 - multiplier.shift
-    return (value * reduced_mantissa(multiplier) + (1 << (right - 1))) >> right
+    return wrapped((value * reduced_mantissa(multiplier) + (1 << (right - 1))) >> right)
 
 
 def is_wide(bias: Bias | None) -> bool:
@@ -136,7 +123,7 @@ def softmax_row(
     """Softmax of int16 values, as int16 of scale 2**-15."""
     largest = max(row)
     powers = [
-        look_up(_saturated(multiply_word(value - largest, multiplier, rounding) + INT16.high), exponential)
+        look_up(_saturated(MULTIPLY[rounding](value - largest, multiplier) + INT16.high), exponential)
         for value in row
     ]
     total = sum(powers) & 0xFFFFFFFF

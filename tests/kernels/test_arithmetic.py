@@ -30,6 +30,7 @@ from aisrv.kernels.arithmetic import (
     round_half_away,
     rounding_shift,
     window,
+    wrapped,
 )
 from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
 from aisrv.kernels.params import (
@@ -142,8 +143,31 @@ def test_two_policies_of_rounding(value: int, shift: int, twice: int, once: int)
     assert multiply_once_rounded(value, multiplier) == once
 
 
-def test_single_rounding_takes_factors_beyond_31_bits() -> None:
-    assert multiply_once_rounded(-3, Multiplier(1 << 30, 33)) == -3 << 32
+@pytest.mark.parametrize(
+    ("value", "result"),
+    [(0, 0), (2**31 - 1, 2**31 - 1), (2**31, -(2**31)), (-(2**31) - 1, 2**31 - 1), (2**32 + 5, 5)],
+)
+def test_words_wrap(value: int, result: int) -> None:
+    assert wrapped(value) == result
+
+
+@pytest.mark.parametrize(
+    ("value", "multiplier", "result"),
+    [
+        (2**32 + 6, Multiplier(1 << 30, -1), 2),
+        (1 << 30, Multiplier(1 << 30, 1), -(1 << 30)),
+        (3 << 30, Multiplier(1 << 30, 0), -(1 << 29)),
+    ],
+)
+def test_words_wrap_before_they_are_multiplied(value: int, multiplier: Multiplier, result: int) -> None:
+    assert multiply_twice_rounded(value, multiplier) == result
+
+
+def test_one_rounding_wraps_the_sum_and_the_product() -> None:
+    assert multiply_once_rounded(3 << 30, Multiplier(1 << 30, 0)) == -(1 << 29)
+    # Nothing is shifted before: 2**30 times 1 stays, times 2 leaves 32 bits.
+    assert multiply_once_rounded(1 << 30, Multiplier(1 << 30, 1)) == 1 << 30
+    assert multiply_once_rounded(1 << 30, Multiplier(1 << 30, 2)) == -(1 << 31)
 
 
 def test_policies_have_names() -> None:

@@ -17,7 +17,7 @@ from aisrv.kernels.backends.numpy import conv as numpy_conv
 from aisrv.kernels.backends.numpy import elementwise as numpy_elementwise
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.numpy.requantize import Workspace, requantize
-from aisrv.kernels.backends.numpy.steps import Array, Line, Rescaling, Steps
+from aisrv.kernels.backends.numpy.steps import Array, Line, Rescaling, Steps, Wrapping
 from aisrv.kernels.backends.numpy.windows import padded_input
 from aisrv.kernels.params import DepthwiseConv2dParams, ElementwiseAddParams, MulParams, SoftmaxParams
 
@@ -30,7 +30,7 @@ class CompiledWorkspace(Workspace):
 
     def requantize(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
         """Prepare the conversion of accumulators to the output."""
-        if isinstance(how, Steps):
+        if isinstance(how, Steps | Wrapping):
             return requantize(accumulators, output, how, self)
         line = how if isinstance(how, Line) else how.line
         channels = len(line.slope)

@@ -5,7 +5,6 @@ Source: "The INT8 kernel engine", section Arithmetic.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 from typing import Final
 
 from aisrv.kernels import arithmetic, checks, int16, softmax
@@ -66,7 +65,7 @@ class ReferenceBackend(ScratchFree):
                             _offset(params.weights_shape, out_channel, tap_row, tap_column, channel)
                         ]
                         total += (value - zero_in) * weight
-                params.output[at] = _clamp(multiply(total, multipliers[out_channel]) + zero_out, bounds)
+                params.output[at] = _output(multiply(total, multipliers[out_channel]) + zero_out, bounds)
 
         return invoke
 
@@ -88,7 +87,7 @@ class ReferenceBackend(ScratchFree):
                         _offset(params.weights_shape, 0, tap_row, tap_column, out_channel)
                     ]
                     total += (value - zero_in) * weight
-                params.output[at] = _clamp(multiply(total, multipliers[out_channel]) + zero_out, bounds)
+                params.output[at] = _output(multiply(total, multipliers[out_channel]) + zero_out, bounds)
 
         return invoke
 
@@ -109,7 +108,7 @@ class ReferenceBackend(ScratchFree):
                 for i in range(inputs):
                     value = params.input[batch * inputs + i] - zero_in
                     total += value * (params.weights[output * inputs + i] - zero_weight)
-                params.output[at] = _clamp(multiply(total, multipliers[output]) + zero_out, bounds)
+                params.output[at] = _output(multiply(total, multipliers[output]) + zero_out, bounds)
 
         return invoke
 
@@ -162,7 +161,7 @@ class ReferenceBackend(ScratchFree):
                 scaled1 = self.multiply((a - zero1) << self.add_left_shift, multipliers.input1)
                 scaled2 = self.multiply((b - zero2) << self.add_left_shift, multipliers.input2)
                 total = self.multiply(scaled1 + scaled2, multipliers.output)
-                params.output[at] = _clamp(total + zero_out, bounds)
+                params.output[at] = _output(total + zero_out, bounds)
 
         return invoke
 
@@ -178,7 +177,7 @@ class ReferenceBackend(ScratchFree):
             for at in range(len(params.output)):
                 a = params.input1[at % len(params.input1)] - zero1
                 b = params.input2[at % len(params.input2)] - zero2
-                params.output[at] = _clamp(self.multiply(a * b, multiplier) + zero_out, bounds)
+                params.output[at] = _output(self.multiply(a * b, multiplier) + zero_out, bounds)
 
         return invoke
 
@@ -188,10 +187,6 @@ class ReferenceInt16(ReferenceBackend):
 
     elements = INT16
     add_left_shift = int16.ADD_LEFT_SHIFT
-
-    def __init__(self, rounding: Rounding = Rounding.DOUBLE) -> None:
-        super().__init__(rounding)
-        self.multiply = partial(int16.multiply_word, rounding=rounding)
 
     def scaling(self, bias: Bias | None, multipliers: Sequence[Multiplier]) -> Multiply:
         """How accumulators are scaled; InternalError for factors that they cannot have."""
@@ -215,6 +210,11 @@ class ReferenceInt16(ReferenceBackend):
                     params.output[at] = value
 
         return invoke
+
+
+def _output(value: int, bounds: Bounds) -> int:
+    """Clamp what was scaled and moved by a zero point, which may wrap."""
+    return _clamp(arithmetic.wrapped(value), bounds)
 
 
 def _clamp(value: int, bounds: Bounds) -> int:

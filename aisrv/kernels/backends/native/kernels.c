@@ -2,7 +2,7 @@
 
    Bit for bit what TensorFlow Lite Micro computes: sums of products in int32, rescaled with two roundings. Python
    prepares everything (packed weights, tables of offsets, constants of the rescaling) and proves that no number here
-   leaves its range; a run is a list of steps. Nothing here allocates, fails or keeps state, but for the threads of a
+   leaves its range, but for recurrent layers, where words wrap; a run is a list of steps. Nothing here allocates, fails or keeps state, but for the threads of a
    team. Source: "Speed of the INT8 kernels".
 
    The structures are those of `structures.py`, field by field. Words used here:
@@ -1097,8 +1097,10 @@ static void run_max_pool256(const void *arguments, const struct share *share) { 
 /* Recurrent layers. */
 
 INLINE int64_t within(int64_t value, int64_t low, int64_t high) { return smaller(larger(value, low), high); }
+/* The lower 32 bits, as a word with a sign: a device's sums wrap. */
+INLINE int64_t word(uint64_t value) { return (int32_t)(uint32_t)value; }
 INLINE int64_t rescaled(int64_t value, const struct factor *factor) {
-    value = within((int64_t)((uint64_t)value << factor->left), INT32_MIN, INT32_MAX);
+    value = word((uint64_t)value << factor->left);
     value = (value * factor->mantissa + (1 << 30)) >> 31;
     if (factor->right) value = (value + (((int64_t)1 << factor->right) >> 1) - (value < 0)) >> factor->right;
     return value;
@@ -1188,7 +1190,7 @@ static void run_svdf(const void *arguments, const struct share *share) {
                     total += (value - step->state_zero) * step->times[filter * memory + age];
                 }
             }
-            const int64_t value = rescaled(total, step->factors + 1) + step->output_zero;
+            const int64_t value = word(rescaled(total, step->factors + 1) + step->output_zero);
             step->output[i * step->units + unit] = (int8_t)within(value, INT8_MIN, INT8_MAX);
         }
     }

@@ -14,19 +14,15 @@ from aisrv.kernels.recurrent import LstmParams, SvdfParams
 LANES: Final = 16
 """Elements of a register of int16: rows of weights are filled up with zeros to whole ones."""
 
-MOST_INPUTS: Final = 1 << 15
-"""Products of differences of int8 whose sum is sure to fit 32 bits."""
-
 _MOST_LEFT: Final = 31
 _MOST_RIGHT: Final = 62
 
 
 def lstm(params: LstmParams) -> Step:
-    """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM; NotImplementedError for sums beyond 32 bits."""
+    """Prepare UNIDIRECTIONAL_SEQUENCE_LSTM; NotImplementedError for a multiplier beyond 64 bits."""
     update = params.update
     steps, batch, inputs = params.input.shape
     units = params.state.shape[1]
-    _check_sums(max(inputs, units))
     weights, recurrent = _rows(params.weights.T), _rows(params.recurrent.T)
     factors = _factors((update.forget, update.remember, update.show))
     input_factors, state_factors = _factors(params.input_multipliers), _factors(params.state_multipliers)
@@ -69,9 +65,8 @@ def lstm(params: LstmParams) -> Step:
 
 
 def svdf(params: SvdfParams) -> Step:
-    """Prepare SVDF; NotImplementedError for sums beyond 32 bits."""
+    """Prepare SVDF; NotImplementedError for a multiplier beyond 64 bits, and a memory of nothing."""
     batch, inputs = params.input.shape
-    _check_sums(inputs)
     if not params.times.shape[1]:
         raise NotImplementedError("a memory of nothing")
     features, times = _rows(params.features), np.ascontiguousarray(params.times, np.int16)
@@ -98,11 +93,6 @@ def svdf(params: SvdfParams) -> Step:
         output_zero=params.output_zero,
     )
     return Step(Kind.SVDF, step, (params, features, times, factors, row))
-
-
-def _check_sums(inputs: int) -> None:
-    if inputs > MOST_INPUTS:
-        raise NotImplementedError(f"sums of {inputs} products, {MOST_INPUTS} fit 32 bits")
 
 
 def _rows(matrix: npt.NDArray[Any]) -> npt.NDArray[np.int16]:

@@ -14,14 +14,14 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels.arithmetic import (
-    INT8_MAX,
-    INT8_MIN,
     INT32_MAX,
     INT32_MIN,
     Bounds,
     Multiplier,
     multiply_twice_rounded,
+    wrapped,
 )
+from aisrv.kernels.backends.numpy.ranges import may_wrap, sum_range
 
 LANES: Final = 16
 """Channels of a block."""
@@ -42,10 +42,8 @@ def pack_rescaling(
 
     `weights` are [taps, channels]; sums are bias + sum of (x - input_zero) * weight, x being any int8.
     """
-    positive, negative = np.maximum(weights, 0).sum(axis=0), np.minimum(weights, 0).sum(axis=0)
-    lowest, highest = INT8_MIN - input_zero, INT8_MAX - input_zero
-    least = bias + lowest * positive + highest * negative
-    most = bias + highest * positive + lowest * negative
+    least, most = sums = sum_range(bias, weights, input_zero)
+    wraps = may_wrap(sums, multipliers, output_zero)
     channels = len(bias)
     mantissa = np.array([each.mantissa for each in multipliers], np.int64)
     shift = np.array([each.shift for each in multipliers], np.int64)
@@ -58,6 +56,8 @@ def pack_rescaling(
     rows = np.stack([mantissa, left + 1, right, half])
     for channel in (~fits).nonzero()[0]:
         ends = int(least[channel]), int(most[channel])
+        if wraps[channel]:
+            raise NotImplementedError(f"sums from {ends[0]} to {ends[1]} that wrap when they are scaled")
         rows[:, channel] = _constant(_output(multipliers[channel], ends, output_zero, bounds))
     flat = np.zeros((_WORDS, -(-channels // LANES) * LANES), np.int64)
     flat[1:] = np.array(_constant(0))[:, None]  # of lanes without a channel
@@ -73,9 +73,8 @@ def _doubled(values: npt.NDArray[np.int64], mantissa: npt.NDArray[np.int64]) -> 
 
 def _output(multiplier: Multiplier, ends: tuple[int, int], zero: int, bounds: Bounds) -> int:
     """The one output of a channel with sums from end to end; NotImplementedError where there are several."""
-    outputs = {
-        max(bounds.low, min(bounds.high, multiply_twice_rounded(each, multiplier) + zero)) for each in ends
-    }
+    words = (wrapped(multiply_twice_rounded(each, multiplier) + zero) for each in ends)
+    outputs = {max(bounds.low, min(bounds.high, each)) for each in words}
     if len(outputs) > 1:
         raise NotImplementedError(
             f"sums from {ends[0]} to {ends[1]} times {multiplier.mantissa} * 2**{multiplier.shift - 31} "

@@ -18,8 +18,9 @@ from numpy.lib.stride_tricks import as_strided
 from aisrv.kernels import arithmetic
 from aisrv.kernels.arithmetic import Multiplier, Rounding
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.ranges import may_wrap, sum_range
 from aisrv.kernels.backends.numpy.requantize import Workspace, padded_elements
-from aisrv.kernels.backends.numpy.steps import Array, rescaling, rescaling_steps
+from aisrv.kernels.backends.numpy.steps import Array, Rescaling, Wrapping, rescaling, rescaling_steps
 from aisrv.kernels.backends.numpy.windows import TapSpan, padded_input, span, windows
 from aisrv.kernels.errors import InternalError
 from aisrv.kernels.params import Conv2dParams, DepthwiseConv2dParams, FullyConnectedParams
@@ -49,15 +50,20 @@ class Accumulation:
         self.workspace = workspace
         channels = products.shape[1]
         bias = np.zeros(channels, np.int64) if not params.bias else np.array(params.bias, np.int64)
-        bias -= params.input_quant.zero_point * products.sum(axis=0)
+        zero_in, zero = params.input_quant.zero_point, params.output_quant.zero_point
+        sums = sum_range(bias, products, zero_in)
+        bias -= zero_in * products.sum(axis=0)
         bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
-        zero = params.output_quant.zero_point
-        steps = rescaling_steps(multipliers, bias, reach, bounds, zero, rounding)
+        how: Rescaling
+        if may_wrap(sums, multipliers, zero).any():
+            how = Wrapping(multipliers, bias, bounds, zero, rounding)
+        else:
+            how = rescaling(rescaling_steps(multipliers, bias, reach, bounds, zero, rounding), self.dtype)
         output = np.frombuffer(params.output, np.int8)
         rows = len(output) // channels
         flat = workspace.array("accumulators", padded_elements(channels, rows), self.dtype)
         self.rows: Array = flat[: len(output)].reshape(rows, channels)
-        self.finish = workspace.requantize(flat, output, rescaling(steps, self.dtype))
+        self.finish = workspace.requantize(flat, output, how)
 
 
 def float_type(reach: int) -> npt.DTypeLike:

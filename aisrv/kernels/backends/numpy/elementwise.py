@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
-from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, INT32_MAX, INT32_MIN, Multiplier, Rounding
+from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, Multiplier, Rounding
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.requantize import Workspace
+from aisrv.kernels.backends.numpy.words import wrapped
 from aisrv.kernels.params import ElementwiseAddParams, MulParams
 
 _VALUES: Final = np.arange(256, dtype=np.uint8).view(np.int8).astype(np.int64)
@@ -59,8 +60,7 @@ def _outputs(
     low, high = arithmetic.activation_bounds(params.activation, params.output_quant)
     _rescale(values, multiplier, rounding)
     values += params.output_quant.zero_point
-    np.clip(values, low, high, out=values)
-    return values.astype(np.int8).reshape(-1)
+    return np.clip(wrapped(values), low, high).astype(np.int8).reshape(-1)
 
 
 def _rescale(values: npt.NDArray[np.int64], multiplier: Multiplier, rounding: Rounding) -> None:
@@ -71,9 +71,7 @@ def _rescale(values: npt.NDArray[np.int64], multiplier: Multiplier, rounding: Ro
         _shift(values, 31 - shift, 0)
         return
     if shift > 0:
-        # What leaves 32 bits is far outside of any output, on its own side.
-        np.left_shift(values, shift, out=values)
-        np.clip(values, INT32_MIN, INT32_MAX, out=values)
+        values[...] = wrapped(values << shift)
     values *= mantissa
     values += 1 << 30
     values >>= 31

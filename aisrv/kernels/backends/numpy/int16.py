@@ -4,19 +4,19 @@ Sums of products are exact in float64, whatever their order: 32768 * 128 * taps 
 follows is integer arithmetic in int64, a few passes over the outputs. Source: `aisrv.kernels.int16`.
 """
 
-from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic, checks, int16
-from aisrv.kernels.arithmetic import Multiplier, Rounding
+from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.conv import conv_spans, float_type, met, pieces
 from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.backends.numpy.steps import Array
 from aisrv.kernels.backends.numpy.windows import TapSpan, padded_input, span, windows
+from aisrv.kernels.backends.numpy.words import Words, wide_scale, word_scale
 from aisrv.kernels.params import (
     INT16,
     Conv2dParams,
@@ -29,9 +29,6 @@ from aisrv.kernels.params import (
 )
 
 _LARGEST_INPUT: Final = 1 << 15
-
-Words: TypeAlias = npt.NDArray[np.int64]
-Scale: TypeAlias = Callable[[Words], Words]
 
 
 class NumpyInt16:
@@ -214,36 +211,6 @@ class NumpyInt16:
             output[...] = np.clip(scale(sums + bias), *bounds)
 
         return sums, finish
-
-
-def word_scale(multipliers: tuple[Multiplier, ...], rounding: Rounding) -> Scale:
-    """M(x, m, s) of 32-bit accumulators, one multiplier for each column or for all."""
-    mantissa = np.array([each.mantissa for each in multipliers], np.int64)
-    shift = np.array([each.shift for each in multipliers], np.int64)
-    if rounding is Rounding.SINGLE:
-        bits = 31 - shift
-        tie = np.where(bits > 0, 1 << np.maximum(bits - 1, 0), 0)
-        return lambda values: np.asarray((_wrapped(values) * mantissa + tie) >> bits)
-    left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
-    half = np.where(right > 0, 1 << np.maximum(right - 1, 0), 0)
-
-    def scale(values: Words) -> Words:
-        product = (_wrapped(values << left) * mantissa + (1 << 30)) >> 31
-        return np.asarray((product + half - ((product < 0) & (right > 0))) >> right)
-
-    return scale
-
-
-def wide_scale(multipliers: tuple[Multiplier, ...]) -> Scale:
-    """Scale 64-bit accumulators, one multiplier for each column, as `int16.check_wide` allows them."""
-    mantissa = np.array([int16.reduced_mantissa(each) for each in multipliers], np.int64)
-    right = np.array([15 - each.shift for each in multipliers], np.int64)
-    half = 1 << (right - 1)
-    return lambda values: np.asarray((values * mantissa + half) >> right)
-
-
-def _wrapped(values: Words) -> Words:
-    return ((values + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
 def _look_up(values: Words, table: Words) -> Words:

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.steps import BYTE_OFFSET, Array, Line, Rescaling, Steps, TwoLines
+from aisrv.kernels.backends.numpy.steps import BYTE_OFFSET, Array, Line, Rescaling, Steps, TwoLines, Wrapping
+from aisrv.kernels.backends.numpy.words import word_scale, wrapped
 
 BLOCK: Final = 1 << 15
 """Elements that are requantized at a time, so that their float64 stay in a core's second cache."""
@@ -62,6 +63,8 @@ def requantize(
     """
     if isinstance(how, Steps):
         return _search(accumulators, output, how)
+    if isinstance(how, Wrapping):
+        return _wrap(accumulators, output, how)
     line = how if isinstance(how, Line) else how.line
     channels = len(line.slope)
     rows = len(output) // channels
@@ -162,5 +165,17 @@ def _search(accumulators: Array, output: npt.NDArray[np.int8], steps: Steps) -> 
     def invoke() -> None:
         for channel, each in enumerate(thresholds):
             outputs[:, channel] = each.searchsorted(values[:, channel], "right") + steps.bounds.low
+
+    return invoke
+
+
+def _wrap(accumulators: Array, output: npt.NDArray[np.int8], how: Wrapping) -> Kernel:
+    channels = len(how.multipliers)
+    values, outputs = accumulators[: len(output)].reshape(-1, channels), output.reshape(-1, channels)
+    scale = word_scale(how.multipliers, how.rounding)
+
+    def invoke() -> None:
+        scaled = scale(values.astype(np.int64) + how.bias) + how.zero
+        outputs[...] = np.clip(wrapped(scaled), *how.bounds)
 
     return invoke

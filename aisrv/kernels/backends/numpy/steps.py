@@ -17,7 +17,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.arithmetic import MULTIPLY, Bounds, Multiplier, Rounding
+from aisrv.kernels.arithmetic import MULTIPLY, Bounds, Multiplier, Rounding, wrapped
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -116,8 +116,22 @@ class TwoLines:
         return np.asarray((words >> shift) - (_MIDDLE >> shift) + self.zero)
 
 
-Rescaling: TypeAlias = Line | TwoLines | Steps
-"""How accumulators are rescaled; the thresholds are searched where no line was found."""
+@dataclass(frozen=True, slots=True)
+class Wrapping:
+    """Accumulators of which something may leave 32 bits, and wraps: by one multiplier and bias a channel."""
+
+    multipliers: Sequence[Multiplier]
+    bias: npt.NDArray[np.int64]
+    bounds: Bounds
+    zero: int
+    rounding: Rounding
+
+
+Rising: TypeAlias = Line | TwoLines | Steps
+"""How accumulators are rescaled where nothing wraps; the thresholds are searched where no line was found."""
+
+Rescaling: TypeAlias = Rising | Wrapping
+"""How accumulators are rescaled."""
 
 
 def rescaling_steps(
@@ -128,14 +142,14 @@ def rescaling_steps(
     zero: int,
     rounding: Rounding,
 ) -> Steps:
-    """The steps of clamp(M(x + bias, m, s) + zero): one multiplier and bias for each channel."""
+    """The steps of clamp(M(x + bias, m, s) + zero), none of which wraps: a multiplier and bias a channel."""
     mantissa = np.array([each.mantissa for each in multipliers], np.int64)
     exponent = np.array([each.shift for each in multipliers], np.int64)
     levels = np.arange(bounds.low + 1, bounds.high + 1) - zero
     thresholds = np.empty((len(mantissa), len(levels)), np.int64)
     constant = reach == 0  # unused channels, whose multipliers are extreme
     for channel in constant.nonzero()[0]:
-        value = MULTIPLY[rounding](int(bias[channel]), multipliers[channel])
+        value = wrapped(MULTIPLY[rounding](int(bias[channel]), multipliers[channel]) + zero) - zero
         thresholds[channel] = np.where(levels <= value, -_FAR, _FAR)
     # Python's integers for the few channels whose numerators have more than 63 bits.
     short = np.abs(exponent) <= _SHORT_SHIFT
@@ -178,7 +192,7 @@ def mean_steps(counts: npt.NDArray[np.int64], bounds: Bounds) -> Steps:
     return Steps(thresholds, 1.0 / counts, shift, counts * 128, bounds, 0)
 
 
-def rescaling(steps: Steps, dtype: npt.DTypeLike) -> Rescaling:
+def rescaling(steps: Steps, dtype: npt.DTypeLike) -> Rising:
     """The fastest way to rescale accumulators of a float type, proven to be exact."""
     if steps.thresholds.shape[1] == 0:
         return steps

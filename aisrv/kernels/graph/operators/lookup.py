@@ -25,7 +25,7 @@ from aisrv.kernels.arithmetic import (
     rounding_shift,
 )
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.int16 import word_scale
+from aisrv.kernels.backends.numpy.words import word_scale
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.tensors import GraphTensor

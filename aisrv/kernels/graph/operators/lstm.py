@@ -14,10 +14,9 @@ import numpy as np
 from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.int16 import wide_scale
+from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, word_scale
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
-from aisrv.kernels.graph.operators.vectors import Scale, column_scale, multiply
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.recurrent import CellUpdate, LstmParams, Reals, RecurrentBackend, Words
 from aisrv.model import Activation, TensorType
@@ -141,7 +140,7 @@ def _matrix(
 
 def _scale(data: GraphTensor, multipliers: tuple[Multiplier, ...], bias: Words) -> Scale:
     if data.tensor.type is TensorType.INT8:
-        return column_scale(multipliers)
+        return word_scale(multipliers)
     if data.quantization.zero_point:
         raise GraphError(f"{data} has the zero point {data.quantization.zero_point}, of int16 must be 0")
     int16.check_wide(multipliers, bias.data)

@@ -8,11 +8,10 @@ import numpy as np
 from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.int16 import Scale, wide_scale
+from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, wrapped
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
 from aisrv.kernels.graph.operators.lookup import limits
-from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 
@@ -51,7 +50,7 @@ def batch_matmul(node: OperatorNode) -> Kernel:
     def kernel() -> None:
         # Float64 holds every sum exactly, and is what BLAS multiplies.
         sums = (left.astype(np.float64) - quant1.zero_point) @ (right.astype(np.float64) - quant2.zero_point)
-        values = scale(sums.astype(np.int64)) + output_quant.zero_point
+        values = wrapped(scale(sums.astype(np.int64)) + output_quant.zero_point)
         np.clip(values, low, high, out=write, casting="unsafe")
 
     return kernel

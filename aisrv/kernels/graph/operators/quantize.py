@@ -7,7 +7,7 @@ import numpy as np
 
 from aisrv.kernels.arithmetic import Multiplier, Rounding, multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.int16 import word_scale
+from aisrv.kernels.backends.numpy.words import word_scale
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.operators.lookup import by_table, limits
 from aisrv.kernels.graph.tensors import GraphTensor

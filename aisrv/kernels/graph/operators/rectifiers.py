@@ -15,10 +15,10 @@ from aisrv.kernels.arithmetic import (
     round_half_away,
 )
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.words import multiply
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.operators.lookup import by_table, int8_table, unary
 from aisrv.kernels.graph.operators.pairs import by_pairs, pair_table
-from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.model import TensorType
 
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, Multiplier, quantized_multiplier
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.words import multiply
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_quantization, same_type
 from aisrv.kernels.graph.operators.layout import dimension
-from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 

@@ -22,8 +22,8 @@ _MASKS: Final = (
 def strided_slice(node: OperatorNode) -> Kernel:
     """Prepare STRIDED_SLICE with masks for begin, end and dimensions that vanish; others are refused.
 
-    As in `strided_slice_logic.h`, a begin is brought into its dimension, and its mask wins, where the dimension
-    vanishes, too.
+    A begin is brought into its dimension, and its mask wins, even where the dimension vanishes. Source:
+    `strided_slice_logic.h`.
     """
     node.expect(4)
     source, output = node.input(0), node.output()

@@ -19,10 +19,10 @@ from aisrv.kernels.arithmetic import (
     quantized_multiplier,
 )
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.words import multiply
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators.lookup import int8_table
 from aisrv.kernels.graph.operators.pairs import by_pairs, pair_table
-from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 

@@ -6,9 +6,9 @@ import numpy as np
 
 from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, float32, quantized_multiplier
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.words import multiply, wrapped
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type
-from aisrv.kernels.graph.operators.vectors import multiply
 from aisrv.kernels.recurrent import RecurrentBackend, SvdfParams
 from aisrv.model import TensorType
 
@@ -77,7 +77,7 @@ def svdf(node: OperatorNode) -> Kernel:
         past[..., -1] = (newest + state_quant.zero_point).astype(past.dtype)
         filtered = ((past.astype(np.int64) - state_quant.zero_point) * time_weights).sum(axis=-1)
         totals = filtered.reshape(batch, units, rank).sum(axis=-1) + biases
-        values = multiply(totals, to_output) + output_quant.zero_point
+        values = wrapped(multiply(totals, to_output) + output_quant.zero_point)
         np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
 
     return kernel

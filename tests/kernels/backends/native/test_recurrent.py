@@ -12,10 +12,10 @@ from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native import recurrent as native
 from aisrv.kernels.backends.native.backend import NativeBackend, native_backend
 from aisrv.kernels.backends.native.library import Variant
-from aisrv.kernels.backends.native.recurrent import MOST_INPUTS
 from aisrv.kernels.backends.native.steps import Kind, NativeKernel
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
+from aisrv.model.reader import read_model
 from tests.support.graph_runs import agree_in_turn, loaded, run_graph
 from tests.support.models import random_int8
 from tests.support.native import library, need_variant
@@ -57,21 +57,16 @@ def test_svdf_of_any_size(size: int, kind: TensorType) -> None:
     agree_in_turn(model, [[random_int8((1, size), run)] for run in range(6)])
 
 
-def test_the_largest_sums_that_are_taken() -> None:
-    """All inputs and weights at their ends: each product 255 * 127, and as many as fit 32 bits."""
-    size = MOST_INPUTS
-    model = svdf(size=size, units=1, rank=1, memory=1, zeros=(127, 0, 0), scales=(0.5, 0.5, 0.1, 0.001, 8.0))
-    lowest = np.full((1, size), -128, np.int8)
-    agree_in_turn(model, [[lowest], [random_int8((1, size), 1)]])
-
-
-def test_larger_sums_are_left_to_numpy() -> None:
-    model = svdf(size=MOST_INPUTS + 1, units=1, rank=1)
-    assert kinds_of(model) == []
-    inputs = [random_int8((1, MOST_INPUTS + 1), 0)]
-    assert run_graph(loaded(model, native_backend()), inputs) == run_graph(
-        loaded(model, NumpyBackend()), inputs
-    )
+def test_sums_that_wrap() -> None:
+    """Inputs at the ends of the side that makes the sum of one filter the smallest."""
+    size = 300_000
+    scales = (0.5, 0.5, 0.1, 0.001, 8.0)
+    model = svdf(size=size, units=3, rank=1, memory=1, zeros=(127, 0, 0), scales=scales)
+    assert kinds_of(model) == [Kind.SVDF]
+    features = np.frombuffer(read_model(model).tensors[1].data or b"", np.int8).reshape(3, size)
+    ends = np.where(features[0] > 0, -128, 127).astype(np.int8).reshape(1, size)
+    assert (features[0] * (ends[0].astype(np.int64) - 127)).sum() < -(1 << 31)
+    agree_in_turn(model, [[ends], [random_int8((1, size), 1)]])
 
 
 @pytest.mark.parametrize(

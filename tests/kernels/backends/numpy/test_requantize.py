@@ -73,9 +73,12 @@ def test_every_step_is_where_the_integers_have_it(rounding: Rounding, zero: int)
         assert run(rescaling(steps, np.float32), around(steps)) == expected
 
 
-@pytest.mark.parametrize("multiplier", [Multiplier(0, 0), Multiplier(1 << 30, -31), Multiplier(1 << 30, 25)])
-def test_extreme_multipliers_are_exact(multiplier: Multiplier) -> None:
-    steps = steps_of(multiplier, bias=3, zero=7)
+@pytest.mark.parametrize(
+    ("multiplier", "reach"),
+    [(Multiplier(0, 0), 1 << 20), (Multiplier(1 << 30, -31), 1 << 20), (Multiplier(1 << 30, 25), 60)],
+)
+def test_extreme_multipliers_are_exact(multiplier: Multiplier, reach: int) -> None:
+    steps = steps_of(multiplier, bias=3, zero=7, reach=reach)
     expected = [
         max(-128, min(127, MULTIPLY[Rounding.DOUBLE](each + 3, multiplier) + 7)) for each in around(steps)
     ]

@@ -34,7 +34,9 @@ def test_integers_lose_their_upper_bits() -> None:
     assert agree(cast(TensorType.INT32, TensorType.INT8, 3), data) == [bytes([44, 212, 0])]
 
 
-BEYOND = np.array([np.nan, np.inf, -np.inf, 3e38, -3e38, 127.9, 128, -128.9, -129, 4e4, -4e4, 2**31, 3e9, -3e9])
+BEYOND = np.array(
+    [np.nan, np.inf, -np.inf, 3e38, -3e38, 127.9, 128, -128.9, -129, 4e4, -4e4, 2**31, 3e9, -3e9]
+)
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from aisrv.kernels.params import (
     MulParams,
     PoolParams,
     QuantParam,
+    ScaleProduct,
 )
 from aisrv.model import Padding
 
@@ -161,6 +162,11 @@ def quantized_multiplier(real: float) -> Multiplier:
     return Multiplier(mantissa, shift)
 
 
+def multiply_scales(one: float, two: float, how: ScaleProduct) -> float:
+    """Multiply two scales."""
+    return float32(one * two) if how is ScaleProduct.FLOAT32 else one * two
+
+
 def conv_multipliers(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[Multiplier, ...]:
     """One multiplier for each output channel: input scale * weight scale / output scale, in double."""
     channels = params.output_shape[3]
@@ -170,12 +176,12 @@ def conv_multipliers(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[Mult
 
 
 def fully_connected_multipliers(params: FullyConnectedParams) -> tuple[Multiplier, ...]:
-    """One multiplier for each output; per tensor, input scale * weight scale is rounded to float32 first."""
+    """One multiplier for each output: input scale * weight scale / output scale."""
     per_channel = params.weights_per_channel_quant
     if per_channel is not None:
         scales = per_channel.scales
         return _per_channel(params.input_quant.scale, scales, params.output_quant.scale, params.output_depth)
-    product = float32(params.input_quant.scale * params.weights_quant.scale)
+    product = multiply_scales(params.input_quant.scale, params.weights_quant.scale, params.scale_product)
     return (quantized_multiplier(product / params.output_quant.scale),) * params.output_depth
 
 

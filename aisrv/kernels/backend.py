@@ -17,6 +17,7 @@ from aisrv.kernels.params import (
     MulParams,
     PadParams,
     PoolParams,
+    ScaleProduct,
     Shape4,
     SoftmaxParams,
 )
@@ -139,6 +140,12 @@ def int16_kernels(backend: object) -> Int16Kernels | None:
     """Return the kernels of int16 activations that a backend has, None where it has none."""
     kernels: Int16Kernels | None = getattr(backend, "int16", None)
     return kernels
+
+
+def scale_product(backend: object) -> ScaleProduct:
+    """Tell how scales are multiplied for a backend: as its attribute `scale_product` says, or in double."""
+    product: ScaleProduct = getattr(backend, "scale_product", ScaleProduct.DOUBLE)
+    return product
 
 
 @runtime_checkable

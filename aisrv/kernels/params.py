@@ -46,6 +46,15 @@ INT16: Final = ElementType("int16", "h", -(1 << 15), (1 << 15) - 1)
 """Its zero points are 0."""
 
 
+class ScaleProduct(enum.Enum):
+    """How the scale of an input is multiplied by that of weights as a whole."""
+
+    DOUBLE = "double"
+    """In double precision, as TensorFlow Lite Micro does today."""
+    FLOAT32 = "float32"
+    """In float32, as earlier versions do, those of devices among them, and TensorFlow Lite."""
+
+
 class FusedActivation(enum.Enum):
     """The activation fused into an operator; TANH, SIGN_BIT and SIGMOID have no kernel."""
 
@@ -163,6 +172,8 @@ class FullyConnectedParams:
     """Quantization of the output."""
     activation: FusedActivation
     """The activation that ends the operator."""
+    scale_product: ScaleProduct = ScaleProduct.DOUBLE
+    """How the scale of the input is multiplied by that of the weights as a whole."""
 
 
 @dataclass(frozen=True, slots=True)

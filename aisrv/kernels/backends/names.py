@@ -14,6 +14,8 @@ SHIPPED: Final = {
 ASSUME_ALIGNED: Final = "+assume-aligned"
 """Behind the name of any backend: it refuses buffers that do not start at a multiple of 16 bytes."""
 
+FLOAT32_SCALES: Final = "+float32-scales"
+"""Behind the name of any backend, before the alignment: scales are multiplied in float32, as on devices."""
 
 NATIVE: Final = "native"
 """The backend that has threads."""
@@ -23,13 +25,17 @@ MOST_THREADS: Final = 64
 
 
 def plain_name(name: str) -> str:
-    """The name of a backend without its threads and what it assumes."""
-    return name.removesuffix(ASSUME_ALIGNED).partition(THREADS)[0]
+    """The name of a backend without its threads, its scales and what it assumes."""
+    return _without_policies(name).partition(THREADS)[0]
+
+
+def _without_policies(name: str) -> str:
+    return name.removesuffix(ASSUME_ALIGNED).removesuffix(FLOAT32_SCALES)
 
 
 def thread_count(name: str) -> int | None:
     """The threads that a name asks for, None where it names none; ValueError for what is no such number."""
-    _, asked, count = name.removesuffix(ASSUME_ALIGNED).partition(THREADS)
+    _, asked, count = _without_policies(name).partition(THREADS)
     if not asked:
         return None
     if not (count.isdecimal() and 1 <= int(count) <= MOST_THREADS):

@@ -12,7 +12,15 @@ from aisrv.extras import install_command
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.assume_aligned import AssumeAligned
 from aisrv.kernels.backends.fallback import own_method
-from aisrv.kernels.backends.names import ASSUME_ALIGNED, NATIVE, SHIPPED, plain_name, thread_count
+from aisrv.kernels.backends.float32_scales import Float32Scales
+from aisrv.kernels.backends.names import (
+    ASSUME_ALIGNED,
+    FLOAT32_SCALES,
+    NATIVE,
+    SHIPPED,
+    plain_name,
+    thread_count,
+)
 from aisrv.kernels.backends.native.library import NativeError, load
 from aisrv.kernels.errors import KernelError
 
@@ -37,8 +45,9 @@ def backend_names() -> tuple[str, ...]:
 def find_backend(name: str) -> KernelBackend:
     """Create the backend of that name; raise BackendError where there is none or it does not load.
 
-    `native+threads=N` is the backend `native` on N threads; `NAME+assume-aligned` is the backend NAME that
-    raises AlignmentError for buffers off a 16-byte boundary.
+    `native+threads=N` is the backend `native` on N threads. With `NAME+float32-scales`, scales are multiplied
+    in float32; with `NAME+assume-aligned`, buffers off a 16-byte boundary are an AlignmentError. A name has
+    them in this order.
     """
     plain, options = plain_name(name), dict[str, int]()
     try:
@@ -50,7 +59,9 @@ def find_backend(name: str) -> KernelBackend:
             raise BackendError(f"the kernel backend {plain!r} runs on one thread; {NATIVE} takes a number")
         options = {"threads": threads}
     backend = _create(plain, options)
-    return AssumeAligned(backend) if name.endswith(ASSUME_ALIGNED) else backend
+    if name.endswith(ASSUME_ALIGNED):
+        backend = AssumeAligned(backend)
+    return Float32Scales(backend) if name.removesuffix(ASSUME_ALIGNED).endswith(FLOAT32_SCALES) else backend
 
 
 def default_backend() -> str:

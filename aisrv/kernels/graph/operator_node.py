@@ -6,12 +6,21 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.backend import Int16Kernels, KernelBackend
+from aisrv.kernels.backend import Int16Kernels, KernelBackend, scale_product
 from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.graph.variables import Variables
-from aisrv.kernels.params import INT8, INT16, NO_SCRATCH, Buffer, ElementType, FusedActivation, Shape4
+from aisrv.kernels.params import (
+    INT8,
+    INT16,
+    NO_SCRATCH,
+    Buffer,
+    ElementType,
+    FusedActivation,
+    ScaleProduct,
+    Shape4,
+)
 from aisrv.model import Model, Operator, Options, TensorType
 
 
@@ -81,6 +90,11 @@ class OperatorNode:
         if tensor.tensor.type is TensorType.INT16:
             return INT16, self.int16
         return INT8, self.backend
+
+    @property
+    def scale_product(self) -> ScaleProduct:
+        """How the scales of an input and of weights are multiplied."""
+        return scale_product(self.backend)
 
     @property
     def options(self) -> Options:

@@ -71,3 +71,21 @@ def test_the_output_is_tflms_in_an_arena_with_tflms_head(name: str, backend: str
     graph.invoke()
     expected = of_tflm(name, 2)
     assert [bytes(each) for each in graph.outputs] == [expected[index] for index in graph.model.outputs]
+
+
+def test_an_lstm_of_tensorflow_lite_is_off_by_one_here_and_there() -> None:
+    """As the page on engines says of `tflite`, which has kernels of its own for this layer."""
+    tflite_runtime = pytest.importorskip("tflite_runtime.interpreter")
+    model = tflite_micro_models.model_bytes("trained_lstm_int8")
+    index = read_model(model).operators[0].outputs[0]
+    for seed in (1, 2, 3):
+        interpreter = tflite_runtime.Interpreter(
+            model_content=model,
+            experimental_op_resolver_type=tflite_runtime.OpResolverType.BUILTIN_REF,
+            experimental_preserve_all_tensors=True,
+        )
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(interpreter.get_input_details()[0]["index"], inputs(model, seed)[0])
+        interpreter.invoke()
+        ours = np.frombuffer(of_tflm("trained_lstm_int8", seed)[index], np.int8).astype(int)
+        assert set(abs(ours - interpreter.get_tensor(index).ravel()).tolist()) == {0, 1}

@@ -144,6 +144,7 @@ def fully_connected(node: OperatorNode) -> Kernel:
         output_depth=weights.shape[0],
         output_quant=output.quantization,
         activation=node.activation,
+        scale_product=node.scale_product,
     )
     elements, kernels = node.kernels(source)
     check_fully_connected(params, elements)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from aisrv.kernels import int16
-from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
+from aisrv.kernels.arithmetic import Multiplier, multiply_scales, quantized_multiplier
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, word_scale
 from aisrv.kernels.graph.errors import GraphError
@@ -133,7 +133,8 @@ def _matrix(
         quant = weights.quantization
         # Float64 holds every sum exactly, and is what BLAS multiplies.
         columns.append(weights.array.T.astype(np.float64) - quant.zero_point)
-        multiplier = quantized_multiplier(float32(data.quantization.scale * quant.scale) / _GATE_SCALE)
+        product = multiply_scales(data.quantization.scale, quant.scale, node.scale_product)
+        multiplier = quantized_multiplier(product / _GATE_SCALE)
         multipliers += [multiplier] * shape[0]
     return np.concatenate(columns, axis=1), tuple(multipliers)
 

@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 
 from aisrv.kernels import int16
-from aisrv.kernels.arithmetic import Multiplier, float32, quantized_multiplier
+from aisrv.kernels.arithmetic import Multiplier, multiply_scales, quantized_multiplier
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, wrapped
 from aisrv.kernels.graph.errors import GraphError
@@ -41,7 +41,8 @@ def batch_matmul(node: OperatorNode) -> Kernel:
         ) from None
     expect_shape(output, (*batches, left.shape[-2], right.shape[-1]))
     quant1, quant2, output_quant = one.quantization, two.quantization, output.quantization
-    multiplier = quantized_multiplier(float32(quant1.scale * quant2.scale) / output_quant.scale)
+    product = multiply_scales(quant1.scale, quant2.scale, node.scale_product)
+    multiplier = quantized_multiplier(product / output_quant.scale)
     scale: Scale = partial(multiply, multiplier=multiplier)
     if one.tensor.type is TensorType.INT16:
         scale = _wide_scale((one, two, output), multiplier, left.shape[-1])

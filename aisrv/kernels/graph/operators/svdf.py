@@ -4,11 +4,19 @@ from contextlib import suppress
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, float32, quantized_multiplier
+from aisrv.kernels.arithmetic import (
+    INT8_MAX,
+    INT8_MIN,
+    Multiplier,
+    float32,
+    multiply_scales,
+    quantized_multiplier,
+)
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import multiply, wrapped
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type
+from aisrv.kernels.params import QuantParam, ScaleProduct
 from aisrv.kernels.recurrent import RecurrentBackend, SvdfParams
 from aisrv.model import TensorType
 
@@ -38,12 +46,8 @@ def svdf(node: OperatorNode) -> Kernel:
         expect_shape(bias, (units,))
 
     quant, state_quant, output_quant = source.quantization, state.quantization, output.quantization
-    product, time_product = (
-        quant.scale * features.quantization.scale,
-        state_quant.scale * times.quantization.scale,
-    )
-    to_state = quantized_multiplier(float32(float32(product) / state_quant.scale))
-    to_output = quantized_multiplier(float32(float32(time_product) / output_quant.scale))
+    to_state = _multiplier(quant, features.quantization, state_quant, node.scale_product)
+    to_output = _multiplier(state_quant, times.quantization, output_quant, node.scale_product)
     lowest, highest = np.iinfo(state.array.dtype).min, np.iinfo(state.array.dtype).max
     read, write = source.array, output.array
     past = state.array.reshape(batch, filters, memory)
@@ -81,3 +85,9 @@ def svdf(node: OperatorNode) -> Kernel:
         np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
 
     return kernel
+
+
+def _multiplier(one: QuantParam, two: QuantParam, output: QuantParam, how: ScaleProduct) -> Multiplier:
+    """The factor from sums of products to the output; in float32, so is the quotient."""
+    real = multiply_scales(one.scale, two.scale, how) / output.scale
+    return quantized_multiplier(float32(real) if how is ScaleProduct.FLOAT32 else real)

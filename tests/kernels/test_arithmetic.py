@@ -39,6 +39,7 @@ from aisrv.kernels.params import (
     MulParams,
     PerChannelQuantParam,
     QuantParam,
+    ScaleProduct,
 )
 from aisrv.kernels.softmax import exponential, exponential_table, reciprocal, softmax_row
 from aisrv.model import Padding
@@ -279,7 +280,7 @@ def test_one_scale_serves_all_channels() -> None:
     assert conv_multipliers(one) == conv_multipliers(stale) == (Multiplier(1 << 30, 0),) * 5
 
 
-def test_fully_connected_rounds_the_product_of_scales_to_float32() -> None:
+def test_fully_connected_multiplies_scales_in_double_or_in_float32() -> None:
     params = Draw(0).case(BuiltinOperator.FULLY_CONNECTED).params
     params = replace(
         params,
@@ -289,8 +290,10 @@ def test_fully_connected_rounds_the_product_of_scales_to_float32() -> None:
         output_quant=QuantParam(1.0, 0),
         output_depth=2,
     )
-    product = float(np.float32(0.7) * np.float32(0.3))
-    assert product != float32(0.7) * float32(0.3)
+    exact, product = float32(0.7) * float32(0.3), float(np.float32(0.7) * np.float32(0.3))
+    assert product != exact
+    assert fully_connected_multipliers(params) == (quantized_multiplier(exact),) * 2
+    params = replace(params, scale_product=ScaleProduct.FLOAT32)
     assert fully_connected_multipliers(params) == (quantized_multiplier(product),) * 2
     per_channel = replace(
         params, weights_per_channel_quant=PerChannelQuantParam((float32(0.3),) * 2, (0, 0), 0)

@@ -460,11 +460,8 @@ class ChanEnd:
 
     def _withdraw(self) -> None:
         """Undo what a cancelled verb has not finished: its claim on a route, its tokens past the buffer."""
-        steps, self._steps = self._steps, None
-        if steps is not None:
-            steps.close()
+        self._steps = None
         self._wanted = self._room = 0
-        self._handed, self._handed_array = b"", None
         self._offered = self._offered_next = None
         target = self._route
         if target is not None:

@@ -4,10 +4,12 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
+from trio.testing import assert_checkpoints, assert_no_checkpoints
 
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.runtime import MOST_AT_ONCE
 from aisrv.xcore.select import Selection, select, select_or_default
-from tests.support.simulation import simulated
+from tests.support.simulation import bench, simulated
 
 
 async def _take_a_lock(node: Node) -> None:
@@ -125,3 +127,15 @@ async def test_event_that_comes_while_polling_is_taken_at_its_own_time() -> None
             pass
         assert timer.now() == 50_000_000
         await b.chkct(1)
+
+
+@simulated
+async def test_just_the_257th_verb_in_a_row_passes_a_checkpoint() -> None:
+    async with bench() as test:
+        end = test.end()
+        end.setd(end.resource_id + 0x100)  # which nobody has
+        with assert_no_checkpoints():
+            for _ in range(MOST_AT_ONCE):
+                await end.outuint(0)
+        with assert_checkpoints():
+            await end.outuint(0)

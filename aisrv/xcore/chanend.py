@@ -468,7 +468,7 @@ class ChanEnd:
             target._buffer.withdraw_past(BUFFER_TOKENS)
         elif self._destination is not None:
             claimed = self._switch.find(self._destination)
-            if claimed is not None and self in claimed._claims:
+            if claimed is not None:
                 claimed._claims = tuple(end for end in claimed._claims if end is not self)
 
     def _check_usable(self, verb: str) -> None:

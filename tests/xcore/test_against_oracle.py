@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from tests.support.amounts import amount
+from tests.support.amounts import some
 from tests.support.oracle import execution, substrate
 from tests.support.oracle.execution import Outcome
 from tests.support.oracle.programs import (
@@ -19,13 +19,16 @@ from tests.support.oracle.programs import (
 )
 
 Draw = Callable[[Random], Program]
+BLOCKS = some(range(20), every_day=1)
+"""Of seeds."""
 
 
 @pytest.mark.in_full
-@pytest.mark.parametrize(("draw", "every_day"), [(any_program, 600), (stream_program, 150)])
-async def test_verbs_one_after_another(draw: Draw, every_day: int) -> None:
+@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize(("draw", "count"), [(any_program, 600), (stream_program, 150)])
+async def test_verbs_one_after_another(draw: Draw, count: int, block: int) -> None:
     """A turn begins or cancels one verb, and every other goes on as far as it can."""
-    for seed in range(amount(5_000, every_day=every_day)):
+    for seed in range(block * count, (block + 1) * count):
         program = draw(Random(seed))
         expected, is_vague = execution.lockstep(program)
         if not is_vague:
@@ -33,16 +36,17 @@ async def test_verbs_one_after_another(draw: Draw, every_day: int) -> None:
 
 
 @pytest.mark.in_full
+@pytest.mark.parametrize("block", BLOCKS)
 @pytest.mark.parametrize("draw", [matching_program, contended_program, served_program])
-async def test_cores_side_by_side(draw: Draw) -> None:
+async def test_cores_side_by_side(draw: Draw, block: int) -> None:
     """It ends in one of the ways in which it may, and a deadlock names the cores that wait."""
     at_once = 0
-    for seed in range(amount(2_000, every_day=60)):
+    for seed in range(block * 60, (block + 1) * 60):
         program = draw(Random(seed))
         if (expected := execution.outcomes(program)) is None:
             continue
-        outcome, report, count = await substrate.freely(program, Random(seed), traced=seed % 3 == 0)
-        at_once += count
+        outcome, report, answered = await substrate.freely(program, Random(seed), traced=seed % 3 == 0)
+        at_once += answered
         assert _without_claims(outcome) in set(map(_without_claims, expected)), (seed, program)
         waiting = {f"c{core}" for core, status in enumerate(outcome.statuses) if status == "busy"}
         lines = [line for line in report.splitlines()[1:] if "halted by" not in line]

@@ -126,7 +126,7 @@ async def _exchange(dice: Random, *, traced: bool) -> Exchange:
 @pytest.mark.in_full
 async def test_each_command_is_carried_out_once() -> None:
     at_once = cancelled = 0
-    for seed in range(amount(5_000, every_day=300)):
+    for seed in range(amount(2_000, every_day=300)):
         seen = await _exchange(Random(seed), traced=seed % 5 == 0)
         at_once += seen.at_once
         cancelled += seen.cancelled

@@ -32,11 +32,11 @@ class _Engine(Table, frozen=True):
     model: Path | None = None
     """A `.tflite` file."""
     parameters: Path | None = None
-    """The parameters of a model that was converted without them."""
+    """The parameters of a model that was converted without them, or the weights of an image without them."""
     operators: Path | None = None
-    """Code of operators, or an image of relocatable code."""
+    """Code of operators, an image of relocatable code, or the weights of one in `xip`."""
     xip: Path | None = None
-    """Data and code that are used in place (XIP)."""
+    """Data and code that are used in place (XIP), such as an image of relocatable code."""
 
 
 class PackTables(Table, frozen=True, rename={"alignment": "align"}):

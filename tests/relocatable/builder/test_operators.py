@@ -7,25 +7,43 @@ import pytest
 from tflite import BuiltinOperator, Padding
 
 from aisrv.model import TensorType
+from aisrv.model.writer import Network, NetworkOperator
 from aisrv.relocatable.builder.build import build_image
+from aisrv.relocatable.builder.recording import record
 from aisrv.relocatable.errors import BuildError
 from aisrv.relocatable.memory import FLASH_BASE
 from aisrv.relocatable.runtime import LoadMode, Runtime
 from tests.support.convolution_models import biases, weights
 from tests.support.graph_runs import Inputs, agree
 from tests.support.models import constant, random_int8, single, tensor
+from tests.support.paths import ROOT
 from tests.support.relocatable import needs_compiler
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
 
-@pytest.fixture(autouse=True)
-def compiler() -> None:
-    needs_compiler()
+KERNELS_IMAGE = (ROOT / "aisrv/relocatable/images/kernels-cortex-m4.nbin").read_bytes()
+
+
+def kernel_outputs(model: bytes, inputs: Inputs) -> list[bytes]:
+    """What the shipped image of all kernels computes with the parameters that the builder finds."""
+    network = record(model)
+    runtime = Runtime(flash_bytes=len(KERNELS_IMAGE) + len(network.weights))
+    at = FLASH_BASE + len(KERNELS_IMAGE)
+    runtime.write_flash(FLASH_BASE, KERNELS_IMAGE)
+    runtime.write_flash(at, network.weights)
+    handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
+    activations = runtime.malloc(network.activations_size)
+    runtime.use_memory(handle, at, activations, network.activations_size)
+    for each, data in zip(network.inputs, inputs, strict=True):
+        runtime.ram.write(activations + each.place, data.tobytes())
+    for node in network.nodes:
+        runtime.forward(handle, node.info.kernel, bytes(node.step.parameters))
+    return [runtime.ram.read(activations + each.place, each.bytes) for each in network.outputs]
 
 
 def image_outputs(model: bytes, inputs: Inputs) -> list[bytes]:
-    """What the image of a model computes."""
+    """What an image of a model computes."""
     runtime = Runtime(seconds=60)
     runtime.write_flash(FLASH_BASE, build_image(model).image)
     info = runtime.rt_get_info(FLASH_BASE)
@@ -38,7 +56,7 @@ def image_outputs(model: bytes, inputs: Inputs) -> list[bytes]:
 
 def check(model: bytes, *shapes: Sequence[int]) -> None:
     inputs = [random_int8(shape, number) for number, shape in enumerate(shapes)]
-    assert image_outputs(model, inputs) == agree(model, *inputs)
+    assert kernel_outputs(model, inputs) == agree(model, *inputs)
 
 
 @pytest.mark.parametrize(
@@ -129,10 +147,44 @@ def test_convolutions_of_groups(groups: int, padding: int, dilation: int) -> Non
     check(model, shape)
 
 
+def test_an_image_of_all_of_them() -> None:
+    """PAD, CONV_2D of groups, MUL and ADD that broadcast, MEAN: one behind the other, compiled."""
+    needs_compiler()
+    random, quant = np.random.default_rng(3), tensor("", (), 0.1, 3).quantization
+    kernel, factor = (
+        weights(random, (4, 3, 3, 2)),
+        constant("factor", random_int8((1, 1, 1, 4), 5), np.int8, quant),
+    )
+    tensors = [
+        tensor("in", (1, 4, 5, 4), 0.1, 3),
+        constant("amounts", [(0, 0), (1, 1), (1, 1), (0, 0)]),
+        tensor("padded", (1, 6, 7, 4), 0.1, 3),
+        kernel,
+        tensor("convolved", (1, 4, 5, 4), 0.3, -4),
+        factor,
+        tensor("product", (1, 4, 5, 4), 0.5, 2),
+        constant("axes", [1, 2]),
+        tensor("mean", (1, 1, 1, 4), 0.2, 1),
+        tensor("out", (1, 4, 5, 4), 0.6, 0),
+    ]
+    once = {"padding": Padding.VALID, "stride_w": 1, "stride_h": 1}
+    once |= {"dilation_w_factor": 1, "dilation_h_factor": 1}
+    operators = (
+        NetworkOperator(BuiltinOperator.PAD, ("in", "amounts"), ("padded",)),
+        NetworkOperator(BuiltinOperator.CONV_2D, ("padded", kernel.name), ("convolved",), once),
+        NetworkOperator(BuiltinOperator.MUL, ("convolved", "factor"), ("product",)),
+        NetworkOperator(BuiltinOperator.MEAN, ("product", "axes"), ("mean",), {"keep_dims": 1}),
+        NetworkOperator(BuiltinOperator.ADD, ("mean", "product"), ("out",)),
+    )
+    model = bytes(Network(tuple(tensors), operators, ("in",), ("out",)))
+    picture = random_int8((1, 4, 5, 4))
+    assert image_outputs(model, [picture]) == kernel_outputs(model, [picture]) == agree(model, picture)
+
+
 @pytest.mark.parametrize("code", [BuiltinOperator.ADD, BuiltinOperator.MUL])
 def test_sums_and_products_of_int16_are_refused(code: int) -> None:
     one, two, out = (tensor(name, (4,), 0.1, kind=TensorType.INT16) for name in ("one", "two", "out"))
     with pytest.raises(
         BuildError, match=r"operator 0 \(.*\): tensor 0 is INT16, there are C kernels for INT8"
     ):
-        build_image(single(code, [one, two], [out]))
+        record(single(code, [one, two], [out]))

@@ -13,84 +13,19 @@ from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 from tflite import BuiltinOperator
 
 from aisrv.kernels.arithmetic import float32, window
+from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Quantization, Tensor
-from aisrv.model.writer import Network, NetworkOperator
+from tests.support import layout_steps, value_steps
 from tests.support.int16_models import Draw
-from tests.support.models import constant, tensor
+from tests.support.models import constant
+from tests.support.network_recipe import DEEPEST, Recipe, quantization
 
-_DEEPEST: Final = 6
 _LONGEST: Final = 240
 """Elements of a row that FULLY_CONNECTED reads."""
-
-
-class Recipe:
-    """A network in the making, and the values of its input."""
-
-    def __init__(self, seed: int, activations: TensorType) -> None:
-        """Start with an input of four dimensions."""
-        self.chance: Final = random.Random(seed)
-        self.type: Final = activations
-        self._tensors: dict[str, Tensor] = {}
-        self._operators: list[NetworkOperator] = []
-        pick = self.chance.randint
-        shape = (pick(1, 2), pick(3, 8), pick(3, 8), pick(1, _DEEPEST))
-        self.last = self.activation(shape, self.scale(-8, -3))
-        self.source: Final = self.last
-        self.past: list[Tensor] = [self.last]
-        """Tensors that are computed or given, which later operators may read again."""
-
-    def scale(self, low: float, high: float) -> float:
-        """A scale between two powers of two; those of int16 are finer."""
-        finer = 0 if self.type is TensorType.INT8 else -7
-        return float32(2.0 ** (self.chance.uniform(low, high) + finer))
-
-    def activation(self, shape: Sequence[int], scale: float, zero_point: int | None = None) -> Tensor:
-        """A new tensor."""
-        zero = self.chance.randint(-30, 30) if zero_point is None else zero_point
-        zero = 0 if self.type is TensorType.INT16 else zero
-        made = tensor(f"t{len(self._tensors)}", shape, float32(scale), zero, self.type)
-        self._tensors[made.name] = made
-        return made
-
-    def like(self, source: Tensor, shape: Sequence[int] | None = None) -> Tensor:
-        """A new tensor that is quantized as another one is."""
-        quant = quantization(source)
-        return self.activation(source.shape if shape is None else shape, quant.scale, quant.zero_point)
-
-    def fixed(self, made: Tensor) -> Tensor:
-        """A constant under a name of its own."""
-        named = replace(made, name=f"c{len(self._tensors)}")
-        self._tensors[named.name] = named
-        return named
-
-    def apply(
-        self, code: int, inputs: Sequence[Tensor], output: Tensor, options: Mapping[str, Any] | None = None
-    ) -> None:
-        """Append an operator."""
-        names = tuple(each.name for each in inputs)
-        self._operators.append(NetworkOperator(code, names, (output.name,), options or {}))
-        self.last = output
-        self.past.append(output)
-
-    def network(self) -> bytes:
-        """The `.tflite` file."""
-        read = {name for operator in self._operators for name in operator.inputs}
-        written = [name for operator in self._operators for name in operator.outputs]
-        unread = [name for name in written if name not in read]
-        outputs = tuple(self.chance.choice((written, unread)))
-        return bytes(
-            Network(tuple(self._tensors.values()), tuple(self._operators), (self.source.name,), outputs)
-        )
-
-
-def quantization(each: Tensor) -> Quantization:
-    assert each.quantization is not None
-    return each.quantization
 
 
 def _windows(recipe: Recipe, most_taps: int) -> tuple[dict[str, Any], list[int], tuple[int, int]] | None:
@@ -113,8 +48,8 @@ def _convolution(recipe: Recipe, *, depthwise: bool) -> None:
     options, sizes, taps = found
     source, chance = recipe.last, recipe.chance
     batch, _, _, channels = source.shape
-    multiplier = chance.randint(1, 2) if depthwise and channels <= _DEEPEST // 2 else 1
-    outputs = channels * multiplier if depthwise else chance.randint(1, _DEEPEST)
+    multiplier = chance.randint(1, 2) if depthwise and channels <= DEEPEST // 2 else 1
+    outputs = channels * multiplier if depthwise else chance.randint(1, DEEPEST)
     shape = (1, *taps, outputs) if depthwise else (outputs, *taps, channels)
     options |= {
         "dilation_w_factor": 1,
@@ -224,40 +159,6 @@ def _softmax(recipe: Recipe) -> None:
     recipe.apply(BuiltinOperator.SOFTMAX, [source], output, {"beta": 1.0})
 
 
-def _pad(recipe: Recipe) -> None:
-    source, pick = recipe.last, recipe.chance.randint
-    pairs = [(0, 0)] + [(pick(0, 2), pick(0, 2)) for _ in source.shape[1:]]
-    shape = [size + sum(pair) for size, pair in zip(source.shape, pairs, strict=True)]
-    if math.prod(shape) > 1000:
-        return
-    amounts = recipe.fixed(constant("amounts", pairs))
-    recipe.apply(BuiltinOperator.PAD, [source, amounts], recipe.like(source, shape))
-
-
-def _transpose(recipe: Recipe) -> None:
-    source = recipe.last
-    order = [0, *recipe.chance.sample(range(1, len(source.shape)), len(source.shape) - 1)]
-    output = recipe.like(source, [source.shape[place] for place in order])
-    if output.shape[-1] > 4 * _DEEPEST:
-        order, output = list(range(len(source.shape))), recipe.like(source)
-    recipe.apply(BuiltinOperator.TRANSPOSE, [source, recipe.fixed(constant("order", order))], output)
-
-
-def _concatenation(recipe: Recipe) -> None:
-    source = recipe.last
-    if source.shape[-1] > _DEEPEST:
-        return
-    alike = [
-        each
-        for each in recipe.past
-        if each.shape[:-1] == source.shape[:-1] and quantization(each) == quantization(source)
-    ]
-    other = recipe.chance.choice(alike)
-    output = recipe.like(source, (*source.shape[:-1], source.shape[-1] + other.shape[-1]))
-    axis = recipe.chance.choice((-1, len(source.shape) - 1))
-    recipe.apply(BuiltinOperator.CONCATENATION, [source, other], output, {"axis": axis})
-
-
 def _mean(recipe: Recipe) -> None:
     source = recipe.last
     if len(source.shape) != 4:
@@ -278,9 +179,7 @@ _BOTH: Final[Mapping[str, Callable[[Recipe], None]]] = {
     "LEAKY_RELU": _single(BuiltinOperator.LEAKY_RELU),
     "QUANTIZE": _single(BuiltinOperator.QUANTIZE),
     "SOFTMAX": _softmax,
-    "PAD": _pad,
-    "TRANSPOSE": _transpose,
-    "CONCATENATION": _concatenation,
+    **layout_steps.BOTH,
 }
 
 STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = MappingProxyType(
@@ -294,11 +193,27 @@ STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = Mapp
             "HARD_SWISH": _single(BuiltinOperator.HARD_SWISH),
             "RELU": _single(BuiltinOperator.RELU),
             "RELU6": _single(BuiltinOperator.RELU6),
+            "ABS": _single(BuiltinOperator.ABS),
             "MEAN": _mean,
+            **layout_steps.OF_INT8,
+            **value_steps.OF_INT8,
         },
     }
 )
-"""What a network may be made of, by the type of its activations."""
+"""How operators are drawn, by the type of activations and their names."""
+
+NOT_DRAWN: Final = {
+    "VAR_HANDLE": "names its variable, which our writer of models cannot",
+    "READ_VARIABLE": "reads what VAR_HANDLE names",
+    "ASSIGN_VARIABLE": "writes what VAR_HANDLE names",
+    "CALL_ONCE": "calls another subgraph, of which our writer of models has none",
+}
+"""Operators that no network has, each with the reason."""
+
+
+def drawn_operators(activations: TensorType) -> list[str]:
+    """The operators of graphs that networks of such activations are made of."""
+    return sorted(name for name in OPERATORS if name in STEPS[activations])
 
 
 def random_network(
@@ -319,5 +234,5 @@ def drawn_network(seed: int) -> tuple[bytes, npt.NDArray[Any]]:
     """A network whose steps follow from the seed, too; one in three is of int16."""
     chance = random.Random(seed)
     activations = TensorType.INT16 if seed % 3 == 0 else TensorType.INT8
-    steps = chance.choices(sorted(STEPS[activations]), k=chance.randint(2, 9))
+    steps = chance.choices(drawn_operators(activations), k=chance.randint(2, 9))
     return random_network(seed, activations, steps)

@@ -11,6 +11,7 @@ import signal
 import struct
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 
 from aisrv.inference.errors import ModelError
@@ -46,6 +47,7 @@ ACTIONS: Mapping[str, Callable[[], object]] = {
     "last": lambda: None,
     "tflm": lambda: _print_and_raise(TFLM_LINES, RuntimeError("no")),
     "refuse": lambda: _raise(ModelError("too many", LoadResult.TOO_MANY_INPUTS)),
+    "import": lambda: import_module("late_module"),
     "missing": lambda: _raise(MissingPackageError("such-a-package", "tflm")),
     "hang": signal.pause,
     "exit 3": lambda: os._exit(3),

@@ -25,6 +25,7 @@ import resource
 import signal
 import socket
 import struct
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Self, cast
@@ -164,6 +165,7 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
     except Exception as error:
         reply = failure(error)
     largest = OUTPUT_LIMIT if kind.tensor_folder is None else WRITTEN_BYTES
+    sys.dont_write_bytecode = True  # Python would keep a compiled module that the limit cuts off
     _limit(resource.RLIMIT_FSIZE, largest)  # not before: importing may write compiled modules
     request = Request.receive(control)
     if request is None:

@@ -543,3 +543,13 @@ def test_a_worker_that_hangs_dies_with_its_parent() -> None:
     finally:
         os.close(worker)
     assert ended
+
+
+async def test_a_module_that_is_imported_late_leaves_no_half_of_its_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "late_module.py").write_text(f"DATA = {'x' * 200_000!r}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    async with open_puppet() as isolated:
+        await isolated.load("import")
+    assert {path.name for path in await trio.Path(tmp_path).iterdir()} == {"late_module.py"}

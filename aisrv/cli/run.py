@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ from aisrv.cli.options.logging import loop_watches, start_logging, verbose_optio
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
-from aisrv.cli.serving import DeviceSet, Listening, serve_devices, short_pauses
+from aisrv.cli.serving import DeviceSet, Listening, Service, serve_devices, short_pauses
 from aisrv.protocol import usbip
 from aisrv.terminal.command_group import INTERRUPTED
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
@@ -100,7 +101,8 @@ async def run_until_signal(
             print(f"aisrv: ready at {service}", flush=True)
             if hint is not None:
                 print(f"aisrv: {hint}", file=sys.stderr, flush=True)
-            click.echo(f"aisrv: try aisrv-host --device usbip:{service.usbip} info", err=True)
+            for line in next_commands(service):
+                print(f"aisrv: try {line}", file=sys.stderr, flush=True)
 
             async def until_signal() -> None:
                 nonlocal code
@@ -117,6 +119,14 @@ async def run_until_signal(
             if until_eof:
                 ends.start_soon(until_input_ends)
     return code
+
+
+def next_commands(service: Service) -> Iterator[str]:
+    """Yield what to type next: a command for the USB side, and one for the Jacdac bus where there is one."""
+    yield f"aisrv-host --device usbip:{service.usbip} info"
+    for place in service.jacdac:
+        if place.startswith("jacdac:"):
+            yield f"aisrv-host --device {place} jacdac watch"
 
 
 def engine_names(board: Board) -> str:

@@ -39,12 +39,15 @@ class Failures:
             raise ExceptionGroup("devices failed", self._errors) from None
 
     def add(self, what: str, error: BaseException) -> None:
-        """Log an error and keep it."""
-        cause = first_cause(error)
-        failure = DeviceFailed(f"{what} failed: {describe(cause)}")
+        """Log an error and keep it. Its frames are for the log with `-v` where a note says its place."""
+        failure = DeviceFailed(f"{what} failed: {describe(first_cause(error))}")
         failure.__cause__ = error
         self._errors.append(failure)
-        self._logger.error("%s", failure, exc_info=error)
+        place_is_known = bool(getattr(first_cause(error), "__notes__", ()))
+        level = logging.INFO if place_is_known else logging.ERROR
+        hint = "" if self._logger.isEnabledFor(level) else "-v shows the frames; "
+        self._logger.log(level, "frames of an error of %s", what, exc_info=_without_groups(error))
+        self._logger.error("%s%s", hint, failure)  # the reason is last
 
     @contextmanager
     def contain(self, what: str) -> Iterator[None]:
@@ -68,7 +71,17 @@ def first_cause(error: BaseException) -> BaseException:
     return error
 
 
+def _without_groups(error: BaseException) -> BaseException:
+    """Return the one error that is in groups, whose own frames say nothing; groups of several as they are."""
+    inner = error
+    while isinstance(inner, BaseExceptionGroup):
+        if len(inner.exceptions) > 1:
+            return error
+        inner = inner.exceptions[0]
+    return inner
+
+
 def describe(error: BaseException) -> str:
-    """Return the type of an error, its text, and its notes."""
-    text = "; ".join(filter(None, (str(error), *getattr(error, "__notes__", ()))))
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    """Return the notes of an error, which say where it was, then its type and its text."""
+    reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return ": ".join((*getattr(error, "__notes__", ()), reason))

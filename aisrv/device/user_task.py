@@ -2,7 +2,9 @@
 
 import difflib
 import inspect
+import traceback
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Self
 
@@ -30,7 +32,8 @@ class UserTask(Struct, frozen=True):
         try:
             await self.function(**ends, **{name: own[name] for name in self.context})
         except Exception as error:
-            error.add_note(f"in the task {self.spec.name!r} of the board, {self.spec.task}")
+            line = _last_line(error, Path(self.function.__code__.co_filename).parent)
+            error.add_note(f"in the task {self.spec.name!r} of the board, {self.spec.task}{line}")
             raise
 
     @classmethod
@@ -46,6 +49,17 @@ class UserTask(Struct, frozen=True):
             origin = spec.origin or f"the task {spec.name!r}"
             raise BoardError(f"{origin}: {error}", "tasks", number, "task") from error.__cause__
         return cls(spec, function, tuple(name for name in CONTEXT if name in parameters))
+
+
+def _last_line(error: BaseException, folder: Path) -> str:
+    """Name the last line of the user's own code, which is in a folder, on the way to an error."""
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [
+        f", line {frame.lineno} of {name.name}"
+        for frame in frames
+        if (name := Path(frame.filename)).parent == folder
+    ]
+    return lines[-1] if lines else ""
 
 
 def load_user_tasks(board: Board, plan: Plan) -> list[UserTask]:

@@ -50,7 +50,7 @@ def bench(settings: HostSettings, model_file: Path | None, seconds: float) -> No
         rows = [
             (
                 one.name,
-                *(f"{1e6 * value:.1f}" for value in (min(one.seconds), one.median, max(one.seconds))),
+                *(f"{1e6 * value:,.1f}" for value in (min(one.seconds), one.median, max(one.seconds))),
                 len(one.seconds),
                 one.rate,
             )

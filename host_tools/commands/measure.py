@@ -26,10 +26,12 @@ class Measurement:
 
     @property
     def rate(self) -> str:
-        """What the median amounts to: MB/s where bytes are moved, else runs a second."""
+        """What the median amounts to: bytes a second where bytes are moved, else runs a second."""
         if self.nbytes:
-            return f"{self.nbytes / self.median / 1e6:.1f} MB/s"
-        return f"{1 / self.median:.0f}/s"
+            from rich.filesize import decimal
+
+            return f"{decimal(round(self.nbytes / self.median))}/s"
+        return f"{1 / self.median:,.0f}/s" if self.median <= 0.1 else f"{1 / self.median:.2g}/s"
 
 
 def measure(name: str, operation: Callable[[], object], seconds: float, nbytes: int = 0) -> Measurement:

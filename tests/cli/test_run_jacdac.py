@@ -53,6 +53,23 @@ def test_board_file_puts_a_device_on_a_bus(tmp_path: Path) -> None:
         assert "jacdac" not in line
 
 
+def test_what_to_type_next_has_a_command_for_the_bus() -> None:
+    options = ("--port", "0", "--jacdac-port", "0", "--jacdac-websocket-port", "0", "--until-eof")
+    done = subprocess.run(
+        [sys.executable, "-m", "aisrv", "run", *options],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    usb, bus = done.stdout.removeprefix("aisrv: ready at ").split(", ")[:2]
+    assert done.stderr.splitlines()[-2:] == [
+        f"aisrv: try aisrv-host --device {usb} info",
+        f"aisrv: try aisrv-host --device {bus} jacdac watch",
+    ]
+
+
 def test_bus_is_off_unless_it_is_asked_for() -> None:
     with running() as line:
         assert "jacdac" not in line

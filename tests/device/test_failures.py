@@ -47,6 +47,10 @@ async def fail_when_told() -> None:
     raise KeyError("missing")
 
 
+LINE = fail_when_told.__code__.co_firstlineno + 5
+PLACE = f"in the task 'faulty' of the board, {__name__}:fail_when_told, line {LINE} of test_failures.py"
+
+
 @pytest.fixture(autouse=True)
 def _none_told() -> None:
     told.clear()
@@ -62,7 +66,7 @@ async def failing(*boards: Board) -> AsyncIterator[Service]:
                 yield service
     except* DeviceFailed as errors:
         reported = first_error(errors)
-    assert reported == "LAB-1 failed: KeyError: 'missing'; in the task 'faulty' of the board, " + FAULTY.task
+    assert reported == f"LAB-1 failed: {PLACE}: KeyError: 'missing'"
 
 
 def ask(address: str) -> str:
@@ -92,8 +96,21 @@ async def test_hosts_over_usbip_lose_one_device_and_keep_the_others(caplog: pyte
         assert "1-1" in first
         assert others == ["fine", "fine"]
     (record,) = [each for each in caplog.records if each.levelno == logging.ERROR]
-    assert record.getMessage().startswith("LAB-1 failed: KeyError: 'missing'")
-    assert record.exc_info is not None
+    assert record.getMessage() == f"-v shows the frames; LAB-1 failed: {PLACE}: KeyError: 'missing'"
+    assert record.exc_info is None
+
+
+async def test_frames_of_an_error_are_in_the_log_on_request_and_the_reason_is_last(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.INFO, "aisrv.device.device"):
+        async with failing(BOARDS[0]) as service:
+            told[0].set()
+            await service.ports.usb[0].wait_unplugged()
+    frames, reason = [each for each in caplog.records if each.name == "aisrv.device.device"]
+    assert frames.exc_info is not None
+    assert isinstance(frames.exc_info[1], KeyError)  # and no group around it
+    assert reason.getMessage() == f"LAB-1 failed: {PLACE}: KeyError: 'missing'"
 
 
 async def test_a_host_in_the_middle_of_a_transfer_sees_the_device_leave() -> None:
@@ -281,10 +298,12 @@ def test_run_serves_on_and_ends_with_an_error(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 1
-    assert "Traceback" in errors
+    assert "Traceback" not in errors
+    source = (tmp_path / "mistaken.py").read_text().splitlines()
+    (line,) = [number for number, text in enumerate(source, 1) if "raise ValueError" in text]
     assert errors.rstrip().splitlines()[-1] == (
-        "Error: LAB-2 failed: ValueError: a mistake of the user's; "
-        "in the task 'mistaken' of the board, mistaken:task"
+        "Error: LAB-2 failed: in the task 'mistaken' of the board, mistaken:task, "
+        f"line {line} of mistaken.py: ValueError: a mistake of the user's"
     )
 
 

@@ -16,6 +16,7 @@ from PIL import Image
 import aisrv
 from aisrv.protocol.commands import Dialect
 from host_tools.cli import main
+from host_tools.commands.measure import Measurement
 from host_tools.commands.report import show_scores, show_timings
 from host_tools.errors import DeviceAccessDenied, DeviceBusy
 from host_tools.tensors.outputs import Score, best_scores
@@ -391,6 +392,21 @@ def test_bench_with_a_model(backend: Backend, digits_file: Path) -> None:
 
 def test_bench_as_a_table(backend: Backend) -> None:
     assert "status round trip" in done("bench", "--seconds", 0)
+
+
+@pytest.mark.parametrize(
+    ("nbytes", "seconds", "rate"),
+    [
+        (16, 1.0, "16 bytes/s"),
+        (64, 0.0005, "128.0 kB/s"),
+        (64, 0.000_002, "32.0 MB/s"),
+        (0, 0.0001, "10,000/s"),
+        (0, 4.0, "0.25/s"),
+        (0, 25.0, "0.04/s"),
+    ],
+)
+def test_rates_of_slow_operations_are_no_zeros(nbytes: int, seconds: float, rate: str) -> None:
+    assert Measurement("operation", (seconds,), nbytes).rate == rate
 
 
 # JSON, before and after the subcommand

@@ -28,7 +28,7 @@ from aisrv.terminal.option_group import option, option_group
 from flash_server.chip.part import MX25R6435F, PARTS, WIDTHS
 
 
-def _complete_board(start: str) -> list[CompletionItem]:
+def complete_board(_context: click.Context, _parameter: click.Parameter, start: str) -> list[CompletionItem]:
     """Complete a board's name, or leave the word to the shell as that of a file."""
     names = [CompletionItem(name) for name in BOARDS if name.startswith(start)]
     return names or [CompletionItem(start, type="file")]
@@ -43,7 +43,7 @@ class BoardOptions:
         default="single",
         show_default=True,
         metavar="NAME|FILE",
-        shell_complete=lambda _context, _parameter, start: _complete_board(start),
+        shell_complete=complete_board,
         help=f"Board to start from: {', '.join(BOARDS)}, or FILE.toml or FILE.xn; see `aisrv boards`.",
     )
     engines: int | None = option(

@@ -5,7 +5,7 @@ Development/LibpcapFileFormat; Documentation/usb/usbmon.rst of the Linux kernel.
 """
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,18 +39,35 @@ class CapturedEvent:
     event: UsbmonEvent
 
 
-def read_capture(data: bytes) -> Iterator[CapturedEvent]:
-    """Read the events of a capture in their order.
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """The events of a capture in their order; iterate over it."""
+
+    events: tuple[CapturedEvent, ...]
+    cut_at: int | None
+    """The byte of the file from which on a packet is not whole; None where the file ends behind one."""
+
+    def __iter__(self) -> Iterator[CapturedEvent]:
+        return iter(self.events)
+
+
+def read_capture(data: bytes) -> Capture:
+    """Read a capture.
 
     A file that ends within a packet, as that of a process that was killed, gives what comes before. Raises
     CaptureError for a file that is not a capture of USB.
     """
+    packets: list[tuple[int, bytes]] = []
     if data[:4] == struct.pack("<I", SECTION_HEADER):
-        packets = _pcapng(data)
+        end = _pcapng(data, packets)
     elif data[:4] in _PCAP_MAGICS:
-        packets = _pcap(data)
+        end = _pcap(data, packets)
     else:
         raise CaptureError("neither a pcapng nor a pcap file")
+    return Capture(tuple(_events(packets)), end if end < len(data) else None)
+
+
+def _events(packets: Iterable[tuple[int, bytes]]) -> Iterator[CapturedEvent]:
     usbpcap = UsbpcapEvents()
     for number, (link_type, packet) in enumerate(packets, 1):
         if link_type == LINKTYPE_USBPCAP:
@@ -94,7 +111,8 @@ def _event(number: int, header: bytes, data: bytes) -> UsbmonEvent:
     )
 
 
-def _pcap(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _pcap(data: bytes, packets: list[tuple[int, bytes]]) -> int:
+    """Append link type and bytes of each packet; return where the last one ends."""
     order = _PCAP_MAGICS[data[:4]]
     if len(data) < 24:
         raise CaptureError(f"a pcap file of {len(data)} bytes is shorter than its header")
@@ -102,14 +120,16 @@ def _pcap(data: bytes) -> Iterator[tuple[int, bytes]]:
     place = 24
     while place + 16 <= len(data):
         (size,) = struct.unpack_from(f"{order}8xI", data, place)
+        if place + 16 + size > len(data):
+            break
         place += 16
-        if place + size > len(data):
-            return
-        yield link_type & 0xFFFF, data[place : place + size]
+        packets.append((link_type & 0xFFFF, data[place : place + size]))
         place += size
+    return place
 
 
-def _pcapng(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _pcapng(data: bytes, packets: list[tuple[int, bytes]]) -> int:
+    """Append link type and bytes of each packet; return where the last block ends."""
     order, place = "<", 0
     link_types: list[int] = []
     while place + 12 <= len(data):
@@ -124,7 +144,7 @@ def _pcapng(data: bytes) -> Iterator[tuple[int, bytes]]:
         if size < 12 or size % 4:
             raise CaptureError(f"the block at byte {place} cannot have {size} bytes")
         if place + size > len(data):
-            return
+            break
         body = data[place + 8 : place + size - 4]
         if kind == INTERFACE_DESCRIPTION and len(body) >= 2:
             link_types += struct.unpack_from(f"{order}H", body)
@@ -134,5 +154,6 @@ def _pcapng(data: bytes) -> Iterator[tuple[int, bytes]]:
                 raise CaptureError(
                     f"the block at byte {place} is of interface {interface}, which there is not"
                 )
-            yield link_types[interface], body[20 : 20 + captured]
+            packets.append((link_types[interface], body[20 : 20 + captured]))
         place += size
+    return place

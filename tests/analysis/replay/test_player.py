@@ -442,6 +442,7 @@ def test_json_of_a_difference(address: str, tmp_path: Path) -> None:
         "transfers": 6,
         "commands": 17,
         "left_out": 0,
+        "cut_at_byte": None,
         "as_recorded": False,
         "difference": {
             "packet": 11,
@@ -475,6 +476,51 @@ def test_command_ends_with_1_at_a_difference(address: str, tmp_path: Path) -> No
     result = CliRunner().invoke(main, ["replay", str(changed), "--device", address])
     assert result.exit_code == 1
     assert "GET_ID of engine 0, tensor 0: expected at byte 3: 13, got at byte 3: 12" in result.output
+
+
+def test_a_capture_that_was_cut_ends_with_a_code_of_its_own(address: str, tmp_path: Path) -> None:
+    whole = (RECORDINGS / "classic.pcapng").read_bytes()
+    cut = tmp_path / "cut.pcapng"
+    cut.write_bytes(whole[:-5])
+    last = len(list(read_capture(cut.read_bytes())))
+    place = int.from_bytes(whole[-4:], "little")  # of the last block, which ends with its length
+    result = CliRunner().invoke(main, ["replay", str(cut), "--device", address])
+    assert result.exit_code == 3
+    assert result.output.splitlines()[1:] == [
+        f"the capture was cut: it ends within what is behind packet {last}, at byte {len(whole) - place:,}",
+        "all answers up to there are as recorded",
+    ]
+    found = json.loads(CliRunner().invoke(main, ["replay", str(cut), "--device", address, "--json"]).output)
+    assert (found["cut_at_byte"], found["as_recorded"]) == (len(whole) - place, True)
+
+
+def test_a_difference_counts_more_than_a_cut(address: str, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.pcapng"
+    data = (RECORDINGS / "classic.pcapng").read_bytes()[:-5]
+    cut.write_bytes(data.replace(b"\x78\x56\x34\x12", b"\x78\x56\x34\x13", 1))
+    result = CliRunner().invoke(main, ["replay", str(cut), "--device", address])
+    assert result.exit_code == 1
+    assert "the capture was cut" in result.output
+
+
+def test_replay_to_a_virtual_device_of_a_board(tmp_path: Path) -> None:
+    board = tmp_path / "mine.toml"
+    board.write_text("description = 'mine'\n")
+    classic = str(RECORDINGS / "classic.pcapng")
+    assert CliRunner().invoke(main, ["replay", classic, "--board", str(board)]).exit_code == 0
+    absent = CliRunner().invoke(main, ["replay", classic, "--board", "absent"])
+    assert absent.exit_code == 2
+    assert "'absent' is not one of" in absent.output
+    chained = CliRunner().invoke(main, ["replay", classic, "--board", "two-engines"])
+    assert chained.exit_code == 1
+    assert "GET_SPEC of engine 0" in chained.output
+
+
+def test_board_and_device_exclude_each_other() -> None:
+    options = ["--board", "camera", "--device", "usb"]
+    result = CliRunner().invoke(main, ["replay", str(RECORDINGS / "classic.pcapng"), *options])
+    assert result.exit_code == 2
+    assert "give one of them" in result.output
 
 
 @pytest.mark.parametrize(

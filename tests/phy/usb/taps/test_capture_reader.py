@@ -86,8 +86,11 @@ def test_short_header_of_the_older_link_type() -> None:
 def test_file_of_a_killed_process_gives_what_is_whole(write: Callable[..., bytes]) -> None:
     data = bytes(write(bytes(SUBMIT), bytes(CONTROL)))
     whole = len(bytes(write(bytes(SUBMIT))))
-    for size in (whole, whole + 1, whole + 11, len(data) - 1):
-        assert [each.event for each in read_capture(data[:size])] == [SUBMIT]
+    for size in (whole, whole + 1, whole + 11, whole + 17, len(data) - 1):
+        capture = read_capture(data[:size])
+        assert [each.event for each in capture] == [SUBMIT]
+        assert capture.cut_at == (None if size == whole else whole)
+    assert read_capture(data).cut_at is None
 
 
 @pytest.mark.parametrize(

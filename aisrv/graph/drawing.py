@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from aisrv.graph.memory_drawing import LEFT, WIDTH, draw_memory
 from aisrv.graph.tables import RAW_TYPES
 
 if TYPE_CHECKING:
@@ -18,8 +19,6 @@ _HEIGHT: Final = 40
 _GAP_X: Final = 150
 _GAP_Y: Final = 26
 _MARGIN: Final = 20
-_BAR: Final = 620
-_BAR_HEIGHT: Final = 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +41,11 @@ class _Box:
 def draw(compiled: Compiled) -> str:
     """The SVG text of a compiled graph."""
     boxes = _boxes(compiled)
-    width = max([box.x + _WIDTH for box in boxes.values()] + [_BAR + 240]) + _MARGIN
+    width = max([box.x + _WIDTH for box in boxes.values()] + [LEFT + WIDTH]) + _MARGIN
     bottom = max([box.y + _HEIGHT for box in boxes.values()] + [0]) + 2 * _MARGIN
     parts = [_arc(arc, index, boxes, compiled) for index, arc in enumerate(compiled.network.arcs)]
     parts += [_box(box) for box in boxes.values()]
-    memory, height = _memory(compiled, bottom)
+    memory, height = draw_memory(compiled, bottom)
     return "\n".join(
         [
             (
@@ -146,36 +145,6 @@ def _format(form: Format) -> str:
     channels = f" x {form.channels}" if form.channels > 1 else ""
     rate = f", {form.sampling_rate:g} Hz" if form.sampling_rate else ""
     return f"{raw}{channels}, {form.frame_bytes} B{rate}"
-
-
-def _memory(compiled: Compiled, top: int) -> tuple[list[str], int]:
-    """A bar for each bank that is used, with a piece for each block; and the height of the drawing."""
-    parts = []
-    y = top
-    for use in compiled.memory:
-        if not use.used:
-            continue
-        bank = use.bank
-        label = f"VID {bank.vid}: {use.static} static, {use.working} working,"
-        label += f" {use.free} of {bank.size} bytes free"
-        parts.append(f'<text x="{_MARGIN}" y="{y + 10}">{label}</text>')
-        y += 14
-        parts.append(
-            f'<rect x="{_MARGIN}" y="{y}" width="{_BAR}" height="{_BAR_HEIGHT}" fill="#f2f2f2"'
-            ' stroke="#999"/>'
-        )
-        scale = _BAR / max(use.used, 1)
-        for block in compiled.blocks:
-            if block.vid != bank.vid:
-                continue
-            color = "#f4c98b" if block.is_working else "#a9c7ea"
-            parts.append(
-                f'<rect x="{_MARGIN + block.start * scale:.1f}" y="{y}" width="{block.size * scale:.1f}"'
-                f' height="{_BAR_HEIGHT}" fill="{color}" stroke="#555" stroke-width="0.5">'
-                f"<title>{escape(block.what)}: {block.size} bytes from {block.start}</title></rect>"
-            )
-        y += _BAR_HEIGHT + 12
-    return parts, y + _MARGIN
 
 
 def _cut(text: str) -> str:

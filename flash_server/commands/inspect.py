@@ -2,6 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 import click
 
@@ -17,10 +18,14 @@ from flash_server.commands.options import (
     pass_settings,
     reading_options,
 )
+from flash_server.files import map_file
 from flash_server.image.comparison import ImageDifference
 from flash_server.image.comparison import diff as diff_images
 from flash_server.image.comparison import verify as verify_image
 from flash_server.image.image_file import EngineFiles
+
+MODEL_IDENTIFIER: Final = b"TFL3"
+"""Bytes 4 to 7 of a TensorFlow Lite file."""
 
 
 @click.command(
@@ -31,7 +36,18 @@ from flash_server.image.image_file import EngineFiles
 @reading_options
 @pass_settings
 def inspect(settings: FlashSettings, image_file: Path, reading: ReadingOptions) -> None:
-    """Show an image's generation, the parts of each engine, and a map of it in proportion."""
+    """Show an image's generation, the parts of each engine, and a map of it in proportion.
+
+    Of a model's file, which is no image yet, show inputs, outputs and operators.
+    """
+    data = map_file(image_file)
+    if bytes(data[4:8]) == MODEL_IDENTIFIER:
+        from flash_server.commands import model_report
+
+        model, size = model_report.read(image_file, data), len(data)
+        found = model_report.describe(image_file, model, size) if settings.as_json else None
+        settings.answer(found, lambda: model_report.show(image_file, model, size))
+        return
     image = reading.open(image_file)
     settings.answer(describe(image) if settings.as_json else None, lambda: show_image(image))
 

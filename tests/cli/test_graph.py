@@ -83,6 +83,25 @@ def test_draw_gives_a_picture_with_nodes_arcs_and_memory(tmp_path: Path) -> None
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
     assert texts[:3] == ["0: S16, 32 B", "1: S16, 2 B", "2: FP32, 100 B to S16, 32 B"]
     assert {"IO 2", "arm_stream_filter_0", "sigp_stream_detector_0", "IO 7"} <= set(texts)
-    assert "VID 5: 0 static, 80 working, 8112 of 8192 bytes free" in texts
+    assert "VID 5: 80 of 8,192 bytes used (1.0 %), 0 static and 80 working" in texts
+    assert texts[-3:] == ["static", "working", "free"]
     titles = [element.text for element in root.iter("{http://www.w3.org/2000/svg}title")]
     assert "graph: 276 bytes from 0" in titles
+
+
+def test_the_memory_of_a_drawing_is_in_proportion_to_the_bank(tmp_path: Path) -> None:
+    picture = tmp_path / "graph.svg"
+    aisrv_graph("draw", PAIRS["c2"].text, "--platform", COMPUTER, "--svg", picture)
+    root = ET.fromstring(picture.read_text(encoding="utf-8"))
+    bars = [element.attrib for element in root.iter("{http://www.w3.org/2000/svg}rect") if not list(element)]
+    whole, static, working = (float(bar["width"]) for bar in bars[-6:-3])  # of VID 5; behind it the legend
+    assert (whole, static, working) == (620, 0, 6.1)  # 80 of 8,192 bytes
+    pieces = [
+        float(element.attrib["width"])
+        for element in root.iter("{http://www.w3.org/2000/svg}rect")
+        if list(element)
+    ]
+    banks = sum(
+        (element.text or "").startswith("VID ") for element in root.iter("{http://www.w3.org/2000/svg}text")
+    )
+    assert sum(pieces) == pytest.approx(620 * banks, abs=1)  # all are small, and so magnified

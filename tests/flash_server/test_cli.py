@@ -208,6 +208,33 @@ def test_inspect_in_json() -> None:
     }
 
 
+def test_inspect_of_a_model_says_what_it_is_and_what_to_do_with_it(digits_file: Path) -> None:
+    assert done("inspect", str(digits_file)).splitlines() == [
+        f"{digits_file}: a TensorFlow Lite model of 9,424 bytes, not an image",
+        "  input 0: image, int8 1x8x8x1, scale 0.00416667, zero point -128",
+        "  output 0: classes, int8 1x10, scale 0.00390625, zero point -128",
+        "  operators: 2 CONV_2D, 2 MAX_POOL_2D, 1 FULLY_CONNECTED, 1 SOFTMAX",
+        f"To make an image of it: aisrv-flash pack --engine model={digits_file} --output flash.bin",
+        f"What it takes on the device: aisrv profile {digits_file}",
+    ]
+
+
+def test_inspect_of_a_model_in_json(digits_file: Path) -> None:
+    report = json.loads(done("--json", "inspect", str(digits_file)))
+    assert (report["kind"], report["size"]) == ("model", 9424)
+    assert report["operators"] == {"CONV_2D": 2, "MAX_POOL_2D": 2, "FULLY_CONNECTED": 1, "SOFTMAX": 1}
+    assert [tensor["shape"] for tensor in report["inputs"] + report["outputs"]] == [[1, 8, 8, 1], [1, 10]]
+
+
+def test_inspect_of_a_damaged_model_is_an_error(digits_file: Path) -> None:
+    damaged = digits_file.with_name("damaged.tflite")
+    damaged.write_bytes(digits_file.read_bytes()[:100])
+    told = failed(2, "inspect", str(damaged))
+    assert told.startswith(
+        f"aisrv-flash: {damaged}: a TensorFlow Lite model, which is damaged: the field list"
+    )
+
+
 def test_inspect_draws_the_image_in_proportion() -> None:
     out = done("inspect", "image")
     assert out.startswith("image: generation fast, nibbles swapped, 2 engines, 16384 bytes\n")

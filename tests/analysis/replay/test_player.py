@@ -490,7 +490,7 @@ def test_a_capture_that_was_cut_ends_with_a_code_of_its_own(address: str, tmp_pa
         f"the capture was cut: it ends within what is behind packet {last}, at byte {len(whole) - place:,}",
         "all answers up to there are as recorded",
     ]
-    found = json.loads(CliRunner().invoke(main, ["replay", str(cut), "--device", address, "--json"]).output)
+    found = json.loads(CliRunner().invoke(main, ["replay", str(cut), "--json"]).output)
     assert (found["cut_at_byte"], found["as_recorded"]) == (len(whole) - place, True)
 
 

@@ -24,7 +24,8 @@ from docs.generate.member_docs import member_docs
 from tests.support.paths import ROOT
 
 PAGES = sorted((ROOT / "docs/reference/api").glob("*.md"))
-MODULES = [name for page in PAGES for name in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)]
+MODULES = [name for page in PAGES for name in re.findall(r"^::: ([a-z_.]+)$", page.read_text(), re.MULTILINE)]
+"""Those of the pages; a class that stands on a page by itself is of one of them."""
 INSIDE = {
     "aisrv.analysis.profile.html_report",
     "aisrv.engine.state",

@@ -47,6 +47,8 @@ class PeerStream:
         if self._has_more:
             await self._turns.next()
         data = await self._stream.receive_some(most)
+        if self._turns.are_taken and not self._has_more:
+            await self._turns.next()
         self._has_more = len(data) == most
         if not self._checked:
             self._start += data[:HTTP_BYTES]

@@ -12,11 +12,17 @@ class Turns:
     """The turns of the peers of one listener.
 
     A peer's first messages are taken as they come. Whoever has more waits here before each further turn: one
-    such peer goes on in each pass of the event loop, in the order in which they asked.
+    such peer goes on in each pass of the event loop, in the order in which they asked. While there are some,
+    all others that have something to say wait with them.
     """
 
     def __init__(self) -> None:
         self._turn = trio.StrictFIFOLock()
+
+    @property
+    def are_taken(self) -> bool:
+        """Whether some peer has more to say than its first messages."""
+        return self._turn.locked()
 
     async def next(self) -> None:
         """Wait for the next turn."""

@@ -159,7 +159,7 @@ def _tail(c: ChanEnd, token: int, length: int) -> Steps[bytes]:
         )
     tail = bytearray()
     while True:
-        while (run := c.take_until_control(WORD_BYTES)) is None:
+        while (run := c.take_until_control(WORD_BYTES - len(tail))) is None:
             yield
         if isinstance(run, int):
             break

@@ -200,7 +200,12 @@ class ChanEnd:
         self._destination, other._destination = other.resource_id, self.resource_id
 
     def free(self) -> None:
-        """Give the end back to its tile; tokens buffered, a route open or a verb in progress trap."""
+        """Give the end back to its tile; tokens buffered, a route open or a verb in progress trap.
+
+        After the end of its node it does nothing.
+        """
+        if self.runtime.has_ended:
+            return
         check_tile(self.tile, f"freer on {self.name}")
         self._check_usable("freer")
         if cause := self._why_not_free():
@@ -259,7 +264,7 @@ class ChanEnd:
 
     def wakers(self) -> list[Core | None]:
         """Return the cores of which any could wake the one that waits here; None is somebody outside."""
-        return [known_to_use(end.user) for end in self._awaited()[1]] or [None]
+        return [known_to_use(end.user) for end in self._awaited()[1]]
 
     def explain_wait(self) -> str:
         """Describe what the core waits for, and the ends and cores that could bring it."""

@@ -1,7 +1,7 @@
 """The 100 MHz reference clock: a tick is 10 ns of Trio's clock, live or virtual."""
 
 import math
-from typing import Final
+from typing import Any, Final
 
 import trio
 
@@ -18,7 +18,7 @@ class Clock:
         self._origin = trio.current_time()
         threshold: float = getattr(trio.lowlevel.current_clock(), "autojump_threshold", math.inf)
         self.is_virtual: Final = threshold < math.inf
-        """Whether time passes only while every task waits, as on an autojumping `MockClock`."""
+        """Whether time passes while all tasks wait, as on an autojumping `MockClock`, or by `leave_tick`."""
 
     def ticks(self) -> int:
         """Ticks since the node started; does not wrap."""
@@ -27,6 +27,15 @@ class Clock:
     def deadline(self, ticks: int) -> float:
         """Trio's time at which that tick begins: converted from the whole count, so that nothing drifts."""
         return self._origin + ticks / TICKS_PER_SECOND
+
+    def leave_tick(self, tick: int) -> int:
+        """Begin the next tick of virtual time where that one is now; return the present one."""
+        now = self.ticks()
+        if now != tick:
+            return now
+        virtual: Any = trio.lowlevel.current_clock()
+        virtual.jump(self.deadline(now + 1) - trio.current_time())
+        return now + 1
 
 
 class Poll:

@@ -6,6 +6,8 @@ of `Tile` trap. Sources: lib_xcore's chanend.h, channel.h, channel_streaming.h, 
 
 from collections.abc import Awaitable, Callable
 
+import trio
+
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import Channel, s_chan_check_ct_end, s_chan_out_ct_end
 from aisrv.xcore.core import Core
@@ -106,8 +108,42 @@ class _Join:
     name = "par"
 
     def __init__(self, tile: Tile) -> None:
-        self.parking: Parking[None] = Parking(tile.runtime)
+        self._tile = tile
+        self._parking: Parking[None] = Parking(tile.runtime)
+        self._scope_and_end: list[tuple[trio.CancelScope, trio.Event]] = []
         self.running: list[Core] = []
+        """Cores whose job has not returned; those that a trap halted stay."""
+
+    def start(self, job: Callable[[], Awaitable[object]]) -> None:
+        """Run a job on a core of its own."""
+        scope, ended = trio.CancelScope(), trio.Event()
+
+        async def run() -> None:
+            try:
+                with scope:
+                    await job()
+            finally:
+                ended.set()
+            self.running.remove(core)
+            if not self.running:
+                self._parking.wake(None)
+
+        core = self._tile.start(run, name=str(getattr(job, "__name__", "job")))
+        self.running.append(core)
+        self._scope_and_end.append((scope, ended))
+
+    async def wait(self) -> None:
+        """Wait until all jobs have returned."""
+        if self.running:
+            await self._parking.park("par", self)
+
+    async def cancel(self) -> None:
+        """Cancel the jobs, and wait until none runs."""
+        with trio.CancelScope(shield=True):
+            for scope, _ in self._scope_and_end:
+                scope.cancel()
+            for _, ended in self._scope_and_end:
+                await ended.wait()
 
     def wakers(self) -> list[Core | None]:
         """Return the first core that has not ended: all of them must."""
@@ -121,25 +157,18 @@ class _Join:
 async def par(tile: Tile, *jobs: Callable[[], Awaitable[object]]) -> None:
     """Run jobs side by side, the first on the calling core and each other on a core of its own, and join.
 
-    All cores are taken before any job begins; too few trap with ILLEGAL_RESOURCE. One that a trap halts is
-    waited for without end, as on silicon.
+    All cores are taken before any job begins; too few trap with ILLEGAL_RESOURCE. A core that a trap halts is
+    waited for without end, as on silicon. Where the calling core is cancelled, or its own job raises, the
+    other jobs are cancelled first.
     """
     join = _Join(tile)
-
-    def start(job: Callable[[], Awaitable[object]]) -> None:
-        async def run() -> None:
-            await job()
-            join.running.remove(core)
-            if not join.running:
-                join.parking.wake(None)
-
-        core = tile.start(run, name=str(getattr(job, "__name__", "job")))
-        join.running.append(core)
-
     tile.check_cores(len(jobs) - 1)
     for job in jobs[1:]:
-        start(job)
-    for job in jobs[:1]:
-        await job()
-    if join.running:
-        await join.parking.park("par", join)
+        join.start(job)
+    try:
+        for job in jobs[:1]:
+            await job()
+        await join.wait()
+    except BaseException:
+        await join.cancel()
+        raise

@@ -6,7 +6,7 @@ from typing import Final
 from aisrv.xcore.core import Core, User, check_tile, current_core, current_user
 from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import known_to_use, name_of
-from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
+from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.traps import Trap, TrapKind
 
 RESOURCE_TYPE: Final = 5
@@ -35,10 +35,7 @@ class Lock:
         core = current_core()
         if core is not None and core.tile != self._tile:
             check_tile(self._tile, f"lock_acquire on {self.name}")
-        runtime = self._runtime
-        runtime.verbs_at_once += 1
-        if runtime.verbs_at_once > MOST_AT_ONCE:
-            await runtime.let_others_run()
+        await self._runtime.begin_verb()
         if not self._held:
             self._held, self._owner = True, core or current_user()
             return
@@ -66,7 +63,9 @@ class Lock:
         return f"held by {name_of(self._owner)}"
 
     def free(self) -> None:
-        """Give the lock back to its tile; a lock that is held traps."""
+        """Give the lock back to its tile; a lock that is held traps. After its node's end: nothing."""
+        if self._runtime.has_ended:
+            return
         check_tile(self._tile, f"freer on {self.name}")
         self._check_usable("freer")
         if self._held:

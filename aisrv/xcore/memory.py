@@ -36,9 +36,12 @@ class MemoryBlock:
         return memoryview(self._data)
 
     def free(self) -> None:
-        """Give the room back; a second time traps with LOAD_STORE."""
+        """Give the room back; a second time, or by a core of another tile, traps with LOAD_STORE."""
+        if self._memory.has_ended:
+            return
         if self._freed:
             raise Trap(TrapKind.LOAD_STORE, f"free of {self.name!r}, which was freed")
+        self._memory.check_access(self.name)
         self._freed = True
         self._data = None
         self._memory.release(self)
@@ -58,6 +61,11 @@ class TileMemory:
         self._used = 0
 
     @property
+    def has_ended(self) -> bool:
+        """Whether its node has ended."""
+        return self._runtime.has_ended
+
+    @property
     def available(self) -> int:
         """Bytes not in any block."""
         return self.capacity - self._used
@@ -65,9 +73,10 @@ class TileMemory:
     def allocate(self, name: str, size: int) -> MemoryBlock:
         """Take `size` bytes, zeroed; more than there are raises OutOfMemory, less than none SizeError.
 
-        `name` is what reports call the block.
+        A core of another tile traps with LOAD_STORE. `name` is what reports call the block.
         """
         check_size(size, f"bytes of {name!r}")
+        self.check_access(name)
         if size > self.available:
             raise OutOfMemory(
                 f"{name!r} needs {size} bytes on tile {self.tile}, {self.available} of "

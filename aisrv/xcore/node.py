@@ -17,6 +17,11 @@ from aisrv.xcore.runtime import OnTrap, Runtime
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.tile import Tile
 from aisrv.xcore.trace import Tracer
+from aisrv.xcore.traps import SizeError
+
+MOST_TILES: Final = 2
+MOST_NODES: Final = 1 << 14
+"""As many as resource ids can tell apart."""
 
 
 class NodeStatistics(Struct, frozen=True):
@@ -111,11 +116,17 @@ async def open_node(
     """Open a node; the block may start cores and use channel ends itself, as the outside world.
 
     After the block the cores run on until all have ended. `seed` makes the choice among ready events
-    repeatable. `on_trap="halt"` stops only the core that trapped, as silicon does. `name` begins what is
-    logged, to tell several nodes apart. `tiles` is their number, 1 or 2; `number` is that of the node in
-    resource ids; `core_clock_mhz` is the clock of the cores.
+    repeatable. `on_trap="halt"` stops only the core that trapped, or raised any other exception, as silicon
+    does. `name` begins what is logged, to tell several nodes apart. `tiles` is their number, 1 or 2;
+    `number`, below 16384, is that of the node in resource ids; `core_clock_mhz` is the clock of the cores.
+    Raises SizeError for another number of tiles, or of the node.
     """
+    if not 1 <= tiles <= MOST_TILES:
+        raise SizeError(f"tiles of a node: {tiles} is not 1 or {MOST_TILES}")
+    if not 0 <= number < MOST_NODES:
+        raise SizeError(f"number of a node: {number} is not 0 to {MOST_NODES - 1}")
     switch: Switch[Any] = Switch()
+    runtime: Runtime | None = None
     try:
         async with trio.open_nursery() as nursery:
             runtime = Runtime(
@@ -125,4 +136,6 @@ async def open_node(
             with runtime.outside_world():
                 yield node
     finally:
+        if runtime is not None:
+            runtime.has_ended = True
         switch.clear()

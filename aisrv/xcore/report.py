@@ -24,7 +24,10 @@ class WokenByCores(Protocol):
     """A resource whose waiting core is woken by other cores."""
 
     def wakers(self) -> Sequence[Core | None]:
-        """Return the cores of which any could wake the one that waits here; None is somebody outside."""
+        """Return the cores of which any could wake the one that waits here; None is somebody outside.
+
+        None at all are known where nobody has come to it yet, and anybody may.
+        """
 
     def explain_wait(self) -> str:
         """Describe what the core that waits here waits for, with the names of those that could wake it."""
@@ -134,7 +137,7 @@ def find_deadlock(cores: Iterable[Core]) -> CoreDeadlock | None:
     """Find the parked cores that only each other, or halted cores, could wake."""
     wakers: dict[Core, Sequence[Core | None]] = {}
     for core in cores:
-        if core.verb is not None and (others := wakers_of(core.waits_on)) is not None:
+        if core.verb is not None and (others := wakers_of(core.waits_on)):
             wakers[core] = others
     stuck = True
     while stuck and wakers:

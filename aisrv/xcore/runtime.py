@@ -19,7 +19,7 @@ from aisrv.xcore.deadlock_watch import DeadlockWatch
 from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer
-from aisrv.xcore.traps import Deadlock, Trap
+from aisrv.xcore.traps import Deadlock, trap_of
 from aisrv.xcore.waiter import Sleep, Waiter, withdraw_nothing
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 MOST_AT_ONCE: Final = 256
-"""Verbs that may follow each other without waiting before others get to run."""
+"""Verbs that may follow each other without waiting before others get to run; on virtual time, in one tick."""
 ALL_CORES: Final = 1 << 30
 """More cores than there are."""
 OnTrap = Literal["raise", "halt"]
@@ -71,7 +71,10 @@ class Runtime:
         self.runnable = 0
         """Cores that run, or wait for something that is sure to come."""
         self.verbs_at_once = 0
-        """Verbs that began since a task last waited; see `let_others_run`."""
+        """Verbs that began since a task last waited, on virtual time at `_tick`; see `let_others_run`."""
+        self._tick = 0
+        self.has_ended = False
+        """Whether nothing runs any more; what is freed from now on needs no care."""
         self._halted: list[Core] = []
         self._watch: DeadlockWatch | None = None
         self._watch_below = 0  # as few cores running, a core that parks is looked at
@@ -138,13 +141,15 @@ class Runtime:
         except trio.Cancelled as cancelled:
             cancelled.__traceback__ = None  # keeps frames of a thousand devices until the last of them ends
             raise
-        except Trap as trap:
-            self._trapped(core, trap)
         except BaseExceptionGroup as group:
-            trap_of_child = _sole_trap(group)
-            if trap_of_child is None:
+            errors, rest = group.split(Exception)
+            if errors is not None and not self._halts(core, errors):
                 raise
-            self._trapped(core, trap_of_child)
+            if rest is not None:
+                raise rest from None
+        except Exception as error:
+            if not self._halts(core, error):
+                raise
         else:
             owner.release_core(core)
         finally:
@@ -155,10 +160,25 @@ class Runtime:
                 self.tracer.core_ended(core)
             self._check_deadlock()
 
+    async def begin_verb(self) -> None:
+        """Count a verb, and let others run before it where there were too many in a row."""
+        if self.verbs_at_once >= MOST_AT_ONCE:
+            await self.let_others_run()
+        self.verbs_at_once += 1
+
     async def let_others_run(self) -> None:
-        """Pass a checkpoint: what verbs do that began `MOST_AT_ONCE` times in a row without waiting."""
+        """Let other tasks run, and virtual time pass: what the 257th verb in a row does first.
+
+        On virtual time the verbs of all cores at one tick are such a row, as nothing that they do takes time.
+        """
         self.verbs_at_once = 0
+        if self.clock.is_virtual:
+            self._tick = self.clock.leave_tick(self._tick)
         await trio.lowlevel.checkpoint()
+
+    def verb_parks(self) -> None:
+        """Count a verb that waits, which ends a row, but on virtual time lets no time pass."""
+        self.verbs_at_once = self.verbs_at_once + 1 if self.clock.is_virtual else 0
 
     def stop(self) -> None:
         """Stop all cores, as taking the power away does."""
@@ -222,7 +242,13 @@ class Runtime:
         if self._deadlocked:
             raise Deadlock(f"no core can run again:\n{self.report()}")
 
-    def _trapped(self, core: Core, trap: Trap) -> None:
+    def _halts(self, core: Core, error: Exception) -> bool:
+        """Note what trapped a core, and return whether that halts it; else the error ends the node.
+
+        An error that is no trap is a fault of the program. Its frames are logged, with `-v` where a note says
+        its place.
+        """
+        cause, trap = trap_of(error)
         core.trap = trap
         self._halted.append(core)
         if self.tracer is not None:
@@ -230,25 +256,19 @@ class Runtime:
         place = f" in {trap.place}" if trap.place else ""
         note = f"{self._prefix}{core} trapped at tick {self.clock.ticks()}{place}"
         if self._on_trap == "raise":
-            trap.add_note(note)
-            raise trap
+            if cause is trap:
+                trap.add_note(note)
+            return False
+        if cause is not trap:
+            level = logging.INFO if getattr(cause, "__notes__", ()) else logging.ERROR  # notes say the place
+            logger.log(level, "frames of an error of %s", core, exc_info=cause)
         logger.error("%s: %s; the core is halted", note, trap)
+        return True
 
     @property
     def _prefix(self) -> str:
         """Begins what is logged, where several nodes are to be told apart."""
         return f"{self._name}: " if self._name else ""
-
-
-def _sole_trap(group: BaseExceptionGroup[BaseException]) -> Trap | None:
-    """Find the trap that ended the child tasks of a core; None where something else did, too."""
-    traps, rest = group.split(Trap)
-    if rest is not None:
-        return None
-    trap: BaseException | None = traps
-    while isinstance(trap, BaseExceptionGroup):
-        trap = trap.exceptions[0]
-    return trap if isinstance(trap, Trap) else None
 
 
 class Parking(Waiter[T]):
@@ -281,7 +301,7 @@ class Parking(Waiter[T]):
         With `timed` something is sure to wake the core: it does not count as parked.
         """
         task = current_task()
-        self._runtime.verbs_at_once = 0
+        self._runtime.verb_parks()
         self.user = core = current_core()
         if core is not None and not timed and core.task is task:
             self._core = core  # a child task parks alone: its core itself may well be running

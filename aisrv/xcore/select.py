@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import trio
 from msgspec import Struct
 
-from aisrv.xcore.chanend import Call, Listener
-from aisrv.xcore.core import Core, current_core
+from aisrv.xcore.chanend import Call, ChanEnd, Listener
+from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.report import WokenByCores, wakers_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
@@ -91,6 +91,8 @@ class Selection:
             raise SelectError("a select must have a case")
         self._runtime = self._events[0].runtime
         self._parking: Parking[Any] = Parking(self._runtime)
+        self._of_tiles = [event for event in self._events if isinstance(event, ChanEnd | TimerAfter)]
+        self._entered_by: Core | None = None
         self._timed = any(isinstance(event, TimerAfter) for event in self._events)
         resources = [event.timer if isinstance(event, TimerAfter) else event for event in self._events]
         if len(set(map(id, resources))) != len(resources):
@@ -108,9 +110,10 @@ class Selection:
         Nothing is consumed: the caller goes on with an input on the resource returned.
         """
         runtime = self._runtime
-        runtime.verbs_at_once += 1
-        if runtime.verbs_at_once > MOST_AT_ONCE:
+        if runtime.verbs_at_once >= MOST_AT_ONCE:
             await runtime.let_others_run()
+        runtime.verbs_at_once += 1
+        self._check_tiles()
         events = self._enabled()
         return self._choose(events) or await self._wait_for(events)
 
@@ -121,9 +124,10 @@ class Selection:
         once, and is for the next turn.
         """
         runtime = self._runtime
-        runtime.verbs_at_once += 1
-        if runtime.verbs_at_once > MOST_AT_ONCE:
+        if runtime.verbs_at_once >= MOST_AT_ONCE:
             await runtime.let_others_run()
+        runtime.verbs_at_once += 1
+        self._check_tiles()
         events = self._enabled()
         chosen = self._choose(events)
         if chosen is None:
@@ -194,6 +198,14 @@ class Selection:
     def has_others(self) -> bool:
         """Whether it has more than one case."""
         return len(self._events) > 1
+
+    def _check_tiles(self) -> None:
+        """Trap where a resource is not of the running core's tile, also where a guard leaves its case out."""
+        core = current_core()
+        if core is not self._entered_by:
+            for event in self._of_tiles:
+                check_tile(event.tile, f"select on {event.name}")
+            self._entered_by = core
 
     def _enabled(self) -> Sequence[Event]:
         if not self._guarded:

@@ -12,7 +12,7 @@ RESOURCE_TYPE: Final = 3
 
 
 class Synchronizer:
-    """A barrier of a fixed number of cores. Allocate with `Tile.allocate_synchronizer`."""
+    """A barrier of a fixed number of cores, and of the same ones always. See `Tile.allocate_synchronizer`."""
 
     def __init__(self, runtime: Runtime, tile: int, pool: Pool, members: int) -> None:
         """Create a barrier for `members` cores, with a number from its tile's pool."""
@@ -29,11 +29,16 @@ class Synchronizer:
         self._known: list[Core] = []
 
     async def synchronize(self) -> None:
-        """Wait until all members are here (`msync`, `ssync`); a cancelled wait counts as not here."""
+        """Wait until all members are here (`msync`, `ssync`); a cancelled wait counts as not here.
+
+        The cores that come first are its members: one more traps with ILLEGAL_RESOURCE, and one that is here
+        already, by a child task, with RESOURCE_DEP.
+        """
         self._check_usable("sync")
+        await self._runtime.begin_verb()
         user = current_user()
-        if isinstance(user, Core) and user not in self._known:
-            self._known.append(user)
+        if isinstance(user, Core):
+            self._check_member(user)
         if len(self._waiting) + 1 == self._members:
             waiting, self._waiting = self._waiting, []
             for parking, _ in waiting:
@@ -42,6 +47,17 @@ class Synchronizer:
         place = (Parking[None](self._runtime), user)
         self._waiting.append(place)
         await place[0].park("sync", self, lambda: self._waiting.remove(place))
+
+    def _check_member(self, core: Core) -> None:
+        """Trap where a core is not one of the members, of which more are taken until all are known."""
+        place = f"sync on {self.name}"
+        if core not in self._known:
+            if len(self._known) == self._members:
+                members = ", ".join(map(name_of, self._known))
+                raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place} by {core}; its members are {members}", place)
+            self._known.append(core)
+        if any(user is core for _, user in self._waiting):
+            raise Trap(TrapKind.RESOURCE_DEP, f"{place} by {core}, which waits there already", place)
 
     def wakers(self) -> list[Core | None]:
         """Return a core that is missing here; None where not all members are known from before."""
@@ -55,7 +71,9 @@ class Synchronizer:
         return f"{len(self._waiting)} of {self._members} are here: {here}"
 
     def free(self) -> None:
-        """Give the synchronizer back to its tile; one at which a core waits traps."""
+        """Give it back to its tile; one at which a core waits traps. After its node's end: nothing."""
+        if self._runtime.has_ended:
+            return
         self._check_usable("freer")
         if self._waiting:
             place = f"freer on {self.name}"

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Final, TypeVarTuple
 
 from aisrv.xcore.chanend import CHANENDS, ChanEnd
-from aisrv.xcore.core import Core
+from aisrv.xcore.core import Core, check_tile
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
 from aisrv.xcore.pool import Pool
@@ -25,7 +25,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Tile:
-    """One tile of a node.
+    """One tile of a node. Only its own cores, and tasks outside of any core, allocate and start cores on it.
 
     `number` is its own in the node, `core_clock_mhz` the clock of its cores.
     """
@@ -114,6 +114,7 @@ class Tile:
 
         `name` is what reports call it.
         """
+        check_tile(self.number, "getr of a logical core")
         core = Core(self.number, self._cores.take(), name)
         self._taken[core.number] = core
         return core
@@ -125,17 +126,21 @@ class Tile:
 
     def allocate_chanend(self) -> ChanEnd:
         """Allocate the lowest free channel end (`getr`); the 33rd traps with ILLEGAL_RESOURCE."""
+        check_tile(self.number, "getr of a channel end")
         return ChanEnd(self.runtime, self.number, self._chanends)
 
     def allocate_timer(self) -> Timer:
         """Allocate a timer; the eleventh traps with ILLEGAL_RESOURCE."""
+        check_tile(self.number, "getr of a timer")
         return Timer(self.runtime, self.number, self._timers)
 
     def allocate_lock(self) -> Lock:
         """Allocate a lock; the fifth traps with ILLEGAL_RESOURCE."""
+        check_tile(self.number, "getr of a lock")
         return Lock(self.runtime, self.number, self._locks)
 
     def allocate_synchronizer(self, members: int) -> Synchronizer:
         """Allocate a barrier for `members` cores; the eighth traps with ILLEGAL_RESOURCE."""
+        check_tile(self.number, "getr of a synchronizer")
         check_size(members - 1, "members of a synchronizer, without the first")
         return Synchronizer(self.runtime, self.number, self._synchronizers, members)

@@ -29,7 +29,8 @@ class Timer:
         self.resource_id: Final = runtime.resource_id(tile, RESOURCE_TYPE, self.number)
         self.name: Final = f"timer 0x{self.resource_id:08x}"
         """Name with resource id, as traps and reports give it."""
-        self._tile = tile
+        self.tile: Final = tile
+        """The tile's number."""
         self._pool = pool
         self._freed = False
         self._waiting = False
@@ -48,12 +49,15 @@ class Timer:
     async def wait_after(self, time: int) -> int:
         """Wait until the timer is after `time` and read it; a checkpoint even where it is already."""
         event = self.after(time)
+        await self.runtime.begin_verb()
         with self.in_use("in"):
             await trio.sleep_until(event.deadline)
         return self.now()
 
     def free(self) -> None:
-        """Give the timer back to its tile; one that a core waits for traps."""
+        """Give the timer back to its tile; one that a core waits for traps. After its node's end: nothing."""
+        if self.runtime.has_ended:
+            return
         self._check_usable("freer")
         self._freed = True
         self._pool.give_back(self.number)
@@ -73,10 +77,10 @@ class Timer:
 
     def _check_usable(self, verb: str) -> None:
         core = current_core()
-        if not self._freed and not self._waiting and (core is None or core.tile == self._tile):
+        if not self._freed and not self._waiting and (core is None or core.tile == self.tile):
             return
         place = f"{verb} on {self.name}"
-        check_tile(self._tile, place)
+        check_tile(self.tile, place)
         if self._freed:
             raise Trap(TrapKind.ILLEGAL_RESOURCE, f"{place}, which was freed", place)
         if self._waiting:
@@ -89,6 +93,8 @@ class TimerAfter:
     def __init__(self, timer: Timer, time: int) -> None:
         self.timer: Final = timer
         self.runtime: Final = timer.runtime
+        self.tile: Final = timer.tile
+        """The number of the timer's tile."""
         self.name: Final = timer.name
         self._clock = timer.runtime.clock
         self._set(time)

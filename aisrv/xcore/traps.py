@@ -14,7 +14,7 @@ class TrapKind(enum.IntEnum):
     LOAD_STORE = 5
     """An access to memory that the tile does not have."""
     ECALL = 8
-    """The program gave up by itself, as a failed assertion does."""
+    """The program gave up by itself, as a failed assertion does, or by an exception of Python."""
     RESOURCE_DEP = 9
     """A second core on a resource that another core is using."""
 
@@ -52,6 +52,23 @@ def check_size(size: int, what: str) -> None:
     """
     if size < 0:
         raise SizeError(f"{what}: {size} is less than 0")
+
+
+def trap_of(error: Exception) -> tuple[Exception, Trap]:
+    """Return the error that stopped a core, the first trap of a group if there is one, and its trap.
+
+    What is no trap is one of kind ECALL, as a program that gave up; its reason begins with the error's notes.
+    """
+    traps = error.split(Trap)[0] if isinstance(error, ExceptionGroup) else None
+    cause: Exception = error if traps is None else traps
+    while isinstance(cause, ExceptionGroup):
+        cause = cause.exceptions[0]
+    if isinstance(cause, Trap):
+        return cause, cause
+    text = f"{type(cause).__name__}: {cause}" if str(cause) else type(cause).__name__
+    trap = Trap(TrapKind.ECALL, ": ".join((*getattr(cause, "__notes__", ()), text)))
+    trap.__cause__ = cause
+    return cause, trap
 
 
 def ecall(reason: str) -> NoReturn:

@@ -81,7 +81,7 @@ async def test_trap_of_a_child_task_halts_its_core(caplog: pytest.LogCaptureFixt
     ]
 
 
-async def test_trap_and_another_error_of_child_tasks_are_no_trap() -> None:
+async def test_trap_and_another_error_of_child_tasks_are_raised_together() -> None:
     async def fail() -> None:
         raise LookupError("a fault of the program")
 
@@ -94,7 +94,7 @@ async def test_trap_and_another_error_of_child_tasks_are_no_trap() -> None:
             nursery.start_soon(give_up)
 
     with pytest.RaisesGroup(LookupError, Trap, flatten_subgroups=True):
-        async with open_node(on_trap="halt") as node:
+        async with open_node() as node:
             node.tiles[0].start(both)
 
 

@@ -62,7 +62,7 @@ async def failing(*boards: Board) -> AsyncIterator[Service]:
     reported = ""
     try:
         with trio.fail_after(60):
-            async with serve_devices(DeviceSet(boards), Listening(spi=0)) as service:
+            async with serve_devices(DeviceSet(boards, on_trap="raise"), Listening(spi=0)) as service:
                 yield service
     except* DeviceFailed as errors:
         reported = first_error(errors)
@@ -191,7 +191,7 @@ async def test_error_in_a_sensor_source_ends_its_device_alone(monkeypatch: pytes
     reported = ""
     try:
         with trio.fail_after(60):
-            async with serve_devices(DeviceSet(boards), Listening()) as service:
+            async with serve_devices(DeviceSet(boards, on_trap="raise"), Listening()) as service:
                 first, second = service.ports.devices
                 async with trio.open_nursery() as nursery:
 
@@ -204,7 +204,7 @@ async def test_error_in_a_sensor_source_ends_its_device_alone(monkeypatch: pytes
                 assert (await get_command(second.local[0], Command.GET_ID))[0] == 0
     except* DeviceFailed as errors:
         reported = first_error(errors)
-    assert reported == "LAB-1 failed: ZeroDivisionError: no light"
+    assert reported.startswith("LAB-1 failed: ZeroDivisionError: no light; LAB-1: tile 0 core")
 
 
 async def test_error_in_a_connection_ends_that_connection(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -270,25 +270,44 @@ TASK = """
 """
 
 
-def test_run_serves_on_and_ends_with_an_error(tmp_path: Path) -> None:
-    (tmp_path / "mistaken.py").write_text(textwrap.dedent(TASK))
-    board = tmp_path / "board.toml"
+def _command(folder: Path, *options: str) -> list[str]:
+    """The command that runs three devices, of which the task of the second one makes a mistake when told."""
+    (folder / "mistaken.py").write_text(textwrap.dedent(TASK))
+    board = folder / "board.toml"
     board.write_text('[[tasks]]\nname = "mistaken"\ntask = "mistaken:task"\n')
-    command: list[str] = [
-        *AISRV,
-        "run",
-        "--port",
-        "0",
-        "--board",
-        str(board),
-        "--devices",
-        "3",
-        "--serial",
-        "LAB-",
-    ]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        address = process.stdout.readline().removeprefix("aisrv: ready at ").split(",")[0].strip()
+    devices = ("--devices", "3", "--serial", "LAB-")
+    return [*AISRV, "run", "--port", "0", "--board", str(board), *devices, *options]
+
+
+def _address(process: "subprocess.Popen[str]") -> str:
+    assert process.stdout is not None
+    return process.stdout.readline().removeprefix("aisrv: ready at ").split(",")[0].strip()
+
+
+def test_error_in_a_task_halts_its_core_and_every_device_serves_on(tmp_path: Path) -> None:
+    with subprocess.Popen(_command(tmp_path), stdout=-1, stderr=-1, text=True) as process:
+        address = _address(process)
+        (tmp_path / "told").touch()
+        assert process.stderr is not None
+        logged = ""
+        while "ValueError: a mistake of the user's\n" not in logged:  # the end of the traceback
+            line = process.stderr.readline()
+            assert line, logged
+            logged += line
+        assert [ask(f"{address}/1-{number}") for number in (1, 2, 3)] == ["fine"] * 3
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Error" not in errors
+    assert "LAB-2: tile" in logged
+    assert "the task 'mistaken' of the board, mistaken:task; the core is halted" in logged
+
+
+def test_error_in_a_task_ends_its_device_with_on_trap_stop(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        _command(tmp_path, "--on-trap", "stop"), stdout=-1, stderr=-1, text=True
+    ) as process:
+        address = _address(process)
         (tmp_path / "told").touch()
         deadline = time.monotonic() + 30
         while ask(f"{address}/1-2") == "fine" and time.monotonic() < deadline:

@@ -4,7 +4,8 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -173,6 +174,125 @@ async def test_join_is_seen_by_deadlock_detection() -> None:
         assert deadlock.path == "parent -> child -> parent"
         assert "par on par (waits for tile 0 core 1 (child))" in str(deadlock)
         node.stop()
+
+
+async def _par_of_one_that_waits(tile: Tile, first: Callable[[], Awaitable[object]]) -> list[str]:
+    """What happened to a second job of a `par`, by the time that the `par` has ended."""
+    ended: list[str] = []
+
+    async def second() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            await trio.lowlevel.cancel_shielded_checkpoint()
+            ended.append("cancelled")
+
+    with suppress(LookupError), trio.move_on_after(0.001):
+        await par(tile, first, second)
+    return ended
+
+
+async def _fail() -> None:
+    await trio.lowlevel.checkpoint()
+    raise LookupError
+
+
+@pytest.mark.parametrize("first", [trio.sleep_forever, trio.lowlevel.checkpoint, _fail])
+@simulated
+async def test_jobs_end_before_a_par_that_fails_or_is_cancelled(
+    first: Callable[[], Awaitable[object]],
+) -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+
+        async def core() -> None:
+            assert await _par_of_one_that_waits(tile, first) == ["cancelled"]
+            assert tile.cores_in_use == 1
+
+        tile.start(core)
+
+
+@simulated
+async def test_halted_job_is_waited_for_and_does_not_hold_up_the_end_of_its_par() -> None:
+    async with open_node(on_trap="halt") as node:
+        tile = node.tiles[0]
+        states: list[str] = []
+
+        async def core() -> None:
+            with trio.move_on_after(0.001) as scope:
+                await par(tile, trio.lowlevel.checkpoint, _fail)
+            states.append("waited" if scope.cancelled_caught else "joined")
+
+        tile.start(core)
+        await trio.sleep(0.002)
+        assert states == ["waited"]
+        assert tile.cores_in_use == 1  # the one that is halted
+
+
+@simulated
+async def test_barrier_refuses_a_core_that_is_not_a_member() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        barrier = tile.allocate_synchronizer(2)
+        refused: list[Trap] = []
+
+        async def stranger() -> None:
+            with pytest.raises(Trap) as trap:
+                await barrier.synchronize()
+            refused.append(trap.value)
+
+        tile.start(barrier.synchronize, name="one")
+        await settle()
+        tile.start(barrier.synchronize, name="two")
+        await settle()
+        tile.start(stranger)
+        await settle()
+        (trap,) = refused
+        assert (trap.kind, trap.place) == (TrapKind.ILLEGAL_RESOURCE, "sync on synchronizer 0x80000003")
+        assert trap.reason == (
+            "sync on synchronizer 0x80000003 by tile 0 core 0 (stranger); its members are "
+            "tile 0 core 0 (one), which has ended, tile 0 core 1 (two), which has ended"
+        )
+
+
+@simulated
+async def test_cancelled_member_stays_a_member() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        barrier = tile.allocate_synchronizer(2)
+
+        async def member() -> None:
+            with trio.move_on_after(0.001):
+                await barrier.synchronize()
+            await barrier.synchronize()
+
+        async def stranger() -> None:
+            await trio.sleep(0.003)
+            with pytest.raises(Trap):
+                await barrier.synchronize()
+
+        tile.start(member)
+        tile.start(stranger)
+        await trio.sleep(0.002)
+        tile.start(barrier.synchronize, name="other")
+
+
+@simulated
+async def test_core_cannot_be_at_a_barrier_twice() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        barrier = tile.allocate_synchronizer(2)
+
+        async def core() -> None:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(barrier.synchronize)
+                await settle()
+                with pytest.raises(Trap) as trap:
+                    await barrier.synchronize()
+                nursery.cancel_scope.cancel()
+            assert trap.value.kind is TrapKind.RESOURCE_DEP
+
+        tile.start(core)
 
 
 @simulated

@@ -161,6 +161,32 @@ def test_the_end_of_the_last_outside_world_is_when_a_deadlock_is_seen() -> None:
 
 
 @simulated
+async def test_cycle_is_found_though_a_select_has_an_end_that_nobody_sends_to() -> None:
+    async with open_node() as node:
+        a, b = node.channel(*node.tiles)
+        unfed = node.tiles[0].allocate_chanend()
+        node.tiles[0].start(select, a, unfed, name="left")
+        node.tiles[1].start(b.inuint, name="right")
+        await settle()
+        deadlock = node.runtime.find_deadlock()
+        assert deadlock is not None
+        assert deadlock.path == "left -> right -> left"
+        assert "chanend 0x80000102: no destination, 0 tokens buffered, fed by nothing" in str(deadlock)
+        node.stop()
+
+
+@simulated
+async def test_end_that_nobody_sends_to_may_yet_be_anybodys() -> None:
+    async with open_node() as node:
+        unfed = [node.tiles[0].allocate_chanend() for _ in range(3)]
+        node.tiles[0].start(unfed[0].inuint)
+        node.tiles[0].start(select, *unfed[1:])
+        await settle()
+        assert node.runtime.find_deadlock() is None
+        node.stop()
+
+
+@simulated
 async def test_no_deadlock_while_a_core_waits_for_a_timer() -> None:
     async with open_node() as node:
         a, b = node.channel(*node.tiles)

@@ -6,10 +6,11 @@ import pytest
 import trio
 from trio.testing import assert_checkpoints, assert_no_checkpoints
 
+from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
 from aisrv.xcore.runtime import MOST_AT_ONCE
 from aisrv.xcore.select import Selection, select, select_or_default
-from tests.support.simulation import bench, simulated
+from tests.support.simulation import bench, settle, simulated
 
 
 async def _take_a_lock(node: Node) -> None:
@@ -40,6 +41,69 @@ async def _talk_to_itself(node: Node) -> None:
         await b.inuchar()
 
 
+async def _output_words_of_two_nodes(node: Node) -> None:
+    async with open_node() as other, trio.open_nursery() as nursery:
+        for each in (node, other):
+            nursery.start_soon(_output_to_nobody, each)
+
+
+async def _go_back_and_forth(node: Node) -> None:
+    a, b = node.channel(*node.tiles)
+
+    async def echo() -> None:
+        while True:
+            await b.outuint(await b.inuint())
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(echo)
+        while True:
+            await a.outuint(1)
+            await a.inuint()
+
+
+async def _send_words(node: Node) -> None:
+    a, b = node.channel(*node.tiles)
+
+    async def sink() -> None:
+        while True:
+            await chan_in_word(b)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sink)
+        while True:
+            await chan_out_word(a, 1)
+
+
+async def _meet_at_a_barrier(node: Node) -> None:
+    barrier = node.tiles[0].allocate_synchronizer(2)
+
+    async def member() -> None:
+        while True:
+            await barrier.synchronize()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(member)
+        nursery.start_soon(member)
+
+
+async def _meet_oneself_at_a_barrier(node: Node) -> None:
+    barrier = node.tiles[0].allocate_synchronizer(1)
+    while True:
+        await barrier.synchronize()
+
+
+async def _wait_for_what_has_been(node: Node) -> None:
+    timer = node.tiles[0].allocate_timer()
+    while True:
+        await timer.wait_after(0xFFFFFFFE)
+
+
+async def _select_a_time_that_has_been(node: Node) -> None:
+    timer = node.tiles[0].allocate_timer()
+    while True:
+        await select(timer.after(0xFFFFFFFE))
+
+
 async def _look_at_a_token(node: Node) -> None:
     a, b = node.channel(node.tiles[0], node.tiles[0])
     await a.outuchar(1)
@@ -61,18 +125,77 @@ async def _poll_without_input(node: Node) -> None:
         await select_or_default(b)
 
 
-@pytest.mark.parametrize(
-    "greedy",
-    [
-        _take_a_lock,
-        _output_to_nobody,
-        _output_packets_to_nobody,
-        _talk_to_itself,
-        _look_at_a_token,
-        _select_without_input,
-        _poll_without_input,
-    ],
-)
+ALONE = [
+    _take_a_lock,
+    _output_to_nobody,
+    _output_packets_to_nobody,
+    _talk_to_itself,
+    _look_at_a_token,
+    _select_without_input,
+    _poll_without_input,
+    _meet_oneself_at_a_barrier,
+    _wait_for_what_has_been,
+    _select_a_time_that_has_been,
+]
+TOGETHER = [_output_words_of_two_nodes, _go_back_and_forth, _send_words, _meet_at_a_barrier]
+
+
+@pytest.mark.parametrize("greedy", [*ALONE, *TOGETHER])
+@simulated
+async def test_time_outs_come_on_virtual_time(greedy: Callable[[Node], Awaitable[None]]) -> None:
+    async with open_node() as node:
+        start = trio.current_time()
+        with trio.move_on_after(50e-8) as scope:
+            await greedy(node)
+        assert scope.cancelled_caught
+        assert 49e-8 < trio.current_time() - start < 53e-8
+
+
+@simulated
+async def test_each_256_verbs_take_a_tick_of_virtual_time() -> None:
+    async with open_node() as node:
+        lock = node.tiles[0].allocate_lock()
+        ticks = []
+        for number in range(5 * 256 + 1):
+            await lock.acquire()
+            lock.release()
+            if number % 256 in (0, 255):
+                ticks.append(node.clock.ticks())
+    assert ticks == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5]
+
+
+@simulated
+async def test_verbs_of_a_ping_pong_take_virtual_time() -> None:
+    async with open_node() as node:
+        a, b = node.channel(*node.tiles)
+
+        async def pong() -> None:
+            for _ in range(1024):
+                await b.outuint(await b.inuint())
+
+        async def ping() -> None:
+            for _ in range(1024):
+                await a.outuint(1)
+                await a.inuint()
+
+        node.tiles[0].start(ping)
+        node.tiles[1].start(pong)
+        with node.outside_world():
+            await settle()
+        assert 8 <= node.clock.ticks() <= 16  # 4096 verbs; of the inputs, those that wait count
+
+
+@simulated
+async def test_verbs_of_different_ticks_take_no_time() -> None:
+    async with open_node() as node:
+        lock, timer = node.tiles[0].allocate_lock(), node.tiles[0].allocate_timer()
+        for tick in range(600):
+            await lock.acquire()
+            lock.release()
+            assert await timer.wait_after(tick) == tick + 1
+
+
+@pytest.mark.parametrize("greedy", ALONE)
 async def test_others_run_and_time_outs_fire(greedy: Callable[[Node], Awaitable[None]]) -> None:
     turns = []
     async with open_node() as node:

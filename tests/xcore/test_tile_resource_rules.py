@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import trio
@@ -10,10 +10,16 @@ import trio
 from aisrv.xcore.array import receive_array, receive_array_piece
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_buf_byte, chan_in_buf_word, chan_in_word, chan_out_word
+from aisrv.xcore.lock import Lock
+from aisrv.xcore.memory import MemoryBlock, TileMemory
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.select import select
+from aisrv.xcore.select import Case, Selection, select, select_or_default
+from aisrv.xcore.tile import Tile
+from aisrv.xcore.timer import Timer, TimerAfter
 from aisrv.xcore.traps import SizeError, Trap, TrapKind
 from tests.support.simulation import bench, settle, simulated
+
+T = TypeVar("T")
 
 JUNK = [
     0,
@@ -69,31 +75,34 @@ async def test_setd_takes_ends_that_are_not_allocated_yet() -> None:
             assert test.a.statistics().destination == end
 
 
-async def _foreign(use: Callable[[Node], Awaitable[object]]) -> Trap:
-    """What stops a core of tile 1 that uses something of tile 0."""
+async def _foreign(make: Callable[[Node], T], use: Callable[[T], Awaitable[object]]) -> Trap:
+    """What stops a core of tile 1 that uses what `make` made of tile 0, outside of any core."""
     traps: list[Trap] = []
     async with open_node() as node:
+        made = make(node)
 
         async def core() -> None:
             try:
-                await use(node)
+                await use(made)
             except Trap as trap:
                 traps.append(trap)
 
         node.tiles[1].start(core, name="foreign")
     (trap,) = traps
-    assert trap.kind is TrapKind.ILLEGAL_RESOURCE
-    assert "which belongs to tile 0, by tile 1 core 0 (foreign)" in trap.reason
     return trap
 
 
-def _chanend(verb: Callable[[ChanEnd], Awaitable[object]]) -> Callable[[Node], Awaitable[object]]:
-    async def use(node: Node) -> None:
-        a, b = node.channel(node.tiles[0], node.tiles[1])
-        await b.outuint(1)
-        await verb(a)
+def _resource(trap: Trap) -> str:
+    """The resource of tile 0 that a trap names, and that a core of tile 1 wanted."""
+    assert trap.kind is TrapKind.ILLEGAL_RESOURCE
+    resource, _, who = trap.reason.partition(", ")
+    assert who == "which belongs to tile 0, by tile 1 core 0 (foreign)"
+    assert trap.place == resource
+    return resource
 
-    return use
+
+def _chanend(node: Node) -> ChanEnd:
+    return node.channel(node.tiles[0], node.tiles[1]).a
 
 
 async def _set_destination(c: ChanEnd) -> None:
@@ -120,36 +129,162 @@ VERBS: dict[str, Callable[[ChanEnd], Awaitable[object]]] = {
 @pytest.mark.parametrize("verb", VERBS)
 @simulated
 async def test_channel_end_of_another_tile_traps(verb: str) -> None:
-    trap = await _foreign(_chanend(VERBS[verb]))
-    assert trap.place == f"{verb} on chanend 0x80000002"
+    assert _resource(await _foreign(_chanend, VERBS[verb])) == f"{verb} on chanend 0x80000002"
+
+
+@pytest.mark.parametrize("wait", [select, select_or_default])
+@pytest.mark.parametrize("ready", [True, False])
+@simulated
+async def test_select_on_an_end_of_another_tile_traps(
+    wait: Callable[..., Awaitable[object]], ready: bool
+) -> None:
+    async with open_node() as node:
+        a, b = node.channel(node.tiles[1], node.tiles[0])
+        if ready:
+            await a.outuchar(1)
+        traps: list[Trap] = []
+
+        async def core() -> None:
+            own = node.tiles[1].allocate_chanend()
+            try:
+                await wait(own, Case(b, lambda: ready))
+            except Trap as trap:
+                traps.append(trap)
+
+        node.tiles[1].start(core, name="foreign")
+        await settle()
+        assert [_resource(trap) for trap in traps] == ["select on chanend 0x80000002"]
 
 
 @simulated
-async def test_select_on_an_end_of_another_tile_traps() -> None:
-    async def use(node: Node) -> None:
-        await select(node.tiles[0].allocate_chanend())
+async def test_select_traps_for_each_core_that_enters_it() -> None:
+    async with open_node() as node:
+        a, b = node.channel(*node.tiles)
+        await b.outuchar(1)
+        selection = Selection(a)
+        entered: list[object] = []
 
-    await _foreign(use)
+        async def own() -> None:
+            entered.append(await selection.wait())
+
+        async def foreign() -> None:
+            with pytest.raises(Trap):
+                await selection.wait()
+
+        for tile, core in ((0, own), (1, foreign), (1, foreign), (0, own)):
+            node.tiles[tile].start(core)
+            await settle()
+        assert entered == [a, a]
 
 
 @simulated
-async def test_timer_of_another_tile_traps() -> None:
-    async def read(node: Node) -> None:
-        node.tiles[0].allocate_timer().now()
+async def test_timer_event_of_another_tile_traps_in_a_select() -> None:
+    def make(node: Node) -> TimerAfter:
+        return node.tiles[0].allocate_timer().after(0xFFFFFFF0)  # which is in the past
 
-    async def wait(node: Node) -> None:
-        await node.tiles[0].allocate_timer().wait_after(1)
+    assert _resource(await _foreign(make, select)) == "select on timer 0x80000001"
 
-    for use in (read, wait):
-        await _foreign(use)
+
+@pytest.mark.parametrize("verb", ["in", "setd"])
+@simulated
+async def test_timer_of_another_tile_traps(verb: str) -> None:
+    async def use(timer: Timer) -> None:
+        if verb == "in":
+            timer.now()
+        else:
+            await timer.wait_after(1)
+
+    trap = await _foreign(lambda node: node.tiles[0].allocate_timer(), use)
+    assert _resource(trap) == f"{verb} on timer 0x80000001"
 
 
 @simulated
 async def test_lock_of_another_tile_traps() -> None:
-    async def use(node: Node) -> None:
-        await node.tiles[0].allocate_lock().acquire()
+    trap = await _foreign(lambda node: node.tiles[0].allocate_lock(), Lock.acquire)
+    assert _resource(trap) == "lock_acquire on lock 0x80000005"
 
-    await _foreign(use)
+
+ALLOCATION: dict[str, Callable[[Tile], object]] = {
+    "getr of a channel end": Tile.allocate_chanend,
+    "getr of a timer": Tile.allocate_timer,
+    "getr of a lock": Tile.allocate_lock,
+    "getr of a synchronizer": lambda tile: tile.allocate_synchronizer(1),
+    "getr of a logical core": lambda tile: tile.start(trio.sleep, 0),
+}
+
+
+@pytest.mark.parametrize("what", ALLOCATION)
+@simulated
+async def test_allocation_on_another_tile_traps_and_takes_nothing(what: str) -> None:
+    left: list[tuple[int, ...]] = []
+
+    async def use(tile: Tile) -> None:
+        try:
+            ALLOCATION[what](tile)
+        finally:
+            left.append((tile.chanends_free, tile.timers_free, tile.locks_free, tile.cores_in_use))
+
+    assert _resource(await _foreign(lambda node: node.tiles[0], use)) == what
+    assert left == [(32, 10, 4, 0)]
+
+
+@simulated
+async def test_memory_of_another_tile_is_neither_allocated_nor_freed() -> None:
+    async def allocate(memory: TileMemory) -> None:
+        memory.allocate("tensor", 4)
+
+    async def free(block: MemoryBlock) -> None:
+        block.free()
+
+    for trap in (
+        await _foreign(lambda node: node.tiles[0].memory, allocate),
+        await _foreign(lambda node: node.tiles[0].memory.allocate("tensor", 4), free),
+    ):
+        assert trap.kind is TrapKind.LOAD_STORE
+        assert trap.reason == "tile 1 core 0 (foreign) has no access to 'tensor' in the memory of tile 0"
+
+
+@simulated
+async def test_whatever_is_freed_after_its_node_has_ended_is_freed_in_silence() -> None:
+    async with open_node() as node:
+        tile = node.tiles[0]
+        a, b = node.channel(*node.tiles)
+        await a.outuint(1)  # tokens wait, and the route is open
+        lock = tile.allocate_lock()
+        await lock.acquire()
+        left = (
+            a,
+            b,
+            lock,
+            tile.allocate_timer(),
+            tile.allocate_synchronizer(2),
+            tile.memory.allocate("m", 4),
+        )
+    for resource in left:
+        resource.free()
+        resource.free()
+
+
+@pytest.mark.parametrize("tiles", [-1, 0, 3])
+@simulated
+async def test_node_has_one_or_two_tiles(tiles: int) -> None:
+    with pytest.raises(SizeError, match=f"^tiles of a node: {tiles} is not 1 or 2$"):
+        async with open_node(tiles=tiles):
+            pass
+
+
+@pytest.mark.parametrize("number", [-1, 1 << 14])
+@simulated
+async def test_number_of_a_node_fits_its_resource_ids(number: int) -> None:
+    with pytest.raises(SizeError, match=f"^number of a node: {number} is not 0 to 16383$"):
+        async with open_node(number=number):
+            pass
+
+
+@simulated
+async def test_last_node_has_resource_ids_of_its_own() -> None:
+    async with open_node(number=(1 << 14) - 1) as node:
+        assert node.tiles[1].allocate_chanend().resource_id == 0xFFFF0002
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,97 @@ def test_the_tracer_hears_of_a_trap(on_trap: str) -> None:
 
 
 @simulated
+async def test_any_exception_of_a_core_halts_that_core(caplog: pytest.LogCaptureFixture) -> None:
+    async def faulty() -> None:
+        await trio.sleep(0.001)
+        error = KeyError("missing")
+        error.add_note("in the task 'faulty'")
+        raise error
+
+    async def healthy() -> None:
+        await trio.sleep(1)
+        done.append(True)
+
+    done: list[bool] = []
+    async with open_node(on_trap="halt") as node:
+        node.tiles[0].start(faulty)
+        node.tiles[0].start(healthy)
+    assert done == [True]
+    (core,) = node.tiles[0].cores
+    assert core.trap is not None
+    assert (core.trap.kind, core.trap.reason) == (
+        TrapKind.ECALL,
+        "KeyError: 'missing'; in the task 'faulty'",
+    )
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        "tile 0 core 0 (faulty) trapped at tick 100000: "
+        "ECALL (8): KeyError: 'missing'; in the task 'faulty'; the core is halted"
+    )
+    assert record.exc_info is not None
+    assert record.exc_info[0] is KeyError
+
+
+@simulated
+async def test_size_error_of_a_verb_halts_its_core() -> None:
+    async with open_node(on_trap="halt") as node:
+        node.tiles[0].start(node.tiles[0].allocate_chanend().inbytes, -1)
+        await settle()
+        report = node.report()
+    assert report.endswith("halted by ECALL (8): SizeError: tokens to input: -1 is less than 0")
+
+
+@simulated
+async def test_core_whose_child_tasks_fail_in_several_ways_is_halted_by_the_trap() -> None:
+    async def fail() -> None:
+        raise LookupError
+
+    async def give_up() -> None:
+        ecall("gives up")
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail)
+            nursery.start_soon(give_up)
+
+    async with open_node(on_trap="halt") as node:
+        core = node.tiles[0].start(both)
+    assert str(core.trap) == "ECALL (8): gives up"
+
+
+@simulated
+async def test_core_that_fails_while_its_node_is_stopped_is_halted_and_the_node_ends() -> None:
+    async def fail_when_cancelled() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise LookupError("in the middle of something")
+
+    async def both() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(fail_when_cancelled)
+            nursery.start_soon(trio.sleep_forever)
+
+    async with open_node(on_trap="halt") as node:
+        core = node.tiles[0].start(both)
+        await settle()
+        node.stop()
+    assert str(core.trap) == "ECALL (8): LookupError: in the middle of something"
+
+
+def test_another_error_than_a_trap_is_raised_as_it_is_and_names_the_core() -> None:
+    async def program() -> None:
+        async def faulty() -> None:
+            raise LookupError("a fault of the program")
+
+        async with open_node() as node:
+            node.tiles[1].start(faulty)
+
+    error = sole_error(_failure(program), LookupError)
+    assert error.__notes__ == ["tile 1 core 0 (faulty) trapped at tick 0"]
+
+
+@simulated
 async def test_a_trap_that_the_program_catches_stops_nothing() -> None:
     async with open_node() as node:
         a, b = node.channel(*node.tiles)

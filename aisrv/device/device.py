@@ -147,8 +147,8 @@ async def open_device(
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
 
-    A trap ends the block with the error; with `on_trap="halt"` it is logged and stops its core alone, as on
-    silicon. Devices may share `watch`, which tells of cores that only each other could wake.
+    A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is logged
+    and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only each other could wake.
     """
     board = board or Board()
     plan = _checked_plan(board)
@@ -216,9 +216,9 @@ async def open_devices(
 ) -> AsyncIterator[tuple[Device, ...]]:
     """Run a device for each board, side by side, for as long as the block lasts.
 
-    An unexpected error ends one device: its hosts see it leave, the others go on, and DeviceFailed is raised
-    after the block, in a group. When none is left the block is cancelled. With `on_trap="raise"` a trap is an
-    error of the process, and is raised at once; so is whatever a device raises before it has started.
+    With `on_trap="raise"` a trap is raised at once, and any other exception ends one device: its hosts see it
+    leave, the others go on, and DeviceFailed is raised after the block, in a group. When none is left the block
+    is cancelled. What a device raises before it has started is raised at once.
     """
     left = len(boards)
 

@@ -167,12 +167,14 @@ class Runtime:
         self.verbs_at_once += 1
 
     async def let_others_run(self) -> None:
-        """Let other tasks run, and virtual time pass: what the 257th verb in a row does first.
+        """Let other tasks run, and after `MOST_AT_ONCE` verbs virtual time pass.
 
-        On virtual time the verbs of all cores at one tick are such a row, as nothing that they do takes time.
+        On virtual time the verbs of all cores at one tick are a row, as nothing that they do takes time.
         """
-        self.verbs_at_once = 0
-        if self.clock.is_virtual:
+        if not self.clock.is_virtual:
+            self.verbs_at_once = 0
+        elif self.verbs_at_once >= MOST_AT_ONCE:
+            self.verbs_at_once = 0
             self._tick = self.clock.leave_tick(self._tick)
         await trio.lowlevel.checkpoint()
 

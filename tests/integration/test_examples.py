@@ -149,11 +149,11 @@ def test_a_board_file_whose_task_is_not_there_is_a_usage_error(tmp_path: Path, c
     )
 
 
-def test_what_a_task_raises_ends_the_device_with_a_traceback(tmp_path: Path) -> None:
+def test_what_a_task_raises_ends_the_device_with_on_trap_stop(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text('[[tasks]]\nname = "worker"\ntask = "mistaken:f"\n')
     (tmp_path / "mistaken.py").write_text("async def f():\n    raise LookupError('mine')\n")
-    done = run_process([*AISRV, "run", "--port", "0", "--board", path])
+    done = run_process([*AISRV, "run", "--port", "0", "--board", path, "--on-trap", "stop"])
     assert done.returncode == 1
     assert "LookupError: mine" in done.stderr
     assert "in the task 'worker' of the board, mistaken:f" in done.stderr

@@ -148,7 +148,8 @@ async def open_device(
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
 
     A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is logged
-    and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only each other could wake.
+    and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only each other
+    could wake.
     """
     board = board or Board()
     plan = _checked_plan(board)
@@ -217,8 +218,8 @@ async def open_devices(
     """Run a device for each board, side by side, for as long as the block lasts.
 
     With `on_trap="raise"` a trap is raised at once, and any other exception ends one device: its hosts see it
-    leave, the others go on, and DeviceFailed is raised after the block, in a group. When none is left the block
-    is cancelled. What a device raises before it has started is raised at once.
+    leave, the others go on, and DeviceFailed is raised after the block, in a group. When none is left the
+    block is cancelled. What a device raises before it has started is raised at once.
     """
     left = len(boards)
 

@@ -147,9 +147,9 @@ async def open_device(
     `runner` says where models execute, by default each in a process of its own. A device on virtual time
     needs `aisrv.inference.process.inline.inline`: a clock that jumps does not wait for a process.
 
-    A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is logged
-    and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only each other
-    could wake.
+    A trap, or any other exception of a core, ends the block with the error; with `on_trap="halt"` it is
+    logged and stops its core alone, as on silicon. Devices may share `watch`, which tells of cores that only
+    each other could wake.
     """
     board = board or Board()
     plan = _checked_plan(board)

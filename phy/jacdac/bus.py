@@ -23,7 +23,8 @@ class BusPeer:
         self.lost = 0
         """Frames that it was too slow for."""
         self._bus = bus
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[tuple[bytes, BusPeer]] = deque()
+        self._watches_departures = False
         self._arrived = trio.Event()
 
     def send(self, frame: bytes) -> None:
@@ -31,13 +32,23 @@ class BusPeer:
         if is_frame_sized(frame):
             self._bus.forward(frame, self)
 
-    def deliver(self, frame: bytes) -> None:
+    def deliver(self, frame: bytes, sender: "BusPeer") -> None:
         """Queue a frame for this peer, or drop it where the queue is full."""
-        if len(self._queue) == QUEUE_FRAMES:
+        if len(self._queue) >= QUEUE_FRAMES:
             self.lost += 1
             return
-        self._queue.append(frame)
+        self._queue.append((frame, sender))
         self._arrived.set()
+
+    def watch_departures(self) -> None:
+        """Get an empty frame of each other peer that leaves the bus from now on, behind its last one."""
+        self._watches_departures = True
+
+    def take_departure(self, other: "BusPeer") -> None:
+        """Take note that another peer has left the bus."""
+        if self._watches_departures:
+            self._queue.append((b"", other))
+            self._arrived.set()
 
     def wake(self) -> None:
         """Let `receive` return, maybe without a frame."""
@@ -45,6 +56,10 @@ class BusPeer:
 
     async def receive(self, most: int = QUEUE_FRAMES) -> list[bytes]:
         """Wait for frames and return those that are there, up to `most`."""
+        return [frame for frame, _ in await self.receive_with_senders(most)]
+
+    async def receive_with_senders(self, most: int = QUEUE_FRAMES) -> list[tuple[bytes, "BusPeer"]]:
+        """As `receive`, each frame with the peer that sent it; see `watch_departures`."""
         await self._arrived.wait()
         queue = self._queue
         frames = [queue.popleft() for _ in range(min(most, len(queue)))]
@@ -78,12 +93,14 @@ class JacdacBus:
         """Give a frame to all but its sender."""
         for peer in self._peers:
             if peer is not sender:
-                peer.deliver(frame)
+                peer.deliver(frame, sender)
 
     def remove(self, peer: BusPeer) -> None:
-        """Remove a peer, if it is there."""
+        """Remove a peer, if it is there, and tell the others."""
         if peer in self._peers:
             self._peers.remove(peer)
+            for other in self._peers:
+                other.take_departure(peer)
 
 
 def is_frame_sized(data: bytes) -> bool:

@@ -67,6 +67,9 @@ class JacdacDevice:
         self._services: list[Service] = []
         self._listeners: list[ReportListener] = []
         self._out_pipes: list[OutPipe] = []
+        self._openers: dict[OutPipe, object] = {}  # who sent the commands that opened them
+        self.sender: object | None = None
+        """Where the frame came from that is taken at the moment, such as a peer of the bus; else None."""
         self._events = 0
         self.control = ControlService(self, self._identity, (), self.reset)
 
@@ -89,13 +92,27 @@ class JacdacDevice:
 
     # From the bus.
 
-    def receive(self, data: bytes) -> None:
-        """Take a frame of the bus, whatever it is."""
+    def receive(self, data: bytes, sender: object | None = None) -> None:
+        """Take a frame of the bus, whatever it is; `sender` is where it came from, as far as is known."""
         try:
             frame = Frame.from_bytes(data)
         except FrameError:
             self.dropped += 1
             return
+        self.sender = sender
+        try:
+            self._take(frame)
+        finally:
+            self.sender = None
+
+    def sender_left(self, sender: object) -> None:
+        """Give back what the hosts behind a sender hold: pipes, and uploads of models."""
+        for pipe in [pipe for pipe, opener in self._openers.items() if opener is sender]:
+            pipe.abort()
+        for service in self._services:
+            service.sender_left(sender)
+
+    def _take(self, frame: Frame) -> None:
         flags = frame.flags
         if not flags & _COMMAND:
             if frame.device != self.id:  # else an echo
@@ -175,10 +192,13 @@ class JacdacDevice:
 
         def finish() -> None:
             self._out_pipes.remove(pipe)
+            self._openers.pop(pipe, None)
             ended()
 
         pipe = OutPipe(target, self.timers, self._send, finish)
         self._out_pipes.append(pipe)
+        if self.sender is not None:
+            self._openers[pipe] = self.sender
         return pipe
 
     def _put(self, frame: bytes) -> None:

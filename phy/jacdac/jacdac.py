@@ -114,18 +114,22 @@ class _Clock:
 async def _serve(
     device: JacdacDevice, peer: BusPeer, answers: deque[Callable[[], None]], clock: _Clock
 ) -> None:
-    """Hand the device its frames, what engines answer, and its time."""
+    """Hand the device its frames, who has left the bus, what engines answer, and its time."""
+    peer.watch_departures()
     while True:
         device.timers.advance(clock.now)
         deadline = device.timers.next_deadline
-        frames: list[bytes] = []
+        frames: list[tuple[bytes, BusPeer]] = []
         with trio.move_on_at(float("inf") if deadline is None else clock.time_of(deadline)):
-            frames = await peer.receive(FRAMES_A_TURN)
+            frames = await peer.receive_with_senders(FRAMES_A_TURN)
         device.timers.advance(clock.now)
         while answers:
             answers.popleft()()
-        for frame in frames:
-            device.receive(frame)
+        for frame, sender in frames:
+            if frame:
+                device.receive(frame, sender)
+            else:
+                device.sender_left(sender)
 
 
 def _ignore(_data: bytes) -> None:

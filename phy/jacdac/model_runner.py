@@ -128,6 +128,14 @@ class ModelRunner(Service):
             self._begin_load()
             self._submit(BootJob(self._finish_load))
 
+    def sender_left(self, sender: object) -> None:
+        """See `Service.sender_left`."""
+        upload = self._upload
+        if upload is not None and upload.sender is sender:
+            upload.abort()
+            self._upload = None
+            self._fail(f"set_model: its host has left after {upload.received} of {upload.size} bytes")
+
     # Loading.
 
     def _set_model(self, payload: bytes) -> None:

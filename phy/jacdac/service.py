@@ -35,6 +35,10 @@ class Host(Protocol):
     def pipes(self) -> InPipes:
         """The device's open ports."""
 
+    @property
+    def sender(self) -> object | None:
+        """Where the frame came from that is taken at the moment; None where that is not known."""
+
     def has_neighbor(self, device: int) -> bool:
         """Return whether another device announces itself."""
 
@@ -101,6 +105,9 @@ class Service:
     def reset(self) -> None:
         """Forget what a reset of the device forgets."""
         self._client_variant = ""
+
+    def sender_left(self, sender: object) -> None:
+        """Give back what a host holds whose commands came from `sender`, which has left the bus."""
 
     def set_status(self, status: tuple[int, int]) -> None:
         """Change `status_code`, and report the change."""

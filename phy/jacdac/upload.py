@@ -27,6 +27,8 @@ class Upload:
         self.received = 0
         """Bytes that came; those past the size are counted and not kept."""
         self.model = bytearray()
+        self.sender: Final = device.sender
+        """Where the command came from; None where that is not known."""
         self._device = device
         self._complete = complete
         self._silent = silent

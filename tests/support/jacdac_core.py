@@ -85,6 +85,8 @@ class ScriptedCore:
     resets: bool = False
     acks: bool = True
     """Whether the client acknowledges what comes through a pipe."""
+    sender: object | None = None
+    """Where the client's commands come from."""
     _counter: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -139,7 +141,8 @@ class ScriptedCore:
     def command(self, service: int, command: int, payload: bytes = b"", *, ack: bool = False) -> list[Frame]:
         """Send a command and return what it is answered at once."""
         self.take()
-        self.device.receive(command_frame(DEVICE, [ServicePacket(service, command, payload)], ack=ack))
+        frame = command_frame(DEVICE, [ServicePacket(service, command, payload)], ack=ack)
+        self.device.receive(frame, self.sender)
         return self.take()
 
     def get(self, service: int, register: int) -> bytes:

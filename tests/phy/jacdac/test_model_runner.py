@@ -317,6 +317,49 @@ def test_predict_of_a_silent_owner_dies_after_a_minute() -> None:
     assert core.predict(9) != 0
 
 
+def test_predicts_end_when_their_sender_leaves_the_bus() -> None:
+    core = ScriptedCore(state())
+    core.sender = here = object()
+    for target in range(1, 8):
+        core.predict(target)
+    core.sender = there = object()
+    core.predict(8)
+    assert core.predict(9) == 0
+    core.device.sender_left(object())
+    assert core.predict(9) == 0
+    core.device.sender_left(here)
+    assert all(core.predict(target) for target in range(1, 8))
+    assert core.predict(9) == 0
+    core.device.sender_left(there)
+    assert core.predict(9) != 0
+    assert core.get(RUNNER, 0x185) == b"predict: 8 are open already"
+
+
+def test_upload_ends_when_its_sender_leaves_the_bus() -> None:
+    core = ScriptedCore()
+    core.sender = here = object()
+    port = core.open(0x80, struct.pack("<I", 100))
+    core.pipe(port, bytes(60))
+    core.device.sender_left(object())
+    assert core.get(RUNNER, 0x185) == b"no model"
+    core.device.sender_left(here)
+    assert core.get(RUNNER, 0x185) == b"set_model: its host has left after 60 of 100 bytes"
+    core.pipe(port, bytes(40), flags=0x20)
+    core.at(10_000)
+    assert not core.engine.jobs
+
+
+def test_what_is_over_is_not_given_back_again() -> None:
+    core = ScriptedCore(state(1, 1))
+    core.sender = here = object()
+    port = core.predict()
+    core.pipe(port, floats(1), flags=0x20)
+    core.engine.run(RunResult(floats(2)))
+    core.acknowledge()
+    core.device.sender_left(here)
+    assert core.piped == floats(2)
+
+
 def test_unacknowledged_result_is_sent_four_times() -> None:
     core = ScriptedCore(state(1, 1))
     port = core.predict()

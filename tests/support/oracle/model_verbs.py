@@ -96,9 +96,8 @@ def _allocate(m: Model, _core: Core, end: int, destination: int) -> Steps[None]:
 
 
 def _select(m: Model, core: Core, ends: tuple[int, ...]) -> Steps[int]:
+    _check_tiles(m, core, ends)
     ready = m.ready(ends)
-    if not ready and any(core.tile not in (None, m.ends[end].tile) for end in ends):
-        raise Trapped
     parks = not ready
     while not ready:
         yield None
@@ -111,8 +110,14 @@ def _select(m: Model, core: Core, ends: tuple[int, ...]) -> Steps[int]:
 
 
 def _select_or_default(m: Model, core: Core, ends: tuple[int, ...]) -> Steps[int | None]:
+    _check_tiles(m, core, ends)
     return next(iter(m.ready(ends)), None)
     yield
+
+
+def _check_tiles(m: Model, core: Core, ends: tuple[int, ...]) -> None:
+    if any(core.tile not in (None, m.ends[end].tile) for end in ends):
+        raise Trapped
 
 
 # Normal channels and transactions.

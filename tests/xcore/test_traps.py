@@ -193,6 +193,7 @@ async def test_any_exception_of_a_core_halts_that_core(caplog: pytest.LogCapture
         done.append(True)
 
     done: list[bool] = []
+    caplog.set_level(logging.INFO, "aisrv.xcore")
     async with open_node(on_trap="halt") as node:
         node.tiles[0].start(faulty)
         node.tiles[0].start(healthy)
@@ -201,15 +202,16 @@ async def test_any_exception_of_a_core_halts_that_core(caplog: pytest.LogCapture
     assert core.trap is not None
     assert (core.trap.kind, core.trap.reason) == (
         TrapKind.ECALL,
-        "KeyError: 'missing'; in the task 'faulty'",
+        "in the task 'faulty': KeyError: 'missing'",
     )
-    (record,) = caplog.records
-    assert record.getMessage() == (
+    frames, reason = caplog.records
+    assert frames.exc_info is not None
+    assert (frames.levelno, frames.exc_info[0]) == (logging.INFO, KeyError)  # as a note says the place
+    assert reason.levelno == logging.ERROR
+    assert reason.getMessage() == (
         "tile 0 core 0 (faulty) trapped at tick 100000: "
-        "ECALL (8): KeyError: 'missing'; in the task 'faulty'; the core is halted"
+        "ECALL (8): in the task 'faulty': KeyError: 'missing'; the core is halted"
     )
-    assert record.exc_info is not None
-    assert record.exc_info[0] is KeyError
 
 
 @simulated
@@ -259,16 +261,17 @@ async def test_core_that_fails_while_its_node_is_stopped_is_halted_and_the_node_
     assert str(core.trap) == "ECALL (8): LookupError: in the middle of something"
 
 
-def test_another_error_than_a_trap_is_raised_as_it_is_and_names_the_core() -> None:
-    async def program() -> None:
-        async def faulty() -> None:
-            raise LookupError("a fault of the program")
+@simulated
+async def test_frames_of_an_error_without_a_place_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    async def faulty() -> None:
+        raise LookupError("a fault of the program")
 
-        async with open_node() as node:
-            node.tiles[1].start(faulty)
-
-    error = sole_error(_failure(program), LookupError)
-    assert error.__notes__ == ["tile 1 core 0 (faulty) trapped at tick 0"]
+    async with open_node(on_trap="halt") as node:
+        node.tiles[1].start(faulty)
+    assert [(record.levelno, record.exc_info is not None) for record in caplog.records] == [
+        (logging.ERROR, True),
+        (logging.ERROR, False),
+    ]
 
 
 @simulated

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol, TypeAlias
 import numpy as np
 
 from aisrv.kernels import arithmetic, checks
-from aisrv.kernels.arithmetic import INT32_MAX, Multiplier
+from aisrv.kernels.arithmetic import INT8_MIN, INT32_MAX, Multiplier
 from aisrv.kernels.params import (
     Buffer,
     Conv2dParams,
@@ -312,6 +312,9 @@ def _check_sums(
 
 
 def check_shift(what: str, bound: int, multiplier: Multiplier) -> None:
-    """BuildError where what is at most `bound` leaves 32 bits when a multiplier shifts it to the left."""
-    if bound << max(multiplier.shift, 0) > INT32_MAX:
+    """BuildError where what is at most `bound` leaves 32 bits when a multiplier shifts it to the left.
+
+    A zero point that is added to the result has room, too.
+    """
+    if bound << max(multiplier.shift, 0) > INT32_MAX + INT8_MIN:
         raise BuildError(f"{what} may be {bound} times 2**{max(multiplier.shift, 0)}: more than 32 bits hold")

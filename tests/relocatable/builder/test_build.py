@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tflite import BuiltinOperator
 
 from aisrv import digits
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
+from aisrv.model.values import Quantization
 from aisrv.relocatable.builder.build import build_image, build_kernels, c_array, c_name, static_sizes
 from aisrv.relocatable.builder.compiler import COMPILER, compile_image
 from aisrv.relocatable.builder.packing import pack_image
@@ -22,6 +24,7 @@ from aisrv.relocatable.network import Network
 from aisrv.relocatable.runtime import LoadMode, Runtime
 from tests.support import mlperf_tiny, networks
 from tests.support.amounts import some
+from tests.support.models import constant, single, tensor
 from tests.support.paths import ROOT
 from tests.support.relocatable import (
     DIGITS,
@@ -199,6 +202,30 @@ def test_a_name_full_of_quotes() -> None:
 def test_a_model_that_cannot_become_an_image(model: bytes, reason: str) -> None:
     with pytest.raises(BuildError, match=reason):
         build_image(model)
+
+
+def _layer(bias: int) -> bytes:
+    """FULLY_CONNECTED of one input and one weight of 1, whose sums are halved."""
+    return single(
+        BuiltinOperator.FULLY_CONNECTED,
+        [
+            tensor("in", (1, 1), 1.0, -128),
+            constant("weights", [[1]], np.int8, Quantization.per_tensor(1.0, 0)),
+            constant("bias", [bias], np.int32, Quantization.per_tensor(1.0, 0)),
+        ],
+        [tensor("out", (1, 1), 2.0)],
+    )
+
+
+def test_sums_that_may_leave_32_bits_are_refused_with_the_layers_name() -> None:
+    # An input less its zero point is 255 at most, a zero point 128 below 0.
+    largest = (1 << 31) - 1 - 255 - 128
+    assert len(record(_layer(largest)).nodes) == len(record(_layer(-largest)).nodes) == 1
+    for bias in (largest + 1, -largest - 1):
+        with pytest.raises(
+            BuildError, match=r"^operator 0 \(FULLY_CONNECTED\): the sum of channel 0 may be 2147483520 times"
+        ):
+            record(_layer(bias))
 
 
 def test_a_core_without_images() -> None:

@@ -144,3 +144,45 @@ async def test_tokens_of_a_third_end_are_not_mistaken_for_the_other_side() -> No
         assert sender.done  # it took the answers that the third end got for its own
         assert await test.b.inct() == Control.END
         assert await test.b.inuint() == 7
+
+
+@simulated
+async def test_an_input_that_a_token_began_is_not_handed_the_next_output() -> None:
+    async with bench() as test:
+        receiver = test.start(chan_in_word, test.b)
+        await settle()
+        await test.a.outct(Control.END)
+        await test.a.chkct(Control.END)
+        sender = test.start(chan_out_word, test.a, 5)
+        await settle()
+        assert not sender.done
+        with pytest.raises(Trap, match=f"expected data on {test.b.name}, got control token 1"):
+            receiver.value()
+
+
+@simulated
+async def test_an_output_that_a_token_answered_is_not_offered_again() -> None:
+    async with bench() as test:
+        sender = test.start(chan_out_word, test.a, 5)
+        await settle()
+        await test.b.chkct(Control.END)
+        await test.b.outct(Control.END)
+        assert await test.b.inuint() == 5
+        receiver = test.start(chan_in_word, test.b)
+        await settle()
+        assert (sender.done, receiver.done) == (True, False)
+
+
+@simulated
+async def test_the_end_of_an_output_gives_the_destination_to_the_next_source() -> None:
+    async with bench() as test:
+        await test.a.outuint(1)
+        waits = test.start(test.end(test.b).outuint, 2)
+        await settle()
+        test.start(chan_out_word, test.a, 5)
+        await settle()
+        assert waits.done is False
+        assert await test.b.inuint() == 1
+        await test.b.chkct(Control.END)
+        await settle()
+        assert waits.done

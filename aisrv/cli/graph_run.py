@@ -10,6 +10,7 @@ import click
 import trio
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
+from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
 )
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after this time.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@verbose_option
 def run_graph(
     graph: Path,
     ios: Sequence[str],
@@ -54,11 +56,12 @@ def run_graph(
     platform: Path | None,
     seconds: float | None,
     as_json: bool,
+    verbose: int,
 ) -> None:
     """Run GRAPH, a text or words, until its inputs end, and print what its nodes and IOs have done.
 
     Samples come as fast as the graph takes them, unless an input has a rate of its own. Exit code 1: the
-    graph does not begin, or a node has raised an error.
+    graph does not begin, a node has raised an error, or it stands still though inputs have more to give.
 
     \b
     Examples:
@@ -69,9 +72,8 @@ def run_graph(
     from aisrv.board import Board, EngineSpec, GraphSpec
     from aisrv.cli.one_line_errors import one_line_errors
     from aisrv.cli.options.graph import GraphOptions, with_graph
-    from aisrv.cli.options.logging import start_logging
 
-    start_logging(0)
+    start_logging(verbose)
     board = Board(
         engines=(EngineSpec(kind=engine),),
         spi=None,
@@ -81,7 +83,7 @@ def run_graph(
     with one_line_errors():
         status = trio.run(_status_at_end, board, None if model is None else read_regular(model), seconds)
     click.echo(json.dumps(_values(status), indent=2) if as_json else _text(status))
-    if status.waits_for is not None or any(node.errors for node in status.nodes):
+    if status.waits_for is not None or status.standstill or any(node.errors for node in status.nodes):
         raise SystemExit(1)
 
 
@@ -112,7 +114,15 @@ def _text(status: "GraphStatus") -> str:
         for arc in status.arcs
         if arc.overflows or arc.underflows
     )
+    lines += (
+        f"arc {each.arc}: debug register {each.register}, {each.does}: {each.value:,}"
+        for each in status.registers
+    )
+    if status.scripts is not None:
+        lines.append(f"scripts: {status.scripts.runs:,} runs, {status.scripts.faults:,} faults")
+        lines += [f"script fault: {status.scripts.last_fault}"] if status.scripts.last_fault else []
     lines += (f"pin {name}: {'high' if level else 'low'}" for name, level in status.pins)
+    lines += (f"the graph stands still: {reason}" for reason in status.standstill)
     return "\n".join(lines)
 
 

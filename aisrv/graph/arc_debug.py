@@ -140,5 +140,19 @@ _COMMANDS: Final[Mapping[int, Callable[[ArcDebug, ArcBuffer, int, "np.ndarray[An
 }
 
 
+_SIGNED: Final = frozenset({_PEAK, _MEAN, _LEAST, _LEAST_ABSOLUTE})
+
+
+def command_name(command: int) -> str:
+    """Return what a command does, in words; `command` is its number."""
+    act = _COMMANDS.get(command)
+    return f"command {command}" if act is None else act.__name__.replace("_", " ")
+
+
+def register_value(command: int, bits: int) -> int:
+    """Return the number in a register of 64 `bits`: a signed one where its `command` measures samples."""
+    return (bits ^ _SIGN) - _SIGN if command in _SIGNED else bits
+
+
 def _samples(data: Bytes, dtype: "np.dtype[Any]") -> "np.ndarray[Any, Any]":
     return data[: len(data) // dtype.itemsize * dtype.itemsize].view(dtype)

@@ -38,6 +38,7 @@ from aisrv.graph.model import (
     Segment,
 )
 from aisrv.graph.network import ArcUse, Network, NodeUse, build_network
+from aisrv.graph.nodes.registry import can_run
 from aisrv.graph.plan import Address, BankUse, Block, MemoryPlan, round4
 from aisrv.graph.script.assembler import Code, assemble
 from aisrv.graph.source import Data
@@ -124,6 +125,7 @@ def _compile(
     compiler = _Compiler(text.graph, network, formats, MemoryPlan(banks, messages), messages, compat)
     graph = compiler.graph()
     messages.check()
+    _warn_of_strangers(network, messages)
     return Compiled(
         graph,
         network,
@@ -133,6 +135,14 @@ def _compile(
         compiler.codes,
         tuple(messages.warnings),
     )
+
+
+def _warn_of_strangers(network: Network, messages: Messages) -> None:
+    """Name the nodes that compile and that no interpreter here runs, each kind once."""
+    kinds = {use.manifest.name: use for use in reversed(network.nodes)}
+    for name, use in reversed(kinds.items()):
+        if not can_run(name):
+            messages.warn(use.text.place, f"{name} cannot run here, unless a package brings it")
 
 
 @dataclass(slots=True)

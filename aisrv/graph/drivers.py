@@ -75,12 +75,13 @@ class FileInput:
         """Whether the file was read to its end."""
 
     def request(self, port: IoPort) -> None:
-        """Read a frame, which may be short at the end of the file."""
+        """Read frames until the transfer is over; one may be short at the end of the file."""
         frame = port.arc.producer_frame
-        data = self._file.read(frame)
-        self.ended = len(data) < frame
-        if data:
-            port.acknowledge(data)
+        while port.ongoing and port.has_room and not self.ended:
+            data = self._file.read(frame)
+            self.ended = len(data) < frame
+            if data:
+                port.acknowledge(data)
 
 
 class FileOutput:

@@ -2,18 +2,28 @@
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
 
 from aisrv.graph.nodes.inference import Job
+from aisrv.graph.nodes.samples import FP32, S8, S16, S32, U8
+from aisrv.model.values import TensorType
 from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.protocol.engine_channel import MODEL_CHANGED, get_command, set_command, take_notification
+from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
 from aisrv.xcore.verb import Steps
 
+_RAW_TYPES: Final = {
+    TensorType.INT8: S8,
+    TensorType.UINT8: U8,
+    TensorType.INT16: S16,
+    TensorType.INT32: S32,
+    TensorType.FLOAT32: FP32,
+}
 logger = logging.getLogger(__name__)
 
 MOST_TENSORS: Final = 8
@@ -28,7 +38,7 @@ class EngineClient:
         self.number: Final = number
         self.finished: Final[deque[Job]] = deque()
         self.models = 0
-        """Models with tensors of other lengths than the model before had, none being one."""
+        """Models with other tensors than the model before had, none being one."""
         self.busy = False
         """Whether a job runs."""
         self._end = end
@@ -38,6 +48,7 @@ class EngineClient:
         self._work = trio.Event()
         self._inputs: list[int] = []
         self._outputs: list[int] = []
+        self._tensors = TensorDescriptions()
 
     @property
     def at_rest(self) -> bool:
@@ -52,15 +63,28 @@ class EngineClient:
         """Bytes of an output tensor, as of the last `look`."""
         return self._outputs[tensor] if tensor < len(self._outputs) else None
 
+    def input_type(self, tensor: int) -> int | None:
+        """Raw type of an input tensor, as of the last `look`; None where the engine does not say it."""
+        return _raw_type(self._tensors.inputs, tensor)
+
+    def output_type(self, tensor: int) -> int | None:
+        """Raw type of an output tensor, as of the last `look`; None where the engine does not say it."""
+        return _raw_type(self._tensors.outputs, tensor)
+
     async def look(self) -> None:
-        """Ask for the lengths of the tensors; an engine without a model has none."""
+        """Ask for the tensors; an engine without a model has none."""
         self._changed = False
-        before = self._inputs, self._outputs
+        before = self._inputs, self._outputs, self._tensors
         status, data = await get_command(self._end, Command.GET_SPEC)
         spec = Spec.from_bytes(data) if status is Status.OKAY else Spec()
         self._inputs = await self._lengths(Command.GET_INPUT_TENSOR_LENGTH, spec.input_bytes)
         self._outputs = await self._lengths(Command.GET_OUTPUT_TENSOR_LENGTH, spec.output_bytes)
-        if not self.models or before != (self._inputs, self._outputs):
+        self._tensors = TensorDescriptions()
+        if self._inputs:
+            status, data = await get_command(self._end, Command.GET_TENSORS)
+            if status is Status.OKAY:
+                self._tensors = TensorDescriptions.from_bytes(data)
+        if not self.models or before != (self._inputs, self._outputs, self._tensors):
             self.models += 1
             self._jobs.clear()
 
@@ -118,3 +142,8 @@ class EngineClient:
             status, job.output = await get_command(self._end, Command.GET_OUTPUT_TENSOR, job.output_tensor)
         if status is not Status.OKAY:
             job.error = status.name or f"status {int(status):#x}"
+
+
+def _raw_type(tensors: Sequence[TensorDescription], number: int) -> int | None:
+    kind = tensors[number].type if number < len(tensors) else None
+    return _RAW_TYPES.get(TensorType(kind)) if kind in tuple(TensorType) else None

@@ -91,6 +91,13 @@ class IoPort:
         """The byte that the graph's memory has of it."""
         return TRANSFER_RUNS if self.ongoing else IDLE
 
+    @property
+    def has_room(self) -> bool:
+        """Whether an input's arc takes another frame of its driver."""
+        if self.arc.align and self.arc.read:
+            self.arc.realign()
+        return self.arc.has_room or not self.copies
+
     def reset(self) -> None:
         """Forget a transfer."""
         self.ongoing = False

@@ -47,6 +47,7 @@ class LiveGraph:
         self._models: tuple[int, ...] | None = None
         self._drivers = dict(drivers or {})
         self._resting = [False] * len(self.interpreters)
+        self._by_scripts = [0] * len(self.interpreters)
         self._rested = trio.Event()
         for hwid, driver in (drivers or {}).items():
             owners = [each for each in self.interpreters if any(port.hwid == hwid for port in each.ports)]
@@ -57,7 +58,7 @@ class LiveGraph:
 
     @property
     def at_rest(self) -> bool:
-        """Whether nothing will move any more, unless somebody sets a model.
+        """Whether nothing will move any more but what scripts write, unless somebody sets a model.
 
         All interpreters and engines wait then, and all inputs that are asked for frames have ended.
         """
@@ -66,7 +67,10 @@ class LiveGraph:
             and not self._arrived
             and all(engine.at_rest and not engine.finished for engine in self.engines)
             and not any(
-                port.ongoing and not port.transmits and not getattr(port.driver, "ended", False)
+                port.ongoing
+                and not port.transmits
+                and not getattr(port.driver, "ended", False)
+                and port.has_room
                 for port in self.interpreters[0].state.ports
             )
         )
@@ -110,14 +114,16 @@ class LiveGraph:
 
     async def interpret(self, number: int) -> None:
         """Run one of the interpreters until cancelled; the first lets in what has arrived."""
-        interpreter = self.interpreters[number]
         while True:
             self._wakers[number] = trio.Event()
             if number == 0:
                 self._begin()
                 self._enter()
-            if self.waits_for is None and self._pass(interpreter):
+            if self.waits_for is None and self._pass(number):
                 self._wake_others(number)
+                self._resting[number] = self._is_driven(number)
+                if self.at_rest:
+                    self._rested.set()
                 await trio.lowlevel.checkpoint()
             else:
                 self._resting[number] = True
@@ -125,12 +131,28 @@ class LiveGraph:
                     self._rested.set()
                 await self._wakers[number].wait()
 
-    @staticmethod
-    def _pass(interpreter: Interpreter) -> bool:
-        """Run a pass; return whether anything moved, over an IO or in a node."""
-        crossed = sum(port.moved for port in interpreter.ports)
+    @property
+    def runs_by_scripts(self) -> bool:
+        """Whether an interpreter goes on only because its scripts write data into arcs."""
+        return any(map(self._is_driven, range(len(self.interpreters))))
+
+    def _is_driven(self, number: int) -> bool:
+        """Whether scripts have kept an interpreter busy until all that came from elsewhere has passed."""
+        return self._by_scripts[number] > len(self.interpreters[number].entries) + 1
+
+    def _pass(self, number: int) -> bool:
+        """Run a pass; return whether anything moved, over an IO, in a node or, for a while, by a script."""
+        interpreter = self.interpreters[number]
+        ports, scripts = interpreter.ports, interpreter.script_counts
+        before = [port.moved for port in ports]
+        written = scripts.written
         moved = interpreter.run(ReturnMode.PASS)
-        return moved or crossed != sum(port.moved for port in interpreter.ports)
+        crossed = [port for port, count in zip(ports, before, strict=True) if port.moved != count]
+        if scripts.written == written or not all(port.transmits for port in crossed):
+            self._by_scripts[number] = 0
+            return moved or bool(crossed)
+        self._by_scripts[number] += 1
+        return moved or bool(crossed) or not self._is_driven(number)
 
     def _wake_others(self, number: int) -> None:
         for other, waker in enumerate(self._wakers):
@@ -165,6 +187,8 @@ class LiveGraph:
         self._arrived.clear()
         for _, port, data in arrived:
             port.acknowledge(data)
+            if port.ongoing and port.has_room and port.driver is not None:
+                port.driver.request(port)  # the transfer goes on until the reader has a frame
         for engine in self.engines:
             while engine.finished:
                 engine.finished.popleft().entered = True

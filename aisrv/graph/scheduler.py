@@ -17,7 +17,7 @@ from aisrv.graph.model import Node
 from aisrv.graph.node_entry import NodeEntry
 from aisrv.graph.nodes.node import NodeError, NodeSetup, StreamNode
 from aisrv.graph.nodes.registry import Registry
-from aisrv.graph.scripts import GraphScripts
+from aisrv.graph.scripts import GraphScripts, ScriptCounts
 from aisrv.graph.state import GraphState
 
 logger = logging.getLogger(__name__)
@@ -30,6 +30,10 @@ MAIN: Final = Identity()
 
 class Scripts(Protocol):
     """Runs the scripts of a graph. Faults are its own to count: it raises nothing."""
+
+    @property
+    def counts(self) -> ScriptCounts:
+        """What they have done since RESET."""
 
     def reset(self) -> None:
         """Clear the registers and heaps of all scripts."""
@@ -106,6 +110,11 @@ class Interpreter:
         if command not in self._commands:
             raise GraphError(f"{command.name} goes to a node: see set_parameter and read_parameter")
         return self._commands[command](data)
+
+    @property
+    def script_counts(self) -> ScriptCounts:
+        """What its scripts have done since RESET."""
+        return ScriptCounts() if self._scripts is None else self._scripts.counts
 
     @property
     def link(self) -> int:

@@ -44,11 +44,23 @@ class ScriptHost(Protocol):
         """Read a parameter of a node. Raises GraphError."""
 
 
+@dataclass(slots=True)
+class ScriptCounts:
+    """What the scripts of a graph have done since RESET."""
+
+    runs: int = 0
+    faults: int = 0
+    last_fault: str = ""
+    written: int = 0
+    """Bytes that scripts have put into arcs."""
+
+
 class GraphServices:
     """Carries out the services of scripts on the graph of an interpreter."""
 
-    def __init__(self, interpreter: ScriptHost) -> None:
+    def __init__(self, interpreter: ScriptHost, counts: ScriptCounts) -> None:
         self._interpreter = interpreter
+        self._counts = counts
 
     def node(self, address: int, command: int, data: memoryview) -> int:
         """Give a parameter to the node at a word of the graph, or read one; the bytes moved."""
@@ -72,6 +84,7 @@ class GraphServices:
             size = min(len(data), buffer.free)
             buffer.writable()[:size] = np.frombuffer(data[:size], np.uint8)
             buffer.produce(size)
+            self._counts.written += size
             return size
         if command == _ARC_READ:
             size = min(len(data), buffer.filled)
@@ -128,14 +141,6 @@ _TIME_UNITS: Final = {41: 1 << 2, 42: 1 << 15, 43: 1 << 28, 44: 1000}
 """Units of a second: q30.2, q17.15, q32.28 and milliseconds."""
 
 
-@dataclass(slots=True)
-class ScriptCounts:
-    """What the scripts of a graph have done since RESET."""
-
-    runs: int = 0
-    faults: int = 0
-
-
 class GraphScripts:
     """The scripts of a graph, those of the table and those that are nodes."""
 
@@ -144,7 +149,7 @@ class GraphScripts:
         self.counts: Final = ScriptCounts()
         self._log: Callable[[str], None] = interpreter.log
         graph = interpreter.state.graph
-        services = GraphServices(interpreter)
+        services = GraphServices(interpreter, self.counts)
         self._table: list[ScriptMachine | None] = []
         for script in graph.scripts:
             arc = graph.arcs[script.entry.arc]
@@ -159,7 +164,8 @@ class GraphScripts:
 
     def reset(self) -> None:
         """Clear the registers and heaps of all scripts, and the counts."""
-        self.counts.runs = self.counts.faults = 0
+        self.counts.runs = self.counts.faults = self.counts.written = 0
+        self.counts.last_fault = ""
         for machine in (*self._table, *self._nodes.values()):
             if machine is not None:
                 machine.reset()
@@ -192,4 +198,7 @@ class GraphScripts:
         fault = machine.run(flag=flag, r0=r0, r1=r1)
         if fault is not None:
             self.counts.faults += 1
-            self._log(f"{name}, word {fault.at} ({fault.word:#010x}): {fault.kind} fault: {fault.text}")
+            self.counts.last_fault = (
+                f"{name}, word {fault.at} ({fault.word:#010x}): {fault.kind} fault: {fault.text}"
+            )
+            self._log(self.counts.last_fault)

@@ -1,13 +1,17 @@
 """The state of a running graph at one moment, as values: arcs, nodes, IOs and pins."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from heapq import nlargest
 from typing import Final
 
+from aisrv.graph.arc_debug import command_name, register_value
 from aisrv.graph.drivers import Pin
 from aisrv.graph.live import LiveGraph
+from aisrv.graph.model import Arc
 from aisrv.graph.nodes.inference import Inference
+from aisrv.graph.standstill import standstill
+from aisrv.graph.state import GraphState
 
 TOP: Final = 3
 """Scores of an inference."""
@@ -54,6 +58,28 @@ class IoStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class ScriptStatus:
+    """The scripts of a graph since RESET."""
+
+    runs: int
+    faults: int
+    last_fault: str
+    """Script, word and reason; empty without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebugRegister:
+    """The debug register of an arc."""
+
+    arc: int
+    register: int
+    """Its number, 16 a page."""
+    does: str
+    """What the arc does with it at each write."""
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
 class GraphStatus:
     """A graph at one moment."""
 
@@ -66,6 +92,11 @@ class GraphStatus:
     nodes: tuple[NodeStatus, ...]
     ios: tuple[IoStatus, ...]
     pins: tuple[tuple[str, bool], ...]
+    scripts: ScriptStatus | None = None
+    """None without scripts."""
+    registers: tuple[DebugRegister, ...] = ()
+    standstill: tuple[str, ...] = ()
+    """Why it stands still though inputs have more to give; empty while it does not."""
 
 
 def graph_status(live: LiveGraph, pins: Iterable[Pin] = ()) -> GraphStatus:
@@ -105,7 +136,30 @@ def graph_status(live: LiveGraph, pins: Iterable[Pin] = ()) -> GraphStatus:
         tuple(nodes),
         tuple(IoStatus(port.hwid, port.moved, port.ongoing) for port in first.state.ports),
         tuple((pin.name, pin.level) for pin in pins),
+        _scripts(live),
+        tuple(_registers(first.state)),
+        standstill(live),
     )
+
+
+def _scripts(live: LiveGraph) -> ScriptStatus | None:
+    counts = [each.script_counts for each in live.interpreters]
+    graph = live.interpreters[0].state.graph
+    if not graph.scripts and not any(node.is_script for node in graph.nodes):
+        return None
+    return ScriptStatus(
+        sum(each.runs for each in counts),
+        sum(each.faults for each in counts),
+        next((each.last_fault for each in counts if each.last_fault), ""),
+    )
+
+
+def _registers(state: GraphState) -> Iterator[DebugRegister]:
+    for number, arc in enumerate(state.graph.arcs):
+        if isinstance(arc, Arc) and arc.debug_command and arc.debug_register < len(state.debug_registers):
+            register = arc.debug_register
+            value = register_value(arc.debug_command, state.debug_registers[register])
+            yield DebugRegister(number, register, command_name(arc.debug_command), value)
 
 
 def _top(output: bytes) -> tuple[tuple[int, int], ...]:

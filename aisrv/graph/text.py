@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -298,7 +299,7 @@ class _Parser:
     def _statement(self, tag: str, spec: Tag, line: Line) -> Statement | None:
         words = line.words[1 : len(spec.fields) + 1]
         if line.words[0] == "node_malloc_E":
-            words = (*words[:1], "0")
+            words = (*map(_whole_bytes, words[:1]), "0")
         values: list[Value] = []
         for index, (kind, word) in enumerate(zip(spec.fields, words, strict=False)):
             value = _READERS[kind](word)
@@ -362,6 +363,12 @@ def _indexes(line: Line, messages: Messages) -> tuple[int, ...] | None:
     return tuple(
         int.from_bytes(data.value[at : at + 2], "little", signed=True) for at in range(0, len(data.value), 2)
     )
+
+
+def _whole_bytes(word: str) -> str:
+    """A number of bytes of the first grammar, which may have a fraction, rounded up."""
+    value = number(word)
+    return word if value is None else str(math.ceil(value))
 
 
 def node_name(name: str) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import RenderableType
 from rich.text import Text
 
-from aisrv.graph.status import ArcStatus, GraphStatus, NodeStatus
+from aisrv.graph.status import ArcStatus, GraphStatus, NodeStatus, ScriptStatus
 from aisrv.monitor.fitting_table import Column, FittingTable
 
 BAR: Final = 10
@@ -47,6 +47,21 @@ def draw_graph(graph: GraphStatus, ascii_only: bool) -> Iterator[RenderableType]
     for number, io in enumerate(graph.ios):
         ios.add_row(str(io.hwid), f"{io.moved:,}", "" if number else pins)
     yield ios
+    if graph.registers:
+        registers = FittingTable(
+            Column("arc"), Column("does"), Column("register", right=True), Column("value", right=True)
+        )
+        for each in graph.registers:
+            registers.add_row(str(each.arc), each.does, str(each.register), f"{each.value:,}")
+        yield registers
+    if graph.scripts is not None:
+        yield Text(scripts_text(graph.scripts), no_wrap=True, overflow="crop")
+
+
+def scripts_text(scripts: ScriptStatus) -> str:
+    """Describe what scripts have done, with the last fault."""
+    fault = f"; the last: {scripts.last_fault}" if scripts.last_fault else ""
+    return f"scripts: {scripts.runs:,} runs, {scripts.faults:,} faults{fault}"
 
 
 def bar(arc: ArcStatus, ascii_only: bool) -> str:
@@ -83,4 +98,6 @@ def graph_lines(graph: GraphStatus) -> Iterator[Text]:
 
 def _state(graph: GraphStatus) -> Text:
     state = f"waits: {graph.waits_for}" if graph.waits_for else f"{graph.visits:,} visits"
+    if graph.standstill:
+        state = f"stands still: {graph.standstill[0]}"
     return Text(f"graph  {state}", no_wrap=True, overflow="crop")

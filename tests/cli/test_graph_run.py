@@ -65,6 +65,89 @@ def test_raw_file_that_ends_within_a_frame() -> None:
     assert (code, out.splitlines()[1:]) == (0, ["IO 4: 74 bytes", "IO 6: 64 bytes"])
 
 
+UNEVEN = AMPLIFIER.replace("stream_io 0", "format_index 1\nformat_frame_length 48\nstream_io 0", 1).replace(
+    "arc_input 0 1 0", "arc_input 0 1 1"
+)
+"""Frames of 48 bytes come in, and frames of 64 are read: the arc is too small for both."""
+
+
+def test_a_graph_that_stands_still_says_why() -> None:
+    Path("in.raw").write_bytes(bytes(640))
+    Path("graph.txt").write_text(UNEVEN)
+    arguments = ("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw")
+    about = "arc 0, which holds 48 of 64 bytes, with frames of 48 in and 64 out"
+    reasons = [
+        f"IO 4 has more to give, and there is no room in {about}",
+        f"neither a frame to read nor room to write one in {about}: arc_jitter_ctrl 1.5 is enough",
+    ]
+    code, out, _ = run(*arguments)
+    assert (code, out.splitlines()[-2:]) == (1, [f"the graph stands still: {reason}" for reason in reasons])
+    code, out, _ = run(*arguments, "--json")
+    assert (code, json.loads(out)["standstill"]) == (1, reasons)
+
+
+def test_frames_of_an_input_that_are_shorter_than_those_of_its_reader() -> None:
+    Path("in.raw").write_bytes(np.arange(48 * 8 // 2, dtype="<i2").tobytes())
+    Path("graph.txt").write_text(UNEVEN.replace("arc_output", "arc_jitter_ctrl 1.5\narc_output"))
+    code, _, _ = run("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw")
+    assert code == 0
+    assert np.fromfile("out.raw", "<i2").tolist() == list(range(0, 4 * 48 * 8 // 2, 4))
+
+
+def test_an_output_that_is_joined_to_nothing_is_named() -> None:
+    Path("in.raw").write_bytes(bytes(640))
+    code, out, _ = run("graph.txt", "--io", "4=file:in.raw")
+    assert code == 1
+    about = "arc 1, which holds 64 of 64 bytes, with frames of 64 in and 64 out"
+    reason = f"IO 6 is joined to nothing, and its output waits in {about}"
+    assert f"the graph stands still: {reason}" in out.splitlines()
+
+
+def with_script(*code: str) -> str:
+    block = ["node arm_stream_script 0", "script_code", *code, "return", "script_parameters 0", "label DATA"]
+    return AMPLIFIER.replace(
+        "arc_input", "\n".join([*block, "32 i16;" + " 7" * 32, "end", "end", "arc_input"]), 1
+    )
+
+
+WRITE_ARC_0 = ("r1 = 0", "r2 = 8", "set r3 param DATA", "r4 = 64", "callsys 2 r1 r2 r3 r4")
+
+
+def test_a_graph_in_which_only_a_script_produces_ends_by_itself() -> None:
+    Path("graph.txt").write_text(with_script(*WRITE_ARC_0))
+    code, _, _ = run("graph.txt", "--io", "6=file:out.raw")
+    samples = np.fromfile("out.raw", "<i2")
+    assert code == 0
+    assert len(samples) >= 32
+    assert set(samples.tolist()) == {28}
+
+
+def test_faults_of_scripts_and_debug_registers_are_shown() -> None:
+    Path("in.raw").write_bytes(bytes(640))
+    text = with_script("callsys 15").replace(
+        "amplifier 0 0 0\n", "amplifier 0 0 0\narc_debug_cmd 1\narc_debug_reg 3\n"
+    )
+    Path("graph.txt").write_text(text)
+    arguments = ("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw")
+    code, out, _ = run(*arguments)
+    fault = "the script node of arc 2, word 0 (0x3c33330f): service fault: there is no service 15"
+    lines = out.splitlines()
+    assert code == 0
+    assert "arc 0: debug register 3, add samples: 320" in lines
+    assert f"script fault: {fault}" in lines
+    values = json.loads(run(*arguments, "--json")[1])
+    assert values["registers"] == [{"arc": 0, "register": 3, "does": "add samples", "value": 320}]
+    assert values["scripts"]["faults"] == values["scripts"]["runs"] > 0
+    assert values["scripts"]["last_fault"] == fault
+
+
+def test_verbose_shows_the_log_of_the_graph() -> None:
+    Path("in.raw").write_bytes(bytes(640))
+    Path("graph.txt").write_text(with_script("callsys 15"))
+    _, _, errors = run("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw", "-v")
+    assert "aisrv.graph: the script node of arc 2, word 0" in errors
+
+
 def test_camera_to_engine_in_json() -> None:
     images = digits.test_images()[:10]
     Path("camera.bin").write_bytes(b"".join(bytes(value ^ 0x80 for value in each.image) for each in images))
@@ -137,7 +220,15 @@ def test_graph_that_does_not_begin() -> None:
 
 def test_input_without_end_stops_in_time() -> None:
     Path("in.raw").write_bytes(bytes(64))
-    code, out, _ = run("graph.txt", "--io", "4=raw:in.raw:8x8:bayer:loop:rate=20", "--seconds", "0.2")
+    code, out, _ = run(
+        "graph.txt",
+        "--io",
+        "4=raw:in.raw:8x8:bayer:loop:rate=20",
+        "--io",
+        "6=file:out.raw",
+        "--seconds",
+        "0.2",
+    )
     assert code == 0
     assert "IO 4: " in out
 

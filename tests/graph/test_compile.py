@@ -1,3 +1,4 @@
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -331,6 +332,34 @@ def test_errors_have_a_place_and_the_nearest_name(text: str, wanted: str, comput
         compiled(text, computer)
     else:
         assert errors(text, computer)[0] == wanted
+
+
+def test_nodes_that_cannot_run_here_are_named(computer: Platform) -> None:
+    names = ["arm_stream_mixer 0", "arm_stream_filter 0", "arm_stream_mixer 1", "arm_stream_qos 0"]
+    lines = TWO_IOS.strip().splitlines()
+    lines += [f"node {name}" for name in names]
+    lines += [f"arc {a} 1 0 {b} 0 0" for a, b in pairwise(names)]
+    lines += [f"arc_input 0 1 0 {names[0]} 0 0", f"arc_output 1 1 0 {names[-1]} 1 0"]
+    warnings = [
+        str(each) for each in compiled("\n".join(lines), computer).warnings if "cannot run" in each.text
+    ]
+    assert warnings == [
+        "graph.txt:7: warning: arm_stream_mixer cannot run here, unless a package brings it",
+        "graph.txt:10: warning: arm_stream_qos cannot run here, unless a package brings it",
+    ]
+
+
+@pytest.mark.parametrize(("given", "added"), [("20", 20), ("20.0", 20), ("20.5", 21)])
+def test_memory_of_the_first_grammar_is_a_number(given: str, added: int, computer: Platform) -> None:
+    def size(lines: str) -> int:
+        return (
+            compiled(TWO_IOS + ONE_NODE.replace("end", lines + "end"), computer)
+            .graph.nodes[0]
+            .segments[0]
+            .size
+        )
+
+    assert size(f"node_malloc_E {given}\n") - size("") == added
 
 
 def test_a_run_reports_twenty_errors(computer: Platform) -> None:

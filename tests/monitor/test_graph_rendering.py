@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import trio
@@ -11,7 +12,7 @@ from trio.testing import MockClock
 from aisrv import digits
 from aisrv.board import Board, GraphSpec
 from aisrv.device.device import open_device
-from aisrv.graph.status import ArcStatus
+from aisrv.graph.status import ArcStatus, DebugRegister, ScriptStatus
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.graph_rendering import bar, draw_graph
 from aisrv.monitor.json_lines import status_line
@@ -63,6 +64,23 @@ def test_the_view_shows_nodes_arcs_and_pins(tmp_path: Path) -> None:
     assert ["sigp_stream_converter", "0", "3", "192", "192", "-", "-", "0"] in lines
     assert ["1", "..........", "0", "64", "192", "0", "0"] in lines
     assert ["5", "192", "a:", "0", "b:", "0"] in lines
+
+
+def test_the_view_shows_scripts_registers_and_why_a_graph_stands_still(tmp_path: Path) -> None:
+    status = status_after(tmp_path).graph
+    assert status is not None
+    status = replace(
+        status,
+        scripts=ScriptStatus(7, 2, "script 0, word 1: opcode fault"),
+        registers=(DebugRegister(1, 3, "peak", 1200),),
+        standstill=("IO 5 has more to give",),
+    )
+    text = io.StringIO()
+    Console(file=text, width=120).print(*draw_graph(status, ascii_only=True))
+    lines = text.getvalue().splitlines()
+    assert lines[0] == "graph  stands still: IO 5 has more to give"
+    assert ["1", "peak", "3", "1,200"] in [line.split() for line in lines]
+    assert lines[-1] == "scripts: 7 runs, 2 faults; the last: script 0, word 1: opcode fault"
 
 
 def test_bars() -> None:

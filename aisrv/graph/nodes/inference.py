@@ -12,6 +12,8 @@ import numpy as np
 
 from aisrv.graph.arcs import Bytes
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
+from aisrv.graph.nodes.samples import DTYPES
+from aisrv.graph.tables import RAW_TYPES
 
 NAME: Final = "aisrv_stream_inference"
 
@@ -49,6 +51,12 @@ class EnginePort(Protocol):
     def output_bytes(self, tensor: int) -> int | None:
         """Bytes of an output tensor; None where the model has none such."""
 
+    def input_type(self, tensor: int) -> int | None:
+        """The raw type of an input tensor; None where it is not known."""
+
+    def output_type(self, tensor: int) -> int | None:
+        """The raw type of an output tensor; None where it is not known."""
+
     def submit(self, job: Job) -> None:
         """Begin an inference; it is over when `job.entered`, which changes between RUNs only."""
 
@@ -68,6 +76,7 @@ class Inference(StreamNode):
         """Take the formats: a frame is a tensor."""
         need_arcs(setup, 1, 1)
         self._input, self._output = setup.inputs[0].frame_bytes, setup.outputs[0].frame_bytes
+        self._types = setup.inputs[0].raw, setup.outputs[0].raw
         self._log: Callable[[str], None] = setup.log
         self._engine: EnginePort | None = None
         self._job: Job | None = None
@@ -97,6 +106,15 @@ class Inference(StreamNode):
                 raise NodeError(
                     f"a frame of the {what} has {frame} bytes; "
                     f"{what} tensor {tensor} of engine {number} has {size}"
+                )
+        for what, tensor, kind, raw in (
+            ("input", input_tensor, engine.input_type(input_tensor), self._types[0]),
+            ("output", output_tensor, engine.output_type(output_tensor), self._types[1]),
+        ):
+            if kind is not None and DTYPES.get(raw) != DTYPES[kind]:
+                raise NodeError(
+                    f"the {what} has samples of {RAW_TYPES[raw].name}; {what} tensor {tensor} of engine "
+                    f"{number} has {RAW_TYPES[kind].name}: put a converter there"
                 )
         self._engine, self._number = engine, number
         self._tensors = input_tensor, output_tensor

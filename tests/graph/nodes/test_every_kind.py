@@ -17,7 +17,7 @@ from aisrv.graph.nodes.inference import NAME, Inference, Job
 from aisrv.graph.nodes.registry import STANDARD_NODES, Registry, can_run
 from aisrv.graph.scheduler import Interpreter
 from aisrv.graph.state import GraphState
-from tests.support.graphs import Sink, Source
+from tests.support.graphs import S8, Sink, Source
 
 KINDS: Final = [name for name in STANDARD_NODES if can_run(name)]
 FRAMES: Final = [(64, 64), (64, 128), (128, 64), (64, 48), (6, 64), (64, 6), (2, 2)]
@@ -45,6 +45,12 @@ class Engine:
 
     def output_bytes(self, _: int) -> int:
         return self._frames[1]
+
+    def input_type(self, _: int) -> int | None:
+        return S8
+
+    def output_type(self, _: int) -> int | None:
+        return S8
 
     def submit(self, job: Job) -> None:
         job.output, job.entered = bytes(self._frames[1]), True

@@ -5,7 +5,7 @@ import pytest
 
 from aisrv.graph.nodes.inference import Inference, Job, OnError
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup
-from tests.support.graphs import S8, form
+from tests.support.graphs import S8, S16, U8, form
 
 
 class Engine:
@@ -17,6 +17,12 @@ class Engine:
 
     def output_bytes(self, tensor: int) -> int | None:
         return 2 if tensor == 0 else None
+
+    def input_type(self, _: int) -> int | None:
+        return S8
+
+    def output_type(self, _: int) -> int | None:
+        return S8
 
     def submit(self, job: Job) -> None:
         self.jobs.append(job)
@@ -86,6 +92,23 @@ def test_an_output_of_another_length_is_an_error() -> None:
 def test_bad_parameters_are_refused(parameters: bytes) -> None:
     with pytest.raises(NodeError):
         ready(Engine()).set_parameter(0, parameters)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "message"),
+    [
+        (S16, S8, "the input has samples of S16; input tensor 0 of engine 0 has S8: put a converter there"),
+        (S8, U8, "the output has samples of U8; output tensor 0 of engine 0 has S8: put a converter there"),
+    ],
+)
+def test_arcs_of_another_raw_type_than_the_tensors_are_refused(
+    source: int, target: int, message: str
+) -> None:
+    node = Inference({0: Engine()})
+    node.reset(NodeSetup(inputs=(form(4, source),), outputs=(form(2, target),)))
+    with pytest.raises(NodeError) as caught:
+        node.set_parameter(0, bytes(4))
+    assert str(caught.value) == message
 
 
 def test_without_parameters_it_does_not_run() -> None:

@@ -192,7 +192,7 @@ def test_what_a_task_raises_ends_the_device_and_names_the_task(tmp_path: Path, m
     with pytest.raises(ExceptionGroup) as caught:
         trio.run(run, board_of(tmp_path, TaskSpec("worker", f"{name}:task", folder=tmp_path)))
     error = sole_error(caught.value, LookupError)
-    assert error.__notes__ == [f"in the task 'worker' of the board, {name}:task"]
+    assert error.__notes__ == [f"in the task 'worker' of the board, {name}:task, line 1 of {name}.py"]
 
 
 def test_a_trap_of_a_task_names_its_core_too(tmp_path: Path, module: WRITE_MODULE) -> None:
@@ -200,7 +200,7 @@ def test_a_trap_of_a_task_names_its_core_too(tmp_path: Path, module: WRITE_MODUL
     with pytest.raises(ExceptionGroup) as caught:
         trio.run(run, board_of(tmp_path, TaskSpec("worker", f"{name}:task", folder=tmp_path)))
     error = sole_error(caught.value, Trap)
-    assert error.__notes__[0] == f"in the task 'worker' of the board, {name}:task"
+    assert error.__notes__[0] == f"in the task 'worker' of the board, {name}:task, line 3 of {name}.py"
     assert error.__notes__[1].startswith("tile 0 core 1 (worker) trapped at tick ")
 
 

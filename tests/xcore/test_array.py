@@ -230,3 +230,17 @@ async def test_only_end_follows_the_nack_of_an_array_given_up(after: bytes | int
         with pytest.raises(Trap, match="expected control token 1"):
             await receive_array(w.b, 1024)
         nursery.cancel_scope.cancel()
+
+
+@simulated
+async def test_tail_that_comes_in_two_runs_traps_at_its_fourth_byte() -> None:
+    async with bench() as test:
+        receiving = test.start(receive_array, test.b, 8)
+        await test.a.outct(END)
+        await test.a.outuchar(1)
+        await settle()
+        await test.a.outbytes(b"\2\3\4\5\6")
+        await settle()
+        with pytest.raises(Trap, match="more than 3 bytes after its words"):
+            receiving.value()
+        assert test.b.statistics().tokens_queued == 2

@@ -88,7 +88,7 @@ class AddMultipliers(NamedTuple):
 
 
 def wrapped(value: int) -> int:
-    """Wrap to an int32."""
+    """Wrap `value` to an int32."""
     return ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
 
 
@@ -163,7 +163,7 @@ def quantized_multiplier(real: float) -> Multiplier:
 
 
 def multiply_scales(one: float, two: float, how: ScaleProduct) -> float:
-    """Multiply two scales."""
+    """Multiply scale `one` by scale `two`, in the precision that `how` names."""
     return float32(one * two) if how is ScaleProduct.FLOAT32 else one * two
 
 

@@ -86,10 +86,13 @@ def test_a_graph_that_stands_still_says_why() -> None:
     assert (code, json.loads(out)["standstill"]) == (1, reasons)
 
 
-def test_frames_of_an_input_that_are_shorter_than_those_of_its_reader() -> None:
-    Path("in.raw").write_bytes(np.arange(48 * 8 // 2, dtype="<i2").tobytes())
+@pytest.mark.parametrize("source", ["file:in.raw", "wav:in.wav"])
+def test_frames_of_an_input_that_are_shorter_than_those_of_its_reader(source: str) -> None:
+    data = np.arange(48 * 8 // 2, dtype="<i2").tobytes()
+    Path("in.raw").write_bytes(data)
+    write_wav(data, Path("in.wav"))
     Path("graph.txt").write_text(UNEVEN.replace("arc_output", "arc_jitter_ctrl 1.5\narc_output"))
-    code, _, _ = run("graph.txt", "--io", "4=file:in.raw", "--io", "6=file:out.raw")
+    code, _, _ = run("graph.txt", "--io", f"4={source}", "--io", "6=file:out.raw")
     assert code == 0
     assert np.fromfile("out.raw", "<i2").tolist() == list(range(0, 4 * 48 * 8 // 2, 4))
 

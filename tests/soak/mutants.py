@@ -31,7 +31,7 @@ TESTS: Final = (
     "test_array.py",
     "test_select.py",
     "test_channel_protocols.py",
-    "test_against_oracle.py",
+    "test_xcore_against_oracle.py",
     ".",
 )
 """In this order, since the quickest find most."""

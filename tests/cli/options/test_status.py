@@ -63,8 +63,8 @@ trio.run(main)
 print("ended", flush=True)
 """
 IDLE = (
-    "aiengine 0  select on",
-    "spi_buffer  select on",
+    "aiengine 0  select           usb_data, spi_buffer of tile 1",
+    "spi_buffer  select           spi_slave of tile 1 or aiengine 0 of tile 0",
     "spi 0.0    0 bytes/s    0 bytes/s        0/s             0",
 )
 """What a view of an idle device has, up to its end."""
@@ -177,8 +177,8 @@ def test_view_comes_after_the_ready_line_and_stays_on_the_screen(terminal: Termi
     assert terminal.screen.text[:4] == [
         "ready",
         "Device 1-1",
-        "tile  core  task        waits for",
-        "0     0     aiengine 0  select on chanend 0x80000002 or chanend 0x80000102 or chanend 0x80000402",
+        "tile  core  task        call             waits for",
+        "0     0     aiengine 0  select           usb_data, spi_buffer of tile 1",
     ]
     assert ALTERNATE not in terminal.written
 
@@ -222,9 +222,10 @@ def test_device_answers_while_the_terminal_takes_nothing(terminal: Terminal) -> 
     assert terminal.process.wait(60) == 0
 
 
-def test_view_taller_than_the_terminal_is_wiped_off_too() -> None:
-    with closing(Terminal(rows=8)) as terminal:
-        terminal.read_until("...")
+@pytest.mark.parametrize(("rows", "shown"), [(8, "1-1"), (3, "1-1"), (2, "...")])
+def test_view_of_a_low_terminal_is_wiped_off_too(rows: int, shown: str) -> None:
+    with closing(Terminal(rows)) as terminal:
+        terminal.read_until(shown)
         os.write(terminal.master, b"\x03")
         terminal.read_until("ended")
         assert terminal.screen.text == ["ready", "ended"]

@@ -1,5 +1,6 @@
 """What all listeners of the product owe: one table, and each class of a listener has its row in it."""
 
+import ast
 import pkgutil
 import resource
 import socket
@@ -35,6 +36,7 @@ from flash_server.chip.part import MX25R6435F
 from flash_server.chip.storage import MemoryStorage
 from phy.jacdac.bus import JacdacBus
 from phy.usb.bus import UsbBus
+from tests.support.paths import ROOT
 from tests.support.spi_link_slaves import InvertingSlave
 from tests.support.step_watch import StepWatch
 from tests.support.usbip_host import request_import
@@ -108,6 +110,27 @@ def test_each_listener_of_the_product_has_a_row() -> None:
         if kind.__module__.startswith("aisrv.") and not isabstract(kind)
     }
     assert product == set(LISTENERS)
+
+
+ACCEPTING = {
+    "accept",
+    "open_tcp_listeners",
+    "open_unix_listeners",
+    "serve_listeners",
+    "serve_tcp",
+    "start_server",
+}
+
+
+def test_no_other_module_accepts_peers() -> None:
+    """The preload server's sockets lie in a folder of its own user's, for the program that it starts."""
+    accepting = set()
+    for package in ("aisrv", "phy", "flash_server", "host_tools"):
+        for path in (ROOT / package).rglob("*.py"):
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            if any(isinstance(node, ast.Attribute) and node.attr in ACCEPTING for node in ast.walk(tree)):
+                accepting.add(path.relative_to(ROOT).as_posix())
+    assert accepting == {"aisrv/attach/stream_server.py", "aisrv/attach/preload/server.py"}
 
 
 @dataclass

@@ -3,21 +3,32 @@
 import errno
 import os
 import stat
+import sys
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 LARGEST_FILE: Final = 1 << 30
 """Bytes of the largest file that anything here reads whole; models for a device have at most 64 MiB."""
 
+ANY_SIZE: Final = sys.maxsize
+"""For a file that is read in pieces."""
+
 
 def read_regular(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> bytes:
     """Read a regular file of at most `largest` bytes, without waiting. Raises OSError."""
-    descriptor = open_regular(path, largest)
-    with open(descriptor, "rb") as file:  # noqa: PTH123 - it has no path any more
-        data = file.read(largest + 1)
-    if len(data) > largest:  # it has grown
+    with opened_regular(path, largest) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(size + 1)
+        if len(data) > size:  # it has grown
+            data += file.read(largest + 1 - len(data))
+    if len(data) > largest:
         raise _too_large(path, largest)
     return data
+
+
+def opened_regular(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> BinaryIO:
+    """Open a regular file of at most `largest` bytes for reading. Raises OSError."""
+    return os.fdopen(open_regular(path, largest), "rb")
 
 
 def open_regular(path: str | os.PathLike[str], largest: int = LARGEST_FILE) -> int:

@@ -1,27 +1,42 @@
 """Files that appear whole or not at all: all that the product writes for users, but for recordings."""
 
+import glob
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
+
+try:
+    import fcntl
+except ImportError:  # Windows, where a file that is open can be neither removed nor replaced
+    fcntl = None  # type: ignore[assignment]
 
 
 def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
     """Write a file that takes the place of an old one when it is complete; OSError with `path` where not.
 
-    Until then the bytes are in a file beside it, which is removed on any error. What is not a regular file,
-    like /dev/null or a pipe, is written as it is.
+    Until then the bytes are in a file beside it, which is removed on any error. Where the process is killed,
+    the next to write the same file removes it. What is not a regular file, like /dev/null or a pipe, is
+    written as it is.
     """
     target = Path(os.path.realpath(path))
-    beside = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.part")
+    stem = f".{target.name[:200]}."
+    beside = target.with_name(f"{stem}{os.urandom(4).hex()}.part")
     try:
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
                 file.writelines(chunks)
             return
+        _remove_left(target.parent, stem)
         try:
-            with beside.open("xb") as file:
+            with _held(beside) as file:
                 file.writelines(chunks)
-            beside.replace(target)
+                file.flush()
+                if fcntl is not None:  # while it is held: nobody takes it for one that was left
+                    beside.replace(target)
+            if fcntl is None:
+                beside.replace(target)
         except BaseException:
             beside.unlink(missing_ok=True)
             raise
@@ -30,3 +45,28 @@ def write_whole(path: Path, chunks: Iterable[bytes]) -> None:
         if error.filename is None or Path(error.filename) in (beside, target):
             error.filename, error.filename2 = str(path), None
         raise
+
+
+@contextmanager
+def _held(path: Path) -> Iterator[BinaryIO]:
+    """Make a file and lock it for as long as it is open."""
+    while True:
+        with path.open("xb") as file:
+            if fcntl is not None:
+                with suppress(OSError):  # some file systems have no locks: nothing is removed there
+                    fcntl.flock(file, fcntl.LOCK_EX)
+            if fcntl is None or os.fstat(file.fileno()).st_nlink:  # else removed before it was locked
+                yield file
+                return
+
+
+def _remove_left(folder: Path, stem: str) -> None:
+    """Remove the files of processes that were killed: those whose lock nobody holds."""
+    for path in folder.glob(f"{glob.escape(stem)}{'[0-9a-f]' * 8}.part"):
+        with suppress(OSError):  # another's, which is held, or gone meanwhile
+            if fcntl is None:
+                path.unlink()
+                continue
+            with path.open("r+b") as file:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                path.unlink()

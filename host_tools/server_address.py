@@ -11,10 +11,13 @@ from typing import Final
 UNIX: Final = "unix:"
 """What precedes the path of a Unix socket."""
 
+EXAMPLE_PORT: Final = 3240
+"""In messages of what an address looks like; that of USB/IP."""
 
-def connect(address: str, timeout: float) -> socket.socket:
+
+def connect(address: str, timeout: float, example_port: int = EXAMPLE_PORT) -> socket.socket:
     """Connect to a server within `timeout` seconds. Raises OSError, or ValueError for a malformed address."""
-    check_address(address)
+    check_address(address, example_port)
     if address.startswith(UNIX):
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
@@ -30,15 +33,15 @@ def connect(address: str, timeout: float) -> socket.socket:
     return peer
 
 
-def check_address(address: str) -> None:
+def check_address(address: str, example_port: int = EXAMPLE_PORT) -> None:
     """Raise ValueError where a text is not an address of a server."""
     if not address.startswith(UNIX):
-        parse_address(address)
+        parse_address(address, example_port)
     elif address == UNIX:
         raise ValueError(f"{address!r} lacks a path, as in unix:/run/user/1000/aisrv")
 
 
-def parse_address(address: str, example_port: int = 3240) -> tuple[str, int]:
+def parse_address(address: str, example_port: int = EXAMPLE_PORT) -> tuple[str, int]:
     """Return host and port of `HOST:PORT`; an IPv6 host stands in brackets. Anything else is a ValueError.
 
     `example_port` is for the message of the error.
@@ -52,4 +55,8 @@ def parse_address(address: str, example_port: int = 3240) -> tuple[str, int]:
         raise ValueError(
             f"{address!r} is not an address of the form HOST:PORT, such as localhost:{example_port}"
         )
+    try:
+        host.encode("idna")  # as the resolver does
+    except UnicodeError as error:
+        raise ValueError(f"{address!r}: no host has such a name ({error})") from None
     return host, int(port)

@@ -9,7 +9,6 @@ programs load this module through `host_tools/standins/injection`: it suits Pyth
 
 from __future__ import annotations
 
-import socket
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -28,7 +27,7 @@ from aisrv.protocol.spi_link import (
     frame,
     parse_head,
 )
-from host_tools.server_address import parse_address
+from host_tools.server_address import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -68,14 +67,12 @@ class SpiLink:
 
     def __init__(self, address: str, timeout: float = CONNECT_SECONDS) -> None:
         """Connect and greet; LinkGone, SpiLinkError, or ValueError where `address` is not an address."""
-        host, port = parse_address(address, _EXAMPLE_PORT)
         self.address = address
         self._deadline: float | None = time.monotonic() + timeout
         try:
-            self._socket = socket.create_connection((host, port), timeout)
+            self._socket = connect(address, timeout, _EXAMPLE_PORT)
         except OSError as error:
             raise LinkGone(f"{address}: no SPI link server answers ({error})") from error
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         greeting = self._ask(frame(Hello()), FrameKind.SLAVES, Slaves.from_bytes)
         if greeting.version != VERSION:
             self.close()

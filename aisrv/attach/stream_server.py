@@ -1,5 +1,6 @@
 """A server of byte streams: it listens at a TCP port or a Unix socket, serves each peer, and logs its end."""
 
+import errno
 import ipaddress
 import logging
 import os
@@ -76,7 +77,10 @@ class StreamServer(ABC):
 
         Raises OSError where the address cannot be had.
         """
-        listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
+        try:
+            listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
+        except UnicodeError as error:  # of a name that no codec takes
+            raise OSError(errno.EINVAL, f"no host has such a name ({error})") from None
         self.host = host
         for listener in listeners:
             self._warn_of_strangers(listener.socket.getsockname()[0])

@@ -27,8 +27,9 @@ from aisrv.board import (
     UsbProtocol,
     plan_of,
 )
-from aisrv.model.labels import labels_in
+from aisrv.model.labels import LARGEST_LABELS, labels_in
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
+from aisrv.regular_file import read_regular
 from aisrv.settings.errors import SettingsError
 from aisrv.settings.size import KIB, Size
 from aisrv.settings.tables import Integer, Number, Table, convert
@@ -320,7 +321,7 @@ def _engine(file: TomlFile, number: int, table: _Engine) -> EngineSpec:
 
 def _labels(file: TomlFile, number: int, path: Path) -> tuple[str, ...]:
     try:
-        labels = labels_in(path.read_bytes())
+        labels = labels_in(read_regular(path, LARGEST_LABELS))
     except OSError as error:
         raise file.error(f"{path}: {error.strerror}", ("engines", number, "labels")) from None
     if not labels:

@@ -80,7 +80,7 @@ def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict
 
 def example_files() -> dict[str, bytes]:
     """Return the networks and the inputs of IMAGE_FILES, as the files of their names have them."""
-    from host_tools.tensors.files import npy_file
+    from host_tools.tensors.npy import npy_file
 
     spec = TensorSpec((1, digits.IMAGE_SIDE, digits.IMAGE_SIDE, 1))
     return {

@@ -113,13 +113,12 @@ def read_inputs(data: bytes, paths: Sequence[Path]) -> list[bytes]:
 def _read_input(path: Path, tensor: "Tensor") -> bytes:
     if path.suffix != ".npy":
         return read_regular(path)
-    import numpy as np
-
     from aisrv.model.dtypes import DTYPES
+    from host_tools.tensors.npy import read_npy
 
     try:
-        array = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError) as error:
+        array = read_npy(path)
+    except ValueError as error:
         raise _engine_error(f"{path} is not a .npy file: {error}") from None
     wanted = DTYPES.get(tensor.type)
     if array.dtype != wanted or array.size * array.itemsize != tensor.nbytes:

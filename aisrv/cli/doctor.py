@@ -28,6 +28,7 @@ from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.process.sandbox_layers import sandbox_layers
 from aisrv.protocol.commands import USB_PRODUCT_ID, USB_VENDOR_ID
 from aisrv.protocol.engine_kind import PACKAGES, EngineKind, default_kind
+from aisrv.regular_file import read_regular
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +171,7 @@ def check_rule(folders: Sequence[str] = RULE_FOLDERS) -> Finding:
     for folder in folders:
         for path in sorted(Path(folder).glob("*.rules")):
             try:
-                lines = path.read_text(errors="replace").splitlines()
+                lines = read_regular(path).decode(errors="replace").splitlines()
             except OSError:
                 continue
             if any(all(word in line for word in wanted) and not line.startswith("#") for line in lines):

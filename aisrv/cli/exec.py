@@ -19,8 +19,9 @@ from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices
+from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.terminal.option_group import GroupedCommand
-from host_tools.private_socket import private_socket
+from host_tools.private_socket import private_sockets
 from host_tools.standins.launcher import environment, run_program
 
 logger = logging.getLogger(__name__)
@@ -28,8 +29,9 @@ logger = logging.getLogger(__name__)
 
 async def exec_program(argv: Sequence[str], devices: DeviceSet) -> int:
     """Run a program that finds the devices where it looks for them; returns its exit code as shells do."""
-    with private_socket() as path:
-        return await _exec_served(argv, devices, Listening(usbip_socket=Path(path), spi=0))
+    with private_sockets("usbip", "spi") as (usbip, spi):
+        listening = Listening(usbip_socket=Path(usbip), spi_socket=Path(spi))
+        return await _exec_served(argv, devices, listening)
 
 
 async def _exec_served(argv: Sequence[str], devices: DeviceSet, listening: Listening) -> int:
@@ -58,7 +60,7 @@ def is_python(program: str) -> bool:
     if path is None:
         return False
     try:
-        with Path(path).open("rb") as file:
+        with opened_regular(path, ANY_SIZE) as file:
             first = file.readline(256)
     except OSError:
         return False

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import trio
 from msgspec import Struct, field
 
-from aisrv.attach.stream_server import LOOPBACK
+from aisrv.attach.stream_server import LOOPBACK, StreamServer
 from aisrv.attach.usbip.server import UsbipServer, export_all
 from aisrv.board import Board
 from aisrv.cli.options.spi import SpiOptions, wrap_spi_ports
@@ -90,7 +90,7 @@ class DevicePorts(Struct, frozen=True):
 class Listening(Struct, frozen=True):
     """Where to listen: TCP ports, of which 0 is any that is free and None none at all, each on an address.
 
-    USB/IP listens at a Unix socket in place of its port where one is given.
+    USB/IP and SPI listen at a Unix socket in place of their port where one is given.
     """
 
     host: str = LOOPBACK
@@ -102,10 +102,11 @@ class Listening(Struct, frozen=True):
     usbip_socket: Path | None = None
     jacdac: "JacdacListening | None" = None
     """For the bus of the first device that has one."""
+    spi_socket: Path | None = None
 
 
 class Service(Struct, frozen=True):
-    """Running devices and where their servers listen, as `HOST:PORT`, or for USB/IP `unix:PATH`."""
+    """Running devices and where their servers listen, as `HOST:PORT`, or for USB/IP and SPI `unix:PATH`."""
 
     ports: DevicePorts
     usbip: str
@@ -145,19 +146,24 @@ async def serve_devices(devices: DeviceSet, listening: Listening) -> AsyncIterat
                 raise _listening_error(error, host, port, option) from error
             return f"[{address}]:{bound}" if ":" in address else f"{address}:{bound}"
 
+        async def listen_at(server: StreamServer, path: Path) -> str:
+            await nursery.start(server.serve_unix, path)
+            return f"{UNIX}{path}"
+
         server = UsbipServer(export_all(ports.usb))
         if listening.usbip_socket is None:
             usbip = await listen(server.serve, listening.host, listening.usbip)
         else:
-            await nursery.start(server.serve_unix, listening.usbip_socket)
-            usbip = f"{UNIX}{listening.usbip_socket}"
+            usbip = await listen_at(server, listening.usbip_socket)
         spi = flash = None
-        if listening.spi is not None:
+        if listening.spi is not None or listening.spi_socket is not None:
             from aisrv.attach.spi_link import SpiLinkServer
 
-            spi = await listen(
-                SpiLinkServer(ports.spi).serve, listening.spi_host, listening.spi, "--spi-port"
-            )
+            link = SpiLinkServer(ports.spi)
+            if listening.spi_socket is not None:
+                spi = await listen_at(link, listening.spi_socket)
+            elif listening.spi is not None:
+                spi = await listen(link.serve, listening.spi_host, listening.spi, "--spi-port")
         if listening.flash is not None:
             from aisrv.attach.serprog import SerprogServer
 

@@ -25,6 +25,7 @@ from aisrv.graph.nodes.samples import DTYPES
 from aisrv.graph.scheduler import Interpreter
 from aisrv.graph.state import GraphState
 from aisrv.graph.status import GraphStatus, graph_status
+from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.sensors.image.frame import FrameSource, SourceError
 from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
@@ -57,7 +58,7 @@ class DeviceGraph:
     def load(cls, spec: GraphSpec) -> Iterator[Self]:
         """Read the graph and open what its IOs are joined to, for as long as the block lasts.
 
-        Raises BoardError, SourceError, OSError.
+        Raises BoardError, SourceError.
         """
         try:
             graph, names = load_graph(spec.path, spec.platform)
@@ -128,7 +129,11 @@ class DeviceGraph:
             return GpioOutput([self._pin(name.strip()) for name in what.split(",")], form)
         if scheme == _FILE:
             path = self.spec.folder / what
-            file = self._files.enter_context(path.open("wb" if transmits else "rb"))
+            try:
+                opened = path.open("wb") if transmits else opened_regular(path, ANY_SIZE)
+            except OSError as error:
+                raise GraphError(f"IO {io}: {path}: {error.strerror}") from None
+            file = self._files.enter_context(opened)
             return FileOutput(file) if transmits else FileInput(file)
         if transmits:
             raise GraphError(f"IO {io} is an output: join it to file:PATH or gpio:NAME, not to {text!r}")

@@ -68,7 +68,7 @@ class Programmer:
         try:
             connection = socket.create_connection((host.strip("[]") or "localhost", int(port)), timeout)
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:  # a name that no codec takes is a UnicodeError
             raise ProgrammerError(f"no serprog server at {address}: {error}") from error
         return cls(connection, address)
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Final, Protocol, Self, cast
 
+from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.whole_file import write_whole
 from flash_server.errors import StorageError
 
@@ -254,9 +255,12 @@ class _Journal:
     def __init__(self, path: Path, flags: int) -> None:
         self._path = path
         try:
-            self._file = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+            self._file = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o666)
         except OSError as error:
             raise StorageError(f"{path}: the journal cannot be opened: {error.strerror}") from error
+        if not stat.S_ISREG(os.fstat(self._file).st_mode):
+            os.close(self._file)
+            raise StorageError(f"{path}: the journal is not a regular file; remove it")
 
     def record(self, address: int, old: bytes, new: bytes) -> None:
         """Write down a change that is about to be made."""
@@ -296,7 +300,7 @@ def _read_registers(path: Path) -> bytes | None:
     """The registers are not in the file itself, which has the bytes of the array and nothing else."""
     registers = _registers_of(path)
     try:
-        with registers.open("rb") as file:
+        with opened_regular(registers, ANY_SIZE) as file:
             found = file.read(_REGISTER_BYTES + 1)
     except FileNotFoundError:
         return None

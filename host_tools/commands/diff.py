@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
@@ -83,7 +84,7 @@ def diff(
     from host_tools.device_comparison import compare_devices, in_runs, random_inputs
     from host_tools.model_summary import ModelSummary
 
-    data = how.model.read_bytes()
+    data = read_regular(how.model)
     model = ModelSummary.of_file(data)
     specs = model.inputs
     if inputs:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from host_tools.commands.settings import HostSettings, pass_settings
@@ -99,7 +100,7 @@ def dump(file: Path | None) -> None:
     from host_tools.jacdac.decoder import BusDecoder
 
     decoder = BusDecoder()
-    lines = sys.stdin if file is None else file.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = sys.stdin if file is None else read_regular(file).decode(errors="replace").splitlines()
     for line in lines:
         found = _HEX.search(line)
         if found is None or len(found.group()) % 2:

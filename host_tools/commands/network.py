@@ -258,11 +258,11 @@ def _values(data: bytes, spec: "TensorSpec | None") -> list[Any]:
 
 def _labels(path: Path | None, model_file: Path | None) -> "Sequence[str]":
     """Return the classes' names: of the file of labels, else those in the model's file."""
-    if not path:
-        from aisrv.model.labels import labels_of
+    from aisrv.model.labels import LARGEST_LABELS, labels_of
 
+    if not path:
         return labels_of(read_regular(model_file)) if model_file else ()
     try:
-        return path.read_text(encoding="utf-8").splitlines()
+        return read_regular(path, LARGEST_LABELS).decode().splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise TensorError(f"{path}: not a text file of labels ({error})") from error

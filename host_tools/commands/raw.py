@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from aisrv.protocol.commands import Command, command_name, is_set
+from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
@@ -73,7 +74,7 @@ def raw(
 
     if data is not None and file is not None:
         raise click.UsageError("--data or --file, not both")
-    content = file.read_bytes() if file is not None else data or b""
+    content = read_regular(file) if file is not None else data or b""
     if content and not is_set(code):
         raise click.UsageError(f"{command_name(code)} is a GET, which takes no data")
     with settings.connect() as server:

@@ -170,8 +170,8 @@ def _encoded(file: Path, data: bytes, form: "SensorFormat") -> bytes:
     """Return the bytes of a picture's file, of the kind that its name's ending says."""
     import io
 
-    from host_tools.tensors.files import npy_file
     from host_tools.tensors.frames import picture_of
+    from host_tools.tensors.npy import npy_file
 
     picture = picture_of(data, form)
     if file.suffix.lower() == ".npy":

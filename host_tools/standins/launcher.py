@@ -20,7 +20,7 @@ from typing import Final
 
 import trio
 
-from host_tools.server_address import check_address, parse_address
+from host_tools.server_address import check_address
 
 _logger = logging.getLogger(__name__)
 
@@ -64,7 +64,7 @@ def environment(
         DEVICE_VARIABLE: f"usbip:{address}",
     }
     if spi_address is not None:
-        parse_address(spi_address)
+        check_address(spi_address)
         variables[SPI_VARIABLE] = spi_address
     return {**base, **variables}
 

@@ -1,6 +1,7 @@
 """A stand-in for the package `spidev`: the same class, for slaves behind an SPI link server.
 
-The server is named by the environment variable AISRV_SPI as HOST:PORT; `/dev/spidevB.D` is its slave `B.D`.
+The server is named by the environment variable AISRV_SPI, as HOST:PORT or unix:PATH; `/dev/spidevB.D` is its
+slave `B.D`.
 Arguments, results and errors are those of the package's release 3.8, and of the Linux driver behind it with a
 controller that has SPI modes 0 to 3, words of 8 bits and clocks up to the slave's. As with the package, each
 call clocks whole transactions: no method leaves chip select low. Described in docs/guides/spi-programs.md.

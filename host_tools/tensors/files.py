@@ -7,6 +7,7 @@ from aisrv.regular_file import check_regular, read_regular
 from aisrv.whole_file import write_whole
 from host_tools.errors import TensorError
 from host_tools.tensors import images
+from host_tools.tensors.npy import npy_file, read_npy
 from host_tools.tensors.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
@@ -60,14 +61,10 @@ def read_tensor(
 
 
 def _array(path: Path, spec: TensorSpec | None, length: int | None) -> bytes:
-    import numpy as np
-
     try:
-        with path.open("rb") as file:
-            array: Array = np.lib.format.read_array(file, allow_pickle=False)  # type: ignore[no-untyped-call]
-    except (ValueError, EOFError, MemoryError) as error:
+        return array_tensor(read_npy(path), spec, length)
+    except ValueError as error:
         raise TensorError(f"not a .npy file of numbers ({error})") from error
-    return array_tensor(array, spec, length)
 
 
 def array_tensor(array: "Array", spec: TensorSpec | None, length: int | None = None) -> bytes:
@@ -113,17 +110,6 @@ def write_tensor(path: Path, data: bytes, spec: TensorSpec | None = None) -> Non
     import numpy as np
 
     write_file(path, npy_file(spec.elements(data) if spec else np.frombuffer(data, np.uint8)))
-
-
-def npy_file(array: "Array") -> bytes:
-    """Return the content of a `.npy` file."""
-    import io
-
-    import numpy as np
-
-    content = io.BytesIO()
-    np.save(content, array, allow_pickle=False)
-    return content.getvalue()
 
 
 def write_file(path: Path, content: bytes) -> None:

@@ -7,10 +7,12 @@ uint8 = pixel. For the usual quantizations (scale 1/255, 2/255 or 1) both ways g
 one step apart. A float32 tensor gets 0..1.
 """
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from aisrv.extras import install_command
+from aisrv.regular_file import opened_regular
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
 
@@ -27,6 +29,9 @@ SUFFIXES: Final = frozenset(
     {".bmp", ".gif", ".jpeg", ".jpg", ".pgm", ".png", ".ppm", ".tif", ".tiff", ".webp"}
 )
 """Endings of file names that are images."""
+
+LARGEST_PIXELS: Final = 8192 * 8192
+"""Of an image, whose pixels take four bytes each while it is resized."""
 
 RANGES: Final[dict[str, tuple[float, float]]] = {
     "0..1": (0.0, 1.0),
@@ -50,8 +55,13 @@ def read_image(path: Path, spec: TensorSpec, value_range: str = AUTO, invert: bo
     except ImportError as error:
         raise TensorError(f"reading images needs Pillow: {install_command('images')}") from error
     try:
-        with Image.open(path) as image:
-            return image_tensor(image, spec, value_range, invert)
+        with warnings.catch_warnings(), opened_regular(path) as file:
+            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the bound below is less
+            with Image.open(file) as image:
+                if image.width * image.height > LARGEST_PIXELS:
+                    size = f"{image.width}x{image.height}"
+                    raise TensorError(f"{size} pixels, at most {LARGEST_PIXELS} are read: scale it down")
+                return image_tensor(image, spec, value_range, invert)
     except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
         raise TensorError(f"not an image that can be read ({error})") from error
 

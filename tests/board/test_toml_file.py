@@ -1,5 +1,6 @@
 """Boards in TOML files: all that they can say, and what is said of what they cannot."""
 
+import os
 import re
 import time
 from pathlib import Path
@@ -569,3 +570,21 @@ def test_the_examples_of_the_docs_are_boards() -> None:
     assert [task.name for task in parse_board(tasks).tasks] == ["director", "buttons"]
     assert parse_board("[[flash]]\n" + part).flashes[0].part.name == "W25Q64JV"
     assert parse_board(commands).engines[0].commands == CommandsSpec("my_commands:COMMANDS")
+
+
+@pytest.mark.parametrize("kind", ["pipe", "/dev/zero"])
+def test_labels_of_what_is_no_file_are_refused_at_once(kind: str, tmp_path: Path) -> None:
+    path = tmp_path / "names.txt"
+    if kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(kind)
+    with pytest.raises(BoardError) as caught:
+        parse_board("[[engines]]\nlabels = 'names.txt'", directory=tmp_path)
+    assert str(caught.value) == f"board.toml:2: engines[0].labels: {path}: not a regular file"
+
+
+def test_labels_of_more_than_a_mebibyte_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "names.txt").write_bytes(b"a\n" * ((1 << 19) + 1))
+    with pytest.raises(BoardError, match="larger than 1048576 bytes"):
+        parse_board("[[engines]]\nlabels = 'names.txt'", directory=tmp_path)

@@ -292,6 +292,15 @@ def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
     assert f"{array} is not a .npy file" in output
 
 
+def test_an_array_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    model, array = tmp_path / "digits.tflite", tmp_path / "image.npy"
+    model.write_bytes(digits.model_bytes())
+    os.mkfifo(array)
+    code, output = diff(model, "--engines", "kernels", "kernels:reference", "--input", array)
+    assert code != 0
+    assert "regular file" in output
+
+
 def test_an_engine_that_shows_outputs_alone_is_compared_by_them() -> None:
     pair = EngineKind("kernels"), EngineKind("aisrv.inference.interpreters.kernels:KernelsInterpreter")
     assert report(diff_model(digits.model_bytes(), [image()], pair)) == (

@@ -1,6 +1,7 @@
 """`aisrv exec`: options that are none, and what boards cannot have, are refused before a program runs."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,36 @@ def test_the_program_gets_the_address_of_its_own_device(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     (device,) = devices_of(list(read_capture(capture.read_bytes())))
     assert device
+
+
+PLACES = """
+import os
+import sys
+from pathlib import Path
+
+import spidev
+
+LISTENING = "0A"
+
+
+device = os.getppid()
+tables = [Path(f"/proc/net/{name}").read_text() for name in ("tcp", "tcp6")]
+lines = [line.split() for table in tables for line in table.splitlines()[1:]]
+listening = {f"socket:[{line[9]}]" for line in lines if line[3] == LISTENING}
+places = [os.environ["AISRV_USBIP"], os.environ["AISRV_SPI"]]
+files = [Path(place.removeprefix("unix:")) for place in places]
+print(sorted({place.partition(":")[0] for place in places}))
+print([oct(file.stat().st_mode & 0o777) for file in files], oct(files[1].parent.stat().st_mode & 0o777))
+files_open = Path(f"/proc/{device}/fd")
+print(len(listening & {os.readlink(one) for one in files_open.iterdir() if os.path.lexists(one)}))
+spi = spidev.SpiDev(0, 0)
+print(len(spi.xfer2([1, 0, 0, 0, 0, 0, 0])))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
+def test_nobody_else_reaches_the_devices_ports(tmp_path: Path) -> None:
+    """Any user of the machine may connect to a TCP port of its loopback."""
+    (tmp_path / "places.py").write_text(PLACES)
+    done = run_process([*AISRV, "exec", "--spi", "--", sys.executable, tmp_path / "places.py"])
+    assert done.stdout.splitlines() == ["['unix']", "['0o600', '0o600'] 0o700", "0", "7"], done.stderr

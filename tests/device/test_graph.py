@@ -1,5 +1,6 @@
 """Graphs on a device, on virtual time: sensors, nodes, AI engines and GPIO, beside its hosts."""
 
+import os
 import runpy
 from collections.abc import Callable
 from pathlib import Path
@@ -199,9 +200,13 @@ def test_interpreters_on_several_cores_run_a_graph(tmp_path: Path) -> None:
         ({9: "gpio:led"}, "the graph does not use IO 9; it uses 5, 7"),
         ({5: "gpio:led"}, "IO 5 is an input; a GPIO can only be joined to an output"),
         ({7: "wav:x.wav"}, "IO 7 is an output"),
+        ({5: "file:pipe"}, "pipe: not a regular file"),
+        ({5: "file:/dev/zero"}, "/dev/zero: not a regular file"),
+        ({5: "file:missing"}, "missing: No such file or directory"),
     ],
 )
 async def test_a_wrong_io_is_refused(tmp_path: Path, ios: dict[int, str], message: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
     spec = GraphSpec(write_words(digit_graph(), tmp_path / "graph.txt"), ios=ios, folder=tmp_path)
     with pytest.raises(BoardError, match=message):
         async with open_device(Board(graph=spec), runner=inline):

@@ -16,6 +16,7 @@ from aisrv.inference.errors import ModelError
 from aisrv.model import Model
 from aisrv.model.flatbuffer import I32, U16, U32, File, Table
 from aisrv.model.schema import FILE_IDENTIFIER
+from aisrv.regular_file import read_regular
 
 PREFIX: Final = "XC_"
 """How the names of XMOS's operators begin."""
@@ -101,7 +102,7 @@ def new_config(package: Path) -> bytes:
 
 def _version(header: Path) -> list[int]:
     """Read the version of a library: it refuses models that were made for another."""
-    numbers = dict(_VERSION.findall(header.read_text()))
+    numbers = dict(_VERSION.findall(read_regular(header).decode()))
     return [int(numbers[part]) for part in ("major", "minor", "patch")]
 
 

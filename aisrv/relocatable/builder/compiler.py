@@ -11,6 +11,7 @@ from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Final
 
+from aisrv.regular_file import read_regular
 from aisrv.relocatable.container import Core, FloatAbi, Variant
 from aisrv.relocatable.errors import BuildError
 
@@ -89,7 +90,7 @@ def _compile(source: str, variant: Variant, flags: Sequence[str], keep: Sequence
                 str(output),
             )
         )
-        return output.read_bytes()
+        return read_regular(output)
 
 
 def target_flags(variant: Variant) -> Iterator[str]:

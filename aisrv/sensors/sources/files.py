@@ -1,18 +1,22 @@
 """Files that sources read: there, regular, and no larger than allowed."""
 
+import os
 from pathlib import Path
+from typing import BinaryIO
 
+from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.sensors.image.frame import SourceError
 
 
-def file_size(path: Path, largest: int | None = None) -> int:
-    """Bytes of a file. SourceError where it is not a file, or has more than the largest allowed."""
+def open_file(path: Path, largest: int = ANY_SIZE) -> BinaryIO:
+    """Open a regular file of at most `largest` bytes for reading. Raises SourceError."""
     try:
-        regular, size = path.is_file(), path.stat().st_size
-    except (OSError, ValueError) as error:  # ValueError: a name with a zero byte
-        raise SourceError(f"{path}: {error.strerror if isinstance(error, OSError) else error}") from None
-    if not regular:
-        raise SourceError(f"{path}: not a regular file")
-    if largest is not None and size > largest:
-        raise SourceError(f"{path}: {size} bytes, above the {largest} allowed")
-    return size
+        return opened_regular(path, largest)
+    except OSError as error:
+        raise SourceError(f"{path}: {error.strerror}") from None
+
+
+def file_size(path: Path) -> int:
+    """Bytes of a file. SourceError where it is not a regular one that can be read."""
+    with open_file(path) as file:
+        return os.fstat(file.fileno()).st_size

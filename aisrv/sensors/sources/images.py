@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from aisrv.extras import install_command
 from aisrv.sensors.image.frame import Encoding, SourceError
-from aisrv.sensors.sources.files import file_size
+from aisrv.sensors.sources.files import open_file
 from aisrv.sensors.sources.numbered import NumberedSource
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def read_picture(path: Path) -> "Bytes":
     import numpy as np
 
     try:
-        file_size(path, LARGEST_FILE)
-        with Image.open(path, formats=sorted(set(FORMATS.values()))) as image:
+        formats = sorted(set(FORMATS.values()))
+        with open_file(path, LARGEST_FILE) as file, Image.open(file, formats=formats) as image:
             if image.width * image.height > LARGEST_PIXELS:
                 raise SourceError(
                     f"{path}: {image.width}x{image.height} pixels, above the {LARGEST_PIXELS} allowed"

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from aisrv.sensors.image.frame import Encoding, SourceError
-from aisrv.sensors.sources.files import file_size
+from aisrv.sensors.sources.files import file_size, open_file
 from aisrv.sensors.sources.numbered import NumberedSource, checked_frame_size
 
 
@@ -24,7 +24,7 @@ class RawRecording(NumberedSource):
 
     def _data(self, number: int) -> bytes:
         try:
-            with self._path.open("rb") as file:
+            with open_file(self._path) as file:
                 file.seek(number * self.frame_size)
                 data = file.read(self.frame_size)
         except OSError as error:

@@ -7,6 +7,7 @@ delivered. Files are read and converted at the start.
 
 import csv
 import enum
+import io
 import math
 import wave
 from collections.abc import Callable
@@ -18,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.sensors.image.frame import Encoding, SourceError
-from aisrv.sensors.sources.files import file_size
+from aisrv.sensors.sources.files import open_file
 from aisrv.sensors.sources.numbered import NumberedSource
 
 Values = npt.NDArray[Any]
@@ -134,8 +135,7 @@ def csv_source(
 
 def _read_wav(path: Path) -> tuple[Whole, int]:
     try:
-        file_size(path, LARGEST_WAV)
-        with wave.open(str(path), "rb") as file:
+        with open_file(path, LARGEST_WAV) as content, wave.open(content) as file:
             channels, width = file.getnchannels(), file.getsampwidth()
             data = file.readframes(file.getnframes())
     except (
@@ -176,9 +176,8 @@ def _read_csv(path: Path) -> tuple[Values, list[int]]:
     rows: list[list[float]] = []
     lines: list[int] = []
     try:
-        file_size(path, LARGEST_CSV)
-        with path.open(encoding="utf-8", newline="") as file:
-            reader = csv.reader(file)
+        with open_file(path, LARGEST_CSV) as content:
+            reader = csv.reader(io.TextIOWrapper(content, encoding="utf-8", newline=""))
             for fields in filter(None, reader):  # without empty lines
                 row = _numbers(fields)
                 if row is None and reader.line_num == 1:

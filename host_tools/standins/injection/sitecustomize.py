@@ -6,7 +6,7 @@ HOST:PORT, `usb.backend.libusb1.get_backend` returns the backend for that USB/IP
 Where umockdev's library is in LD_PRELOAD as well, libusb reaches the device by itself: pyusb has its own
 backend then, and ours where there is no libusb.
 
-With AISRV_SPI set to HOST:PORT, `import spidev` gives the stand-in for that package, which talks to the SPI
+With AISRV_SPI set to an address, `import spidev` gives the stand-in for that package, which talks to the SPI
 link server there, whether the package is installed or not. With umockdev's library the package itself is used
 where it is installed.
 

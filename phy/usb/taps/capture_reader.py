@@ -4,6 +4,7 @@ Sources: "PCAP Now Generic (pcapng) Capture File Format", draft-ietf-opsawg-pcap
 Development/LibpcapFileFormat; Documentation/usb/usbmon.rst of the Linux kernel.
 """
 
+import itertools
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -25,6 +26,10 @@ _PCAP_MAGICS: Final = {
     b"\xa1\xb2\x3c\x4d": ">",
 }
 """Of files with microseconds, and of those with nanoseconds: packets bring usbmon's own time."""
+
+
+MOST_BLOCKS: Final = 1 << 20
+"""Packets, or blocks of any kind, of one file: an empty one is 12 bytes there, and much more once read."""
 
 
 class CaptureError(Exception):
@@ -119,6 +124,7 @@ def _pcap(data: bytes, packets: list[tuple[int, bytes]]) -> int:
     (link_type,) = struct.unpack_from(f"{order}I", data, 20)
     place = 24
     while place + 16 <= len(data):
+        _check_number(len(packets) + 1)
         (size,) = struct.unpack_from(f"{order}8xI", data, place)
         if place + 16 + size > len(data):
             break
@@ -132,7 +138,10 @@ def _pcapng(data: bytes, packets: list[tuple[int, bytes]]) -> int:
     """Append link type and bytes of each packet; return where the last block ends."""
     order, place = "<", 0
     link_types: list[int] = []
-    while place + 12 <= len(data):
+    for number in itertools.count(1):
+        if place + 12 > len(data):
+            break
+        _check_number(number)
         (kind,) = struct.unpack_from(f"{order}I", data, place)
         if kind == SECTION_HEADER:  # the same in both byte orders
             link_types = []
@@ -157,3 +166,8 @@ def _pcapng(data: bytes, packets: list[tuple[int, bytes]]) -> int:
             packets.append((link_types[interface], body[20 : 20 + captured]))
         place += size
     return place
+
+
+def _check_number(number: int) -> None:
+    if number > MOST_BLOCKS:
+        raise CaptureError(f"more than {MOST_BLOCKS:,} packets; split it, as `editcap -c 1000000` does")

@@ -4,7 +4,9 @@ import errno
 import itertools
 import os
 import re
+import struct
 import sys
+import zlib
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -332,3 +334,72 @@ def test_memory_is_erased_at_first_and_keeps_what_is_written() -> None:
     storage = MemoryStorage(8)
     storage.write(3, b"ab")
     assert storage.read(0, 8) == b"\xff\xff\xffab\xff\xff\xff"
+
+
+@pytest.mark.parametrize("kind", [FileStorage, ReadOnlyFileStorage])
+def test_a_journal_that_is_a_pipe_is_refused_at_once(
+    kind: type[FileStorage] | type[ReadOnlyFileStorage], tmp_path: Path
+) -> None:
+    FileStorage(tmp_path / "chip", SIZE).close()
+    os.mkfifo(tmp_path / "chip.journal")
+    with pytest.raises(StorageError, match=r"chip\.journal: the journal is not a regular file; remove it"):
+        kind(tmp_path / "chip", SIZE)
+
+
+def test_registers_that_are_a_pipe_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "chip.registers")
+    with (
+        FileStorage(tmp_path / "chip", SIZE) as storage,
+        pytest.raises(StorageError, match=r"chip\.registers: cannot be read: not a regular file"),
+    ):
+        storage.read_registers()
+
+
+def journal(address: int, old: bytes, new: bytes, checksum: int | None = None) -> bytes:
+    """A record, by the description at the head of the module: magic, address, size, CRC-32, old, new."""
+    what = struct.pack("<QI", address, len(new))
+    if checksum is None:
+        checksum = zlib.crc32(what + old + new)
+    return b"aisrvwal" + what + struct.pack("<I", checksum) + old + new
+
+
+def test_a_sound_journal_is_finished(tmp_path: Path) -> None:
+    FileStorage(tmp_path / "chip", SIZE).close()
+    (tmp_path / "chip.journal").write_bytes(journal(SIZE - 4, b"\xff" * 4, b"data"))
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        assert (storage.repaired, storage.read(SIZE - 4, 4)) == (True, b"data")
+
+
+def test_a_journal_of_another_checksum_is_dropped(tmp_path: Path) -> None:
+    FileStorage(tmp_path / "chip", SIZE).close()
+    sound = journal(0, b"\xff" * 4, b"data")
+    for place in (8, 16, 20, len(sound) - 8, len(sound) - 1):
+        wrong = bytearray(sound)
+        wrong[place] ^= 1
+        if place == 16:
+            wrong += bytes(2)  # as long as it says
+        (tmp_path / "chip.journal").write_bytes(wrong)
+        with FileStorage(tmp_path / "chip", SIZE) as storage:
+            assert (storage.repaired, storage.read(0, SIZE)) == (False, b"\xff" * SIZE)
+
+
+@pytest.mark.parametrize("address", [SIZE - 3, SIZE, 1 << 40, (1 << 64) - 1])
+def test_a_journal_of_bytes_that_the_file_does_not_have_is_dropped(address: int, tmp_path: Path) -> None:
+    FileStorage(tmp_path / "chip", SIZE).close()
+    (tmp_path / "chip.journal").write_bytes(journal(address, b"\xff" * 4, b"data"))
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        assert not storage.repaired
+        assert storage.read(0, SIZE) == b"\xff" * SIZE
+    assert (tmp_path / "chip").stat().st_size == SIZE
+
+
+@pytest.mark.parametrize("kind", [FileStorage, ReadOnlyFileStorage])
+def test_a_journal_that_is_a_link_is_refused_and_what_it_names_left(
+    kind: type[FileStorage] | type[ReadOnlyFileStorage], tmp_path: Path
+) -> None:
+    FileStorage(tmp_path / "chip", SIZE).close()
+    (tmp_path / "precious").write_bytes(b"precious")
+    (tmp_path / "chip.journal").symlink_to(tmp_path / "precious")
+    with pytest.raises(StorageError, match=r"chip\.journal: the journal cannot be opened: Too many levels"):
+        kind(tmp_path / "chip", SIZE)
+    assert (tmp_path / "precious").read_bytes() == b"precious"

@@ -2,6 +2,7 @@
 
 import io
 import sys
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -246,6 +247,31 @@ def test_an_array_whose_header_lies_about_its_size(tmp_path: Path) -> None:
         read_tensor(path, TWO_BY_TWO)
 
 
+def test_an_array_takes_no_memory_for_elements_that_are_not_there(tmp_path: Path) -> None:
+    content = io.BytesIO()
+    np.lib.format.write_array_header_1_0(  # type: ignore[no-untyped-call]
+        content, {"descr": "|i1", "fortran_order": False, "shape": (1 << 30,)}
+    )
+    path = tmp_path / "array.npy"
+    path.write_bytes(content.getvalue() + bytes(4))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TensorError, match="4 bytes are fewer than"):
+            read_tensor(path, TWO_BY_TWO)
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+def test_an_array_of_another_version_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path, np.zeros(4, np.int8))
+    content = bytearray(path.read_bytes())
+    content[6] = 3
+    path.write_bytes(content)
+    with pytest.raises(TensorError, match=r"version 3\.0, which is not for numbers"):
+        read_tensor(path, TWO_BY_TWO)
+
+
 # Images
 
 
@@ -321,6 +347,14 @@ def test_a_file_that_is_no_image(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "image.png"
     path.write_bytes(content)
     with pytest.raises(TensorError, match="not an image that can be read"):
+        read_tensor(path, TWO_BY_TWO)
+
+
+@pytest.mark.parametrize("side", [8193, 10_000, 60_000])
+def test_an_image_of_too_many_pixels_is_refused_unread(side: int, tmp_path: Path) -> None:
+    path = tmp_path / "image.ppm"
+    path.write_bytes(b"P6 %d %d 255\n" % (side, side))
+    with pytest.raises(TensorError, match=r"at most 67108864 are read|exceeds limit of \d+ pixels"):
         read_tensor(path, TWO_BY_TWO)
 
 

@@ -229,5 +229,5 @@ def test_missing_and_huge_files_are_refused(tmp_path: Path, opener: type) -> Non
         opener(tmp_path / "missing", 1)
     with (tmp_path / "huge").open("wb") as file:
         file.truncate(1 << 30)
-    with pytest.raises(SourceError, match="huge: 1073741824 bytes, above the"):
+    with pytest.raises(SourceError, match=r"huge: larger than \d+ bytes"):
         opener(tmp_path / "huge", 1)

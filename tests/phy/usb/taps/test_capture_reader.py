@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from phy.usb.taps.capture_reader import CaptureError, read_capture
+from phy.usb.taps.capture_reader import MOST_BLOCKS, CaptureError, read_capture
 from phy.usb.taps.pcapng import EnhancedPacket, InterfaceDescription, SectionHeader
 from phy.usb.taps.usbmon import EventType, TransferType, UsbmonEvent
 
@@ -115,3 +115,23 @@ def test_file_of_a_killed_process_gives_what_is_whole(write: Callable[..., bytes
 def test_what_is_no_capture_of_usb_is_named(data: bytes, message: str) -> None:
     with pytest.raises(CaptureError, match=message):
         list(read_capture(data))
+
+
+EMPTY_BLOCK = struct.pack("<III", 0xBAD, 12, 12)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(pcap() + bytes(16) * (MOST_BLOCKS + 1), id="pcap"),
+        pytest.param(bytes(SectionHeader("x")) + EMPTY_BLOCK * MOST_BLOCKS, id="pcapng"),
+    ],
+)
+def test_millions_of_empty_packets_are_refused(data: bytes) -> None:
+    with pytest.raises(CaptureError, match=r"more than 1,048,576 packets; split it"):
+        read_capture(data)
+
+
+def test_as_many_blocks_as_are_read() -> None:
+    capture = read_capture(bytes(SectionHeader("x")) + EMPTY_BLOCK * (MOST_BLOCKS - 1))
+    assert (capture.events, capture.cut_at) == ((), None)

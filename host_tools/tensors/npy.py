@@ -1,0 +1,52 @@
+"""`.npy` files: arrays of numbers, read within the bytes that are there."""
+
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from aisrv.regular_file import read_regular
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from host_tools.tensors.tensor_spec import Array
+
+
+def read_npy(path: Path) -> "Array":
+    """Read the array of a file, which cannot be written to.
+
+    Raises OSError, and ValueError for what is not an array of numbers or has more elements than the file.
+    """
+    import numpy as np
+
+    data = read_regular(path)
+    file = io.BytesIO(data)
+    shape, in_columns, dtype = _header(file)
+    if dtype.hasobject:
+        raise ValueError("it holds Python objects")
+    try:
+        # NumPy's own reader takes memory for the shape that a header names before it looks for the elements.
+        return np.ndarray(shape, dtype, data, file.tell(), order="F" if in_columns else "C")
+    except TypeError:
+        raise ValueError(f"{len(data) - file.tell()} bytes are fewer than {shape} of {dtype} takes") from None
+
+
+def _header(file: BinaryIO) -> "tuple[tuple[int, ...], bool, np.dtype[np.generic]]":
+    """Return shape, whether the elements are in the order of Fortran, and their type."""
+    from numpy.lib import format as npy
+
+    version = npy.read_magic(file)  # type: ignore[no-untyped-call]
+    if version == (1, 0):
+        return npy.read_array_header_1_0(file)  # type: ignore[no-untyped-call,no-any-return]
+    if version == (2, 0):
+        return npy.read_array_header_2_0(file)  # type: ignore[no-untyped-call,no-any-return]
+    raise ValueError(f"version {version[0]}.{version[1]}, which is not for numbers")
+
+
+def npy_file(array: "Array") -> bytes:
+    """Return the content of a file."""
+    import numpy as np
+
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    return content.getvalue()

@@ -170,6 +170,87 @@ class Draw:
         """MUL."""
         return self.elementwise(BuiltinOperator.MUL)
 
+    def sub(self) -> Drawn:
+        """SUB."""
+        return self.elementwise(BuiltinOperator.SUB)
+
+    def grouped_convolution(self) -> Drawn:
+        """CONV_2D of groups of channels."""
+        pick = self.random.randint
+        groups, channels, filters, taps = pick(2, 3), pick(1, 3), pick(1, 3), pick(1, 3)
+        source, shape = self.scale(-12, -6), (2, 5, 4, groups * channels)
+        layer = self.layer((groups * filters, taps, taps, channels), 0, source, taps * taps * channels)
+        model = single(
+            BuiltinOperator.CONV_2D,
+            [self.activation("in", shape, source), *layer],
+            [self.activation("out", (2, 5, 4, groups * filters), self.scale(-11, -6))],
+            _WINDOWS | {"fused_activation_function": self.fused()},
+        )
+        return model, (self.data(shape),)
+
+    def transposed_convolution(self) -> Drawn:
+        """TRANSPOSE_CONV, whose bias has 64 bits, or 16 in the file."""
+        pick = self.random.randint
+        channels, filters, taps, stride = pick(1, 4), pick(1, 4), pick(1, 3), pick(1, 2)
+        source, shape, out = self.scale(-12, -6), (2, 4, 3, channels), (2, 4 * stride, 3 * stride, filters)
+        weights, *bias = self.layer((filters, taps, taps, channels), 0, source, taps * taps * channels)
+        kind = self.random.choice((np.int16, np.int64))
+        ends = (-(1 << 15), 1 << 15) if kind is np.int16 else (-(1 << 24), 1 << 24)
+        values = self._numbers.integers(*ends, filters)
+        given = [constant("bias", values, kind, each.quantization) for each in bias]
+        model = single(
+            BuiltinOperator.TRANSPOSE_CONV,
+            [constant("shape", out), weights, self.activation("in", shape, source), *given],
+            [self.activation("out", out, self.scale(-11, -6))],
+            {
+                "padding": 0,
+                "stride_h": stride,
+                "stride_w": stride,
+                "fused_activation_function": self.fused(),
+            },
+        )
+        return model, (self.data(shape),)
+
+    def reduction(self, code: int) -> Drawn:
+        """MEAN or SUM, of some dimensions."""
+        shape = tuple(self.random.randint(1, 5) for _ in range(4))
+        axes = self.random.sample(range(4), self.random.randint(1, 3))
+        out = tuple(1 if axis in axes else size for axis, size in enumerate(shape))
+        model = single(
+            code,
+            [self.activation("in", shape, self.scale(-12, -6)), constant("axes", axes)],
+            [self.activation("out", out, self.scale(-12, -6))],
+            {"keep_dims": 1},
+        )
+        return model, (self.data(shape),)
+
+    def mean(self) -> Drawn:
+        """MEAN."""
+        return self.reduction(BuiltinOperator.MEAN)
+
+    def sum(self) -> Drawn:
+        """SUM."""
+        return self.reduction(BuiltinOperator.SUM)
+
+    def sigmoid(self, code: int) -> Drawn:
+        """LOGISTIC or TANH of all values, of any scale and of those that their tables have."""
+        scale = self.random.choice((self.scale(-16, 3), 2.0**-12, 2.0**-11))
+        shape = (1 << 16,)
+        model = single(
+            code,
+            [self.activation("in", shape, scale)],
+            [tensor("out", shape, 1 / 32768, 0, TensorType.INT16)],
+        )
+        return model, (np.arange(-(1 << 15), 1 << 15).astype(np.int16),)
+
+    def logistic(self) -> Drawn:
+        """LOGISTIC."""
+        return self.sigmoid(BuiltinOperator.LOGISTIC)
+
+    def tanh(self) -> Drawn:
+        """TANH."""
+        return self.sigmoid(BuiltinOperator.TANH)
+
     def softmax(self) -> Drawn:
         """SOFTMAX, from flat to sharp."""
         shape = (self.random.randint(1, 4), self.random.randint(1, 40))
@@ -234,10 +315,14 @@ def requantizing(draw: Draw, source: TensorType, target: TensorType) -> Drawn:
         low = -24 if kind is TensorType.INT32 else -12
         made = tensor(name, shape, draw.scale(low, -6), zero, kind)
         if kind is TensorType.INT32:
-            return replace(made, quantization=Quantization.per_tensor(draw.scale(low, -6), 0))
+            zero = draw.random.randint(-1000, 1000) if source is kind else 0
+            return replace(made, quantization=Quantization.per_tensor(draw.scale(low, -6), zero))
         return made
 
     data = Draw(draw.random.randint(0, 1 << 32), source).data(shape)
+    if source is TensorType.INT32:
+        data = np.random.default_rng(draw.random.randint(0, 1 << 32)).integers(-(1 << 31), 1 << 31, shape)
+        data = (data >> draw.random.choice((0, 8, 16))).astype(np.int32)
     given = end("in", source)
     if source is TensorType.FLOAT32:
         # Whole steps, ties and what lies between them; and what no int16 holds.
@@ -279,6 +364,13 @@ OPERATORS: Final[Mapping[str, Callable[[Draw], Drawn]]] = MappingProxyType(
         "LEAKY_RELU": Draw.leaky_relu,
         "AVERAGE_POOL_2D": Draw.average_pool,
         "MAX_POOL_2D": Draw.max_pool,
+        "CONV_2D of groups": Draw.grouped_convolution,
+        "TRANSPOSE_CONV": Draw.transposed_convolution,
+        "SUB": Draw.sub,
+        "MEAN": Draw.mean,
+        "SUM": Draw.sum,
+        "LOGISTIC": Draw.logistic,
+        "TANH": Draw.tanh,
     }
 )
 """Operators that compute with int16 activations."""

@@ -5,8 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
+import numpy as np
 from tflite import BuiltinOperator
 
+from aisrv.model import TensorType
 from tests.support.models import constant
 from tests.support.network_recipe import LARGEST, Recipe
 
@@ -69,6 +71,17 @@ def _grown(recipe: Recipe, amounts: Sequence[tuple[int, int]]) -> list[int]:
 def _pad(recipe: Recipe) -> None:
     amounts = [(0, 0), *_pad_amounts(recipe, [2] * (len(recipe.last.shape) - 1))]
     _shaped(recipe, BuiltinOperator.PAD, _grown(recipe, amounts), [amounts])
+
+
+def _pad_v2(recipe: Recipe) -> None:
+    amounts = [(0, 0), *_pad_amounts(recipe, [2] * (len(recipe.last.shape) - 1))]
+    shape = _grown(recipe, amounts)
+    if math.prod(shape) <= LARGEST:
+        value = recipe.chance.randint(-128, 127)
+        dtype = np.int8 if recipe.type is TensorType.INT8 else np.int16
+        filling = constant("value", [value], dtype, recipe.last.quantization)
+        inputs = [recipe.last, recipe.fixed(constant("amounts", amounts)), recipe.fixed(filling)]
+        recipe.apply(BuiltinOperator.PADV2, inputs, recipe.like(recipe.last, shape))
 
 
 def _mirror_pad(recipe: Recipe) -> None:
@@ -218,6 +231,7 @@ BOTH: Final[Mapping[str, Step]] = MappingProxyType(
         "EXPAND_DIMS": _expand_dims,
         "BROADCAST_TO": _broadcast_to,
         "PAD": _pad,
+        "PADV2": _pad_v2,
         "TRANSPOSE": _transpose,
         "RESIZE_NEAREST_NEIGHBOR": _resize(BuiltinOperator.RESIZE_NEAREST_NEIGHBOR),
         "CONCATENATION": _concatenation,

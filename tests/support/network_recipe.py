@@ -64,6 +64,13 @@ class Recipe:
         self._tensors[made.name] = made
         return made
 
+    def whole(self, shape: Sequence[int], scale: float) -> Tensor:
+        """A new tensor of int32 with a scale."""
+        quant = Quantization.per_tensor(float32(scale), 0)
+        made = Tensor(f"t{len(self._tensors)}", tuple(shape), TensorType.INT32, quant)
+        self._tensors[made.name] = made
+        return made
+
     def variable(self, shape: Sequence[int], scale: float, zero_point: int, kind: TensorType) -> Tensor:
         """A tensor that keeps its value from run to run."""
         quant = Quantization.per_tensor(float32(scale), zero_point)

@@ -152,6 +152,26 @@ def _single(code: int, scale: float | None = None, zero_point: int | None = None
     return step
 
 
+def _quantize(recipe: Recipe) -> None:
+    """From one scale to another, at times by way of int32."""
+    if recipe.chance.random() < 0.3:
+        source = recipe.last
+        wide = recipe.whole(source.shape, quantization(source).scale * 2.0 ** recipe.chance.uniform(-12, 0))
+        recipe.aside(BuiltinOperator.QUANTIZE, [source], [wide])
+        output = recipe.activation(source.shape, quantization(source).scale)
+        recipe.apply(BuiltinOperator.QUANTIZE, [wide], output)
+        return
+    _single(BuiltinOperator.QUANTIZE)(recipe)
+
+
+def _sigmoid(code: int, scale: float, zero_point: int) -> Callable[[Recipe], None]:
+    def step(recipe: Recipe) -> None:
+        made = 2.0**-15 if recipe.type is TensorType.INT16 else scale
+        recipe.apply(code, [recipe.last], recipe.activation(recipe.last.shape, made, zero_point))
+
+    return step
+
+
 def _softmax(recipe: Recipe) -> None:
     source = recipe.last
     wide = recipe.type is TensorType.INT16
@@ -177,9 +197,14 @@ _BOTH: Final[Mapping[str, Callable[[Recipe], None]]] = {
     "ADD": _combination(BuiltinOperator.ADD),
     "MUL": _combination(BuiltinOperator.MUL),
     "LEAKY_RELU": _single(BuiltinOperator.LEAKY_RELU),
-    "QUANTIZE": _single(BuiltinOperator.QUANTIZE),
+    "QUANTIZE": _quantize,
     "SOFTMAX": _softmax,
+    "SUB": _combination(BuiltinOperator.SUB),
+    "MEAN": _mean,
+    "LOGISTIC": _sigmoid(BuiltinOperator.LOGISTIC, 1 / 256, -128),
+    "TANH": _sigmoid(BuiltinOperator.TANH, 1 / 128, 0),
     **layout_steps.BOTH,
+    **value_steps.BOTH,
 }
 
 STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = MappingProxyType(
@@ -187,14 +212,10 @@ STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = Mapp
         TensorType.INT16: _BOTH,
         TensorType.INT8: {
             **_BOTH,
-            "SUB": _combination(BuiltinOperator.SUB),
-            "LOGISTIC": _single(BuiltinOperator.LOGISTIC, 1 / 256, -128),
-            "TANH": _single(BuiltinOperator.TANH, 1 / 128, 0),
             "HARD_SWISH": _single(BuiltinOperator.HARD_SWISH),
             "RELU": _single(BuiltinOperator.RELU),
             "RELU6": _single(BuiltinOperator.RELU6),
             "ABS": _single(BuiltinOperator.ABS),
-            "MEAN": _mean,
             **layout_steps.OF_INT8,
             **value_steps.OF_INT8,
         },

@@ -64,9 +64,12 @@ def _transpose_conv(recipe: Recipe) -> None:
     shape = (batch, *sizes, filters)
     if math.prod(shape) > LARGEST:
         return
-    draw = Draw(pick(0, 1 << 32), TensorType.INT8)
+    draw = Draw(pick(0, 1 << 32), recipe.type)
     scale = quantization(source).scale
-    layer = [recipe.fixed(each) for each in draw.layer((filters, *taps, channels), 0, scale, channels)]
+    layer = draw.layer((filters, *taps, channels), 0, scale, channels)
+    if recipe.type is TensorType.INT16:
+        layer = [each for each in layer if each.type is not TensorType.INT32]
+    layer = [recipe.fixed(each) for each in layer]
     output = recipe.activation(shape, scale * 2.0**-8 * 60 * math.sqrt(channels * math.prod(taps)))
     options = {"padding": padding.value, "stride_h": strides[0], "stride_w": strides[1]}
     told = recipe.fixed(constant("shape", shape))
@@ -227,9 +230,11 @@ def _logical(code: int, inputs: int) -> Step:
     return step
 
 
+BOTH: Final[Mapping[str, Step]] = MappingProxyType({"TRANSPOSE_CONV": _transpose_conv, "SUM": _sum})
+"""Of int8 and int16, by the operators' names."""
+
 OF_INT8: Final[Mapping[str, Step]] = MappingProxyType(
     {
-        "TRANSPOSE_CONV": _transpose_conv,
         "BATCH_MATMUL": _batch_matmul,
         "SVDF": _svdf,
         "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
@@ -237,7 +242,6 @@ OF_INT8: Final[Mapping[str, Step]] = MappingProxyType(
         "MINIMUM": _extreme(BuiltinOperator.MINIMUM),
         "MAXIMUM": _extreme(BuiltinOperator.MAXIMUM),
         "PRELU": _prelu,
-        "SUM": _sum,
         "REDUCE_MAX": _reduce_max,
         "SHAPE": _shape,
         "CAST": _cast,

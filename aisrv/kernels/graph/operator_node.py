@@ -161,3 +161,11 @@ def same_quantization(one: GraphTensor, other: GraphTensor) -> None:
         first, second = one.tensor.quantization, other.tensor.quantization
         if first is not None and second is not None and first != second:
             raise GraphError(f"{one} and {other} are quantized differently: must be equal")
+
+
+def symmetric(*tensors: GraphTensor) -> None:
+    """Check that quantized tensors have zero points of 0, as all of int16 have."""
+    for tensor in tensors:
+        zero = tensor.quantization.zero_point
+        if zero:
+            raise GraphError(f"{tensor} has the zero point {zero}, of int16 must be 0")

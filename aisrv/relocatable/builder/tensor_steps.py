@@ -62,7 +62,9 @@ def _mul(operator: GraphOperator, places: Places) -> Step:
 
 
 def _pad(operator: GraphOperator, places: Places) -> Step:
-    (source, amounts), (output,) = operator.inputs, operator.outputs
+    (source, amounts, *value), (output,) = operator.inputs, operator.outputs
+    if value:
+        raise BuildError(f"fills with {value[0]}, there is a C kernel that fills with zeros")
     size = source.array.itemsize
     to = row_steps(output.shape, size)
     bytes_of = (*source.shape, size)

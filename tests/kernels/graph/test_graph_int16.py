@@ -15,9 +15,10 @@ from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.load import load_graph
 from aisrv.model import TensorType
+from aisrv.model.values import Quantization, Tensor
 from tests.support import int16_models
 from tests.support.int16_models import Draw, Drawn
-from tests.support.models import single, tensor, tflm
+from tests.support.models import constant, single, tensor, tflm
 
 SEEDS = st.integers(0, 1 << 32)
 EXAMPLES = settings(max_examples=40, derandomize=True, deadline=None)
@@ -74,6 +75,8 @@ def test_int4_weights(operator: str, seed: int) -> None:
         (TensorType.INT16, TensorType.INT16),
         (TensorType.INT16, TensorType.INT32),
         (TensorType.INT8, TensorType.INT32),
+        (TensorType.INT32, TensorType.INT8),
+        (TensorType.INT32, TensorType.INT16),
         (TensorType.INT16, TensorType.FLOAT32),
     ],
 )
@@ -130,3 +133,58 @@ def test_products_of_matrices(seed: int) -> None:
         {"adj_x": adjoint[0], "adj_y": adjoint[1]},
     )
     agree((model, (draw.data(first), draw.data(second))))
+
+
+def test_numbers_of_int32_wrap_with_their_zero_points() -> None:
+    data = np.array([-(1 << 31), (1 << 31) - 1, 0], np.int32)
+    given = Tensor("in", (3,), TensorType.INT32, Quantization.per_tensor(2.0**-30, 5))
+    model = single(BuiltinOperator.QUANTIZE, [given], [tensor("out", (3,), 2.0**-6)])
+    agree((model, (data,)))
+
+
+def test_a_sum_of_int16_wraps_at_32_bits() -> None:
+    data = np.full((1, 70_000), 32767, np.int16)
+    model = single(
+        BuiltinOperator.MEAN,
+        [tensor("in", data.shape, 0.5, 0, TensorType.INT16), constant("axis", [1])],
+        [tensor("out", (1,), 0.5, 0, TensorType.INT16)],
+    )
+    agree((model, (data,)))
+
+
+@pytest.mark.parametrize("code", [BuiltinOperator.LOGISTIC, BuiltinOperator.TANH])
+@pytest.mark.parametrize(
+    ("scale", "zero", "out_scale", "message"),
+    [
+        (2.0**-12, 1, 2.0**-15, "tensor 0 has the zero point 1, of int16 must be 0"),
+        (2.0**-12, 0, 2.0**-14, "tensor 1 must have scale 1/32768"),
+        (2.0**20, 0, 2.0**-15, "the input's scale 1048576.0 is too large for int16"),
+    ],
+)
+def test_sigmoids_have_one_quantization(
+    code: int, scale: float, zero: int, out_scale: float, message: str
+) -> None:
+    model = single(
+        code,
+        [tensor("in", (4,), scale, zero, TensorType.INT16)],
+        [tensor("out", (4,), out_scale, 0, TensorType.INT16)],
+    )
+    with pytest.raises(GraphError, match=message):
+        load_graph(model, NumpyBackend())
+
+
+def test_a_bias_of_32_bits_is_none_of_a_transposed_convolution_of_int16() -> None:
+    unit = Quantization.per_tensor(1.0, 0)
+    model = single(
+        BuiltinOperator.TRANSPOSE_CONV,
+        [
+            constant("shape", (1, 2, 2, 1)),
+            constant("weights", np.ones((1, 1, 1, 1)), np.int8, unit),
+            tensor("in", (1, 2, 2, 1), kind=TensorType.INT16),
+            constant("bias", [1], np.int32, unit),
+        ],
+        [tensor("out", (1, 2, 2, 1), kind=TensorType.INT16)],
+        {"padding": 0, "stride_h": 1, "stride_w": 1},
+    )
+    with pytest.raises(GraphError, match=r"input 3 \(tensor 3\) is INT32, must be INT64 or INT16"):
+        load_graph(model, NumpyBackend())

@@ -51,6 +51,7 @@ OPERATORS: Final[Mapping[str, Prepare]] = {
     "PACK": shapes.pack,
     "UNPACK": shapes.unpack,
     "PAD": layout.pad,
+    "PADV2": layout.pad,
     "MIRROR_PAD": layout.mirror_pad,
     "SPACE_TO_DEPTH": layout.space_to_depth,
     "DEPTH_TO_SPACE": layout.depth_to_space,

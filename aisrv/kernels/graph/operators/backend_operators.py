@@ -24,11 +24,12 @@ from aisrv.kernels.graph.operators.weights import (
     WEIGHTS,
     layer_bias,
     layer_weights,
+    transposed_bias,
     weights_quantization,
 )
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import (
-    INT8,
+    Bias,
     Buffer,
     Conv2dParams,
     ConvolutionParams,
@@ -47,11 +48,12 @@ _FULLY_CONNECTED_OPTIONS = 8
 
 def conv2d(node: OperatorNode) -> Kernel:
     """Prepare CONV_2D: input, weights, and bias or none."""
-    params = Conv2dParams(**_fields(_convolution(node)))
+    node.expect(3, optional=1)
+    params = Conv2dParams(**_fields(_convolution(node, layer_bias(node))))
     elements, kernels = node.kernels(node.input(0))
-    if elements is INT8 and params.weights_shape[3] != params.input_shape[3]:
+    if params.weights_shape[3] != params.input_shape[3]:
         _bound_convolution(params)
-        return grouped_conv2d(params, node.backend)
+        return grouped_conv2d(params, kernels, elements)
     check_conv2d(params, elements)
     _bound_convolution(params)
     return kernels.conv2d(params)
@@ -59,15 +61,17 @@ def conv2d(node: OperatorNode) -> Kernel:
 
 def transpose_conv(node: OperatorNode) -> Kernel:
     """Prepare TRANSPOSE_CONV: a shape that the output has anyway, weights, input, and bias or none."""
-    node.input(2, TensorType.INT8)
-    params = Conv2dParams(**_fields(_convolution(node, data=2, bias=3)))
+    node.expect(4, optional=1)
+    params = Conv2dParams(**_fields(_convolution(node, transposed_bias(node), data=2)))
     _bound_window(params.output_shape, params.weights_shape[1:3], (1, 1))
-    return transposed_conv2d(params, node.backend)
+    elements, kernels = node.kernels(node.input(2))
+    return transposed_conv2d(params, kernels, elements, node.backend.conv2d_scratch_size)
 
 
 def depthwise_conv2d(node: OperatorNode) -> Kernel:
     """Prepare DEPTHWISE_CONV_2D; a depth multiplier of 0 in the file follows from the shapes."""
-    shared = _convolution(node)
+    node.expect(3, optional=1)
+    shared = _convolution(node, layer_bias(node))
     elements, kernels = node.kernels(node.input(0))
     multiplier = node.operator.options.depth_multiplier or shared.weights_shape[3] // shared.input_shape[3]
     params = DepthwiseConv2dParams(**_fields(shared), depth_multiplier=multiplier)
@@ -82,9 +86,8 @@ def _activations(node: OperatorNode, data: int = 0) -> tuple[GraphTensor, GraphT
     return source, node.output(0, source.tensor.type)
 
 
-def _convolution(node: OperatorNode, *, data: int = 0, bias: int = 2) -> ConvolutionParams:
-    """Read the parameters that all kinds of convolution have, of inputs by their numbers."""
-    node.expect(bias + 1, optional=1)
+def _convolution(node: OperatorNode, bias: Bias | None, *, data: int = 0) -> ConvolutionParams:
+    """Read the parameters that all kinds of convolution have; `data` is the number of the input."""
     source, output = _activations(node, data)
     weights = node.constant(1, *WEIGHTS)
     options = node.operator.options
@@ -99,7 +102,7 @@ def _convolution(node: OperatorNode, *, data: int = 0, bias: int = 2) -> Convolu
         weights_shape=shape4(weights),
         weights_quant=quant,
         weights_per_channel_quant=per_channel,
-        bias=layer_bias(node, data, bias),
+        bias=bias,
         output=output.elements,
         output_shape=shape4(output),
         output_quant=output.quantization,

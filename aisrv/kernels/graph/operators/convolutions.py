@@ -6,26 +6,32 @@ buffers of their own beside the arena. Sources: `integer_ops/conv.h`, `integer_o
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from aisrv.kernels.arithmetic import window
-from aisrv.kernels.backend import GroupingBackend, Kernel, KernelBackend
+from aisrv.kernels.backend import GroupingBackend, Int16Kernels, Kernel, KernelBackend
 from aisrv.kernels.checks import check_conv2d
 from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.tensors import allocate
-from aisrv.kernels.params import Buffer, Conv2dParams, PerChannelQuantParam
+from aisrv.kernels.params import INT8, Bias, Buffer, Conv2dParams, ElementType, PerChannelQuantParam, Shape4
 from aisrv.model import Padding
 
 LARGEST_INPUT: Final = 64 * 1024 * 1024
 """Bytes of the input of a transposed convolution with its pixels set apart."""
 
 
-def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
-    """Prepare CONV_2D of an input with a multiple of the weights' channels: a group of outputs for each."""
+def grouped_conv2d(
+    params: Conv2dParams, kernels: KernelBackend | Int16Kernels, elements: ElementType = INT8
+) -> Kernel:
+    """Prepare CONV_2D of an input with a multiple of the weights' channels: a group of outputs for each.
+
+    `kernels` are those of the element type.
+    """
     outputs, rows, columns, channels = params.weights_shape
     batch, height, width, depth = params.input_shape
     groups = depth // channels if channels else 0
@@ -42,9 +48,10 @@ def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
             raise InvalidShape(f"there are {count} {name} for {outputs} outputs")
     filters = outputs // groups
     output_shape = (*params.output_shape[:3], filters)
-    whole = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
-    target = np.frombuffer(params.output, np.int8).reshape(params.output_shape)
-    part, result = allocate(batch * height * width * channels), allocate(math.prod(output_shape))
+    whole = np.asarray(params.input).reshape(params.input_shape)
+    target = np.asarray(params.output).reshape(params.output_shape)
+    part = _elements(batch * height * width * channels, elements)
+    result = _elements(math.prod(output_shape), elements)
     parts = []
     taps = rows * columns * channels
     for group in range(groups):
@@ -56,20 +63,20 @@ def grouped_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
             weights=_aligned(params.weights[first * taps : last * taps]),
             weights_shape=(filters, rows, columns, channels),
             weights_per_channel_quant=None if per_channel is None else _part(per_channel, first, last),
-            bias=None if params.bias is None else _aligned(params.bias[first:last]).cast("B").cast("i"),
+            bias=_part_of_bias(params.bias, first, last),
             output=result,
             output_shape=output_shape,
         )
-        check_conv2d(one)
+        check_conv2d(one, elements)
         parts.append(one)
-    if isinstance(backend, GroupingBackend):
-        return backend.grouped_conv2d(params)
+    if isinstance(kernels, GroupingBackend):
+        return kernels.grouped_conv2d(params)
     steps = [
-        (whole[..., group * channels : (group + 1) * channels], backend.conv2d(one))
+        (whole[..., group * channels : (group + 1) * channels], kernels.conv2d(one))
         for group, one in enumerate(parts)
     ]
-    read = np.frombuffer(part, np.int8).reshape(batch, height, width, channels)
-    written = np.frombuffer(result, np.int8).reshape(output_shape)
+    read = np.asarray(part).reshape(batch, height, width, channels)
+    written = np.asarray(result).reshape(output_shape)
 
     def kernel() -> None:
         for group, (source, convolve) in enumerate(steps):
@@ -87,12 +94,32 @@ def _aligned(part: Buffer) -> Buffer:
     return copy.toreadonly()
 
 
+def _elements(count: int, elements: ElementType) -> Buffer:
+    """Memory of so many activations."""
+    return allocate(count) if elements is INT8 else allocate(2 * count).cast("B").cast("h")
+
+
+def _part_of_bias(bias: Bias | None, first: int, last: int) -> Bias | None:
+    if bias is None:
+        return None
+    part = _aligned(bias[first:last]).cast("B")
+    return part.cast("i") if bias.format == "i" else part.cast("q")
+
+
 def _part(quant: PerChannelQuantParam, first: int, last: int) -> PerChannelQuantParam:
     return replace(quant, scales=quant.scales[first:last], zero_points=quant.zero_points[first:last])
 
 
-def transposed_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
-    """Prepare TRANSPOSE_CONV; `params` are those of the file, where strides are those of the output."""
+def transposed_conv2d(
+    params: Conv2dParams,
+    kernels: KernelBackend | Int16Kernels,
+    elements: ElementType,
+    scratch_size: Callable[[Shape4, Shape4, Shape4], int],
+) -> Kernel:
+    """Prepare TRANSPOSE_CONV; `params` are those of the file, where strides are those of the output.
+
+    `scratch_size` is the backend's `conv2d_scratch_size`.
+    """
     _, rows, columns, _ = params.weights_shape
     batch, height, width, channels = params.input_shape
     _, tall, wide, _ = params.output_shape
@@ -104,12 +131,11 @@ def transposed_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
             f"{height} by {width}"
         )
     apart_shape = (batch, tall + rows - 1, wide + columns - 1, channels)
-    if math.prod(apart_shape) > LARGEST_INPUT:
-        raise GraphError(
-            f"the input set apart takes {math.prod(apart_shape):,} bytes, at most {LARGEST_INPUT:,}"
-        )
-    apart = allocate(math.prod(apart_shape))
-    pixels = np.frombuffer(apart, np.int8).reshape(apart_shape)
+    nbytes = math.prod(apart_shape) * params.input.itemsize
+    if nbytes > LARGEST_INPUT:
+        raise GraphError(f"the input set apart takes {nbytes:,} bytes, at most {LARGEST_INPUT:,}")
+    apart = _elements(math.prod(apart_shape), elements)
+    pixels = np.asarray(apart).reshape(apart_shape)
     pixels.fill(params.input_quant.zero_point)
     top, left = rows - 1 - down.before, columns - 1 - across.before
     places = pixels[:, top :: params.stride_h, left :: params.stride_w][:, :height, :width]
@@ -122,11 +148,11 @@ def transposed_conv2d(params: Conv2dParams, backend: KernelBackend) -> Kernel:
         stride_w=1,
         stride_h=1,
         padding=Padding.VALID,
-        scratch=allocate(backend.conv2d_scratch_size(apart_shape, params.weights_shape, params.output_shape)),
+        scratch=allocate(scratch_size(apart_shape, params.weights_shape, params.output_shape)),
     )
-    check_conv2d(plain)
-    convolve = backend.conv2d(plain)
-    read = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
+    check_conv2d(plain, elements)
+    convolve = kernels.conv2d(plain)
+    read = np.asarray(params.input).reshape(params.input_shape)
 
     def kernel() -> None:
         places[...] = read

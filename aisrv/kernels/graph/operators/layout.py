@@ -47,8 +47,11 @@ def _copy(source: GraphTensor, output: GraphTensor) -> Kernel:
 
 
 def pad(node: OperatorNode) -> Kernel:
-    """Prepare PAD: pairs of elements before and after each dimension, filled with a real of 0."""
-    node.expect(2)
+    """Prepare PAD and PADV2: pairs of elements before and after each dimension.
+
+    They are filled with a third input of one element, without one with a real of 0.
+    """
+    node.expect(3, optional=1)
     source, output, amounts = node.input(0), node.output(), node.integers(1)
     same_type(source, output)
     same_quantization(source, output)
@@ -58,9 +61,14 @@ def pad(node: OperatorNode) -> Kernel:
     before, after = amounts[::2], amounts[1::2]
     shape = tuple(a + extent + b for a, extent, b in zip(before, source.shape, after, strict=True))
     expect_shape(output, shape)
-    is_quantized = source.tensor.type in (TensorType.INT8, TensorType.UINT8)
-    fill = output.quantization.zero_point if is_quantized else 0
-    if rank == _PICTURES and not (before[0] or after[0] or before[3] or after[3]):
+    fill, is_constant = _filling(node, output)
+    is_bytes = source.array.itemsize == 1 or not any(fill.tobytes())
+    if (
+        is_constant
+        and is_bytes
+        and rank == _PICTURES
+        and not (before[0] or after[0] or before[3] or after[3])
+    ):
         (batch, height, width, depth), (_, out_height, out_width, _) = source.shape, output.shape
         pixel = depth * source.array.itemsize
         params = PadParams(
@@ -70,7 +78,7 @@ def pad(node: OperatorNode) -> Kernel:
             (batch, out_height, out_width, pixel),
             top=before[1],
             left=before[2],
-            fill=fill,
+            fill=int.from_bytes(fill.tobytes()[:1], signed=True),
         )
         if isinstance(node.backend, CopyingBackend):
             with suppress(NotImplementedError):
@@ -79,10 +87,24 @@ def pad(node: OperatorNode) -> Kernel:
     inner = whole[tuple(slice(a, a + extent) for a, extent in zip(before, source.shape, strict=True))]
 
     def kernel() -> None:
-        whole.fill(fill)
+        whole[...] = fill
         inner[...] = read
 
     return kernel
+
+
+def _filling(node: OperatorNode, output: GraphTensor) -> tuple[npt.NDArray[Any], bool]:
+    """The element that PAD writes, as an array of one, and whether it is always the same."""
+    value = node.optional_input(2)
+    if value is None:
+        is_quantized = output.tensor.type in (TensorType.INT8, TensorType.UINT8)
+        zero = output.quantization.zero_point if is_quantized else 0
+        return np.full(1, zero, output.array.dtype), True
+    same_type(value, output)
+    same_quantization(value, output)
+    if value.array.size != 1:
+        raise GraphError(f"{value} has {value.array.size} elements, must have one")
+    return value.array.reshape(1), value.tensor.is_constant
 
 
 def transpose(node: OperatorNode) -> Kernel:

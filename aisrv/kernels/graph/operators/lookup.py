@@ -27,9 +27,16 @@ from aisrv.kernels.arithmetic import (
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import word_scale
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
+from aisrv.kernels.graph.operator_node import OperatorNode, same_shape, symmetric
+from aisrv.kernels.graph.operators.sigmoid_tables import (
+    OUTPUT_SCALE,
+    Argument,
+    sigmoid_table,
+    tanh_table,
+)
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import INT16, QuantParam
+from aisrv.kernels.recurrent import Words
 from aisrv.kernels.softmax import difference_over_sum, exponential, reciprocal, saturate32
 from aisrv.model import TensorType
 
@@ -80,6 +87,8 @@ def unary(node: OperatorNode, *types: TensorType) -> tuple[GraphTensor, GraphTen
 
 # LOGISTIC and TANH.
 
+_NEAR_ENOUGH: Final = 1e-3
+"""How far the power of two of a scale may be off: what TensorFlow Lite Micro allows."""
 _INTEGER_BITS: Final = 4
 _FRACTION_BITS: Final = 31 - _INTEGER_BITS
 _QUARTER: Final = 1 << (_FRACTION_BITS - 2)
@@ -88,13 +97,36 @@ _EXP_OF_POWERS: Final = (1672461947, 1302514674, 790015084, 290630308, 39332535,
 
 
 def logistic(node: OperatorNode) -> Kernel:
-    """Prepare LOGISTIC: the output's scale is 1/256, its zero point -128."""
+    """Prepare LOGISTIC: the output's scale is 1/256, its zero point -128; of int16, 1/32768 and 0."""
+    if _is_int16(node):
+        return _by_words(node, sigmoid_table, 0)
     return _saturating(node, QuantParam(1 / 256, INT8_MIN), _logistic)
 
 
 def tanh(node: OperatorNode) -> Kernel:
-    """Prepare TANH: the output's scale is 1/128, its zero point 0."""
+    """Prepare TANH: the output's scale is 1/128, of int16 1/32768; its zero point is 0."""
+    if _is_int16(node):
+        return _by_words(node, tanh_table, 0, 1)
     return _saturating(node, QuantParam(1 / 128, 0), _tanh)
+
+
+def _is_int16(node: OperatorNode) -> bool:
+    return bool(node.inputs) and node.input(0).tensor.type is TensorType.INT16
+
+
+def _by_words(node: OperatorNode, table_of: Callable[[Argument], Words], *powers: int) -> Kernel:
+    """Prepare a function of int16 by a table of all its values; `powers` as of `Argument.of_scale`."""
+    source, output, quant, output_quant = unary(node, TensorType.INT16)
+    symmetric(source, output)
+    if abs(math.log2(output_quant.scale / OUTPUT_SCALE)) >= _NEAR_ENOUGH:
+        raise GraphError(f"{output} must have scale 1/32768")
+    table = table_of(Argument.of_scale(quant.scale, *powers)).astype(np.int16)
+    index, write = source.array.view(np.uint16), output.array
+
+    def kernel() -> None:
+        np.take(table, index, out=write, mode="wrap")
+
+    return kernel
 
 
 def _saturating(node: OperatorNode, needed: QuantParam, function: Callable[[int], int]) -> Kernel:
@@ -104,9 +136,10 @@ def _saturating(node: OperatorNode, needed: QuantParam, function: Callable[[int]
         raise GraphError(
             f"{output} must have scale 1/{1 / needed.scale:.0f} and zero point {needed.zero_point}"
         )
-    multiplier = quantized_multiplier(quant.scale * (1 << _FRACTION_BITS))
-    largest = ((1 << _INTEGER_BITS) - 1) * 2.0 ** (_FRACTION_BITS - multiplier.shift)
-    radius = math.floor(min(largest, 256.0))
+    # The larger the scale, the fewer differences have a slope; from 8 on, none has.
+    exponent = math.frexp(quant.scale * (1 << _FRACTION_BITS))[1]
+    radius = math.floor(min(((1 << _INTEGER_BITS) - 1) * 2.0 ** (_FRACTION_BITS - exponent), 256.0))
+    multiplier = quantized_multiplier(quant.scale * (1 << _FRACTION_BITS) if radius else 1.0)
     shift = 31 + math.frexp(needed.scale)[1] - 1
 
     def value(integer: int) -> int:

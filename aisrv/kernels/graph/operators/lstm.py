@@ -6,7 +6,6 @@ Sources: `lstm_eval.h`, `lstm_eval_common.cc` of TensorFlow Lite Micro; `integer
 
 import math
 from contextlib import suppress
-from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -16,7 +15,8 @@ from aisrv.kernels.arithmetic import Multiplier, multiply_scales, quantized_mult
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, word_scale
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
+from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, symmetric
+from aisrv.kernels.graph.operators.sigmoid_tables import Argument, sigmoid_table, tanh_table
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.recurrent import CellUpdate, LstmParams, Reals, RecurrentBackend, Words
 from aisrv.model import Activation, TensorType
@@ -142,8 +142,7 @@ def _matrix(
 def _scale(data: GraphTensor, multipliers: tuple[Multiplier, ...], bias: Words) -> Scale:
     if data.tensor.type is TensorType.INT8:
         return word_scale(multipliers)
-    if data.quantization.zero_point:
-        raise GraphError(f"{data} has the zero point {data.quantization.zero_point}, of int16 must be 0")
+    symmetric(data)
     int16.check_wide(multipliers, bias.data)
     return wide_scale(multipliers)
 
@@ -168,9 +167,9 @@ def _cell_update(node: OperatorNode, hidden: GraphTensor, cell: GraphTensor) -> 
     return CellUpdate(
         cells=cell.array,
         limits=(-_LARGEST - 1, _LARGEST) if limit is None else (-limit, limit),
-        sigmoid=sigmoid_table(),
-        tanh=tanh_table(0),
-        cell_tanh=tanh_table(shift),
+        sigmoid=sigmoid_table(Argument.power(0)),
+        tanh=tanh_table(Argument.power(0)),
+        cell_tanh=tanh_table(Argument.power(shift)),
         forget=quantized_multiplier(_FUNCTION_SCALE * scale / scale),
         remember=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / scale),
         show=quantized_multiplier(_FUNCTION_SCALE * _FUNCTION_SCALE / quant.scale),
@@ -198,50 +197,3 @@ def _new_values(update: CellUpdate, gates: Words) -> Words:
 
 def _saturated(values: Words) -> Words:
     return np.clip(values, -_LARGEST - 1, _LARGEST)
-
-
-@cache
-def sigmoid_table() -> Words:
-    """1/(1 + exp(-x)) of each word, by its 16 bits: steps of 2**-12 in, 15 bits after the point out."""
-    arguments = _words() * 3
-    sizes = np.abs(arguments)
-    low, high = _ends(sizes >> 9)
-    positive = np.where(sizes >> 9 >= 255, 0x7FFF << 10, (low << 9) + (sizes & 0x1FF) * (high - low))
-    rounded = np.where(arguments >= 0, positive + (1 << 9), (1 << 25) - positive + (1 << 9) - 1)
-    return rounded >> 10
-
-
-@cache
-def tanh_table(shift: int) -> Words:
-    """Tanh of each word, by its 16 bits: steps of 2**(shift - 12) in, 15 bits after the point out."""
-    words = _words()
-    arguments = words * (3 << shift) if shift >= 0 else (words * 3 + (1 << (-shift - 1))) >> -shift
-    sizes = np.abs(arguments)
-    low, high = _ends(sizes >> 8)
-    positive = np.where(sizes >> 8 >= 255, 0xFFFF << 8, (low << 8) + (sizes & 0xFF) * (high - low))
-    rounded = np.where(arguments >= 0, positive - (1 << 23) + (1 << 7), -positive + (1 << 23) + (1 << 7) - 1)
-    return rounded >> 8
-
-
-def _words() -> Words:
-    return np.arange(1 << 16, dtype=np.uint16).view(np.int16).astype(np.int64)
-
-
-def _ends(places: Words) -> tuple[Words, Words]:
-    """The entries on both sides of each argument."""
-    inside, entries = np.minimum(places, 254), _sigmoid_entries()
-    return entries[inside], entries[inside + 1]
-
-
-@cache
-def _sigmoid_entries() -> Words:
-    """1/(1 + exp(-x)) with 16 bits after the point, for x in steps of 1/24.
-
-    An entry lies above its value by half of what a straight line to the next one is too low in the middle.
-    """
-    exact = [65536 / (1 + math.exp(-half / 48)) for half in range(2 * 256 + 1)]
-    entries = [
-        math.floor(low + (middle - (low + high) / 2) / 2 + 0.5)
-        for low, middle, high in zip(exact[:-2:2], exact[1::2], exact[2::2], strict=True)
-    ]
-    return np.array([*entries[:-1], 65535], np.int64)

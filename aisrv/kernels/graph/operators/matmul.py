@@ -10,7 +10,7 @@ from aisrv.kernels.arithmetic import Multiplier, multiply_scales, quantized_mult
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, wrapped
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape
+from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, symmetric
 from aisrv.kernels.graph.operators.lookup import limits
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
@@ -59,10 +59,7 @@ def batch_matmul(node: OperatorNode) -> Kernel:
 
 def _wide_scale(tensors: tuple[GraphTensor, ...], multiplier: Multiplier, depth: int) -> Scale:
     """How sums of int16 are scaled, in 64 bits."""
-    for tensor in tensors:
-        zero = tensor.quantization.zero_point
-        if zero:
-            raise GraphError(f"{tensor} has the zero point {zero}, of int16 must be 0")
+    symmetric(*tensors)
     if depth >= _DEEPEST_INT16:
         raise GraphError(f"sums of {depth} products of int16 may leave 47 bits")
     int16.check_wide((multiplier,), None)

@@ -7,7 +7,7 @@ import numpy as np
 
 from aisrv.kernels.arithmetic import Multiplier, Rounding, multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.words import word_scale
+from aisrv.kernels.backends.numpy.words import word_scale, wrapped
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
 from aisrv.kernels.graph.operators.lookup import by_table, limits
 from aisrv.kernels.graph.tensors import GraphTensor
@@ -18,11 +18,13 @@ _QUANTIZED = (*_EIGHT_BITS, TensorType.INT16)
 
 
 def quantize(node: OperatorNode) -> Kernel:
-    """Prepare QUANTIZE: float32, int8, uint8 or int16 to int8, uint8 or int16; integers to int32, too."""
+    """Prepare QUANTIZE: float32, int8, uint8, int16 or int32 to int8, uint8 or int16.
+
+    Int8, uint8 and int16 become int32, too.
+    """
     node.expect(1)
-    source = node.input(0, TensorType.FLOAT32, *_QUANTIZED)
-    whole = () if source.tensor.type is TensorType.FLOAT32 else (TensorType.INT32,)
-    output = node.output(0, *_QUANTIZED, *whole)
+    source = node.input(0, TensorType.FLOAT32, *_QUANTIZED, TensorType.INT32)
+    output = node.output(0, *_QUANTIZED, *((TensorType.INT32,) if source.tensor.type in _QUANTIZED else ()))
     same_shape(source, output)
     if source.tensor.type is TensorType.FLOAT32:
         return _from_float(source, output)
@@ -43,7 +45,7 @@ def _rescaled(source: GraphTensor, output: GraphTensor, multiplier: Multiplier) 
     read, write = source.array, output.array
 
     def kernel() -> None:
-        write[...] = np.clip(scale(read.astype(np.int64) - zero) + output_zero, low, high)
+        write[...] = np.clip(wrapped(scale(read.astype(np.int64) - zero) + output_zero), low, high)
 
     return kernel
 

@@ -5,17 +5,21 @@ Sources: "The INT8 kernel engine", section Arithmetic; `reduce.h`, `arg_min_max.
 
 import math
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, Multiplier, quantized_multiplier
+from aisrv.kernels.arithmetic import Multiplier, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.words import multiply
+from aisrv.kernels.backends.numpy.words import multiply, wrapped
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_quantization, same_type
 from aisrv.kernels.graph.operators.layout import dimension
+from aisrv.kernels.graph.operators.lookup import limits
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
+
+_SUMMED: Final = (TensorType.INT8, TensorType.INT16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +52,8 @@ def _reduction(node: OperatorNode, *types: TensorType) -> _Reduction:
 
 def mean(node: OperatorNode) -> Kernel:
     """Prepare MEAN."""
-    reduction = _reduction(node, TensorType.INT8)
+    reduction = _reduction(node, *_SUMMED)
+    same_type(reduction.source, reduction.output)
     return _rescaled_sum(reduction, mean_multiplier(reduction.source, reduction.output))
 
 
@@ -66,7 +71,8 @@ def mean_multiplier(source: GraphTensor, output: GraphTensor) -> Multiplier:
 
 def sum_(node: OperatorNode) -> Kernel:
     """Prepare SUM."""
-    reduction = _reduction(node, TensorType.INT8)
+    reduction = _reduction(node, *_SUMMED)
+    same_type(reduction.source, reduction.output)
     return _rescaled_sum(reduction, _rescaling(reduction))
 
 
@@ -77,12 +83,13 @@ def _rescaling(reduction: _Reduction) -> Multiplier:
 def _rescaled_sum(reduction: _Reduction, multiplier: Multiplier) -> Kernel:
     axes, output_quant = reduction.axes, reduction.output.quantization
     read, write = reduction.source.array, reduction.output.array.reshape(reduction.kept)
+    low, high = limits(reduction.output)
     zero_sum = reduction.count * reduction.source.quantization.zero_point
 
     def kernel() -> None:
         sums = read.sum(axis=axes, dtype=np.int64, keepdims=True) - zero_sum
-        values = multiply(sums, multiplier) + output_quant.zero_point
-        np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
+        values = wrapped(multiply(sums, multiplier) + output_quant.zero_point)
+        np.clip(values, low, high, out=write, casting="unsafe")
 
     return kernel
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import (
     ADD_LEFT_SHIFT,
     INT8_MAX,
@@ -20,10 +21,11 @@ from aisrv.kernels.arithmetic import (
 )
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.words import multiply
-from aisrv.kernels.graph.operator_node import OperatorNode
+from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, symmetric
 from aisrv.kernels.graph.operators.lookup import int8_table
 from aisrv.kernels.graph.operators.pairs import by_pairs, pair_table
 from aisrv.kernels.graph.tensors import GraphTensor
+from aisrv.kernels.params import INT16
 from aisrv.model import TensorType
 
 _SQUARED_LEFT_SHIFT: Final = 7
@@ -41,11 +43,35 @@ class _Difference(NamedTuple):
 
 
 def subtract(node: OperatorNode) -> Kernel:
-    """Prepare SUB, of inputs that broadcast."""
+    """Prepare SUB of int8 or int16, of inputs that broadcast."""
+    if node.inputs and node.input(0).tensor.type is TensorType.INT16:
+        return _subtract_int16(node)
     values, twice_larger = _differences(node, ADD_LEFT_SHIFT)
     quant = node.output().quantization
     multiplier = quantized_multiplier(twice_larger / ((1 << ADD_LEFT_SHIFT) * quant.scale))
     return _rescaled(node, values, multiplier, activation_bounds(node.activation, quant))
+
+
+def _subtract_int16(node: OperatorNode) -> Kernel:
+    node.expect(2)
+    one, two = node.input(0, TensorType.INT16), node.input(1, TensorType.INT16)
+    output = node.output(0, TensorType.INT16)
+    symmetric(one, two, output)
+    scales, quant = (one.quantization.scale, two.quantization.scale), output.quantization
+    twice_larger, bits = 2 * max(scales), int16.ADD_LEFT_SHIFT
+    factors = [quantized_multiplier(scale / twice_larger) for scale in scales]
+    to_output = quantized_multiplier(twice_larger / ((1 << bits) * quant.scale))
+    left, right, write = broadcast_view(one, output), broadcast_view(two, output), output.array
+    low, high = activation_bounds(node.activation, quant, INT16)
+
+    def kernel() -> None:
+        first, second = (
+            multiply(view.astype(np.int64) << bits, factor)
+            for view, factor in zip((left, right), factors, strict=True)
+        )
+        np.clip(multiply(first - second, to_output), low, high, out=write, casting="unsafe")
+
+    return kernel
 
 
 def squared_difference(node: OperatorNode) -> Kernel:

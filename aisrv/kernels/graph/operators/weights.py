@@ -58,3 +58,13 @@ def layer_bias(node: OperatorNode, data: int = 0, number: int = 2) -> Bias | Non
     if bias is None:
         return None
     return node.constant(number).buffer.cast("B").cast("i" if bias.tensor.type is TensorType.INT32 else "q")
+
+
+def transposed_bias(node: OperatorNode) -> Bias | None:
+    """Return the bias of TRANSPOSE_CONV: beside int16 activations int64, also of a file's int16."""
+    if node.input(2).tensor.type is not TensorType.INT16:
+        return layer_bias(node, 2, 3)
+    if node.optional_input(3, TensorType.INT64, TensorType.INT16) is None:
+        return None
+    wide = node.constant(3).array.reshape(-1).astype(np.int64)
+    return memoryview(wide.data).cast("B").cast("q").toreadonly()

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from tflite import BuiltinOperator, MirrorPadMode
 
 from aisrv.kernels.graph.errors import GraphError
+from aisrv.model.values import Quantization, TensorType
 from tests.support.graph_runs import FEW, agree, loaded
 from tests.support.models import constant, random_int8, single, tensor
 
@@ -72,3 +73,53 @@ def test_blocks_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(GraphError, match=message):
         loaded(single(code, [tensor("in", source)], [tensor("out", out)], {"block_size": block}))
+
+
+FILLED = {
+    TensorType.INT8: np.int8,
+    TensorType.INT16: np.int16,
+    TensorType.INT32: np.int32,
+    TensorType.FLOAT32: np.float32,
+}
+
+
+def filled(
+    kind: TensorType,
+    amounts: list[list[int]],
+    *,
+    is_constant: bool = True,
+    count: int = 1,
+    scale: float = 0.1,
+) -> bytes:
+    """PADV2 of a picture [1, 3, 4, 2], with 77 where the value is a constant."""
+    shape = tuple(size + a + b for size, (a, b) in zip((1, 3, 4, 2), amounts, strict=True))
+    zero = 3 if kind == TensorType.INT8 else 0
+    quantized = kind in (TensorType.INT8, TensorType.INT16)
+    value = constant(
+        "value", [77] * count, FILLED[kind], Quantization.per_tensor(scale, zero) if quantized else None
+    )
+    given = value if is_constant else tensor("value", (count,), scale, zero, kind)
+    return single(
+        BuiltinOperator.PADV2,
+        [tensor("in", (1, 3, 4, 2), 0.1, zero, kind), constant("amounts", amounts), given],
+        [tensor("out", shape, 0.1, zero, kind)],
+    )
+
+
+@pytest.mark.parametrize("kind", FILLED)
+@pytest.mark.parametrize("amounts", [[[0, 0], [1, 2], [3, 0], [0, 0]], [[1, 0], [1, 2], [3, 0], [0, 1]]])
+def test_padding_with_a_value(kind: TensorType, amounts: list[list[int]]) -> None:
+    data = np.random.default_rng(1).integers(-100, 100, (1, 3, 4, 2)).astype(FILLED[kind])
+    expected = np.pad(data, amounts, constant_values=77)
+    assert agree(filled(kind, amounts), data) == [expected.tobytes()]
+    computed = filled(kind, amounts, is_constant=False)
+    expected = np.pad(data, amounts, constant_values=-55)
+    assert agree(computed, data, np.array([-55], FILLED[kind])) == [expected.tobytes()]
+
+
+def test_a_value_of_padding_is_one_of_the_same_quantization() -> None:
+    amounts = [[0, 0], [1, 1], [1, 1], [0, 0]]
+    with pytest.raises(GraphError, match="tensor 2 has 2 elements, must have one"):
+        loaded(filled(TensorType.INT8, amounts, count=2))
+    with pytest.raises(GraphError, match="tensor 2 and tensor 3 are quantized differently"):
+        loaded(filled(TensorType.INT8, amounts, scale=0.2))

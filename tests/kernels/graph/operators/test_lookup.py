@@ -1,4 +1,4 @@
-"""TANH beside TensorFlow Lite Micro: every byte of the output."""
+"""LOGISTIC and TANH beside TensorFlow Lite Micro: every byte of the output."""
 
 import numpy as np
 import pytest
@@ -27,6 +27,16 @@ def tanh(scale: float, zero: int, out_scale: float = 1 / 128, out_zero: int = 0)
 @given(st.floats(2**-13, 3, width=32), st.integers(-128, 127))
 def test_tanh(scale: float, zero: int) -> None:
     agree(tanh(scale, zero), ALL_INT8)
+
+
+@pytest.mark.parametrize("scale", [7.5, 8.0, 16.0, 1e6])
+@pytest.mark.parametrize(
+    ("code", "out_scale", "out_zero"),
+    [(BuiltinOperator.LOGISTIC, 1 / 256, -128), (BuiltinOperator.TANH, 1 / 128, 0)],
+)
+def test_large_scales_leave_the_ends_alone(code: int, out_scale: float, out_zero: int, scale: float) -> None:
+    model = single(code, [tensor("in", (256,), scale, 3)], [tensor("out", (256,), out_scale, out_zero)])
+    agree(model, ALL_INT8)
 
 
 @pytest.mark.parametrize(("scale", "zero"), [(1 / 256, 0), (1 / 128, 3)])

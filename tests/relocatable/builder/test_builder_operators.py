@@ -7,12 +7,14 @@ import pytest
 from tflite import BuiltinOperator, Padding
 
 from aisrv.model import TensorType
+from aisrv.model.values import Quantization
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.relocatable.builder.build import build_image
 from aisrv.relocatable.builder.recording import record
 from aisrv.relocatable.errors import BuildError
 from aisrv.relocatable.memory import FLASH_BASE
 from aisrv.relocatable.runtime import LoadMode, Runtime
+from tests.support import int16_models
 from tests.support.convolution_models import biases, weights
 from tests.support.graph_runs import Inputs, agree
 from tests.support.models import constant, random_int8, single, tensor
@@ -188,3 +190,28 @@ def test_sums_and_products_of_int16_are_refused(code: int) -> None:
         BuildError, match=r"operator 0 \(.*\): tensor 0 is INT16, there are C kernels for INT8"
     ):
         record(single(code, [one, two], [out]))
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (
+            BuiltinOperator.PAD,
+            r"operator 0 \(PAD\): fills with tensor 2, there is a C kernel that fills with",
+        ),
+        (BuiltinOperator.PADV2, r"operator 0 \(PADV2\): there is no C kernel for it"),
+    ],
+)
+def test_padding_with_a_value_is_refused(code: int, reason: str) -> None:
+    value = constant("value", [7], np.int8, Quantization.per_tensor(0.1, 3))
+    amounts = constant("amounts", [[1, 1], [0, 0]])
+    with pytest.raises(BuildError, match=reason):
+        record(single(code, [tensor("in", (2, 2), 0.1, 3), amounts, value], [tensor("out", (4, 2), 0.1, 3)]))
+
+
+@pytest.mark.parametrize("name", ["LOGISTIC", "SUB", "MEAN", "TRANSPOSE_CONV", "CONV_2D of groups"])
+def test_operators_of_int16_are_refused_by_name(name: str) -> None:
+    model, _ = int16_models.OPERATORS[name](int16_models.Draw(1))
+    reason = rf"operator 0 \({name.partition(' ')[0]}\): (there is no C kernel for it|.* is INT16)"
+    with pytest.raises(BuildError, match=reason):
+        record(model)

@@ -11,10 +11,10 @@ from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.written_files import write_files
 
 if TYPE_CHECKING:
-    from aisrv.graph.compile import Compiled
+    from aisrv.graph.binary.model import Graph
+    from aisrv.graph.compiler.compile import Compiled
     from aisrv.graph.errors import Message
-    from aisrv.graph.manifests import Platform
-    from aisrv.graph.model import Graph
+    from aisrv.graph.platform.manifests import Platform
 
 _PLATFORM = click.option(
     "--platform",
@@ -67,7 +67,7 @@ def compile(  # noqa: A001 - the subcommand's name
       aisrv graph compile microphone.txt --platform top_manifest.txt -o graph_bin.txt
       aisrv graph compile microphone.txt --platform top_manifest.txt --json
     """
-    from aisrv.graph.listing import memory_text, words_text
+    from aisrv.graph.compiler.listing import memory_text, words_text
 
     compiled = _compiled(text, platform, compat, first_grammar, as_json)
     if as_json:
@@ -119,7 +119,7 @@ def list_(words: Path, platform: Path | None) -> None:
       aisrv graph list graph_bin.txt
       aisrv graph list graph_bin.txt --platform top_manifest.txt
     """
-    from aisrv.graph.listing import words_text
+    from aisrv.graph.compiler.listing import words_text
 
     click.echo(words_text(_graph(words), _platform(platform).node_names), nl=False)
 
@@ -135,8 +135,8 @@ def decompile(words: Path, platform: Path | None, compat: bool) -> None:
     Examples:
       aisrv graph decompile graph_bin.txt --platform top_manifest.txt
     """
-    from aisrv.graph.decompile import DecompileError
-    from aisrv.graph.decompile import decompile as text_of
+    from aisrv.graph.compiler.decompile import DecompileError
+    from aisrv.graph.compiler.decompile import decompile as text_of
 
     try:
         click.echo(text_of(_graph(words), _platform(platform), compat=compat), nl=False)
@@ -156,7 +156,7 @@ def draw(text: Path, platform: Path | None, svg: Path | None, first_grammar: boo
     Examples:
       aisrv graph draw microphone.txt --platform top_manifest.txt --svg graph.svg
     """
-    from aisrv.graph.drawing import draw as drawn
+    from aisrv.graph.compiler.drawing import draw as drawn
 
     picture = drawn(_compiled(text, platform, False, first_grammar, False))
     if svg is None:
@@ -169,9 +169,9 @@ def _compiled(
     text: Path, platform: Path | None, compat: bool, first_grammar: bool, as_json: bool
 ) -> "Compiled":
     """Compile a file; its errors end the command, warnings go to stderr."""
-    from aisrv.graph.compile import compile_file
+    from aisrv.graph.compiler.compile import compile_file
     from aisrv.graph.errors import TextError
-    from aisrv.graph.loading import SHIPPED_PLATFORM
+    from aisrv.graph.platform.manifests import SHIPPED_PLATFORM
 
     try:
         manifest = platform or SHIPPED_PLATFORM
@@ -194,9 +194,9 @@ def _fail(messages: "tuple[Message, ...]", as_json: bool) -> NoReturn:
 
 
 def _graph(path: Path) -> "Graph":
+    from aisrv.graph.binary.words import parse_words, read_words
     from aisrv.graph.errors import WordsError
-    from aisrv.graph.source import FileError, read_text
-    from aisrv.graph.words import parse_words, read_words
+    from aisrv.graph.text.source import FileError, read_text
 
     try:
         return read_words(parse_words(read_text(path)))
@@ -206,9 +206,8 @@ def _graph(path: Path) -> "Graph":
 
 def _platform(path: Path | None) -> "Platform":
     from aisrv.graph.errors import TextError
-    from aisrv.graph.loading import SHIPPED_PLATFORM
-    from aisrv.graph.manifests import read_platform
-    from aisrv.graph.messages import Messages
+    from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, read_platform
+    from aisrv.graph.text.messages import Messages
 
     messages = Messages()
     try:

@@ -17,7 +17,7 @@ from aisrv.terminal.file_types import FILE
 
 if TYPE_CHECKING:
     from aisrv.board import Board
-    from aisrv.graph.status import GraphStatus, NodeStatus
+    from aisrv.graph.run.status import GraphStatus, NodeStatus
 
 
 @click.command("run")

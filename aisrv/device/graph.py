@@ -11,20 +11,20 @@ from typing import Final, Self
 import trio
 
 from aisrv.board import BoardError, GraphSpec
-from aisrv.graph.commands import Identity
-from aisrv.graph.drivers import FileInput, FileOutput, FrameDriver, GpioOutput, Pin, StreamEnded
-from aisrv.graph.engine_client import EngineClient
+from aisrv.graph.binary.model import Arc, Format, Graph
+from aisrv.graph.compiler.compile import load_graph
 from aisrv.graph.errors import GraphError
-from aisrv.graph.io import Driver
-from aisrv.graph.live import LiveGraph
-from aisrv.graph.loading import load_graph
-from aisrv.graph.model import Arc, Format, Graph
 from aisrv.graph.nodes.inference import NAME, Inference
 from aisrv.graph.nodes.registry import Registry
 from aisrv.graph.nodes.samples import DTYPES
-from aisrv.graph.scheduler import Interpreter
-from aisrv.graph.state import GraphState
-from aisrv.graph.status import GraphStatus, graph_status
+from aisrv.graph.run.commands import Identity
+from aisrv.graph.run.drivers import FileInput, FileOutput, FrameDriver, GpioOutput, Pin, StreamEnded
+from aisrv.graph.run.engine_client import EngineClient
+from aisrv.graph.run.io import Driver
+from aisrv.graph.run.live import LiveGraph
+from aisrv.graph.run.scheduler import Interpreter
+from aisrv.graph.run.state import GraphState
+from aisrv.graph.run.status import GraphStatus, graph_status
 from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.sensors.image.frame import FrameSource, SourceError
 from aisrv.sensors.sources.opening import open_source

@@ -1,5 +1,5 @@
-"""Graphs of stream-processing nodes: their texts and manifests, the compiler, and the words of the binary.
+"""Graphs of stream-processing nodes: sensors, small signal-processing nodes, AI engines and GPIO, joined.
 
-A graph joins sensors, small signal-processing nodes, AI engines and GPIO. `compile` turns its text into
-32-bit words, `words` reads words as values (`model`), and back.
+In the order of the data: a `text` and its `platform` go through the `compiler` to the words of the `binary`,
+which `run` runs with its `nodes` and each `script`.
 """

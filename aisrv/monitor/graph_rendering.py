@@ -6,7 +6,7 @@ from typing import Final
 from rich.console import RenderableType
 from rich.text import Text
 
-from aisrv.graph.status import ArcStatus, GraphStatus, NodeStatus, ScriptStatus
+from aisrv.graph.run.status import ArcStatus, GraphStatus, NodeStatus, ScriptStatus
 from aisrv.monitor.fitting_table import Column, FittingTable
 
 BAR: Final = 10

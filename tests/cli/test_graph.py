@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from aisrv.cli.main import main
-from aisrv.graph.words import parse_words
+from aisrv.graph.binary.words import parse_words
 from tests.support.graph_golden import COMPUTER, MSPM0, PAIRS
 
 

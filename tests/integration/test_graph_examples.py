@@ -12,10 +12,10 @@ from trio.testing import MockClock
 from aisrv import digits
 from aisrv.board.toml_file import read_board
 from aisrv.device.device import open_device
-from aisrv.graph.loading import load_graph
+from aisrv.graph.compiler.compile import load_graph
 from aisrv.graph.nodes.registry import Registry
-from aisrv.graph.scheduler import Interpreter
-from aisrv.graph.state import GraphState
+from aisrv.graph.run.scheduler import Interpreter
+from aisrv.graph.run.state import GraphState
 from aisrv.inference.process.inline import inline
 from tests.support import networks
 from tests.support.graphs import Sink, Source, golden_audio, write_wav

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aisrv.graph.compile import compile_text
+from aisrv.graph.compiler.compile import compile_text
 from aisrv.graph.errors import TextError
-from aisrv.graph.grammar import EVERY_TAG
-from aisrv.graph.manifests import Platform
+from aisrv.graph.platform.manifests import Platform
+from aisrv.graph.text.grammar import EVERY_TAG
 from tests.support.hostile_graphs import PIECES, computer, try_manifest, try_text, try_words
 
 PLATFORM = computer()

@@ -29,7 +29,7 @@ MODULES = [name for page in PAGES for name in re.findall(r"^::: ([a-z_.]+)$", pa
 INSIDE = {
     "aisrv.analysis.profile.html_report",
     "aisrv.engine.state",
-    "aisrv.graph.words",
+    "aisrv.graph.binary.words",
     "aisrv.relocatable.container",
     "aisrv.relocatable.memory",
 }

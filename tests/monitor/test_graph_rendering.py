@@ -12,7 +12,7 @@ from trio.testing import MockClock
 from aisrv import digits
 from aisrv.board import Board, GraphSpec
 from aisrv.device.device import open_device
-from aisrv.graph.status import ArcStatus, DebugRegister, ScriptStatus
+from aisrv.graph.run.status import ArcStatus, DebugRegister, ScriptStatus
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.graph_rendering import bar, draw_graph
 from aisrv.monitor.json_lines import status_line

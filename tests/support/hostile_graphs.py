@@ -5,12 +5,12 @@ import shutil
 from pathlib import Path
 from typing import Final
 
-from aisrv.graph.compile import compile_file, compile_text
-from aisrv.graph.decompile import DecompileError, decompile
+from aisrv.graph.binary.words import parse_words, read_words, words_of
+from aisrv.graph.compiler.compile import compile_file, compile_text
+from aisrv.graph.compiler.decompile import DecompileError, decompile
 from aisrv.graph.errors import MOST_ERRORS, TextError, WordsError
-from aisrv.graph.manifests import Platform, read_platform
-from aisrv.graph.messages import Messages
-from aisrv.graph.words import parse_words, read_words, words_of
+from aisrv.graph.platform.manifests import Platform, read_platform
+from aisrv.graph.text.messages import Messages
 from tests.support.graph_golden import COMPUTER, FOLDER, PAIRS, SEED
 
 PIECES: Final = (

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 
-from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.arcs import Bytes
 from aisrv.graph.nodes.frames import FrameReader, FrameWriter, as_stream
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
 from aisrv.graph.nodes.samples import need_type

@@ -16,8 +16,8 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.graph.arcs import Bytes
-from aisrv.graph.model import Format
+from aisrv.graph.binary.model import Format
+from aisrv.graph.nodes.arcs import Bytes
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs
 from aisrv.graph.nodes.samples import U8, dtype_of
 

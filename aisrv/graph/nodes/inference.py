@@ -10,10 +10,10 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from aisrv.graph.arcs import Bytes
+from aisrv.graph.binary.tables import RAW_TYPES
+from aisrv.graph.nodes.arcs import Bytes
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_arcs, need_bytes
 from aisrv.graph.nodes.samples import DTYPES
-from aisrv.graph.tables import RAW_TYPES
 
 NAME: Final = "aisrv_stream_inference"
 

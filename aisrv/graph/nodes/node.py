@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
-from aisrv.graph.arcs import Bytes
+from aisrv.graph.binary.model import Format
 from aisrv.graph.errors import GraphError
-from aisrv.graph.model import Format
+from aisrv.graph.nodes.arcs import Bytes
 
 
 class NodeError(GraphError):

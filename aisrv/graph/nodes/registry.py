@@ -5,7 +5,6 @@ from importlib.metadata import entry_points
 from typing import Final
 
 from aisrv.graph.errors import GraphError
-from aisrv.graph.grammar import SCRIPT_NODE_NAME
 from aisrv.graph.nodes.amplifier import Amplifier
 from aisrv.graph.nodes.bypass import Bypass
 from aisrv.graph.nodes.converter import Converter
@@ -16,6 +15,7 @@ from aisrv.graph.nodes.node import StreamNode
 from aisrv.graph.nodes.rescaler import Rescaler
 from aisrv.graph.nodes.router import Router
 from aisrv.graph.nodes.split import Split
+from aisrv.graph.text.grammar import SCRIPT_NODE_NAME
 
 GROUP: Final = "aisrv.graph_nodes"
 """Entry points of nodes: the name is that of the node's manifest, the object makes a StreamNode."""

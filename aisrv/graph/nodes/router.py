@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.arcs import Bytes
 from aisrv.graph.nodes.frames import FrameReader, FrameWriter
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode, need_bytes
 

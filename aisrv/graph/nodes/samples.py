@@ -5,7 +5,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.graph.model import Format
+from aisrv.graph.binary.model import Format
 from aisrv.graph.nodes.node import NodeError
 
 Samples = npt.NDArray[Any]

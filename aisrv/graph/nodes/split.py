@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from aisrv.graph.arcs import Bytes
+from aisrv.graph.nodes.arcs import Bytes
 from aisrv.graph.nodes.frames import FrameReader, FrameWriter, as_bytes
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup, StreamNode
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from aisrv.graph.messages import Messages, nearest, shown
 from aisrv.graph.script.instructions import is_short, short
 from aisrv.graph.script.line import AssemblyError, LineAssembler, Reference
 from aisrv.graph.script.table import code_length
-from aisrv.graph.source import Data, Line, is_data_line, read_data
-from aisrv.graph.text import DataBlock, Label
+from aisrv.graph.text.messages import Messages, nearest, shown
+from aisrv.graph.text.sections import DataBlock, Label
+from aisrv.graph.text.source import Data, Line, is_data_line, read_data
 
 if TYPE_CHECKING:
     from aisrv.graph.errors import Place

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.graph.errors import TextError
-from aisrv.graph.messages import Messages
 from aisrv.graph.script.assembler import assemble
 from aisrv.graph.script.instructions import (
     ALU,
@@ -40,7 +39,8 @@ from aisrv.graph.script.table import (
     length,
 )
 from aisrv.graph.script.values import number_of
-from aisrv.graph.text import parse_text
+from aisrv.graph.text.messages import Messages
+from aisrv.graph.text.parser import parse_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

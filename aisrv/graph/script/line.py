@@ -7,7 +7,6 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from aisrv.graph.messages import nearest, shown
 from aisrv.graph.script.instructions import (
     ALU,
     FLOATS,
@@ -44,7 +43,8 @@ from aisrv.graph.script.table import (
     Value,
 )
 from aisrv.graph.script.values import signed
-from aisrv.graph.source import Line, integer, number
+from aisrv.graph.text.messages import nearest, shown
+from aisrv.graph.text.source import Line, integer, number
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -25,7 +25,7 @@ from aisrv.graph.script.values import integer_of, number_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from aisrv.graph.model import ScriptArc
+    from aisrv.graph.binary.model import ScriptArc
     from aisrv.graph.script.interface import Services
 
 MOST_INSTRUCTIONS: Final = 1000

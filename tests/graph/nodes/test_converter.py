@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.graph.model import Format
+from aisrv.graph.binary.model import Format
 from aisrv.graph.nodes.converter import Converter
 from aisrv.graph.nodes.node import NodeError, NodeSetup
 from aisrv.graph.nodes.samples import DTYPES

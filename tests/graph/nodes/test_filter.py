@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from aisrv.graph.model import Format
+from aisrv.graph.binary.model import Format
 from aisrv.graph.nodes.filter import Filter
 from aisrv.graph.nodes.node import NodeError, NodeSetup
 from tests.support.graphs import FP32, GOLDEN, form

@@ -8,15 +8,14 @@ from typing import Final
 import numpy as np
 import pytest
 
-from aisrv.graph.compile import compile_text
+from aisrv.graph.compiler.compile import compile_text
 from aisrv.graph.errors import GraphError
-from aisrv.graph.loading import SHIPPED_PLATFORM
-from aisrv.graph.manifests import Platform, read_platform
-from aisrv.graph.messages import Messages
 from aisrv.graph.nodes.inference import NAME, Inference, Job
 from aisrv.graph.nodes.registry import STANDARD_NODES, Registry, can_run
-from aisrv.graph.scheduler import Interpreter
-from aisrv.graph.state import GraphState
+from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, read_platform
+from aisrv.graph.run.scheduler import Interpreter
+from aisrv.graph.run.state import GraphState
+from aisrv.graph.text.messages import Messages
 from tests.support.graphs import S8, Sink, Source
 
 KINDS: Final = [name for name in STANDARD_NODES if can_run(name)]

@@ -5,7 +5,7 @@ import struct
 import numpy as np
 import pytest
 
-from aisrv.graph.model import Format
+from aisrv.graph.binary.model import Format
 from aisrv.graph.nodes.node import Moved, NodeError, NodeSetup
 from aisrv.graph.nodes.router import Router
 from aisrv.graph.nodes.split import Split

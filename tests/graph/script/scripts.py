@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from aisrv.graph.messages import Messages
-from aisrv.graph.model import ScriptArc
+from aisrv.graph.binary.model import ScriptArc
 from aisrv.graph.script.assembler import Code, assemble
 from aisrv.graph.script.instructions import Type
 from aisrv.graph.script.machine import Fault, ScriptMachine
 from aisrv.graph.script.values import Number, number_of
-from aisrv.graph.text import parse_text
+from aisrv.graph.text.messages import Messages
+from aisrv.graph.text.parser import parse_text
 
 
 @dataclass

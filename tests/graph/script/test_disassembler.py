@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from aisrv.graph.binary.words import parse_words, read_words
 from aisrv.graph.script.disassembler import disassemble
-from aisrv.graph.words import parse_words, read_words
 from tests.graph.script.scripts import code_of
 from tests.graph.script.test_assembler import ENCODED
 from tests.support.graph_golden import PAIRS

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.graph.model import ScriptArc
+from aisrv.graph.binary.model import ScriptArc
 from aisrv.graph.script.instructions import Type
 from aisrv.graph.script.machine import ScriptMachine
 from tests.graph.script.scripts import NotedServices, code_of, machine_of, run

@@ -1,0 +1,1 @@
+"""The compiler of graphs, the decompiler, listings and drawings."""

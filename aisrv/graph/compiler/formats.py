@@ -1,0 +1,181 @@
+"""Stream formats: from a text's `format_…` tags to the four words of the binary."""
+
+from __future__ import annotations
+
+import dataclasses
+import struct
+from fractions import Fraction
+from typing import TYPE_CHECKING, Final
+
+from aisrv.graph.binary.model import Format
+from aisrv.graph.binary.tables import DOMAINS, FIRST_GRAMMAR_ONLY, RAW_BY_NAME, RAW_TYPES, UNITS
+from aisrv.graph.compiler.compat import UNDECLARED
+from aisrv.graph.errors import FieldError
+from aisrv.graph.text.messages import Messages, nearest, shown
+from aisrv.graph.text.source import integer
+
+if TYPE_CHECKING:
+    from aisrv.graph.platform.options import Options
+    from aisrv.graph.text.sections import TextSection
+
+MOST_FORMATS: Final = 31
+LARGEST_FRAME: Final = (1 << 22) - 1
+_RATIOS: Final = {Fraction(1): 1, Fraction(4, 3): 2, Fraction(16, 9): 3, Fraction(3, 2): 4}
+_TAGS: Final = {
+    "frame_bytes": "format_frame_length",
+    "raw": "format_raw_data",
+    "other_channels": "format_nbchan",
+    "deinterleaved": "format_interleaving",
+    "time_stamp": "format_time_stamp",
+    "subtype": "format_sdomain",
+}
+
+
+def read_formats(
+    texts: dict[int, TextSection], messages: Messages, *, compat: bool = False, first_grammar: bool = False
+) -> tuple[Format, ...]:
+    """The formats from 0 to the highest index; those that the text does not declare are zeros.
+
+    `compat` keeps frame length and raw type alone; `first_grammar` reads raw types by the codes of June 2024.
+    """
+    found: dict[int, Format] = {}
+    for index, text in texts.items():
+        if not 0 <= index < MOST_FORMATS:
+            messages.error(text.place, f"a graph has formats 0 to {MOST_FORMATS - 1}, not {index}")
+            continue
+        try:
+            found[index] = _format(text, messages, compat, first_grammar)
+            found[index].words()
+        except FieldError as error:
+            tag = _TAGS.get(error.field.partition(".")[2], "format_index")
+            messages.error(text.place_of(tag), f"{tag}: {error}")
+    empty = UNDECLARED if compat else Format()
+    return tuple(found.get(index, empty) for index in range(max(found, default=-1) + 1))
+
+
+def _format(text: TextSection, messages: Messages, compat: bool, first_grammar: bool) -> Format:
+    frame = text.whole("format_frame_length", 1)
+    if not 0 < frame <= LARGEST_FRAME:
+        place = text.place_of("format_frame_length")
+        messages.error(place, f"a frame has 1 to {LARGEST_FRAME} bytes, not {frame}")
+        frame = 1
+    raw = _raw(text, messages, first_grammar)
+    if compat:
+        return Format(frame_bytes=frame, raw=raw)
+    form = Format(
+        frame_bytes=frame,
+        raw=raw,
+        other_channels=text.whole("format_nbchan", 1) - 1,
+        deinterleaved=text.whole("format_interleaving"),
+        time_stamp=text.whole("format_time_stamp"),
+        domain=_code(text, "format_domain", DOMAINS, messages),
+        subtype=_code(text, "format_sdomain", UNITS, messages),
+    )
+    return dataclasses.replace(form, rate_bits=_rate(text, messages), mapping=_mapping(text, messages))
+
+
+def _raw(text: TextSection, messages: Messages, first_grammar: bool) -> int:
+    statement = text.find("format_raw_data")
+    if statement is None:
+        return 17
+    word = str(statement.values[0])
+    code = integer(word)
+    if code is None:
+        name = word.removeprefix("STREAM_")
+        if name not in RAW_BY_NAME:
+            messages.error(statement.place, f"unknown raw type {shown(word)}{nearest(name, RAW_BY_NAME)}")
+            return 17
+        return RAW_BY_NAME[name].code
+    if first_grammar and code == FIRST_GRAMMAR_ONLY:
+        messages.error(statement.place, f"raw type {code} of the first grammar has no successor")
+        return 17
+    if first_grammar and code > FIRST_GRAMMAR_ONLY:
+        code -= 1
+    if not 0 <= code < len(RAW_TYPES):
+        messages.error(statement.place, f"a raw type is 0 to {len(RAW_TYPES) - 1}, not {code}")
+        return 17
+    return code
+
+
+def _code(text: TextSection, tag: str, names: tuple[str, ...], messages: Messages) -> int:
+    """The number of a domain or unit, given as it is or by name."""
+    statement = text.find(tag)
+    if statement is None:
+        return 0
+    word = str(statement.values[0])
+    code = integer(word)
+    if code is not None:
+        return code
+    bare = word.removeprefix("STREAM_SUBT_ANA_")
+    for each in (bare, bare.upper()):
+        if each in names:
+            return names.index(each)
+    messages.error(statement.place, f"{tag}: unknown name {shown(word)}{nearest(word, names)}")
+    return 0
+
+
+def _rate(text: TextSection, messages: Messages) -> int:
+    rate = text.real("format_sampling_rate", 0.0)
+    if not 0 <= rate <= 1e12:
+        messages.error(
+            text.place_of("format_sampling_rate"), f"a sampling rate of {rate:g} Hz is not possible"
+        )
+        return 0
+    bits: int = struct.unpack("<I", struct.pack("<f", rate))[0]
+    return bits >> 8
+
+
+def _mapping(text: TextSection, messages: Messages) -> int:
+    """Word W3: audio channels, a motion code or the size of an image."""
+    sizes = [text.find(f"format_2d_{name}") for name in ("height", "width", "border")]
+    given = [tag for tag in ("format_audio_mapping", "format_motion_mapping") if text.find(tag)]
+    if any(sizes):
+        given.append("format_2d_…")
+    if len(given) > 1:
+        messages.error(text.place, f"{' and '.join(given)} exclude each other")
+        return 0
+    limits = {"format_audio_mapping": 1 << 20, "format_motion_mapping": 16}
+    for tag in given:
+        if tag in limits:
+            value = text.whole(tag)
+            if not 0 <= value < limits[tag]:
+                messages.error(text.place_of(tag), f"{tag} is 0 to {limits[tag] - 1}, not {value}")
+                return 0
+            return value
+    if not given:
+        return 0
+    height, width = text.whole("format_2d_height"), text.whole("format_2d_width")
+    border = text.whole("format_2d_border")
+    small, large = sorted((height, width))
+    if not 0 < small < 4096 or not 0 <= border < 4:
+        messages.error(text.place, f"an image of {width} x {height} with border {border} is not possible")
+        return 0
+    ratio = _RATIOS.get(Fraction(large, small), 0)
+    if not ratio:
+        messages.warn(
+            text.place, f"{width} x {height} is not one of 1:1, 4:3, 16:9 and 3:2: the words have no ratio"
+        )
+    return small | ratio << 12 | (height > width) << 15 | border << 16
+
+
+def samples(form: Format) -> float:
+    """Samples of one channel in a frame; 0 where the raw type has no size."""
+    bits = RAW_TYPES[form.raw].bits if form.raw < len(RAW_TYPES) else 0
+    return form.frame_bytes * 8 / (bits * form.channels) if bits else 0
+
+
+def mismatches(form: Format, options: dict[str, Options]) -> list[str]:
+    """What of a format the options of a manifest do not allow, in words."""
+    values = {
+        "raw_format": float(form.raw),
+        "nb_channels": float(form.channels),
+        "frame_length": samples(form),
+        "interleaving": float(form.deinterleaved),
+    }
+    if form.sampling_rate:
+        values["sampling_rate"] = form.sampling_rate
+    return [
+        f"{name.replace('_', ' ')} {value:g} (possible: {options[name]})"
+        for name, value in values.items()
+        if name in options and value not in options[name]
+    ]

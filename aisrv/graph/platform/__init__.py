@@ -1,0 +1,1 @@
+"""Platforms of graphs: their manifests, and the one that comes with the package."""

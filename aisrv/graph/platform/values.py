@@ -1,0 +1,113 @@
+"""What a platform has, and what its nodes and IOs need, as their manifests say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from aisrv.graph.errors import Place
+    from aisrv.graph.platform.options import Options
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """A memory bank: a row of the procmap. Addresses in it count bytes from 0."""
+
+    offset_id: int
+    vid: int
+    speed: int
+    kind: int
+    """0 static, 1 working, 2 retention."""
+    private: int
+    dma: int
+    program: int
+    size: int
+    """Bytes."""
+    offset: int
+    base: int = 0
+    """Where a piece of a split bank starts in the bank."""
+
+
+@dataclass(frozen=True, slots=True)
+class Processor:
+    """A processor, and the libraries it has."""
+
+    number: int
+    is_main: bool
+    libraries: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySpec:
+    """A memory segment that a node asks for: alloc + factor * property of an arc's format, each in bytes."""
+
+    place: Place
+    alloc: int = 0
+    channels: tuple[float, int] = (0, 0)
+    sampling_rate: tuple[float, int] = (0, 0)
+    frame_size: tuple[float, int] = (0, 0)
+    alignment: int = 4
+    type: int = 0
+    """0 static, 1 working, 2 retention, 3 static until done."""
+    speed: int = 0
+    relocatable: int = 0
+    program: int = 0
+
+
+@dataclass(slots=True)
+class ArcSpec:
+    """What an arc of a node takes; options that the manifest does not state are not there."""
+
+    place: Place
+    tx: int | None = None
+    options: dict[str, Options] = field(default_factory=dict)
+    in_place: tuple[int, int] | None = None
+
+
+@dataclass(slots=True)
+class NodeManifest:
+    """A node's manifest. `index` is its NODE_IDX, the row in the top manifest."""
+
+    place: Place
+    index: int
+    name: str = ""
+    developer: str = ""
+    arcs_in: int = 1
+    arcs_out: int = 1
+    values: dict[str, float] = field(default_factory=dict)
+    segments: list[MemorySpec] = field(default_factory=list)
+    arcs: dict[int, ArcSpec] = field(default_factory=dict)
+
+    def is_tx(self, arc: int, arcs_in: int) -> bool:
+        """Whether an arc of the node is an output, for that many inputs."""
+        spec = self.arcs.get(arc)
+        return arc >= arcs_in if spec is None or spec.tx is None else bool(spec.tx)
+
+
+@dataclass(slots=True)
+class IoManifest:
+    """An IO's manifest. `others` are the tags that only the IO's domain knows, as they stand."""
+
+    place: Place
+    name: str = ""
+    domain: str = "general"
+    servant: int = 1
+    copy: int = 0
+    tx: int = 0
+    options: dict[str, Options] = field(default_factory=dict)
+    units: tuple[str, tuple[float, ...]] | None = None
+    others: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class IoRow:
+    """A row of the top manifest's IOs."""
+
+    place: Place
+    path: Path
+    hwid: int
+    processors: int
+    clock: int

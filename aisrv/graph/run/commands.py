@@ -1,0 +1,62 @@
+"""What an interpreter is told, when it returns, and who it is."""
+
+import enum
+from dataclasses import dataclass
+
+from aisrv.graph.binary.model import Node
+
+
+class Command(enum.IntEnum):
+    """Commands of an interpreter, and of a node in the lowest bits of its command word."""
+
+    RESET = 1
+    SET_PARAMETER = 2
+    READ_PARAMETER = 3
+    RUN = 4
+    STOP = 5
+    UPDATE_RELOCATABLE = 6
+
+
+class ReturnMode(enum.IntEnum):
+    """When a RUN returns."""
+
+    NODE = 1
+    """After each node examined; the next RUN goes on behind it."""
+    PASS = 2
+    """After one pass over the nodes."""
+    STARVED = 3
+    """After a pass in which no node moved a byte."""
+
+
+class DebugEvent(enum.IntFlag):
+    """When the debug script runs."""
+
+    BEFORE_NODE = 1
+    AFTER_NODE = 2
+    END_OF_PASS = 4
+    RUN_ENTERED = 8
+    RUN_LEFT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who an interpreter is: what nodes may be bound to, and what a lock says."""
+
+    priority: int = 0
+    processor: int = 1
+    architecture: int = 1
+
+    @property
+    def byte(self) -> int:
+        """The collision byte of the arcs that it has locked; not 0."""
+        return self.priority << 6 | self.processor << 3 | self.architecture
+
+    def may_run(self, node: Node) -> bool:
+        """Whether nothing that the node is bound to is another's."""
+        head = node.head
+        bound = (
+            (head.priority, self.priority),
+            (head.processor, self.processor),
+            (head.architecture, self.architecture),
+        )
+        return all(not wanted or wanted == own for wanted, own in bound)

@@ -1,0 +1,170 @@
+"""The state of a running graph at one moment, as values: arcs, nodes, IOs and pins."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from heapq import nlargest
+from typing import Final
+
+from aisrv.graph.binary.model import Arc
+from aisrv.graph.nodes.inference import Inference
+from aisrv.graph.run.arc_debug import command_name, register_value
+from aisrv.graph.run.drivers import Pin
+from aisrv.graph.run.live import LiveGraph
+from aisrv.graph.run.standstill import standstill
+from aisrv.graph.run.state import GraphState
+
+TOP: Final = 3
+"""Scores of an inference."""
+MOST_SCORES: Final = 4096
+"""Bytes of an output up to which they are taken for scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArcStatus:
+    """An arc: bytes there, its size, and what was lost or made up."""
+
+    number: int
+    filled: int
+    size: int
+    written: int
+    """Bytes since RESET."""
+    overflows: int
+    underflows: int
+
+
+@dataclass(frozen=True, slots=True)
+class NodeStatus:
+    """A node, and what it has done since RESET."""
+
+    name: str
+    calls: int
+    consumed: int
+    """Bytes."""
+    produced: int
+    errors: int
+    inferences: int | None = None
+    """Of an AI engine as a node; None for other nodes."""
+    top: tuple[tuple[int, int], ...] = ()
+    """The largest bytes of its last output, as int8: index and value."""
+
+
+@dataclass(frozen=True, slots=True)
+class IoStatus:
+    """An IO of the platform: bytes that crossed it, and whether a transfer runs."""
+
+    hwid: int
+    moved: int
+    ongoing: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptStatus:
+    """The scripts of a graph since RESET."""
+
+    runs: int
+    faults: int
+    last_fault: str
+    """Script, word and reason; empty without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DebugRegister:
+    """The debug register of an arc."""
+
+    arc: int
+    register: int
+    """Its number, 16 a page."""
+    does: str
+    """What the arc does with it at each write."""
+    value: int
+
+
+@dataclass(frozen=True, slots=True)
+class GraphStatus:
+    """A graph at one moment."""
+
+    waits_for: str | None
+    """Why it does not run; None while it does."""
+    runs: int
+    visits: int
+    """Nodes examined."""
+    arcs: tuple[ArcStatus, ...]
+    nodes: tuple[NodeStatus, ...]
+    ios: tuple[IoStatus, ...]
+    pins: tuple[tuple[str, bool], ...]
+    scripts: ScriptStatus | None = None
+    """None without scripts."""
+    registers: tuple[DebugRegister, ...] = ()
+    standstill: tuple[str, ...] = ()
+    """Why it stands still though inputs have more to give; empty while it does not."""
+
+
+def graph_status(live: LiveGraph, pins: Iterable[Pin] = ()) -> GraphStatus:
+    """Return the state of a graph now."""
+    first = live.interpreters[0]
+    arcs = (arc for arc in first.state.arcs if arc is not None)
+    nodes = []
+    for place, entry in enumerate(first.entries):
+        counts = [each.entries[place].counts for each in live.interpreters]
+        node = entry.node
+        nodes.append(
+            NodeStatus(
+                entry.title,
+                sum(each.calls for each in counts),
+                sum(each.consumed for each in counts),
+                sum(each.produced for each in counts),
+                sum(each.errors for each in counts) + (node.errors if isinstance(node, Inference) else 0),
+                node.inferences if isinstance(node, Inference) else None,
+                _top(node.last_output) if isinstance(node, Inference) else (),
+            )
+        )
+    return GraphStatus(
+        live.waits_for,
+        sum(each.runs for each in live.interpreters),
+        sum(each.visits for each in live.interpreters),
+        tuple(
+            ArcStatus(
+                arc.number,
+                arc.filled,
+                arc.size,
+                arc.bytes_written,
+                arc.errors.overflows,
+                arc.errors.underflows,
+            )
+            for arc in arcs
+        ),
+        tuple(nodes),
+        tuple(IoStatus(port.hwid, port.moved, port.ongoing) for port in first.state.ports),
+        tuple((pin.name, pin.level) for pin in pins),
+        _scripts(live),
+        tuple(_registers(first.state)),
+        standstill(live),
+    )
+
+
+def _scripts(live: LiveGraph) -> ScriptStatus | None:
+    counts = [each.script_counts for each in live.interpreters]
+    graph = live.interpreters[0].state.graph
+    if not graph.scripts and not any(node.is_script for node in graph.nodes):
+        return None
+    return ScriptStatus(
+        sum(each.runs for each in counts),
+        sum(each.faults for each in counts),
+        next((each.last_fault for each in counts if each.last_fault), ""),
+    )
+
+
+def _registers(state: GraphState) -> Iterator[DebugRegister]:
+    for number, arc in enumerate(state.graph.arcs):
+        if isinstance(arc, Arc) and arc.debug_command and arc.debug_register < len(state.debug_registers):
+            register = arc.debug_register
+            value = register_value(arc.debug_command, state.debug_registers[register])
+            yield DebugRegister(number, register, command_name(arc.debug_command), value)
+
+
+def _top(output: bytes) -> tuple[tuple[int, int], ...]:
+    if len(output) > MOST_SCORES:
+        return ()
+    scores = memoryview(output).cast("b")
+    best = nlargest(TOP, range(len(scores)), key=scores.__getitem__)
+    return tuple((index, scores[index]) for index in best)

@@ -33,9 +33,10 @@ from aisrv.xcore.array import (
     send_array,
     send_word_and_array,
 )
-from aisrv.xcore.chanend import Call, ChanEnd
+from aisrv.xcore.chanend import Answer, Call, ChanEnd
 from aisrv.xcore.channel import chan_in_two_words, chan_out_two_words, chan_out_word
-from aisrv.xcore.tokens import WORD_BYTES, Control
+from aisrv.xcore.tokens import Control, word_to_wire
+from aisrv.xcore.trace import TracedEnd, Tracer, report_array, report_normal_output, report_packet
 from aisrv.xcore.verb import Steps, Verb, verb
 
 AT_ONCE: Final = 1 << 18
@@ -70,7 +71,7 @@ async def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | m
 
     `tensor` is the number of the tensor.
     """
-    if len(data) <= AT_ONCE and (answer := await c.call(Call(command, tensor, data, 0))):
+    if len(data) <= AT_ONCE and (answer := await c.call(Call(command, tensor, data, 0), _report_set)):
         return Status(answer[0])
     return await _set_command(c, command, tensor, data)
 
@@ -86,7 +87,7 @@ async def get_command(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status
 
     `tensor` is the number of the tensor.
     """
-    if answer := await c.call(Call(command, tensor, b"", MAX_ARRAY)):
+    if answer := await c.call(Call(command, tensor, b"", MAX_ARRAY), _report_get):
         return Status(answer[0]), answer[1]
     return await _get_command(c, command, tensor)
 
@@ -169,7 +170,7 @@ def end_set(c: ChanEnd, rest: bytes | memoryview) -> Steps[Status]:
 @verb
 def answer_set(c: ChanEnd, status: Status) -> Steps[None]:
     """Engine: send the status."""
-    return c.packet(status.to_bytes(WORD_BYTES))
+    return c.packet(word_to_wire(status))
 
 
 def abandon_set(c: ChanEnd) -> "Verb[None]":
@@ -202,7 +203,7 @@ async def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> tuple[S
     Fetch the rest with `receive_piece`. Where the status is not OKAY there are none. `command` and `tensor`
     are the two words that open it.
     """
-    if answer := await c.call(Call(command, tensor, b"", size)):
+    if answer := await c.call(Call(command, tensor, b"", size), _report_get):
         return Status(answer[0]), answer[1], True
     return await _begin_get(c, command, tensor, size)
 
@@ -224,6 +225,28 @@ def receive_piece(c: ChanEnd, size: int) -> "Verb[tuple[bytes, bool]]":
     Only the last piece is shorter. `size` must be a multiple of 4.
     """
     return receive_array_piece(c, size)
+
+
+# What a tracer is told where the engine's select answers at once.
+
+
+def _report_set(tracer: Tracer, client: TracedEnd, engine: TracedEnd, call: Call, answer: Answer) -> None:
+    _report_command(tracer, client, engine, call)
+    report_array(tracer, client, engine, call.array)
+    report_packet(tracer, engine, client, word_to_wire(answer[0]))
+
+
+def _report_get(tracer: Tracer, client: TracedEnd, engine: TracedEnd, call: Call, answer: Answer) -> None:
+    _report_command(tracer, client, engine, call)
+    status, data = answer
+    report_normal_output(tracer, engine, client, word_to_wire(status))
+    if status == _OKAY:
+        report_array(tracer, engine, client, data)
+
+
+def _report_command(tracer: Tracer, client: TracedEnd, engine: TracedEnd, call: Call) -> None:
+    for word in (call.first, call.second):
+        report_normal_output(tracer, client, engine, word_to_wire(word))
 
 
 # Notifications.

@@ -6,7 +6,7 @@ and a block crosses at the price of a token. Behavior: "The XCORE substrate", se
 """
 
 import types
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
@@ -18,7 +18,8 @@ from aisrv.xcore.pool import Pool
 from aisrv.xcore.report import known_to_use, name_of, verb_of
 from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
 from aisrv.xcore.tokenbuffer import TokenBuffer
-from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, words_to_wire
+from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, word_to_wire, words_to_wire
+from aisrv.xcore.trace import TracedEnd, Tracer
 from aisrv.xcore.traps import SizeError, Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
 
@@ -50,6 +51,13 @@ class Call(NamedTuple):
     """An answer's array must be shorter than this."""
 
 
+Answer = tuple[int, bytes]
+"""A word, and an array."""
+
+CallReport = Callable[[Tracer, TracedEnd, TracedEnd, Call, Answer], None]
+"""Reports the tokens of a call between two ends and of its answer."""
+
+
 class Listener(Protocol):
     """What a select leaves at each of its resources."""
 
@@ -64,7 +72,7 @@ class Listener(Protocol):
     def fire(self, resource: object) -> None:
         """Take note that the resource is ready."""
 
-    def answer(self, call: Call) -> tuple[int, bytes] | None:
+    def answer(self, call: Call) -> Answer | None:
         """Answer in the task that calls; see `Selection`. None where the core has to."""
 
 
@@ -107,21 +115,16 @@ class ChanEnd:
         "_dropping",
         "_error",
         "_freed",
-        "_handed",
-        "_handed_array",
         "_listener",
-        "_offered",
-        "_offered_next",
         "_parking",
         "_pool",
         "_result",
-        "_room",
         "_route",
         "_source",
         "_steps",
         "_switch",
         "_user",
-        "_wanted",
+        "noted",
         "number",
         "resource_id",
         "runtime",
@@ -156,13 +159,8 @@ class ChanEnd:
         self._parking: Parking[Any] = Parking(runtime)
         self._result: Any = None  # of a verb that was done without parking
         self._error: Exception | None = None
-        # The shortcut of normal outputs.
-        self._wanted = 0  # bytes that a normal input waits for, before its first token
-        self._room = 0  # an array shorter than this may come along
-        self._handed = b""  # what it got in place of tokens
-        self._handed_array: bytes | None = None
-        self._offered: bytes | None = None  # data of a normal output whose first END was sent
-        self._offered_next: bytes | None = None  # of the one that follows it
+        self.noted: object = None
+        """What the verb in progress has noted for the other side: see `handover`."""
         self._switch.register(self)
 
     def __repr__(self) -> str:
@@ -297,7 +295,7 @@ class ChanEnd:
     @verb
     def outuint(self, word: int) -> Steps[None]:
         """Output a word: four data tokens, most significant byte first."""
-        return self._output((word & 0xFFFFFFFF).to_bytes(WORD_BYTES))
+        return self._output(word_to_wire(word))
 
     @verb
     def outuchar(self, byte: int) -> Steps[None]:
@@ -466,8 +464,7 @@ class ChanEnd:
     def _withdraw(self) -> None:
         """Undo what a cancelled verb has not finished: its claim on a route, its tokens past the buffer."""
         self._steps = None
-        self._wanted = self._room = 0
-        self._offered = self._offered_next = None
+        self.noted = None
         target = self._route
         if target is not None:
             target._buffer.withdraw_past(BUFFER_TOKENS)
@@ -641,12 +638,12 @@ class ChanEnd:
         if queued <= BUFFER_TOKENS < queued + size and self._source is not None:
             self._switch.step(self._source)
 
-    # Shortcuts. The invariant that each of them keeps: both ends, their routes and their buffers are left as
-    # the tokens of the verb would have left them, and the same tasks have run on, with the same results. So a
-    # shortcut is taken only where the outcome of all of its tokens is known before the first one goes, and
-    # nobody could see them on their way: no tracer where tokens do not cross one by one, no third end that
-    # claims the route, no token queued that is not looked at. Else it changes nothing and answers False, or
-    # no bytes, and the tokens cross. Proof by example: tests/xcore/test_chanend_shortcuts.py.
+    # Shortcuts: a packet that fits the buffer, a call, and those of `handover`, which ask for `twin`. Both
+    # ends, their routes and their buffers are left as the tokens of the verb would have left them, the same
+    # tasks have run on, with the same results, and a tracer is told of the tokens. So a shortcut is taken
+    # only where the outcome of all of its tokens is known before the first one goes, and nobody could see
+    # them on their way: no third end that claims the route, no token queued that is not looked at. Else it
+    # changes nothing, and the tokens cross. Proof by example: tests/xcore/test_chanend_shortcuts.py.
 
     def _output_packet_at_once(self, data: bytes) -> bool:
         """Output data and END over a route that opens and closes within the verb."""
@@ -658,8 +655,10 @@ class ChanEnd:
             if target is None or target._source is not None:
                 return False
         buffer = target._buffer
-        if buffer.queued + len(data) >= BUFFER_TOKENS or target._claims or self.runtime.tracer is not None:
+        if buffer.queued + len(data) >= BUFFER_TOKENS or target._claims:
             return False
+        if self.runtime.tracer is not None:
+            self._report_packet(self.runtime.tracer, target, data)
         self._route = target._source = None
         if data:
             buffer.push(data)
@@ -667,96 +666,20 @@ class ChanEnd:
         target._tokens_arrived()
         return True
 
-    # Normal outputs and the inputs that match them, with both ends at rest: their tokens cross in one known
-    # order. The side that comes second carries both verbs out. So it does with two in a row, and with an
-    # array that follows one, where the other side has said that it takes them.
-
-    def hand_over(self, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
-        """Hand a normal output, and the array after it, to the other side, where that waits for just this.
-
-        `data` is the output.
-        """
-        target = self._twin()
-        if target is None or target._wanted != len(data) or target._buffer.queued or not data:
-            return False
-        if array is not None and len(array) >= target._room:
-            return False
-        target._wanted = target._room = 0
-        target._handed, target._handed_array = data, None if array is None else bytes(array)
-        self._switch.step(target)
-        return True
-
-    def take_handed(self, count: int, room: int = 0) -> Steps[bytes]:
-        """Wait for the first token of a normal input, or for all of it; no bytes where it was a token.
-
-        An array may come along that is shorter than `room` bytes: `take_handed_array`. `count` is the bytes
-        of the input.
-        """
-        if not self._buffer.queued:
-            self._wanted, self._room = count, room
-            yield
-            self._wanted = self._room = 0
-        data, self._handed = self._handed, b""
-        return data
-
-    def take_handed_array(self) -> bytes | None:
-        """Take the array that came along with a normal input; None where it has yet to come, if any does."""
-        array, self._handed_array = self._handed_array, None
-        return array
-
-    def offer(self, data: bytes) -> Steps[bool]:
-        """Wait for the answer to the first END of a normal output; whether the other side took all of it.
-
-        `data` is the output.
-        """
-        self._offered = data
-        while not self._buffer.queued:
-            yield
-            if self._offered is None:
-                return True
-        self._offered = None
-        return False
-
-    def offer_two(self, first: bytes, second: bytes) -> Steps[int]:
-        """As `offer` for two normal outputs in a row; how many of them the other side took.
-
-        `first` and `second` are their data.
-        """
-        self._offered_next = second
-        taken = yield from self.offer(first)
-        rest, self._offered_next = self._offered_next, None
-        return taken + (rest is None)
-
-    def take_offer(self, count: int) -> bytes:
-        """Take what the other side offers, after its first END; no bytes where tokens have to cross.
-
-        `count` is the bytes of the input.
-        """
-        twin = self._twin()
-        data = None if twin is None else twin._offered
-        if twin is None or not data or len(data) != count or twin._buffer.queued:
-            return b""
-        twin._offered = None
-        self._switch.step(twin)
-        return data
-
-    def take_both_offered(self, count: int) -> bytes:
-        """As `take_offer` for two normal inputs of `count` bytes each, where both are offered."""
-        twin = self._twin()
-        if twin is None or twin._offered is None or twin._offered_next is None or twin._buffer.queued:
-            return b""
-        if len(twin._offered) != count or len(twin._offered_next) != count:
-            return b""
-        both = twin._offered + twin._offered_next
-        twin._offered = twin._offered_next = None
-        self._switch.step(twin)
-        return both
+    def _report_packet(self, tracer: Tracer, target: "ChanEnd", data: bytes) -> None:
+        if self._route is None:
+            tracer.route_opened(self, target)
+        if data:
+            tracer.output(self, data)
+        tracer.output(self, _END)
+        tracer.route_closed(self, target)
 
     # A select that answers calls: its core does not even wake, since it would come back to the same select.
 
-    async def call(self, call: Call) -> tuple[int, bytes] | None:
+    async def call(self, call: Call, report: CallReport) -> Answer | None:
         """Have the select that waits at the other side answer at once: with a word and an array.
 
+        `report` tells a tracer of the tokens that these stand for.
         None, and nothing has happened, where the other side has no such select or tokens have to cross.
         A task that has not waited since it was answered lets others run first: another client may be due.
         """
@@ -767,25 +690,27 @@ class ChanEnd:
             return None
         if current_core() is not self._user:
             return None
-        twin = self._twin()
+        twin = self.twin()
         listener = None if twin is None else twin._listener
         if listener is None or current_effective_deadline() <= current_time():
             return None
         answer = listener.answer(call)
         if answer is not None:
             runtime.verbs_at_once += 1
+            if runtime.tracer is not None and twin is not None:
+                report(runtime.tracer, self, twin, call, answer)
             if listener.has_others:
                 task.custom_sleep_data = _ANSWERED
         return answer
 
-    def _twin(self) -> "ChanEnd | None":
-        """The end that this one sends to and that sends to this one, where both are at rest; else None."""
+    def twin(self) -> "ChanEnd | None":
+        """Return the end at the other side of a channel; None where tokens may be on their way."""
         if self._destination is None or self._buffer.queued or self._has_route():
             return None
         twin: ChanEnd | None = self._switch.find(self._destination)
         if twin is None or twin._destination != self.resource_id or twin._has_route():
             return None
-        return None if self.runtime.tracer is not None else twin
+        return twin
 
     def _has_route(self) -> bool:
         """Whether a route from the end or to it is open."""

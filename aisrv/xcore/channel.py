@@ -10,7 +10,8 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.tokens import WORD_BYTES, Control, words_to_wire
+from aisrv.xcore.handover import hand_over, offer, take_handed, take_offer
+from aisrv.xcore.tokens import WORD_BYTES, Control, word_to_wire, words_to_wire
 from aisrv.xcore.traps import check_size
 from aisrv.xcore.verb import Steps, Verb, verb
 
@@ -26,23 +27,16 @@ class Channel(NamedTuple):
     b: ChanEnd
 
 
-def _word(word: int) -> bytes:
-    return (word & 0xFFFFFFFF).to_bytes(WORD_BYTES)
-
-
 # Normal channels.
 
 
 def _out(c: ChanEnd, data: bytes) -> Steps[None]:
     """Normal output: END, await END, the data, END, await END."""
-    if c.hand_over(data):
+    if hand_over(c, data):
         return
     yield from c.packet(b"")
-    if not (yield from c.offer(data)):
-        yield from _out_after_first_end(c, data)
-
-
-def _out_after_first_end(c: ChanEnd, data: bytes) -> Steps[None]:
+    if (yield from offer(c, data)):
+        return
     while not c.take_control(_END):
         yield
     yield from c.packet(data)
@@ -50,69 +44,48 @@ def _out_after_first_end(c: ChanEnd, data: bytes) -> Steps[None]:
         yield
 
 
-def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T], room: int = 0) -> Steps[T]:
+def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
     if count < 0:
         check_size(count, "bytes to input")
-    if not c.ready and (data := (yield from c.take_handed(count, room))):
-        return convert(data)
+    if handed := (yield from take_handed(c, count)):
+        return convert(handed.data)
     while not c.take_control(_END):
         yield
-    if data := c.take_offer(count):
+    if data := take_offer(c, count):
         return convert(data)
-    return convert((yield from _in_after_first_end(c, count)))
-
-
-def _in_after_first_end(c: ChanEnd, count: int) -> Steps[bytes]:
     yield from c.packet(b"")
     data = c.take_run(count) or (yield from c.inbytes(count))
     while not c.take_control(_END):
         yield
     yield from c.packet(b"")
-    return data
+    return convert(data)
 
 
 @verb
 def chan_out_word(c: ChanEnd, word: int) -> Steps[None]:
     """Output one word: `c <: word`."""
-    return _out(c, _word(word))
+    return _out(c, word_to_wire(word))
 
 
 @verb
-def chan_in_word(c: ChanEnd, room: int = 0) -> Steps[int]:
-    """Input one word: `c :> word`; `room`: see `ChanEnd.take_handed`."""
-    return _in(c, WORD_BYTES, int.from_bytes, room)
+def chan_in_word(c: ChanEnd) -> Steps[int]:
+    """Input one word: `c :> word`."""
+    return _in(c, WORD_BYTES, int.from_bytes)
 
 
 @verb
 def chan_out_two_words(c: ChanEnd, first: int, second: int) -> Steps[None]:
-    """Output two words: `chan_out_word` twice, in one go where the other side inputs two.
-
-    They are `first` and `second`.
-    """
-    one, two = _word(first), _word(second)
-    if c.hand_over(one):
-        yield from _out(c, two)
-        return
-    yield from c.packet(b"")
-    taken = yield from c.offer_two(one, two)
-    if not taken:
-        yield from _out_after_first_end(c, one)
-    if taken < 2:
-        yield from _out(c, two)
+    """Output two words: `chan_out_word` twice."""
+    yield from _out(c, word_to_wire(first))
+    yield from _out(c, word_to_wire(second))
 
 
 @verb
 def chan_in_two_words(c: ChanEnd) -> Steps[tuple[int, int]]:
     """Input two words: `chan_in_word` twice."""
-    one = b"" if c.ready else (yield from c.take_handed(WORD_BYTES))
-    if not one:
-        while not c.take_control(_END):
-            yield
-        if both := c.take_both_offered(WORD_BYTES):
-            return int.from_bytes(both[:WORD_BYTES]), int.from_bytes(both[WORD_BYTES:])
-        one = c.take_offer(WORD_BYTES) or (yield from _in_after_first_end(c, WORD_BYTES))
-    return int.from_bytes(one), (yield from _in(c, WORD_BYTES, int.from_bytes))
+    first = yield from _in(c, WORD_BYTES, int.from_bytes)
+    return first, (yield from _in(c, WORD_BYTES, int.from_bytes))
 
 
 @verb
@@ -239,7 +212,7 @@ def chan_init_transaction_slave(c: ChanEnd) -> Steps[Transaction]:
 @verb
 def t_chan_out_word(tc: Transaction, word: int) -> Steps[None]:
     """Output one word within a transaction."""
-    return tc.out_steps(_word(word))
+    return tc.out_steps(word_to_wire(word))
 
 
 @verb

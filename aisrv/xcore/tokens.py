@@ -10,6 +10,9 @@ from typing import Final
 
 WORD_BYTES: Final = 4
 
+PIECE_BYTES: Final = 1 << 16
+"""Bytes of an array that are turned into words in one go; other tasks run between such pieces."""
+
 Run = bytes | int
 """Data tokens in wire order, or one control token."""
 
@@ -27,6 +30,11 @@ class Control(enum.IntEnum):
 
 LAST_CONTROL: Final = 191
 """Highest control token that software may send; those above belong to the hardware."""
+
+
+def word_to_wire(word: int) -> bytes:
+    """Return the low 32 bits of a number as they cross, most significant byte first."""
+    return (word & 0xFFFFFFFF).to_bytes(WORD_BYTES)
 
 
 def words_to_wire(block: bytes | bytearray | memoryview) -> bytes:

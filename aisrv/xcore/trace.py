@@ -6,7 +6,7 @@ A node without a tracer pays one comparison with None per event. Install one wit
 from typing import Protocol
 
 from aisrv.xcore.core import Core, Resource
-from aisrv.xcore.tokens import Run
+from aisrv.xcore.tokens import PIECE_BYTES, WORD_BYTES, Control, Run, words_to_wire
 from aisrv.xcore.traps import Trap
 
 
@@ -55,3 +55,43 @@ class Tracer:
 
     def route_closed(self, source: TracedEnd, destination: TracedEnd) -> None:
         """Report that the route from `source` to `destination` was closed by END or PAUSE."""
+
+
+# What shortcuts report: the hooks of the tokens that they stand for, at each end in the order of these.
+
+
+def report_packet(tracer: Tracer, source: TracedEnd, destination: TracedEnd, *data: bytes) -> None:
+    """Report runs of data and END, which open and close a route, as output and input."""
+    runs: tuple[Run, ...] = (*filter(None, data), int(Control.END))
+    tracer.route_opened(source, destination)
+    for run in runs:
+        tracer.output(source, run)
+    tracer.route_closed(source, destination)
+    for run in runs:
+        tracer.input(destination, run)
+
+
+def report_normal_output(tracer: Tracer, source: TracedEnd, destination: TracedEnd, data: bytes) -> None:
+    """Report a normal output of `data` and the input that takes it."""
+    report_packet(tracer, source, destination)
+    report_rest_of_normal_output(tracer, source, destination, data)
+
+
+def report_rest_of_normal_output(
+    tracer: Tracer, source: TracedEnd, destination: TracedEnd, data: bytes
+) -> None:
+    """As `report_normal_output`, after the first END."""
+    report_packet(tracer, destination, source)
+    report_packet(tracer, source, destination, data)
+    report_packet(tracer, destination, source)
+
+
+def report_array(
+    tracer: Tracer, source: TracedEnd, destination: TracedEnd, array: bytes | bytearray | memoryview
+) -> None:
+    """Report an array as `array.send_array` sends it: in pieces of words, then what is left over."""
+    whole = len(array) & -WORD_BYTES
+    starts = range(0, whole, PIECE_BYTES)
+    words = (words_to_wire(array[start : min(start + PIECE_BYTES, whole)]) for start in starts)
+    report_packet(tracer, source, destination, *words)
+    report_packet(tracer, source, destination, bytes(array[whole:]))

@@ -192,7 +192,7 @@ def run(program: list[Step]) -> list[Any]:
     return observed
 
 
-async def _never(_end: ChanEnd, _call: object) -> None:
+async def _never(*_: object) -> None:
     return None
 
 

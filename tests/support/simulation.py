@@ -133,6 +133,28 @@ class TokenTrace(Tracer):
         self.sent.append((label, run))
 
 
+class EndTrace(Tracer):
+    """Records what is told of each channel end, by its name, in order."""
+
+    def __init__(self) -> None:
+        self.hooks: dict[str, list[tuple[Any, ...]]] = {}
+
+    def _add(self, end: TracedEnd, *what: Any) -> None:
+        self.hooks.setdefault(end.name, []).append(what)
+
+    def output(self, end: TracedEnd, run: Run) -> None:
+        self._add(end, "output", run)
+
+    def input(self, end: TracedEnd, run: Run) -> None:
+        self._add(end, "input", run)
+
+    def route_opened(self, source: TracedEnd, destination: TracedEnd) -> None:
+        self._add(source, "opened", destination.name)
+
+    def route_closed(self, source: TracedEnd, destination: TracedEnd) -> None:
+        self._add(source, "closed", destination.name)
+
+
 async def send_singly(end: ChanEnd, stream: Iterable[Token]) -> None:
     """Output tokens one verb each."""
     for token in stream:

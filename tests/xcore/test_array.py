@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from aisrv.xcore.array import (
     LARGE_BYTES,
-    PIECE_BYTES,
     Array,
     ArrayAbandoned,
     abandon_array,
@@ -16,6 +15,7 @@ from aisrv.xcore.array import (
     send_array,
     send_word_and_array,
 )
+from aisrv.xcore.tokens import PIECE_BYTES
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.support.simulation import bench, settle, simulated
 from tests.support.wires import END, NACK, Wire, carry_out, send_tokens, wire

@@ -1,7 +1,8 @@
 """The invariant of the shortcuts: with them and without, the same results, and both ends left the same.
 
-The same random program runs twice: as it is, and with every shortcut refusing, so that all tokens cross.
-The two sides need not match: then both runs must trap and wait alike.
+The same random program runs as it is, with a tracer, and with every shortcut refusing, so that all tokens
+cross: then a tracer is told the same of each end. The two sides need not match: all runs must trap and wait
+alike.
 """
 
 import math
@@ -27,6 +28,7 @@ from aisrv.protocol.engine_channel import (
     refuse_get,
     set_command,
 )
+from aisrv.xcore import array, channel
 from aisrv.xcore.array import ArrayAbandoned, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import (
@@ -40,7 +42,7 @@ from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.traps import Trap
 from aisrv.xcore.verb import Steps
 from tests.support.amounts import amount
-from tests.support.simulation import Bench, bench, settle, simulated
+from tests.support.simulation import Bench, EndTrace, bench, settle, simulated
 
 data = st.binary(max_size=10)
 sends = st.one_of(
@@ -79,13 +81,8 @@ def programs(mismatch: st.SearchStrategy[int], gives_up: st.SearchStrategy[int |
     return st.lists(step, max_size=8)
 
 
-def _no_offer(_end: ChanEnd, _data: bytes) -> Steps[bool]:
-    return False
-    yield
-
-
-def _nothing_handed(_end: ChanEnd, _count: int, _room: int = 0) -> Steps[bytes]:
-    return b""
+def _nothing_crosses_at_once(*_: object) -> Steps[None]:
+    return
     yield
 
 
@@ -94,11 +91,12 @@ def no_shortcuts() -> Iterator[None]:
     with (
         patch.object(TokenBuffer, "take_run", lambda *_: b""),
         patch.object(ChanEnd, "_output_packet_at_once", lambda *_: False),
-        patch.object(ChanEnd, "hand_over", lambda *_: False),
-        patch.object(ChanEnd, "take_offer", lambda *_: b""),
-        patch.object(ChanEnd, "take_both_offered", lambda *_: b""),
-        patch.object(ChanEnd, "offer", _no_offer),
-        patch.object(ChanEnd, "take_handed", _nothing_handed),
+        patch.object(channel, "hand_over", lambda *_: False),
+        patch.object(channel, "take_handed", _nothing_crosses_at_once),
+        patch.object(channel, "offer", _nothing_crosses_at_once),
+        patch.object(channel, "take_offer", lambda *_: b""),
+        patch.object(array, "hand_over", lambda *_: False),
+        patch.object(array, "take_handed", _nothing_crosses_at_once),
     ):
         yield
 
@@ -162,9 +160,9 @@ async def _serve(end: ChanEnd, kind: str, what: bytes, mismatch: int) -> Any:
         case "get" | "begin get":
             await answer_get(end, what)
         case "set":
-            array = await receive_set(end, 8)
+            kept = await receive_set(end, 8)
             await answer_set(end, Status.OKAY)
-            return request, array
+            return request, kept
     return request
 
 
@@ -188,12 +186,13 @@ async def _side(end: ChanEnd, number: int, program: list[Step], seen: list[Any])
             seen.append("gave up")
 
 
-def _run(program: list[Step]) -> list[Any]:
+def _run(program: list[Step], trace: EndTrace | None = None) -> list[Any]:
     observed: list[Any] = []
 
     @simulated
     async def run() -> None:
         async with bench() as test:
+            test.node.runtime.tracer = trace
             observed.extend(await _observe(test, program))
 
     run()
@@ -210,9 +209,12 @@ async def _observe(test: Bench, program: list[Step]) -> list[Any]:
 
 
 def _assert_same_without_shortcuts(program: list[Step]) -> None:
-    with_them = _run(program)
+    with_them, without = EndTrace(), EndTrace()
+    observed = _run(program)
+    assert _run(program, with_them) == observed
     with no_shortcuts():
-        assert _run(program) == with_them
+        assert _run(program, without) == observed
+    assert with_them.hooks == without.hooks
 
 
 @pytest.mark.in_full

@@ -21,7 +21,6 @@ from aisrv.protocol.engine_channel import (
 from aisrv.xcore.chanend import Call, ChanEnd
 from aisrv.xcore.runtime import MOST_AT_ONCE
 from aisrv.xcore.select import Selection
-from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.support.simulation import Bench, bench, settle, simulated
 
@@ -156,14 +155,6 @@ async def test_a_core_that_was_just_woken_is_not_called() -> None:
         with trio.move_on_after(1):
             await get_command(test.a, GET)
         assert (server.at_once, woken.value()) == ([], other.b)
-
-
-@simulated
-async def test_a_traced_node_shows_the_tokens() -> None:
-    async with served() as (test, server):
-        with test.node.tracing(Tracer()):
-            assert await get_command(test.a, GET, 2) == (Status.OKAY, DATA)
-        assert (server.at_once, server.awake) == ([], [(GET, 2)])
 
 
 @simulated

@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from aisrv.xcore.trace import Tracer
 from tests.support.amounts import some
 from tests.support.oracle import execution, substrate
 from tests.support.oracle.execution import Outcome
@@ -32,7 +33,8 @@ async def test_verbs_one_after_another(draw: Draw, count: int, block: int) -> No
         program = draw(Random(seed))
         expected, is_vague = execution.lockstep(program)
         if not is_vague:
-            assert await substrate.lockstep(program, traced=seed % 4 == 0) == expected, (seed, program)
+            tracer = None if seed % 4 else Tracer()
+            assert await substrate.lockstep(program, tracer=tracer) == expected, (seed, program)
 
 
 @pytest.mark.in_full
@@ -45,7 +47,8 @@ async def test_cores_side_by_side(draw: Draw, block: int) -> None:
         program = draw(Random(seed))
         if (expected := execution.outcomes(program)) is None:
             continue
-        outcome, report, answered = await substrate.freely(program, Random(seed), traced=seed % 3 == 0)
+        tracer = None if seed % 3 else Tracer()
+        outcome, report, answered = await substrate.freely(program, Random(seed), tracer=tracer)
         at_once += answered
         assert _without_claims(outcome) in set(map(_without_claims, expected)), (seed, program)
         waiting = {f"c{core}" for core, status in enumerate(outcome.statuses) if status == "busy"}

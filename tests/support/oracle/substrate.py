@@ -318,7 +318,7 @@ ON_SEVERAL: Final[dict[str, Callable[[Run, tuple[ChanEnd, ...], list[Any]], Awai
 }
 
 
-async def lockstep(program: Program, *, traced: bool) -> Outcome:
+async def lockstep(program: Program, *, tracer: Tracer | None) -> Outcome:
     """Run a program turn by turn: how it went."""
     begin = [trio.Event() for _ in program.cores]
     scopes = [trio.CancelScope() for _ in program.cores]
@@ -326,7 +326,7 @@ async def lockstep(program: Program, *, traced: bool) -> Outcome:
 
     async with open_node(on_trap="halt") as node, trio.open_nursery() as tasks:
         run = Run(program, node, ordered=True)
-        node.runtime.tracer = Tracer() if traced else None
+        node.runtime.tracer = tracer
 
         async def live(core: int) -> None:
             for op in program.cores[core]:
@@ -361,13 +361,13 @@ async def lockstep(program: Program, *, traced: bool) -> Outcome:
     return outcome
 
 
-async def freely(program: Program, dice: Random, *, traced: bool) -> tuple[Outcome, str, int]:
+async def freely(program: Program, dice: Random, *, tracer: Tracer | None) -> tuple[Outcome, str, int]:
     """Let all cores run: how it ended, the report of the deadlock if any, commands answered at once."""
     report = ""
     try:
         async with open_node(seed=dice.getrandbits(32), on_trap="halt") as node:
             run = Run(program, node, ordered=False)
-            node.runtime.tracer = Tracer() if traced else None
+            node.runtime.tracer = tracer
 
             async def live(core: int, pauses: list[int]) -> None:
                 for op, pause in zip(program.cores[core], pauses, strict=True):

@@ -1,0 +1,90 @@
+"""Normal outputs that cross at once: the side that comes second carries both verbs out.
+
+A normal output and the input that matches it are four packets in one known order: END, END back, the data
+and END, END back. So their outcome is known where the two ends send to each other, no route is open, no
+token waits, and both verbs are there. An input that comes first notes what it waits for: an `Input`, before
+its first token. An output that comes first sends its first END and notes its data: an `Output`. Either is
+the field `noted` of its end, and goes where the verb is cancelled.
+
+Both ends, and the tasks, are left as the tokens would have left them, and a tracer is told of these tokens.
+Where anything else is so, nothing is changed, and the tokens cross. Proof by example:
+tests/xcore/test_chanend_shortcuts.py.
+"""
+
+from msgspec import Struct
+
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.trace import report_array, report_normal_output, report_rest_of_normal_output
+from aisrv.xcore.verb import Steps
+
+
+class Input(Struct):
+    """A normal input before its first token, and what it was handed."""
+
+    count: int
+    """Bytes that it inputs."""
+    room: int
+    """An array shorter than this may come along."""
+    data: bytes = b""
+    array: bytes | None = None
+
+
+class Output(Struct):
+    """A normal output whose first END was sent, and whether the other side took it."""
+
+    data: bytes
+    taken: bool = False
+
+
+def hand_over(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
+    """Hand a normal output of `data`, and the array after it, to a side that waits for just this."""
+    twin = c.twin()
+    if twin is None or twin.ready or not isinstance(waiting := twin.noted, Input):
+        return False
+    if waiting.count != len(data) or not data or (array is not None and len(array) >= waiting.room):
+        return False
+    if (tracer := c.runtime.tracer) is not None:
+        report_normal_output(tracer, c, twin, data)
+        if array is not None:
+            report_array(tracer, c, twin, array)
+    waiting.data, waiting.array = data, None if array is None else bytes(array)
+    twin.noted = None  # what comes next may be of this step, too
+    c.runtime.switch.step(twin)
+    return True
+
+
+def take_handed(c: ChanEnd, count: int, room: int = 0) -> Steps[Input | None]:
+    """Wait for the first token of a normal input of `count` bytes, or for all of it; None where it was that.
+
+    An array of less than `room` bytes may come along.
+    """
+    if c.ready:
+        return None
+    c.noted = waiting = Input(count, room)
+    yield
+    c.noted = None
+    return waiting if waiting.data else None
+
+
+def offer(c: ChanEnd, data: bytes) -> Steps[bool]:
+    """Wait for the answer to the first END of a normal output of `data`; whether the other side took all."""
+    c.noted = offered = Output(data)
+    while not (c.ready or offered.taken):
+        yield
+    c.noted = None
+    return offered.taken
+
+
+def take_offer(c: ChanEnd, count: int) -> bytes:
+    """Take what the other side offers, after its first END; no bytes where that is not `count` bytes."""
+    twin = c.twin()
+    if twin is None or twin.ready or not isinstance(offered := twin.noted, Output):
+        return b""
+    data = offered.data
+    if len(data) != count or not data:
+        return b""
+    if (tracer := c.runtime.tracer) is not None:
+        report_rest_of_normal_output(tracer, twin, c, data)
+    offered.taken = True
+    c.runtime.switch.step(twin)
+    return data

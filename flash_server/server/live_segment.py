@@ -54,6 +54,7 @@ class LiveSegment:
             fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _FIXED_SIZE)
             with suppress(OSError):  # an older kernel: who maps it may then harm itself
                 fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, _SEAL_FUTURE_WRITE)
+            fcntl.fcntl(self.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL)
             undo.callback(release)
             self._closing = undo.pop_all()
 

@@ -5,6 +5,7 @@ There is one for each kind of engine, on the kind's own interpreter with a model
 
 import ctypes
 import errno
+import fcntl
 import mmap
 import os
 import resource
@@ -62,6 +63,21 @@ def resize_all() -> None:
         os.ftruncate(descriptor, 1)
 
 
+def seal_all() -> None:
+    """Add any seal to any file: some keep the parent from writing it, or from emptying it."""
+    kept: Exception | None = None
+    for descriptor in range(64):
+        for seal in (fcntl.F_SEAL_SEAL, fcntl.F_SEAL_SHRINK, fcntl.F_SEAL_GROW, fcntl.F_SEAL_WRITE, 0x10):
+            try:
+                fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, seal)
+            except OSError as error:
+                kept = error
+            else:
+                return
+    assert kept is not None
+    raise kept
+
+
 def send_datagram() -> None:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         sock.sendto(b"x", ("127.0.0.1", 9))
@@ -99,6 +115,7 @@ ATTEMPTS: Mapping[str, Callable[[], object]] = {
     "raise a limit": lambda: resource.prlimit(0, resource.RLIMIT_NOFILE, (1024, 1024)),
     "make a file in memory": lambda: os.memfd_create("x"),
     "resize the tensors": resize_all,
+    "seal a file": seal_all,
     "leave the session": os.setsid,
     "mount": try_to_mount,
 }

@@ -1,11 +1,13 @@
 """An interpreter that speaks to the parent behind its worker's back, as native code that took over could."""
 
+import fcntl
 import os
 import signal
 import socket
 import stat
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from pathlib import Path
 
 from aisrv.inference.interpreter import Confinement, TensorLayout
 from aisrv.protocol.engine_kind import EngineKind
@@ -40,6 +42,29 @@ def disarm_and_hang() -> None:
         signal.pause()
 
 
+def change_files() -> None:
+    """Print the files that take a seal more, a byte, or another size."""
+    for descriptor in range(64):
+        name = _name(descriptor)
+        changes: Mapping[str, Callable[[int], object]] = {
+            "sealed": lambda file: fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL),
+            "wrote": lambda file: os.pwrite(file, b"x", 0),
+            "resized": lambda file: os.ftruncate(file, 1),
+        }
+        for what, change in changes.items():
+            if descriptor <= 2 and what != "sealed":
+                continue  # where it prints
+            with suppress(OSError):
+                change(descriptor)
+                print(what, name)
+
+
+def _name(descriptor: int) -> str:
+    with suppress(OSError):
+        return Path(f"/proc/self/fd/{descriptor}").readlink().name
+    return ""
+
+
 def grow() -> None:
     for descriptor in range(3, 64):
         with suppress(OSError):
@@ -57,6 +82,7 @@ LIES: Mapping[str, Callable[[], object]] = {
     "flood": lambda: say(*100 * [b"x" * 9]),
     "half closed": lambda: control().shutdown(socket.SHUT_WR),
     "resize": grow,
+    "files": change_files,
 }
 
 

@@ -92,6 +92,11 @@ class Puppet:
         if name.startswith("layout"):
             sizes = tuple(map(int, name.split()[1:]))
             return TensorLayout(sizes[:1], sizes[1:])
+        if name.startswith("changing "):
+            flag = Path(name.removeprefix("changing "))
+            was_there = flag.exists()
+            flag.unlink(missing_ok=True)
+            return LAYOUT if was_there else TensorLayout((NAME_BYTES,), (2,))
         if name.startswith("once "):
             Path(name.removeprefix("once ")).unlink()
         else:

@@ -194,8 +194,11 @@ class IsolatedInterpreter(TensorMemory):
         worker = self._worker
         assert worker is not None  # noqa: S101 - the caller saw to it
         await trio.lowlevel.checkpoint_if_cancelled()
+        printed = ""
         try:
             reply = await worker.exchange(request, file)
+            if reply:
+                printed = worker.take_output()
         except WorkerLies as lie:
             await self._stop()
             raise _WorkerFailure(f"{doing}: {lie}") from None
@@ -208,7 +211,6 @@ class IsolatedInterpreter(TensorMemory):
                 f"{doing}: the interpreter {self._describe(ending)}{_last_words(ending.printed)}",
                 printed=ending.printed,
             )
-        printed = worker.take_output()
         if printed:
             self._log(printed)
         if reply.startswith(DONE):

@@ -92,11 +92,11 @@ class Sandbox(NamedTuple):
         if Layers.LANDLOCK in self.layers:
             _restrict_files(self.landlock_version, folder)
         if Layers.LIMITS in self.layers:
-            _limit(resource.RLIMIT_NOFILE, DESCRIPTORS)
-            _limit(resource.RLIMIT_MEMLOCK, 0)
-            _limit(resource.RLIMIT_MSGQUEUE, 0)
+            limit(resource.RLIMIT_NOFILE, DESCRIPTORS)
+            limit(resource.RLIMIT_MEMLOCK, 0)
+            limit(resource.RLIMIT_MSGQUEUE, 0)
         if Layers.PROCESSES in self.layers:
-            _limit(resource.RLIMIT_NPROC, 0)
+            limit(resource.RLIMIT_NPROC, 0)
         if Layers.UNPRIVILEGED in self.layers:
             _become_nobody()
         if Layers.SECCOMP in self.layers:
@@ -149,7 +149,11 @@ def _restrict_files(version: int, folder: Path | None) -> None:
         os.close(rules)
 
 
-def _limit(kind: int, value: int) -> None:
+def limit(kind: int, value: int) -> None:
+    """Lower a limit of this process for good; one that is lower already stays."""
+    _, hard = resource.getrlimit(kind)
+    if hard != resource.RLIM_INFINITY:
+        value = min(value, hard)
     resource.setrlimit(kind, (value, value))
 
 

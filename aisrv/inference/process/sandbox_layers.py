@@ -9,6 +9,7 @@ import fcntl
 import logging
 import os
 import tempfile
+import termios
 from collections.abc import Iterator
 from functools import cache, partial
 from pathlib import Path
@@ -76,12 +77,17 @@ WRITING: Final = (
     "renameat2",
     "unlink",
     "unlinkat",
-    "fcntl",
-    "ioctl",
     "dup",
     "getcwd",
 )
 """What a worker that writes into a folder needs besides; Landlock keeps it in the folder."""
+
+FCNTL: Final = (fcntl.F_DUPFD_CLOEXEC,)
+"""Commands of fcntl: mapping the tensors' file makes another descriptor of it. Others seal and signal."""
+
+WRITING_FCNTL: Final = (*FCNTL, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL)
+WRITING_IOCTL: Final = (termios.TCGETS, termios.FIOCLEX)
+"""What Python asks a file that it opens. Others send signals, too."""
 
 _EXECUTABLE: Final = 4
 _SIGABRT: Final = 6
@@ -237,8 +243,10 @@ def _program(writing: bool, *, emulator: bool) -> bytes:
     else:
         for name in ("mmap", "mprotect"):
             rules.add_rule(seccomp.ALLOW, name, seccomp.Arg(2, seccomp.MASKED_EQ, _EXECUTABLE, 0))
-    if not writing:  # mapping the tensors' file makes another descriptor of it
-        rules.add_rule(seccomp.ALLOW, "fcntl", seccomp.Arg(1, seccomp.EQ, fcntl.F_DUPFD_CLOEXEC))
+    for command in WRITING_FCNTL if writing else FCNTL:
+        rules.add_rule(seccomp.ALLOW, "fcntl", seccomp.Arg(1, seccomp.EQ, command))
+    for request in WRITING_IOCTL if writing else ():
+        rules.add_rule(seccomp.ALLOW, "ioctl", seccomp.Arg(1, seccomp.EQ, request))
     rules.add_rule(seccomp.ALLOW, "tgkill", seccomp.Arg(2, seccomp.EQ, _SIGABRT))
     with tempfile.TemporaryFile() as file:
         rules.export_bpf(file)

@@ -43,7 +43,7 @@ from aisrv.inference.interpreter import (
     prepare,
     run_once,
 )
-from aisrv.inference.process.sandbox import WRITTEN_BYTES, Sandbox
+from aisrv.inference.process.sandbox import WRITTEN_BYTES, Sandbox, limit
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind
 
@@ -136,8 +136,8 @@ def main(arguments: Sequence[str]) -> None:
     # The parent may have ignored or blocked the alarm, which is inherited.
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_AS, startup.memory_bytes)
+    limit(resource.RLIMIT_CORE, 0)
+    limit(resource.RLIMIT_AS, startup.memory_bytes)
     serve(socket.socket(fileno=startup.control), startup.interpreter)
     os._exit(0)  # nothing to tidy up, and an interpreter may crash when it is taken down
 
@@ -147,13 +147,6 @@ def _die_with(parent_pid: int) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent_pid:  # it died before we could say so
         os._exit(1)
-
-
-def _limit(kind: int, value: int) -> None:
-    _, hard = resource.getrlimit(kind)
-    if hard != resource.RLIM_INFINITY:
-        value = min(value, hard)
-    resource.setrlimit(kind, (value, value))
 
 
 def serve(control: socket.socket, kind: EngineKind) -> None:
@@ -166,7 +159,7 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
         reply = failure(error)
     largest = OUTPUT_LIMIT if kind.tensor_folder is None else WRITTEN_BYTES
     sys.dont_write_bytecode = True  # Python would keep a compiled module that the limit cuts off
-    _limit(resource.RLIMIT_FSIZE, largest)  # not before: importing may write compiled modules
+    limit(resource.RLIMIT_FSIZE, largest)  # not before: importing may write compiled modules
     request = Request.receive(control)
     if request is None:
         return

@@ -61,7 +61,7 @@ class Ending(NamedTuple):
 
 
 class WorkerLies(Exception):
-    """A worker that answers what no worker does: the text says what."""
+    """A worker that does what no worker does: the text says what."""
 
 
 class WorkerProcess:
@@ -74,6 +74,7 @@ class WorkerProcess:
             undo.enter_context(control)
             control.setblocking(False)
             self._output = memory_file("output", undo)
+            fcntl.fcntl(self._output, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL)  # it is emptied time and again
             fcntl.fcntl(self._output, fcntl.F_SETFL, os.O_APPEND)
             with inherited:
                 startup = Startup(inherited.fileno(), os.getpid(), kind.memory_bytes, kind.interpreter)
@@ -122,13 +123,16 @@ class WorkerProcess:
         return reply[NUMBER_BYTES:]
 
     def take_output(self) -> str:
-        """Return what the worker has printed since the last time."""
-        size = os.lseek(self._output, 0, os.SEEK_END)
-        if not size:
-            return ""
-        printed = os.pread(self._output, OUTPUT_LIMIT, 0).decode(errors="replace")
-        os.ftruncate(self._output, 0)
-        printed = printable_lines(printed)
+        """Return what the worker has printed since the last time; WorkerLies where that cannot be had."""
+        try:
+            size = os.lseek(self._output, 0, os.SEEK_END)
+            if not size:
+                return ""
+            data = os.pread(self._output, OUTPUT_LIMIT, 0)
+            os.ftruncate(self._output, 0)
+        except (OSError, ValueError) as error:
+            raise WorkerLies(f"the interpreter's process lets nobody take its output: {error}") from error
+        printed = printable_lines(data.decode(errors="replace"))
         return printed if size < OUTPUT_LIMIT else f"{printed}\n(it printed more, which is lost)"
 
     async def end(self) -> Ending:
@@ -157,8 +161,11 @@ class WorkerProcess:
 
     def _reap(self) -> Ending:
         status = self._process.poll()
-        printed = self.take_output()
-        self._closing.close()
+        with self._closing:
+            try:
+                printed = self.take_output()
+            except WorkerLies as lie:
+                printed = str(lie)
         return Ending(-signal.SIGKILL if status is None else status, printed)
 
 
@@ -173,7 +180,10 @@ def new_worker(kind: WorkerKind) -> Iterator[WorkerProcess]:
 
 
 def memory_file(name: str, undo: ExitStack) -> int:
-    """Create a file in memory, which `undo` closes, and return its descriptor."""
+    """Create a file in memory, which `undo` closes, and return its descriptor.
+
+    Whoever gives it to a worker adds F_SEAL_SEAL before, so that the worker adds no seal.
+    """
     descriptor = os.memfd_create(f"aisrv-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     undo.callback(os.close, descriptor)
     return descriptor

@@ -1,5 +1,6 @@
 """Memory of stored bytes that code runs from: it follows the chip, and is fixed in size and access."""
 
+import fcntl
 import mmap
 import os
 
@@ -83,3 +84,10 @@ def test_the_end_is_told_once() -> None:
     live.close()
     live.close()
     assert len(ends) == 1
+
+
+def test_nobody_who_has_the_file_adds_a_seal() -> None:
+    live = segment()
+    with pytest.raises(PermissionError):
+        fcntl.fcntl(live.descriptor, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SEAL)
+    live.close()

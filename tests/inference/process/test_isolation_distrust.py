@@ -1,5 +1,9 @@
 """A worker that lies or stops costs one error of one command, within the parent's own deadlines."""
 
+import fcntl
+import os
+import signal
+
 import pytest
 import trio
 
@@ -12,7 +16,7 @@ from tests.support import liar
 LIMITS = Limits(load_seconds=3.0, invoke_seconds=0.3)
 PATIENCE = 30
 """Seconds after which a parent hangs; workers start slowly on a busy machine."""
-HONEST = {"", "resize"}
+HONEST = {"", "resize", "files"}
 
 
 def runner() -> IsolatedInterpreter:
@@ -54,6 +58,37 @@ async def test_memory_that_a_worker_cannot_resize() -> None:
     assert await run(interpreter, "resize") == 42
     assert bytes(interpreter.input(0)).startswith(b"resize")
     await interpreter.close()
+
+
+async def test_a_worker_seals_no_file_and_writes_only_tensors() -> None:
+    """Of a worker without any layer of the sandbox, what it changes of the files that it was given."""
+    printed: list[str] = []
+    interpreter = IsolatedInterpreter(printed.append, liar.KIND, LIMITS)
+    await interpreter.load(b"files", 1 << 16)
+    assert await run(interpreter, "files") == 42
+    assert set("".join(printed).splitlines()) == {"wrote memfd:aisrv-tensors (deleted)"}
+    await interpreter.close()
+
+
+@pytest.mark.parametrize("moment", ["a reply", "the end"])
+async def test_output_that_cannot_be_emptied_is_one_failed_run(moment: str) -> None:
+    """As of a file that its worker has sealed, were that possible."""
+    interpreter = runner()
+    await interpreter.load(b"", 1 << 16)
+    worker = interpreter._worker
+    assert worker is not None
+    sealed = os.memfd_create("sealed", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(sealed, b"words")
+    fcntl.fcntl(sealed, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK)
+    worker._output = sealed
+    if moment == "the end":
+        os.kill(worker.pid, signal.SIGKILL)
+    with pytest.raises(InvokeError, match="lets nobody take its output"):
+        await run(interpreter)
+    assert interpreter.pid is None
+    assert await run(interpreter) == 42
+    await interpreter.close()
+    os.close(sealed)
 
 
 async def test_a_stopped_worker_ends_after_its_limit_and_a_second() -> None:

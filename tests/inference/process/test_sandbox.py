@@ -128,6 +128,8 @@ async def test_without_any_layer_it_gets_everywhere(tmp_path: Path, monkeypatch:
         "map code",
     ):
         assert f"could {name}" in printed
+    # Of what no layer is for.
+    assert "refused seal a file" in printed
 
 
 async def _unconfined(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:

@@ -314,6 +314,20 @@ async def test_a_model_that_no_longer_loads_is_an_error_at_every_run(tmp_path: P
             assert isolated.interpreter.pid is None
 
 
+async def test_tensors_of_other_sizes_at_a_restart_are_an_error_at_every_run(tmp_path: Path) -> None:
+    """The memory of the tensors was cut for the first worker's."""
+    flag = tmp_path / "removed by the first load"
+    flag.touch()
+    async with open_puppet() as isolated:
+        await isolated.load(f"changing {flag}")
+        assert await isolated.invoke() == 1
+        await isolated.interpreter.reset_variables()
+        for _ in range(2):
+            with pytest.raises(InvokeError, match="loading the model again gave tensors of other sizes"):
+                await isolated.invoke()
+            assert isolated.interpreter.pid is None
+
+
 # What an interpreter is told and tells.
 
 

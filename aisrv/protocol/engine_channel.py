@@ -18,6 +18,8 @@ behavior", section Channel to an AI engine.
 """
 
 from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -26,6 +28,7 @@ from aisrv.protocol.commands import Status
 from aisrv.xcore.array import (
     Array,
     abandon_array,
+    drop_array,
     own_pages,
     receive_array,
     receive_array_piece,
@@ -37,7 +40,7 @@ from aisrv.xcore.chanend import Answer, Call, ChanEnd
 from aisrv.xcore.channel import chan_in_two_words, chan_out_two_words, chan_out_word
 from aisrv.xcore.tokens import Control, word_to_wire
 from aisrv.xcore.trace import TracedEnd, Tracer, report_array, report_normal_output, report_packet
-from aisrv.xcore.verb import Steps, Verb, verb
+from aisrv.xcore.verb import Steps, Verb, verb, whole_verb
 
 AT_ONCE: Final = 1 << 18
 """Bytes that cross without letting other tasks run, where both sides are ready; a multiple of 4."""
@@ -63,20 +66,21 @@ The engine sends no second one before the ACK. What a client asks after it cover
 OUTPUT_CHANGED: Final = 6
 """Control token by which an engine tells a client that its stream has new outputs; else as MODEL_CHANGED."""
 
-# Whole commands, as clients use them.
+# Whole commands, as clients use them. One whose task is cancelled does not leave the engine in the middle:
+# it goes on by itself, or is given up as a client may, and the next one on the channel waits for that.
 
 
 async def set_command(c: ChanEnd, command: int, tensor: int = 0, data: bytes | memoryview = b"") -> Status:
     """Carry out a SET command with all of its data.
 
-    `tensor` is the number of the tensor.
+    `tensor` is the number of the tensor. A view of memory must stay as it is until the next command.
     """
     if len(data) <= AT_ONCE and (answer := await c.call(Call(command, tensor, data, 0), _report_set)):
         return Status(answer[0])
     return await _set_command(c, command, tensor, data)
 
 
-@verb
+@whole_verb
 def _set_command(c: ChanEnd, command: int, tensor: int, data: bytes | memoryview) -> Steps[Status]:
     yield from chan_out_two_words(c, command, tensor)
     return (yield from end_set(c, data))
@@ -92,7 +96,7 @@ async def get_command(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status
     return await _get_command(c, command, tensor)
 
 
-@verb
+@whole_verb
 def _get_command(c: ChanEnd, command: int, tensor: int) -> Steps[tuple[Status, bytes]]:
     status, data = yield from _ask(c, command, tensor, MAX_ARRAY)
     if status:
@@ -108,12 +112,13 @@ async def set_large(c: ChanEnd, command: int, tensor: int, data: bytes | memoryv
     if len(data) <= AT_ONCE:
         return await set_command(c, command, tensor, data)
     await begin_set(c, command, tensor)
-    done = 0
-    while len(data) - done > AT_ONCE:
-        await c.outwords(data[done : done + AT_ONCE])
-        done += AT_ONCE
-        await trio.lowlevel.checkpoint()
-    return await end_set(c, data[done:])
+    with _given_up_by(c, abandon_array):
+        done = 0
+        while len(data) - done > AT_ONCE:
+            await c.outwords(data[done : done + AT_ONCE])
+            done += AT_ONCE
+            await trio.lowlevel.checkpoint()
+        return await end_set(c, data[done:])
 
 
 async def get_large(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status, bytes | memoryview]:
@@ -126,11 +131,24 @@ async def get_large(c: ChanEnd, command: int, tensor: int = 0) -> tuple[Status, 
         return status, data
     pages = own_pages(MAX_ARRAY)
     kept = pages.write(data)
-    while not last:
-        await trio.lowlevel.checkpoint()
-        data, last = await receive_piece(c, AT_ONCE)
-        kept += pages.write(data[: MAX_ARRAY - kept])
+    with _given_up_by(c, drop_array):
+        while not last:
+            await trio.lowlevel.checkpoint()
+            data, last = await receive_piece(c, AT_ONCE)
+            kept += pages.write(data[: MAX_ARRAY - kept])
     return status, memoryview(pages).toreadonly()[:kept]
+
+
+@contextmanager
+def _given_up_by(c: ChanEnd, rest: "Callable[[ChanEnd], Verb[None]]") -> Iterator[None]:
+    """Where the task is cancelled in the middle of a command, carry out its `rest`, unless a verb does."""
+    left = c.left
+    try:
+        yield
+    except trio.Cancelled:
+        if c.left is left:
+            c.leave(rest)
+        raise
 
 
 # The command.
@@ -144,12 +162,15 @@ def receive_command(c: ChanEnd) -> "Verb[tuple[int, int]]":
 # SET: the data, then the status.
 
 
-def begin_set(c: ChanEnd, command: int, tensor: int) -> "Verb[None]":
+@whole_verb
+def begin_set(c: ChanEnd, command: int, tensor: int) -> Steps[None]:
     """Client: begin a SET whose data come in pieces: `ChanEnd.outwords`, then `end_set` or `abandon_set`.
 
-    `command` and `tensor` are the two words that open it.
+    `command` and `tensor` are the two words that open it. Where the task is cancelled it is given up.
     """
-    return chan_out_two_words(c, command, tensor)
+    yield from chan_out_two_words(c, command, tensor)
+    if c.is_left:
+        yield from abandon_array(c)
 
 
 def receive_set(c: ChanEnd, limit: int) -> "Verb[Array]":
@@ -157,7 +178,7 @@ def receive_set(c: ChanEnd, limit: int) -> "Verb[Array]":
     return receive_array(c, limit)
 
 
-@verb
+@whole_verb
 def end_set(c: ChanEnd, rest: bytes | memoryview) -> Steps[Status]:
     """Client: send `rest`, the last piece of the data, of any length, and await the status."""
     yield from send_array(c, rest)
@@ -173,9 +194,10 @@ def answer_set(c: ChanEnd, status: Status) -> Steps[None]:
     return c.packet(word_to_wire(status))
 
 
-def abandon_set(c: ChanEnd) -> "Verb[None]":
+@whole_verb
+def abandon_set(c: ChanEnd) -> Steps[None]:
     """Client: give up in the middle of the data: the engine forgets the command, no status comes."""
-    return abandon_array(c)
+    yield from abandon_array(c)
 
 
 # GET: the status, then the data.
@@ -201,30 +223,34 @@ async def begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> tuple[S
     """Client: begin a GET: its status, the first `size` bytes of the data, and whether they were the last.
 
     Fetch the rest with `receive_piece`. Where the status is not OKAY there are none. `command` and `tensor`
-    are the two words that open it.
+    are the two words that open it. Where the task is cancelled the data are dropped, here and there.
     """
     if answer := await c.call(Call(command, tensor, b"", size), _report_get):
         return Status(answer[0]), answer[1], True
     return await _begin_get(c, command, tensor, size)
 
 
-@verb
+@whole_verb
 def _begin_get(c: ChanEnd, command: int, tensor: int, size: int) -> Steps[tuple[Status, bytes, bool]]:
     status, whole = yield from _ask(c, command, tensor, size)
     if status:
         return status, b"", True
     if whole is not None:
         return status, whole, True
-    data, last = yield from receive_array_piece(c, size)
+    data, last = yield from receive_piece(c, size)
     return status, data, last
 
 
-def receive_piece(c: ChanEnd, size: int) -> "Verb[tuple[bytes, bool]]":
+@whole_verb
+def receive_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
     """Client: fetch the next `size` bytes of a GET's data, and whether they were the last.
 
     Only the last piece is shorter. `size` must be a multiple of 4.
     """
-    return receive_array_piece(c, size)
+    data, last = yield from receive_array_piece(c, size)
+    if c.is_left and not last:
+        yield from drop_array(c)
+    return data, last
 
 
 # What a tracer is told where the engine's select answers at once.

@@ -125,6 +125,14 @@ def receive_array_piece(c: ChanEnd, size: int) -> Steps[tuple[bytes, bool]]:
 
 
 @verb
+def drop_array(c: ChanEnd) -> Steps[None]:
+    """Receive the rest of an array that nobody wants; it traps as `receive_array` does."""
+    is_last = False
+    while not is_last:
+        _, is_last = yield from receive_array_piece(c, PIECE_BYTES)
+
+
+@verb
 def send_word_and_array(c: ChanEnd, word: int, data: bytes | bytearray | memoryview) -> Steps[None]:
     """Send a word as a normal output, then an array; in one go where the other side waits for that.
 

@@ -5,6 +5,7 @@ returns once no more than eight of its tokens are queued: a program sees what si
 and a block crosses at the price of a token. Behavior: "The XCORE substrate", section Tokens and channel ends.
 """
 
+import logging
 import types
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -21,9 +22,11 @@ from aisrv.xcore.tokenbuffer import TokenBuffer
 from aisrv.xcore.tokens import LAST_CONTROL, WORD_BYTES, Control, Run, word_to_wire, words_to_wire
 from aisrv.xcore.trace import TracedEnd, Tracer
 from aisrv.xcore.traps import SizeError, Trap, TrapKind, check_size
-from aisrv.xcore.verb import Steps, verb
+from aisrv.xcore.verb import Steps, Verb, verb
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 RESOURCE_TYPE: Final = 2
 """Bits 0 to 7 of the resource id of a channel end."""
@@ -106,6 +109,7 @@ class ChanEnd:
     but setting the destination and output are open to others while one is in a select.
     A cancelled verb withdraws the tokens that did not fit the receiver's buffer yet; the others stay sent.
     What it has input stays input: that is nothing for up to four tokens, else what it had taken so far.
+    A verb of `@whole_verb` goes on by itself instead, and the next verb on the end waits for its end.
     """
 
     __slots__ = (
@@ -124,6 +128,7 @@ class ChanEnd:
         "_steps",
         "_switch",
         "_user",
+        "left",
         "noted",
         "number",
         "resource_id",
@@ -154,6 +159,8 @@ class ChanEnd:
         self._dropping = False  # a route to nobody is open
         # The verb in progress.
         self._steps: Steps[Any] | None = None
+        self.left: Steps[None] | None = None
+        """The verb that was left to itself last, because its task was cancelled; it may have ended."""
         self.stepping = False
         """Whether the verb in progress is being stepped right now: what it calls is a step of it."""
         self._parking: Parking[Any] = Parking(runtime)
@@ -409,13 +416,30 @@ class ChanEnd:
 
     # The verb in progress.
 
+    def perform_whole(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
+        """As `perform`, but where the task is cancelled the verb goes on by itself."""
+        return self.perform(verb, steps, self._leave)
+
+    def leave(self, verb: "Callable[[ChanEnd], Steps[object] | Verb[object]]") -> None:
+        """Carry out a verb without a task; the next one on the end waits for its end."""
+        self._steps = self.left = self._left_alone(verb)
+        self._switch.step(self)
+
+    @property
+    def is_left(self) -> bool:
+        """Whether the verb in progress goes on by itself."""
+        return self.left is not None and self.left is self._steps
+
     @types.coroutine
-    def perform(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
+    def perform(
+        self, verb: str, steps: Steps[T], on_cancel: Callable[[], None] | None = None
+    ) -> Generator[Any, Any, T]:
         """Carry out a verb; the task sleeps until all of its steps are done.
 
         A verb that need not wait is done at once and lets nobody else run; where it waits it can be
         cancelled. The buffer is so small that no pair of cores goes far without waiting; the verbs of a core
         that never waits, as one that outputs to nobody, let others run after `MOST_AT_ONCE` of them.
+        `on_cancel` is called at a cancellation, in place of undoing what the verb has not finished.
         """
         if self.runtime.verbs_at_once >= MOST_AT_ONCE:
             yield from self.runtime.let_others_run()
@@ -423,13 +447,15 @@ class ChanEnd:
         if core is not self._user and core is not None and core.tile != self.tile:
             check_tile(self.tile, f"{verb} on {self.name}")
         if self._steps is not None or self._listener is not None or self._freed:
+            while self.is_left and self._parking.task is None:
+                yield from self._parking.park(verb, self)
             self._check_usable(verb)
         self._user = core
         self._steps = steps
         self._switch.step(self)
         try:
             if self._steps is not None:
-                result: T = yield from self._parking.park(verb, self, self._withdraw)
+                result: T = yield from self._parking.park(verb, self, on_cancel or self._withdraw)
                 return result
             if self._error is not None:
                 error, self._error = self._error, None
@@ -460,6 +486,19 @@ class ChanEnd:
                 self._error = error
         finally:
             self.stepping = False
+
+    def _leave(self) -> None:
+        """Let the verb in progress go on by itself, as its task was cancelled."""
+        steps = self._steps
+        if steps is not None:
+            self._steps = self.left = self._left_alone(lambda _: steps)
+
+    def _left_alone(self, verb: "Callable[[ChanEnd], Steps[object] | Verb[object]]") -> Steps[None]:
+        """Carry out a verb of which nobody takes the result, or the error."""
+        try:
+            yield from verb(self)
+        except Exception:
+            logger.exception("%s: a verb failed whose task was cancelled", self.name)
 
     def _withdraw(self) -> None:
         """Undo what a cancelled verb has not finished: its claim on a route, its tokens past the buffer."""

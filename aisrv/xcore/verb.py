@@ -48,3 +48,18 @@ def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[
     # Arguments by name cost more than the verb's own call, so only verbs that may leave some out take them.
     begin: Any = _begin_named if steps.__defaults__ else _begin
     return functools.update_wrapper(begin, steps)
+
+
+def whole_verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[C, P], Verb[T]]":
+    """As `verb`, for one that must come to its end, as the other side waits for that.
+
+    Where its task is cancelled it goes on by itself, and finds `ChanEnd.is_left`; the next verb on the end
+    waits. `steps` is that function.
+    """
+    name = steps.__name__.removeprefix("_")
+
+    def begin(c: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - as above
+        begun = steps(c, *args, **kwargs)
+        return begun if c.stepping else c.perform_whole(name, begun)
+
+    return functools.update_wrapper(begin, steps)

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, cast
+from unittest.mock import patch
 
 import trio
 
@@ -318,8 +319,12 @@ ON_SEVERAL: Final[dict[str, Callable[[Run, tuple[ChanEnd, ...], list[Any]], Awai
 }
 
 
+@patch.object(ChanEnd, "perform_whole", ChanEnd.perform)
 async def lockstep(program: Program, *, tracer: Tracer | None) -> Outcome:
-    """Run a program turn by turn: how it went."""
+    """Run a program turn by turn: how it went.
+
+    A cancellation ends commands in the middle, as other verbs, and does not leave them to themselves.
+    """
     begin = [trio.Event() for _ in program.cores]
     scopes = [trio.CancelScope() for _ in program.cores]
     progress = []

@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
-import numpy as np
+from msgspec.structs import replace
 from tflite import BuiltinOperator
 
-from aisrv.model import TensorType
 from tests.support.models import constant
 from tests.support.network_recipe import LARGEST, Recipe
 
@@ -77,9 +76,7 @@ def _pad_v2(recipe: Recipe) -> None:
     amounts = [(0, 0), *_pad_amounts(recipe, [2] * (len(recipe.last.shape) - 1))]
     shape = _grown(recipe, amounts)
     if math.prod(shape) <= LARGEST:
-        value = recipe.chance.randint(-128, 127)
-        dtype = np.int8 if recipe.type is TensorType.INT8 else np.int16
-        filling = constant("value", [value], dtype, recipe.last.quantization)
+        filling = replace(recipe.values((1,), 1.0), quantization=recipe.last.quantization)
         inputs = [recipe.last, recipe.fixed(constant("amounts", amounts)), recipe.fixed(filling)]
         recipe.apply(BuiltinOperator.PADV2, inputs, recipe.like(recipe.last, shape))
 

@@ -4,13 +4,14 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import numpy as np
 from msgspec.structs import replace
 
 from aisrv.kernels.arithmetic import float32
 from aisrv.model import TensorType
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import ABSENT, Network, NetworkOperator
-from tests.support.models import tensor
+from tests.support.models import UNIT, constant, tensor
 
 DEEPEST: Final = 6
 """Channels of a picture."""
@@ -42,7 +43,7 @@ class Recipe:
     def activation(self, shape: Sequence[int], scale: float, zero_point: int | None = None) -> Tensor:
         """A new tensor."""
         zero = self.chance.randint(-30, 30) if zero_point is None else zero_point
-        zero = 0 if self.type is TensorType.INT16 else zero
+        zero = zero if self.type is TensorType.INT8 else 0
         made = tensor(f"t{len(self._tensors)}", shape, float32(scale), zero, self.type)
         self._tensors[made.name] = made
         return made
@@ -63,6 +64,15 @@ class Recipe:
         made = tensor(f"t{len(self._tensors)}", shape, kind=kind)
         self._tensors[made.name] = made
         return made
+
+    def values(self, shape: Sequence[int], scale: float) -> Tensor:
+        """A constant of activations, under a name of its own."""
+        random = np.random.default_rng(self.chance.randint(0, 1 << 32))
+        if self.type is TensorType.FLOAT32:
+            return self.fixed(constant("values", random.normal(size=tuple(shape)), np.float32))
+        dtype = np.int8 if self.type is TensorType.INT8 else np.int16
+        quant = Quantization.per_tensor(float32(scale), 0)
+        return self.fixed(constant("values", random.integers(-127, 128, tuple(shape)), dtype, quant))
 
     def whole(self, shape: Sequence[int], scale: float) -> Tensor:
         """A new tensor of int32 with a scale."""
@@ -124,5 +134,5 @@ class Recipe:
 
 
 def quantization(each: Tensor) -> Quantization:
-    assert each.quantization is not None
-    return each.quantization
+    """Of a tensor; floats count as they are."""
+    return each.quantization or UNIT

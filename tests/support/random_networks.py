@@ -18,8 +18,8 @@ from tflite import BuiltinOperator
 from aisrv.kernels.arithmetic import float32, window
 from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.model import Padding, TensorType
-from aisrv.model.values import Quantization, Tensor
-from tests.support import layout_steps, value_steps
+from aisrv.model.values import Tensor
+from tests.support import float_steps, layout_steps, value_steps
 from tests.support.int16_models import Draw
 from tests.support.models import constant
 from tests.support.network_recipe import DEEPEST, Recipe, quantization
@@ -70,6 +70,8 @@ def _layer(
 ) -> list[Tensor]:
     """Weights and perhaps a bias; a bias of 32 bits beside int16 where the operator takes one."""
     chance = recipe.chance
+    if recipe.type is TensorType.FLOAT32:
+        return float_steps.layer(recipe, shape, dimension, additions)
     weights = (
         TensorType.INT4 if recipe.type is TensorType.INT8 and chance.random() < 0.25 else TensorType.INT8
     )
@@ -122,11 +124,7 @@ def _combination(code: int) -> Callable[[Recipe], None]:
         source, chance = recipe.last, recipe.chance
         other = chance.choice([each for each in recipe.past if each.shape == source.shape])
         if chance.random() < 0.3:
-            values = chance.choices(range(-127, 128), k=source.shape[-1])
-            dtype = np.int8 if recipe.type is TensorType.INT8 else np.int16
-            other = recipe.fixed(
-                constant("values", values, dtype, Quantization.per_tensor(recipe.scale(-6, -3), 0))
-            )
+            other = recipe.values(source.shape[-1:], recipe.scale(-6, -3))
         scales = quantization(source).scale, quantization(other).scale
         scale = max(scales) if code != BuiltinOperator.MUL else scales[0] * scales[1] * 50
         if code == BuiltinOperator.MUL and recipe.type is TensorType.INT16:
@@ -219,6 +217,13 @@ STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = Mapp
             **layout_steps.OF_INT8,
             **value_steps.OF_INT8,
         },
+        TensorType.FLOAT32: {
+            **{name: step for name, step in _BOTH.items() if name not in ("QUANTIZE", "DEQUANTIZE")},
+            **{name: _single(getattr(BuiltinOperator, name)) for name in float_steps.FUNCTIONS},
+            **float_steps.STEPS,
+            "RESIZE_BILINEAR": layout_steps.OF_INT8["RESIZE_BILINEAR"],
+            "BATCH_MATMUL": value_steps.OF_INT8["BATCH_MATMUL"],
+        },
     }
 )
 """How operators are drawn, by the type of activations and their names."""
@@ -247,7 +252,10 @@ def random_network(
     if recipe.last is recipe.source:
         shape = recipe.fixed(constant("shape", recipe.source.shape))
         recipe.apply(BuiltinOperator.RESHAPE, [recipe.source, shape], recipe.like(recipe.source))
-    data = Draw(seed, activations).data(recipe.source.shape)
+    if activations is TensorType.FLOAT32:
+        data = np.random.default_rng(seed).normal(0, 3, recipe.source.shape).astype(np.float32)
+    else:
+        data = Draw(seed, activations).data(recipe.source.shape)
     return recipe.network(), data
 
 

@@ -11,6 +11,7 @@ from tflite import BuiltinOperator
 from aisrv.kernels.arithmetic import float32
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Quantization, Tensor
+from tests.support import float_steps
 from tests.support.int16_models import Draw
 from tests.support.models import constant
 from tests.support.network_recipe import LARGEST, Recipe, quantization
@@ -64,12 +65,14 @@ def _transpose_conv(recipe: Recipe) -> None:
     shape = (batch, *sizes, filters)
     if math.prod(shape) > LARGEST:
         return
-    draw = Draw(pick(0, 1 << 32), recipe.type)
-    scale = quantization(source).scale
-    layer = draw.layer((filters, *taps, channels), 0, scale, channels)
-    if recipe.type is TensorType.INT16:
-        layer = [each for each in layer if each.type is not TensorType.INT32]
-    layer = [recipe.fixed(each) for each in layer]
+    scale, weights = quantization(source).scale, (filters, *taps, channels)
+    if recipe.type is TensorType.FLOAT32:
+        layer = float_steps.layer(recipe, weights, 0, channels)
+    else:
+        layer = Draw(pick(0, 1 << 32), recipe.type).layer(weights, 0, scale, channels)
+        if recipe.type is TensorType.INT16:
+            layer = [each for each in layer if each.type is not TensorType.INT32]
+        layer = [recipe.fixed(each) for each in layer]
     output = recipe.activation(shape, scale * 2.0**-8 * 60 * math.sqrt(channels * math.prod(taps)))
     options = {"padding": padding.value, "stride_h": strides[0], "stride_w": strides[1]}
     told = recipe.fixed(constant("shape", shape))

@@ -17,7 +17,7 @@ from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOpe
 from aisrv.kernels.graph.folding import Folding, folded
 from aisrv.kernels.graph.graph import Graph, GraphOperator, nothing
 from aisrv.kernels.graph.operator_node import OperatorNode
-from aisrv.kernels.graph.operators import OPERATORS
+from aisrv.kernels.graph.operators import OPERATORS, prepare
 from aisrv.kernels.graph.plan import plan_graph
 from aisrv.kernels.graph.tensors import GraphMemory, GraphTensor
 from aisrv.kernels.graph.variables import Variables
@@ -149,7 +149,7 @@ def _node(
 def _prepare(node: OperatorNode, folding: Folding) -> GraphOperator:
     operator = node.operator
     try:
-        kernel, outputs = OPERATORS[operator.name](node), node.outputs
+        kernel, outputs = prepare(node), node.outputs
         if folding.includes(node):
             kernel()
             kernel, outputs = nothing, folded(outputs)

@@ -11,7 +11,7 @@ from typing import Final
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.params import Shape4
-from aisrv.model import Model, ModelFileError, Operator
+from aisrv.model import Model, ModelFileError, Operator, TensorType
 from aisrv.model.arena_plan import (
     Allocation,
     ArenaPlan,
@@ -60,9 +60,13 @@ def scratch_buffers(model: Model, backend: KernelBackend) -> list[Scratch]:
 def _scratch_sizes(model: Model, operator: Operator, backend: KernelBackend) -> list[int]:
     # Of the backend's operators, TFLM's own scratch is for weights of 4 bits, which it unpacks for each run.
     sizes = operator_scratch(model, operator)
-    if not operator.is_custom and operator.name in _OF_THE_BACKEND:
+    if not operator.is_custom and operator.name in _OF_THE_BACKEND and not _is_float(model, operator):
         sizes.append(_scratch_size(model, operator, backend))
     return sizes
+
+
+def _is_float(model: Model, operator: Operator) -> bool:
+    return any(model.tensors[index].type is TensorType.FLOAT32 for index in operator.outputs[:1])
 
 
 def _scratch_size(model: Model, operator: Operator, backend: KernelBackend) -> int:

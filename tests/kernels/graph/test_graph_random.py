@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from aisrv.kernels.backends.registry import BackendError, find_backend
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.operators import OPERATORS
+from aisrv.kernels.graph.operators.floats import FLOAT_OPERATORS
 from aisrv.model import TensorType
 from aisrv.model.reader import read_model
 from tests.support.models import tflm
@@ -56,13 +57,33 @@ def test_equals_tflm(activations: TensorType, networks: int) -> None:
     compare()
 
 
+@pytest.mark.parametrize("name", drawn_operators(TensorType.FLOAT32))
+def test_floats_are_tflms_but_for_the_order_of_sums(name: str) -> None:
+    for seed in range(12):
+        model, data = random_network(seed, TensorType.FLOAT32, [("RESHAPE", "UNPACK")[seed % 2], name])
+        results = read_model(model).outputs
+        for backend in BACKENDS[-1:]:
+            found = outputs(model, data, backend)
+            for mine, theirs in zip(found, tflm(model, data, outputs=len(results)), strict=True):
+                close(np.frombuffer(mine, np.float32), np.frombuffer(theirs, np.float32))
+
+
+def close(found: np.ndarray[Any, Any], expected: np.ndarray[Any, Any]) -> None:
+    """Check that floats differ by at most 2**-20 of the largest of them."""
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2.0**-20 * float(np.abs(expected).max()))
+
+
+def test_every_operator_of_floats_is_drawn() -> None:
+    assert set(FLOAT_OPERATORS) <= set(STEPS[TensorType.FLOAT32])
+
+
 def test_every_operator_of_graphs_is_drawn_or_says_why_not() -> None:
     drawn = {name for steps in STEPS.values() for name in steps}
     assert drawn | set(NOT_DRAWN) == set(OPERATORS)
     assert not drawn & set(NOT_DRAWN)
 
 
-@pytest.mark.parametrize("activations", [TensorType.INT8, TensorType.INT16])
+@pytest.mark.parametrize("activations", [TensorType.INT8, TensorType.INT16, TensorType.FLOAT32])
 def test_every_step_makes_its_operator(activations: TensorType) -> None:
     for name in drawn_operators(activations):
         made: set[str] = set()

@@ -29,6 +29,8 @@ from aisrv.kernels.graph.operators import (
     subtraction,
     svdf,
 )
+from aisrv.kernels.graph.operators.floats import FLOAT_OPERATORS
+from aisrv.model import TensorType
 
 Prepare: TypeAlias = Callable[[OperatorNode], Kernel]
 """Checks an operator and makes its kernel; KernelError for one that cannot be computed."""
@@ -101,3 +103,10 @@ OPERATORS: Final[Mapping[str, Prepare]] = {
     "CALL_ONCE": resources.call_once,
 }
 """All builtin operators that a graph executes, by their names in the schema."""
+
+
+def prepare(node: OperatorNode) -> Kernel:
+    """Check an operator and make its kernel, by its name and its output's type; KernelError."""
+    name = node.operator.name
+    is_float = bool(node.outputs) and node.outputs[0].tensor.type is TensorType.FLOAT32
+    return (FLOAT_OPERATORS if is_float and name in FLOAT_OPERATORS else OPERATORS)[name](node)

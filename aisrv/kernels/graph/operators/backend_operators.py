@@ -27,6 +27,7 @@ from aisrv.kernels.graph.operators.weights import (
     transposed_bias,
     weights_quantization,
 )
+from aisrv.kernels.graph.operators.windows import bound_window
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.params import (
     Bias,
@@ -63,7 +64,7 @@ def transpose_conv(node: OperatorNode) -> Kernel:
     """Prepare TRANSPOSE_CONV: a shape that the output has anyway, weights, input, and bias or none."""
     node.expect(4, optional=1)
     params = Conv2dParams(**_fields(_convolution(node, transposed_bias(node), data=2)))
-    _bound_window(params.output_shape, params.weights_shape[1:3], (1, 1))
+    bound_window(params.output_shape[1:3], params.weights_shape[1:3], (1, 1))
     elements, kernels = node.kernels(node.input(2))
     return transposed_conv2d(params, kernels, elements, node.backend.conv2d_scratch_size)
 
@@ -122,7 +123,7 @@ def _fields(params: ConvolutionParams) -> dict[str, Any]:
 
 def _bound_convolution(params: ConvolutionParams) -> None:
     dilations = (params.dilation_h_factor, params.dilation_w_factor)
-    _bound_window(params.input_shape, params.weights_shape[1:3], dilations)
+    bound_window(params.input_shape[1:3], params.weights_shape[1:3], dilations)
 
 
 def fully_connected(node: OperatorNode) -> Kernel:
@@ -184,7 +185,7 @@ def _pool(node: OperatorNode) -> PoolParams:
         activation=node.activation,
     )
     check_pool(params, node.kernels(source)[0])
-    _bound_window(params.input_shape, (options.kernel_h, options.kernel_w), (1, 1))
+    bound_window(params.input_shape[1:3], (options.kernel_h, options.kernel_w), (1, 1))
     return params
 
 
@@ -290,14 +291,3 @@ def _after(first: Kernel | None, second: Kernel | None, kernel: Kernel) -> Kerne
             step()
 
     return run
-
-
-def _bound_window(shape: tuple[int, ...], taps: tuple[int, ...], dilations: tuple[int, int]) -> None:
-    """Refuse windows that lie mostly outside: what they cost does not follow from the size of the file."""
-    for extent, count, dilation in zip(shape[1:3], taps, dilations, strict=True):
-        reach = (count - 1) * dilation + 1
-        if reach > _WIDEST_WINDOW * (extent + 1):
-            raise GraphError(f"a window of {reach} is far larger than the {extent} elements below it")
-
-
-_WIDEST_WINDOW = 16

@@ -1,9 +1,10 @@
 """BATCH_MATMUL of int8 or int16, of two tensors that are both computed. Source: `batch_matmul.h`."""
 
 from functools import partial
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import Multiplier, multiply_scales, quantized_multiplier
@@ -15,6 +16,8 @@ from aisrv.kernels.graph.operators.lookup import limits
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 
+Matrices: TypeAlias = tuple[npt.NDArray[Any], npt.NDArray[Any], tuple[int, ...]]
+
 _DEEPEST_INT16: Final = 1 << 17
 """So many products of two int16 may leave 47 bits."""
 
@@ -24,22 +27,8 @@ def batch_matmul(node: OperatorNode) -> Kernel:
     node.expect(2)
     one = node.input(0, TensorType.INT8, TensorType.INT16)
     two, output = node.input(1, one.tensor.type), node.output(0, one.tensor.type)
-    if min(len(one.shape), len(two.shape)) < 2:
-        raise GraphError(f"{one} and {two} have shapes {list(one.shape)} and {list(two.shape)}: no matrices")
-    left, right = one.array, two.array
-    if node.options.integer("adj_x"):
-        left = left.swapaxes(-1, -2)
-    if node.options.integer("adj_y"):
-        right = right.swapaxes(-1, -2)
-    if left.shape[-1] != right.shape[-2]:
-        raise GraphError(f"rows of {left.shape[-1]} elements do not multiply columns of {right.shape[-2]}")
-    try:
-        batches = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    except ValueError:
-        raise GraphError(
-            f"batches of shapes {list(left.shape[:-2])} and {list(right.shape[:-2])} do not broadcast"
-        ) from None
-    expect_shape(output, (*batches, left.shape[-2], right.shape[-1]))
+    left, right, shape = matrices(node, one, two)
+    expect_shape(output, shape)
     quant1, quant2, output_quant = one.quantization, two.quantization, output.quantization
     product = multiply_scales(quant1.scale, quant2.scale, node.scale_product)
     multiplier = quantized_multiplier(product / output_quant.scale)
@@ -55,6 +44,26 @@ def batch_matmul(node: OperatorNode) -> Kernel:
         np.clip(values, low, high, out=write, casting="unsafe")
 
     return kernel
+
+
+def matrices(node: OperatorNode, one: GraphTensor, two: GraphTensor) -> Matrices:
+    """Return both operands as matrices that multiply, and the shape of their product."""
+    if min(len(one.shape), len(two.shape)) < 2:
+        raise GraphError(f"{one} and {two} have shapes {list(one.shape)} and {list(two.shape)}: no matrices")
+    left, right = one.array, two.array
+    if node.options.integer("adj_x"):
+        left = left.swapaxes(-1, -2)
+    if node.options.integer("adj_y"):
+        right = right.swapaxes(-1, -2)
+    if left.shape[-1] != right.shape[-2]:
+        raise GraphError(f"rows of {left.shape[-1]} elements do not multiply columns of {right.shape[-2]}")
+    try:
+        batches = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+    except ValueError:
+        raise GraphError(
+            f"batches of shapes {list(left.shape[:-2])} and {list(right.shape[:-2])} do not broadcast"
+        ) from None
+    return left, right, (*batches, left.shape[-2], right.shape[-1])
 
 
 def _wide_scale(tensors: tuple[GraphTensor, ...], multiplier: Multiplier, depth: int) -> Scale:

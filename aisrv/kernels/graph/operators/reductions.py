@@ -23,7 +23,7 @@ _SUMMED: Final = (TensorType.INT8, TensorType.INT16)
 
 
 @dataclass(frozen=True, slots=True)
-class _Reduction:
+class Reduction:
     """The tensors of a reduction, and the dimensions that it reduces."""
 
     source: GraphTensor
@@ -38,7 +38,7 @@ class _Reduction:
         return math.prod(self.source.shape[axis] for axis in self.axes)
 
 
-def _reduction(node: OperatorNode, *types: TensorType) -> _Reduction:
+def reduction_of(node: OperatorNode, *types: TensorType) -> Reduction:
     """Read the operands; the output's own shape says whether the dimensions are kept."""
     node.expect(2)
     source, output = node.input(0, *types), node.output(0, *types)
@@ -47,12 +47,12 @@ def _reduction(node: OperatorNode, *types: TensorType) -> _Reduction:
     dropped = tuple(extent for i, extent in enumerate(source.shape) if i not in axes)
     if output.shape not in (kept, dropped):
         raise GraphError(f"{output} has shape {list(output.shape)}, expected {list(kept)} or {list(dropped)}")
-    return _Reduction(source, output, axes, kept)
+    return Reduction(source, output, axes, kept)
 
 
 def mean(node: OperatorNode) -> Kernel:
     """Prepare MEAN."""
-    reduction = _reduction(node, *_SUMMED)
+    reduction = reduction_of(node, *_SUMMED)
     same_type(reduction.source, reduction.output)
     return _rescaled_sum(reduction, mean_multiplier(reduction.source, reduction.output))
 
@@ -71,16 +71,16 @@ def mean_multiplier(source: GraphTensor, output: GraphTensor) -> Multiplier:
 
 def sum_(node: OperatorNode) -> Kernel:
     """Prepare SUM."""
-    reduction = _reduction(node, *_SUMMED)
+    reduction = reduction_of(node, *_SUMMED)
     same_type(reduction.source, reduction.output)
     return _rescaled_sum(reduction, _rescaling(reduction))
 
 
-def _rescaling(reduction: _Reduction) -> Multiplier:
+def _rescaling(reduction: Reduction) -> Multiplier:
     return quantized_multiplier(reduction.source.quantization.scale / reduction.output.quantization.scale)
 
 
-def _rescaled_sum(reduction: _Reduction, multiplier: Multiplier) -> Kernel:
+def _rescaled_sum(reduction: Reduction, multiplier: Multiplier) -> Kernel:
     axes, output_quant = reduction.axes, reduction.output.quantization
     read, write = reduction.source.array, reduction.output.array.reshape(reduction.kept)
     low, high = limits(reduction.output)
@@ -96,7 +96,7 @@ def _rescaled_sum(reduction: _Reduction, multiplier: Multiplier) -> Kernel:
 
 def reduce_max(node: OperatorNode) -> Kernel:
     """Prepare REDUCE_MAX, of elements as they are."""
-    reduction = _reduction(node, TensorType.INT8, TensorType.FLOAT32)
+    reduction = reduction_of(node, TensorType.INT8, TensorType.FLOAT32)
     same_type(reduction.source, reduction.output)
     same_quantization(reduction.source, reduction.output)
     axes = reduction.axes

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type, shape4
+from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 
 _FRACTION_BITS: Final = 10
@@ -65,15 +66,9 @@ class _Taps(NamedTuple):
 def resize_bilinear(node: OperatorNode) -> Kernel:
     """Prepare RESIZE_BILINEAR of int8: weights of 10 bits in each dimension, halves away from zero."""
     node.expect(2)
-    source, output, size = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8), node.integers(1)
+    source, output = node.input(0, TensorType.INT8), node.output(0, TensorType.INT8)
+    size, align, half = bilinear_sizes(node, source, output)
     batch, height, width, channels = shape4(source)
-    if len(size) != 2:
-        raise GraphError(f"the new size is {size}, expected height and width")
-    expect_shape(output, (batch, *size, channels))
-    align = bool(node.options.integer("align_corners"))
-    half = bool(node.options.integer("half_pixel_centers"))
-    if align and half:
-        raise GraphError("has aligned corners and half pixel centers: only one of them can be")
     rows = _taps(height, size[0], align_corners=align, half_pixel_centers=half)
     columns = _taps(width, size[1], align_corners=align, half_pixel_centers=half)
     top_weight, bottom_weight = (weight[:, None, None] for weight in rows[2:])
@@ -104,6 +99,22 @@ def resize_bilinear(node: OperatorNode) -> Kernel:
         write[...] = values
 
     return kernel
+
+
+def bilinear_sizes(
+    node: OperatorNode, source: GraphTensor, output: GraphTensor
+) -> tuple[tuple[int, int], bool, bool]:
+    """Return the new height and width, whether corners are aligned, and whether centers are half pixels."""
+    size = node.integers(1)
+    batch, _, _, channels = shape4(source)
+    if len(size) != 2:
+        raise GraphError(f"the new size is {size}, expected height and width")
+    expect_shape(output, (batch, *size, channels))
+    align = bool(node.options.integer("align_corners"))
+    half = bool(node.options.integer("half_pixel_centers"))
+    if align and half:
+        raise GraphError("has aligned corners and half pixel centers: only one of them can be")
+    return (size[0], size[1]), align, half
 
 
 def _words(node: OperatorNode, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from tflite import BuiltinOperator, Padding
 
+from aisrv.kernels.graph.operators.floats import FLOAT_OPERATORS
 from aisrv.model import TensorType
+from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization
 from aisrv.model.writer import Network, NetworkOperator
 from aisrv.relocatable.builder.build import build_image
@@ -19,6 +21,7 @@ from tests.support.convolution_models import biases, weights
 from tests.support.graph_runs import Inputs, agree
 from tests.support.models import constant, random_int8, single, tensor
 from tests.support.paths import ROOT
+from tests.support.random_networks import random_network
 from tests.support.relocatable import needs_compiler
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
@@ -214,4 +217,12 @@ def test_operators_of_int16_are_refused_by_name(name: str) -> None:
     model, _ = int16_models.OPERATORS[name](int16_models.Draw(1))
     reason = rf"operator 0 \({name.partition(' ')[0]}\): (there is no C kernel for it|.* is INT16)"
     with pytest.raises(BuildError, match=reason):
+        record(model)
+
+
+@pytest.mark.parametrize("name", FLOAT_OPERATORS)
+def test_operators_of_floats_are_refused_by_name(name: str) -> None:
+    models = (random_network(seed, TensorType.FLOAT32, [name])[0] for seed in range(40))
+    model = next(each for each in models if name in {made.name for made in read_model(each).operators})
+    with pytest.raises(BuildError, match=rf"operator \d+ \({name}\): (there is no C kernel|.* is FLOAT32)"):
         record(model)

@@ -6,19 +6,26 @@ from typing import Final
 import numpy as np
 import pytest
 from tflite import BuiltinOperator as B
-from tflite import Padding, TensorType
+from tflite import Padding
 
 from aisrv.kernels.errors import KernelError
+from aisrv.model import TensorType
 from tests.support.convolution_models import transposed
 from tests.support.graph_runs import loaded
 from tests.support.int16_models import int4_network, int16_network
 from tests.support.models import constant, single, tensor
+from tests.support.random_networks import random_network
 from tests.support.recurrent_models import lstm, svdf
 
 CHANGES: Final = 120
 """Changed files of each model."""
 WORDS: Final = (0, 1, 2, 3, 0xFF, 0xFFFF, 0x10000, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFE, 0xFFFFFFFF, 0x7F800000)
 PICTURE: Final = (1, 4, 6, 4)
+
+
+def float_network(*steps: str) -> bytes:
+    return random_network(1, TensorType.FLOAT32, steps)[0]
+
 
 MODELS: Final = {
     "TRANSPOSE_CONV": transposed(np.random.default_rng(0), (3, 3, 2), (3, 2), (2, 2), Padding.SAME, 2),
@@ -69,6 +76,9 @@ MODELS: Final = {
     "LSTM of int16": lstm(kind=TensorType.INT16, zeros=(0, 0)),
     "int16": int16_network(),
     "weights of 4 bits": int4_network(),
+    "layers of floats": float_network("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"),
+    "pictures of floats": float_network("AVERAGE_POOL_2D", "RESIZE_BILINEAR", "BATCH_MATMUL", "PADV2"),
+    "rows of floats": float_network("MEAN", "SUM", "PRELU", "MUL", "SOFTMAX"),
     "PACK": single(
         B.PACK,
         [tensor("one", (2, 3)), tensor("two", (2, 3))],

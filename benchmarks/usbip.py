@@ -125,7 +125,7 @@ def _raw(address: str) -> tuple[socket.socket, int]:
     """A plain socket to the configured device, and its device number."""
     peer, record = import_device(address, BUSID, 5)
     peer.setblocking(True)
-    peer.sendall(bytes(Submit(1, record.devid, 0, 0, 0, setup=_SET_CONFIGURATION)))
+    peer.sendall(bytes(Submit(1, record.devid, 0, 0, length=0, setup=_SET_CONFIGURATION)))
     receive(peer, HEADER_SIZE)
     return peer, record.devid
 
@@ -137,7 +137,7 @@ def _small_requests(address: str) -> float:
         half = IN_FLIGHT // 2
         halves = [
             b"".join(
-                bytes(Submit(number, devid, 0, ENDPOINT_OUT, PACKET_SIZE)) + bytes(PACKET_SIZE)
+                bytes(Submit(number, devid, 0, ENDPOINT_OUT, length=PACKET_SIZE)) + bytes(PACKET_SIZE)
                 for number in range(1 + first, 1 + first + half)
             )
             for first in (0, half)
@@ -178,8 +178,8 @@ def _large_requests(connection: Connection) -> float:
 def _plain(address: str, cleanup: ExitStack) -> Callable[[], None]:
     peer, devid = _raw(address)
     cleanup.enter_context(peer)
-    question = bytes(Submit(1, devid, 0, ENDPOINT_OUT, len(QUESTION))) + QUESTION
-    answer = bytes(Submit(2, devid, 1, ENDPOINT_IN & 0x0F, PACKET_SIZE))
+    question = bytes(Submit(1, devid, 0, ENDPOINT_OUT, length=len(QUESTION))) + QUESTION
+    answer = bytes(Submit(2, devid, 1, ENDPOINT_IN & 0x0F, length=PACKET_SIZE))
 
     def exchange() -> None:
         peer.sendall(question)

@@ -110,7 +110,7 @@ class SpiLinkServer(StreamServer):
             miso = await port.message(transfers)
             if transfers and transfers[-1].deselect:
                 self._left_selected.pop(name, None)
-            await connection.send(frame(Done(b"".join(miso))))
+            await connection.send(frame(Done(miso=b"".join(miso))))
 
 
 class Connection:

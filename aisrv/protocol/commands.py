@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from aisrv.packet import I8, U8, U16, U32, Packet
+from aisrv.packet import I8, U8, U16, U32, Packet, replace
 
 if TYPE_CHECKING:
     from typing import Self
@@ -191,44 +190,42 @@ class Dialect(enum.Enum):
     """Three words; every command answers its status in a packet of its own."""
 
 
-_CLASSIC: Final = struct.Struct("<3B")
 _DESIGN: Final = struct.Struct("<3I")
 _EARLY_SIZE: Final = 1
 """Bytes of a command packet of the first hosts: the command, for engine 0 and tensor 0."""
-_BY_LENGTH: Final = {_CLASSIC.size: (_CLASSIC, Dialect.CLASSIC), _DESIGN.size: (_DESIGN, Dialect.DESIGN)}
 
 
-class CommandPacket(NamedTuple):
+class CommandPacket(AisrvPacket, name="a command packet"):
     """The OUT packet that opens a command: command, engine and tensor numbers.
 
     The command stays a plain integer: a host may send a code that nobody knows.
     """
 
-    command: int
+    command: U8
     """The code; bit 7 tells a SET."""
-    engine: int = 0
+    engine: U8 = 0
     """The number of the engine."""
-    tensor: int = 0
+    tensor: U8 = 0
     """The number of the tensor."""
     dialect: Dialect = Dialect.CLASSIC
     """The framing, which the length of the packet tells."""
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Self:
+    def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
         """Read `data` of 1 or 3 bytes (classic) or 12 (design); any other length is a ProtocolError."""
+        if len(data) == cls.SIZE:
+            return cls._read(data, 0)
+        if len(data) == _DESIGN.size:
+            command, engine, tensor = _DESIGN.unpack(data)
+            return cls(command, engine, tensor, Dialect.DESIGN)
         if len(data) == _EARLY_SIZE:
             return cls(data[0])
-        found = _BY_LENGTH.get(len(data))
-        if found is None:
-            raise ProtocolError(f"a command packet has 1, 3 or 12 bytes, not {len(data)}")
-        framing, dialect = found
-        command, engine, tensor = framing.unpack(data)
-        return cls(command, engine, tensor, dialect)
+        raise ProtocolError(f"a command packet has 1, 3 or 12 bytes, not {len(data)}")
 
     def __bytes__(self) -> bytes:
+        pack = _DESIGN.pack if self.dialect is Dialect.DESIGN else self._pack
         try:
-            framing = _DESIGN if self.dialect is Dialect.DESIGN else _CLASSIC
-            return framing.pack(self.command, self.engine, self.tensor)
+            return pack(self.command, self.engine, self.tensor)
         except struct.error as error:
             raise ProtocolError(f"{self} does not fit the {self.dialect.value} framing: {error}") from None
 

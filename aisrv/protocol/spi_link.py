@@ -9,7 +9,7 @@ Other people's programs load this module through `host_tools/standins/injection`
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 
 from aisrv.packet import I32, U8, U16, U32, Packet, Pad3, Rest, Wire
@@ -244,7 +244,7 @@ class Done(LinkPacket, name="DONE"):
 
     KIND: ClassVar = FrameKind.DONE
 
-    error: I32 = field(default=0, kw_only=True)
+    error: I32 = 0
     miso: Rest = b""
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import enum
 import struct
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from aisrv.packet import U8, U16, Packet, Pad1, Rest
+from aisrv.packet import U8, U16, Packet, Pad1, Rest, replace
 from aisrv.protocol.commands import (
     ENDPOINT_IN,
     ENDPOINT_OUT,
@@ -131,9 +131,9 @@ class DeviceDescriptor(Descriptor, name="a device descriptor"):
 
     TYPE: ClassVar = DescriptorType.DEVICE
 
-    length: U8 = field(default=18, kw_only=True)
+    length: U8 = 18
     """bLength."""
-    descriptor_type: U8 = field(default=DescriptorType.DEVICE, kw_only=True)
+    descriptor_type: U8 = DescriptorType.DEVICE
     """bDescriptorType."""
     usb_version: U16 = 0x0200
     """bcdUSB: USB 2.0."""
@@ -163,23 +163,23 @@ class DeviceDescriptor(Descriptor, name="a device descriptor"):
     def qualifier(self) -> DeviceQualifier:
         """The DEVICE_QUALIFIER, section 9.6.2: the device at the other speed, where it is the same."""
         return DeviceQualifier(
-            self.usb_version,
-            self.device_class,
-            self.device_subclass,
-            self.device_protocol,
-            self.max_packet_size,
-            self.configuration_count,
+            usb_version=self.usb_version,
+            device_class=self.device_class,
+            device_subclass=self.device_subclass,
+            device_protocol=self.device_protocol,
+            max_packet_size=self.max_packet_size,
+            configuration_count=self.configuration_count,
         )
 
 
-class DeviceQualifier(Descriptor, name="a device qualifier"):
+class DeviceQualifier(Descriptor, kw_only=True, name="a device qualifier"):
     """Section 9.6.2: 10 bytes."""
 
     TYPE: ClassVar = DescriptorType.DEVICE_QUALIFIER
 
-    length: U8 = field(default=10, kw_only=True)
+    length: U8 = 10
     """bLength."""
-    descriptor_type: U8 = field(default=DescriptorType.DEVICE_QUALIFIER, kw_only=True)
+    descriptor_type: U8 = DescriptorType.DEVICE_QUALIFIER
     """bDescriptorType."""
     usb_version: U16
     """bcdUSB."""
@@ -197,14 +197,14 @@ class DeviceQualifier(Descriptor, name="a device qualifier"):
     """bReserved."""
 
 
-class EndpointDescriptor(Descriptor, name="an endpoint descriptor"):
+class EndpointDescriptor(Descriptor, kw_only=True, name="an endpoint descriptor"):
     """Section 9.6.6: 7 bytes."""
 
     TYPE: ClassVar = DescriptorType.ENDPOINT
 
-    length: U8 = field(default=7, kw_only=True)
+    length: U8 = 7
     """bLength."""
-    descriptor_type: U8 = field(default=DescriptorType.ENDPOINT, kw_only=True)
+    descriptor_type: U8 = DescriptorType.ENDPOINT
     """bDescriptorType."""
     address: U8
     """bEndpointAddress: bit 7 is set for IN."""
@@ -230,15 +230,15 @@ class InterfaceDescriptor(Descriptor, name="an interface descriptor"):
 
     TYPE: ClassVar = DescriptorType.INTERFACE
 
-    length: U8 = field(default=9, kw_only=True)
+    length: U8 = 9
     """bLength."""
-    descriptor_type: U8 = field(default=DescriptorType.INTERFACE, kw_only=True)
+    descriptor_type: U8 = DescriptorType.INTERFACE
     """bDescriptorType."""
     number: U8 = 0
     """bInterfaceNumber."""
     alternate: U8 = 0
     """bAlternateSetting."""
-    endpoint_count: U8 = field(default=0, kw_only=True, compare=False, repr=False)
+    endpoint_count: U8 = 0
     """bNumEndpoints. As read; what is written counts `endpoints`."""
     interface_class: U8 = VENDOR_SPECIFIC
     """bInterfaceClass: of the vendor."""
@@ -249,8 +249,8 @@ class InterfaceDescriptor(Descriptor, name="an interface descriptor"):
     string: U8 = 3
     """iInterface."""
     endpoints: tuple[EndpointDescriptor, ...] = (
-        EndpointDescriptor(ENDPOINT_OUT),
-        EndpointDescriptor(ENDPOINT_IN),
+        EndpointDescriptor(address=ENDPOINT_OUT),
+        EndpointDescriptor(address=ENDPOINT_IN),
     )
     extra: bytes = b""
 
@@ -264,13 +264,13 @@ class ConfigurationDescriptor(Descriptor, name="a configuration descriptor"):
 
     TYPE: ClassVar = DescriptorType.CONFIGURATION
 
-    length: U8 = field(default=9, kw_only=True)
+    length: U8 = 9
     """bLength."""
-    descriptor_type: U8 = field(default=DescriptorType.CONFIGURATION, kw_only=True)
+    descriptor_type: U8 = DescriptorType.CONFIGURATION
     """bDescriptorType."""
-    total_length: U16 = field(default=0, kw_only=True, compare=False, repr=False)
+    total_length: U16 = 0
     """wTotalLength, in bytes. As read; what is written is the length of all of it."""
-    interface_count: U8 = field(default=0, kw_only=True, compare=False, repr=False)
+    interface_count: U8 = 0
     """bNumInterfaces. As read; what is written counts `settings`."""
     value: U8 = 1
     """bConfigurationValue."""

@@ -8,7 +8,6 @@ Other people's programs load this module through `host_tools/standins/injection`
 from __future__ import annotations
 
 import enum
-from dataclasses import field
 from typing import Annotated, ClassVar, Final
 
 from aisrv.packet import I32, U8, U16, U32, Packet, Pad1, Pad4, Pad8, Pad12, Pad24, Wire
@@ -108,18 +107,18 @@ class UsbipPacket(Packet, byte_order=">", error=UsbipError):
     """Base of what crosses a USB/IP connection."""
 
 
-class OperationHeader(UsbipPacket, name="a USB/IP operation"):
+class OperationHeader(UsbipPacket, kw_only=True, name="a USB/IP operation"):
     """The 8 bytes before every request and reply of the first phase."""
 
-    version: U16 = field(default=VERSION, kw_only=True)
+    version: U16 = VERSION
     code: U16
     status: U32 = 0
 
 
-class DeviceRecord(UsbipPacket, name="a USB/IP device record"):
+class DeviceRecord(UsbipPacket, kw_only=True, name="a USB/IP device record"):
     """One exported device: 312 bytes, followed in a device list by 4 bytes per interface."""
 
-    path: Path = field(default="", kw_only=True)
+    path: Path = ""
     busid: Busid
     bus_number: U32 = 1
     device_number: U32 = 1
@@ -157,10 +156,10 @@ class Submit(UsbipPacket, name="a USB/IP message"):
     devid: U32
     direction: U32
     endpoint: U32
-    flags: U32 = field(default=0, kw_only=True)
-    length: U32
+    flags: U32 = 0
+    length: U32 = 0
     start_frame: ClassVar[Pad4]
-    iso_packets: U32 = field(default=NO_ISO_PACKETS, kw_only=True, compare=False, repr=False)
+    iso_packets: U32 = NO_ISO_PACKETS
     interval: ClassVar[Pad4]
     setup: Setup = bytes(8)
 
@@ -175,7 +174,7 @@ class SubmitReply(UsbipPacket, name="a USB/IP message"):
     status: I32
     actual_length: I32
     start_frame: ClassVar[Pad4]
-    iso_packets: U32 = field(default=NO_ISO_PACKETS, kw_only=True, compare=False, repr=False)
+    iso_packets: U32 = NO_ISO_PACKETS
     error_count_and_padding: ClassVar[Pad12]
 
 

@@ -8,8 +8,7 @@ Little-endian words. An address has its class in the top nibble, file (2) or RAM
 import enum
 import itertools
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Final, Self
 
@@ -397,13 +396,6 @@ def align4(size: int) -> int:
 def is_image(data: bytes | bytearray | memoryview) -> bool:
     """Whether bytes begin as an image does."""
     return bytes(data[:4]) == MAGIC_BYTES
-
-
-def field_offsets() -> Iterator[tuple[str, int]]:
-    """The fields of the header with their places in the file."""
-    yield "magic", 0
-    for index, field in enumerate(fields(Header), start=1):
-        yield field.name, WORD * index
 
 
 def _words(data: memoryview) -> tuple[int, ...]:

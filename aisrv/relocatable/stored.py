@@ -6,10 +6,9 @@ Weights that are not in their image are stored in the same way, in a segment of 
 
 import mmap
 import zlib
-from dataclasses import replace
 from typing import Self
 
-from aisrv.packet import U32, Packet
+from aisrv.packet import U32, Packet, replace
 from aisrv.relocatable.container import HEADER_BYTES, ROM, Header, Image
 from aisrv.relocatable.errors import ImageError
 from aisrv.relocatable.memory import PAGE

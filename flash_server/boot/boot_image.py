@@ -7,7 +7,7 @@ the payload, u32 CRC-32 of the 20 bytes before. The format is ours; the payload 
 
 import enum
 import zlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Final, Self
 
 from aisrv.packet import U16, U32, Packet, Wire
@@ -35,14 +35,14 @@ class BootPacket(Packet, byte_order="<", error=BootImageError):
     """Base of the packets of a boot partition, and of its report."""
 
 
-class BootHeader(BootPacket, name="the header of a boot image"):
-    """The header of an image."""
+class BootHeader(BootPacket, kw_only=True, name="the header of a boot image"):
+    """The header of an image, but for its own CRC-32, which follows."""
 
-    magic: Annotated[bytes, Wire("4s")] = field(default=MAGIC, kw_only=True, repr=False)
+    magic: Annotated[bytes, Wire("4s")] = MAGIC
     """What every header begins with."""
-    header_version: U16 = field(default=HEADER_VERSION, kw_only=True, repr=False)
+    header_version: U16 = HEADER_VERSION
     """The version of the layout."""
-    kind: U16 = field(default=SERVER_KIND, kw_only=True, repr=False)
+    kind: U16 = SERVER_KIND
     """What the payload is."""
     version: U32
     """Counts up; the larger is the newer."""
@@ -50,22 +50,22 @@ class BootHeader(BootPacket, name="the header of a boot image"):
     """Bytes of the payload."""
     crc: U32
     """CRC-32 of the payload."""
-    header_crc: U32 = field(default=0, kw_only=True, compare=False, repr=False)
-    """CRC-32 of the fields before, as read; what is written is the right one."""
 
     def __bytes__(self) -> bytes:
-        fields = Packet.__bytes__(self)[:_CRC_OFFSET]
+        fields = Packet.__bytes__(self)
         return fields + zlib.crc32(fields).to_bytes(4, "little")
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
         """Parse the first HEADER_BYTES of `data`; raises BootImageError where they are not a header."""
-        if len(data) < cls.SIZE:
-            raise BootImageError(f"a boot image has {cls.SIZE} bytes of header, this one {len(data)} in all")
+        if len(data) < HEADER_BYTES:
+            raise BootImageError(
+                f"a boot image has {HEADER_BYTES} bytes of header, this one {len(data)} in all"
+            )
         header = cls.unpack_from(data)
         if header.magic != MAGIC:
             raise BootImageError(f"a boot image begins with {MAGIC!r}, this one with {header.magic!r}")
-        if header.header_crc != zlib.crc32(data[:_CRC_OFFSET]):
+        if int.from_bytes(data[cls.SIZE : HEADER_BYTES], "little") != zlib.crc32(data[: cls.SIZE]):
             raise BootImageError("the header of the boot image is damaged: its CRC is wrong")
         if (header.header_version, header.kind) != (HEADER_VERSION, SERVER_KIND):
             raise BootImageError(
@@ -80,15 +80,14 @@ class BootHeader(BootPacket, name="the header of a boot image"):
         return HEADER_BYTES + self.length
 
 
-HEADER_BYTES: Final = BootHeader.SIZE
-_CRC_OFFSET: Final = HEADER_BYTES - 4
+HEADER_BYTES: Final = BootHeader.SIZE + 4
 
 
 def build_boot_image(version: int, payload: bytes) -> bytes:
     """Put the header before a payload. Raises BootImageError where the version is not a u32."""
     if not 0 <= version < 1 << 32:
         raise BootImageError(f"version {version} of a boot image is not from 0 to {(1 << 32) - 1}")
-    return bytes(BootHeader(version, len(payload), zlib.crc32(payload))) + payload
+    return bytes(BootHeader(version=version, length=len(payload), crc=zlib.crc32(payload))) + payload
 
 
 def parse_boot_image(data: bytes) -> tuple[BootHeader, bytes]:

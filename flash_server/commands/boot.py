@@ -1,9 +1,9 @@
 """`aisrv-flash boot-image` and `boot`: server images for the boot partition, and what of them would boot."""
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
+from msgspec.structs import asdict
 
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
+from msgspec import structs
 
 from aisrv.protocol.usbip import PORT
 from aisrv.terminal.command_group import examples
@@ -86,9 +87,9 @@ def info(settings: HostSettings) -> None:
         "id": identity,
         "engine": settings.engine,
         "status": bits,
-        "spec": asdict(spec),
+        "spec": structs.asdict(spec),
         "memory": None if memory is None else memory_report.memory_data(memory),
-        "boot": None if boot is None else {**asdict(boot), "text": str(boot)},
+        "boot": None if boot is None else {**structs.asdict(boot), "text": str(boot)},
     }
     loaded = spec.input_bytes or spec.output_bytes
     pairs: dict[str, object] = {

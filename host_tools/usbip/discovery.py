@@ -121,7 +121,7 @@ class _Dialogue:
     def request(self, code: Operation, reply_code: Operation, payload: bytes = b"") -> int:
         """Send one request; return the status of the reply's header."""
         try:
-            self.socket.sendall(bytes(OperationHeader(code)) + payload)
+            self.socket.sendall(bytes(OperationHeader(code=code)) + payload)
         except OSError as error:
             raise ServerError(f"{self._address}: the connection broke ({error})") from error
         reply = OperationHeader.from_bytes(self.read(OperationHeader.SIZE))

@@ -240,12 +240,12 @@ def test_one_host_at_a_time(address: str) -> None:
 def test_a_host_killed_in_the_middle_of_a_model_leaves_a_working_device(address: str) -> None:
     host, port = address.removeprefix("usbip:").split(":")
     with socket.create_connection((host, int(port)), TIMEOUT) as half:
-        half.sendall(bytes(usbip.OperationHeader(usbip.Operation.REQ_IMPORT)) + usbip.pack_busid("1-1"))
+        half.sendall(bytes(usbip.OperationHeader(code=usbip.Operation.REQ_IMPORT)) + usbip.pack_busid("1-1"))
         record = half.recv(usbip.OperationHeader.SIZE + usbip.DeviceRecord.SIZE, socket.MSG_WAITALL)
         devid = usbip.DeviceRecord.from_bytes(record[usbip.OperationHeader.SIZE :]).devid
-        configure = usbip.Submit(1, devid, 0, 0, 0, setup=bytes.fromhex("0009010000000000"))
-        command = usbip.Submit(2, devid, 0, 1, 3)
-        data = usbip.Submit(3, devid, 0, 1, 1 << 20)
+        configure = usbip.Submit(1, devid, 0, 0, length=0, setup=bytes.fromhex("0009010000000000"))
+        command = usbip.Submit(2, devid, 0, 1, length=3)
+        data = usbip.Submit(3, devid, 0, 1, length=1 << 20)
         half.sendall(bytes(configure) + bytes(command) + b"\x86\0\0" + bytes(data) + bytes(100_000))
         half.recv(2 * usbip.HEADER_SIZE, socket.MSG_WAITALL)
     with AiServer.open(address) as server:

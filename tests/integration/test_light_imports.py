@@ -10,7 +10,6 @@ LIGHT = ("aisrv", "aisrv.cli.main", "aisrv.pytest_plugin", "host_tools.cli", "fl
 HEAVY = (
     "ai_edge_litert",
     "jinja2",
-    "msgspec",
     "numpy",
     "PIL",
     "rich",

@@ -42,7 +42,7 @@ LAYOUTS: list[tuple[Frame, str]] = [
         LinkMessage((LinkTransfer(b"\x01\x02", False, 1000, 1, 2, 3), LinkTransfer(b""))),
         TWO_TRANSFERS,
     ),
-    (Done(b"\xaa\xbb"), "06000000 00000006 00000000 aabb"),
+    (Done(miso=b"\xaa\xbb"), "06000000 00000006 00000000 aabb"),
     (Done(error=90), "06000000 00000004 0000005a"),
 ]
 

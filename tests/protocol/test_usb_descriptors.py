@@ -86,7 +86,10 @@ def test_first_byte_of_every_descriptor_is_its_length() -> None:
 
 def test_total_length_counts_every_interface_and_endpoint() -> None:
     two = ConfigurationDescriptor(
-        interfaces=(InterfaceDescriptor(), InterfaceDescriptor(1, endpoints=(EndpointDescriptor(0x82),)))
+        interfaces=(
+            InterfaceDescriptor(),
+            InterfaceDescriptor(number=1, endpoints=(EndpointDescriptor(address=0x82),)),
+        )
     )
     found = Descriptors(configuration=two).find(2, 0)
     assert found is not None
@@ -140,7 +143,7 @@ def test_device_descriptor_is_parsed() -> None:
 
 def test_configuration_is_parsed() -> None:
     parsed = ConfigurationDescriptor.parse(CONFIGURATION)
-    assert parsed == aisrv_descriptors().configuration
+    assert bytes(parsed) == CONFIGURATION
     assert (parsed.total_length, parsed.interface_count, parsed.interfaces[0].endpoint_count) == (32, 1, 2)
 
 
@@ -202,4 +205,6 @@ def test_no_configuration_descriptor(data: bytes) -> None:
 @given(st.binary(max_size=100))
 def test_any_bytes_after_a_configuration_are_parsed_or_left_out(data: bytes) -> None:
     parsed = ConfigurationDescriptor.parse(CONFIGURATION[:9] + data)
-    assert ConfigurationDescriptor.parse(bytes(parsed)) == parsed
+    again = ConfigurationDescriptor.parse(bytes(parsed))  # with the right counts
+    assert bytes(again) == bytes(parsed)
+    assert ConfigurationDescriptor.parse(bytes(again)) == again

@@ -62,19 +62,21 @@ busids = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size
 
 
 def test_captured_in_request() -> None:
-    assert Submit.from_bytes(CAPTURED_SUBMIT_IN) == Submit(0xD05, 0x1000F, 1, 1, 64, flags=0x200)
+    assert Submit.from_bytes(CAPTURED_SUBMIT_IN) == Submit(
+        0xD05, 0x1000F, 1, 1, length=64, flags=0x200, iso_packets=0
+    )
 
 
 def test_captured_out_request() -> None:
-    assert Submit.from_bytes(CAPTURED_SUBMIT_OUT) == Submit(0xD06, 0x1000F, 0, 1, 64)
+    assert Submit.from_bytes(CAPTURED_SUBMIT_OUT) == Submit(0xD06, 0x1000F, 0, 1, length=64, iso_packets=0)
 
 
 def test_captured_reply() -> None:
-    assert SubmitReply.from_bytes(CAPTURED_REPLY) == SubmitReply(0xD05, 0, 64)
+    assert SubmitReply.from_bytes(CAPTURED_REPLY) == SubmitReply(0xD05, 0, 64, 0)
 
 
 def test_submit_differs_from_the_capture_in_iso_fields_alone() -> None:
-    ours = bytes(Submit(0xD05, 0x1000F, 1, 1, 64, flags=0x200))
+    ours = bytes(Submit(0xD05, 0x1000F, 1, 1, length=64, flags=0x200))
     assert ours[:28] == CAPTURED_SUBMIT_IN[:28]
     assert ours[28:40] == bytes.fromhex("00000000 ffffffff 00000000")
     assert ours[40:] == bytes(8)
@@ -82,7 +84,7 @@ def test_submit_differs_from_the_capture_in_iso_fields_alone() -> None:
 
 def test_setup_packet_is_carried_as_it_is() -> None:
     setup = bytes.fromhex("80 06 00 01 00 00 12 00")
-    assert bytes(Submit(1, 0x10002, 1, 0, 18, setup=setup))[40:] == setup
+    assert bytes(Submit(1, 0x10002, 1, 0, length=18, setup=setup))[40:] == setup
 
 
 def test_unlink_bytes() -> None:
@@ -101,9 +103,9 @@ def test_stall_reply_bytes() -> None:
 
 
 def test_operation_bytes() -> None:
-    assert bytes(OperationHeader(Operation.REQ_DEVLIST)) == bytes.fromhex("0111 8005 00000000")
-    assert bytes(OperationHeader(Operation.REQ_IMPORT)) == bytes.fromhex("0111 8003 00000000")
-    assert bytes(OperationHeader(Operation.REP_IMPORT, 1)) == bytes.fromhex("0111 0003 00000001")
+    assert bytes(OperationHeader(code=Operation.REQ_DEVLIST)) == bytes.fromhex("0111 8005 00000000")
+    assert bytes(OperationHeader(code=Operation.REQ_IMPORT)) == bytes.fromhex("0111 8003 00000000")
+    assert bytes(OperationHeader(code=Operation.REP_IMPORT, status=1)) == bytes.fromhex("0111 0003 00000001")
 
 
 def test_sizes() -> None:
@@ -137,7 +139,7 @@ def test_devid_is_bus_over_device() -> None:
 
 
 def test_long_path_is_cut_and_stays_terminated() -> None:
-    assert DeviceRecord.from_bytes(bytes(DeviceRecord("1-1", path="x" * 300))).path == "x" * 255
+    assert DeviceRecord.from_bytes(bytes(DeviceRecord(busid="1-1", path="x" * 300))).path == "x" * 255
 
 
 @pytest.mark.parametrize("length", [0, 1, 31])
@@ -190,7 +192,7 @@ def test_truncated_record(size: int) -> None:
         u32,
         st.integers(0, 1),
         u32,
-        st.integers(0, 1 << 24),
+        length=st.integers(0, 1 << 24),
         setup=st.binary(min_size=8, max_size=8),
         flags=u32,
     )
@@ -212,6 +214,6 @@ def test_reply_and_unlink_round_trip(value: SubmitReply | UnlinkReply | Unlink) 
 
 
 @settings(derandomize=True, max_examples=50)
-@given(st.builds(DeviceRecord, busids, u32, u32, u32, u16, u16, u16, u8, u8, u8, u8, u8, u8, path=busids))
+@given(st.builds(DeviceRecord, busid=busids, device_number=u32, vendor=u16, interface_count=u8, path=busids))
 def test_record_round_trip(value: DeviceRecord) -> None:
     assert DeviceRecord.from_bytes(bytes(value)) == value

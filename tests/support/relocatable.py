@@ -3,11 +3,12 @@
 import functools
 import shutil
 import struct
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import pytest
+from msgspec.structs import replace
 
 from aisrv.relocatable.builder.build import build_image
 from aisrv.relocatable.builder.compiler import COMPILER

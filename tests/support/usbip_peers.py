@@ -24,7 +24,9 @@ from aisrv.protocol.usbip import (
     pack_busid,
 )
 
-RECORD = DeviceRecord("1-1", 1, 2, path="/sys/devices/virtual/1-1", vendor=0x20B1, product=0xA15E)
+RECORD = DeviceRecord(
+    busid="1-1", bus_number=1, device_number=2, path="/sys/devices/virtual/1-1", vendor=0x20B1, product=0xA15E
+)
 DEADLINE = 10.0
 """Seconds after which a test that hangs fails."""
 
@@ -98,9 +100,9 @@ class Peer:
         self.socket.sendall(b"".join(bytes(value) for value in values))  # type: ignore[call-overload]
 
     def accept_import(self, record: DeviceRecord = RECORD) -> None:
-        assert self.read(8) == bytes(OperationHeader(Operation.REQ_IMPORT))
+        assert self.read(8) == bytes(OperationHeader(code=Operation.REQ_IMPORT))
         assert self.read(32) == pack_busid(record.busid)
-        self.send(OperationHeader(Operation.REP_IMPORT), record)
+        self.send(OperationHeader(code=Operation.REP_IMPORT), record)
 
     def submit(self) -> tuple[Submit, bytes]:
         """The next request and its OUT data."""
@@ -133,14 +135,14 @@ class Peer:
 def list_device(peer: Peer) -> None:
     """List one device, with an interface."""
     peer.read(8)
-    peer.send(OperationHeader(Operation.REP_DEVLIST), b"\0\0\0\1", RECORD, b"\xff\xff\xff\0")
+    peer.send(OperationHeader(code=Operation.REP_DEVLIST), b"\0\0\0\1", RECORD, b"\xff\xff\xff\0")
     peer.wait_for_end()
 
 
 def refuse_import(peer: Peer) -> None:
     """Refuse to give a device: another client has it."""
     peer.read(40)
-    peer.send(OperationHeader(Operation.REP_IMPORT, 2))
+    peer.send(OperationHeader(code=Operation.REP_IMPORT, status=2))
     peer.wait_for_end()
 
 

@@ -1,7 +1,7 @@
 """Control transfers of a capture: which are played, what they are called, and how their answers differ."""
 
+import struct
 from collections.abc import Iterable, Sequence
-from dataclasses import fields
 from typing import Final
 
 from aisrv.analysis.replay.transfers import Transfer
@@ -147,11 +147,4 @@ def _field(descriptor: bytes, place: int) -> str | None:
 
 
 def _spans(layout: type[Descriptor]) -> Iterable[tuple[str, int, int]]:
-    names = [each.name for each in fields(layout)]
-    start = 0
-    for name in names:
-        if start == layout.SIZE:
-            return
-        end = layout.span_of(names[0], name).size
-        yield name, start, end - start
-        start = end
+    return ((name, start, struct.calcsize(form)) for name, start, form in layout.layout())

@@ -49,7 +49,11 @@ ROOT_HUB: Final = Descriptors(
                 interface_subclass=0,
                 interface_protocol=0,
                 string=0,
-                endpoints=(EndpointDescriptor(DIRECTION_IN | 1, _INTERRUPT, 4, 12),),
+                endpoints=(
+                    EndpointDescriptor(
+                        address=DIRECTION_IN | 1, attributes=_INTERRUPT, max_packet_size=4, interval=12
+                    ),
+                ),
             ),
         ),
     ),
@@ -102,7 +106,9 @@ def device_folder(place: BusPlace, descriptors: Descriptors, ports: int = 0) -> 
     An interface is in its first alternate setting. A hub's is bound to `hub`, any other to no driver.
     """
     configuration = descriptors.configuration
-    control = EndpointDescriptor(0, 0, descriptors.device.max_packet_size, 0)
+    control = EndpointDescriptor(
+        address=0, attributes=0, max_packet_size=descriptors.device.max_packet_size, interval=0
+    )
     interfaces = (
         _interface(place, descriptors, settings[0], "hub" if ports else "")
         for settings in configuration.settings

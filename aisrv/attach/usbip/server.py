@@ -137,7 +137,7 @@ class UsbipServer(StreamServer):
 
     def _device_list(self) -> bytes:
         present = [each for each in self.exports.values() if not each.bus.has_failed]
-        parts = [bytes(OperationHeader(Operation.REP_DEVLIST)), len(present).to_bytes(4, "big")]
+        parts = [bytes(OperationHeader(code=Operation.REP_DEVLIST)), len(present).to_bytes(4, "big")]
         for each in present:
             parts += (bytes(each.record), each.interfaces)
         return b"".join(parts)
@@ -153,11 +153,11 @@ class UsbipServer(StreamServer):
         if found is None or found.imported_by is not None:
             reason = f"is imported by {found.imported_by}" if found else "does not exist"
             logger.warning("USB/IP peer %s asked for device %r, which %s", peer, busid, reason)
-            await stream.send_all(bytes(OperationHeader(Operation.REP_IMPORT, status=1)))
+            await stream.send_all(bytes(OperationHeader(code=Operation.REP_IMPORT, status=1)))
             return None
         found.imported_by = peer
         try:
-            await stream.send_all(bytes(OperationHeader(Operation.REP_IMPORT)) + bytes(found.record))
+            await stream.send_all(bytes(OperationHeader(code=Operation.REP_IMPORT)) + bytes(found.record))
         except BaseException:
             found.imported_by = None
             raise

@@ -2,8 +2,9 @@
 
 import struct
 from collections import Counter
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from aisrv.relocatable.container import Image
 from aisrv.relocatable.memory import FLASH_BASE, PAGE

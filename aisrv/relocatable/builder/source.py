@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import fields
 
 from aisrv.relocatable.builder.recording import RecordedNetwork
 from aisrv.relocatable.container import Variant
@@ -73,7 +72,7 @@ def _lines(name: str, network: RecordedNetwork, variant: Variant, kernels: Seque
 
 def _values(parameters: Parameters) -> str:
     return ", ".join(
-        f".{field.name} = {_number(getattr(parameters, field.name))}" for field in fields(parameters)
+        f".{field} = {_number(getattr(parameters, field))}" for field in parameters.__struct_fields__
     )
 
 

@@ -1,8 +1,7 @@
 """Control transfers: their names, the fields in which answers differ, and what is not compared."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from aisrv.analysis.replay.control import describe, first_difference, left_out
 from aisrv.analysis.replay.transfers import Transfer

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 import trio
+from msgspec import structs
 
 from aisrv.attach.preload.server import Preload, serve_preload
 from aisrv.attach.preload.sysfs import BusPlace, device_folder
@@ -190,16 +191,16 @@ def attributes(descriptors: Descriptors) -> dict[str, dict[str, str]]:
 
 def with_interfaces(*interfaces: InterfaceDescriptor) -> Descriptors:
     plain = Descriptors()
-    return replace(plain, configuration=replace(plain.configuration, interfaces=interfaces))
+    return replace(plain, configuration=structs.replace(plain.configuration, interfaces=interfaces))
 
 
 def test_an_interface_is_in_its_first_setting() -> None:
-    other = (EndpointDescriptor(2),)
+    other = (EndpointDescriptor(address=2),)
     folders = attributes(
         with_interfaces(
-            InterfaceDescriptor(0),
-            InterfaceDescriptor(0, 1, endpoints=other),
-            InterfaceDescriptor(5, endpoints=other, string=0),
+            InterfaceDescriptor(number=0),
+            InterfaceDescriptor(number=0, alternate=1, endpoints=other),
+            InterfaceDescriptor(number=5, endpoints=other, string=0),
         )
     )
     assert list(folders) == ["ep_00", "1-1:1.0", "1-1:1.5"]
@@ -218,17 +219,17 @@ def test_an_interface_is_in_its_first_setting() -> None:
     ],
 )
 def test_interval_is_told_as_time(kind: int, interval: int, name: str, time: str) -> None:
-    endpoint = EndpointDescriptor(0x82, kind, 8, interval)
-    (folder,) = device_folder(PLACE, with_interfaces(InterfaceDescriptor(0, endpoints=(endpoint,)))).folders[
-        1:
-    ]
+    endpoint = EndpointDescriptor(address=0x82, attributes=kind, max_packet_size=8, interval=interval)
+    (folder,) = device_folder(
+        PLACE, with_interfaces(InterfaceDescriptor(number=0, endpoints=(endpoint,)))
+    ).folders[1:]
     found = folder.folders[0].attributes
     assert (found["type"], found["interval"], found["direction"]) == (name, time, "in")
 
 
 def test_a_string_that_is_not_there_is_empty() -> None:
     plain = Descriptors()
-    descriptors = replace(plain, configuration=replace(plain.configuration, string=9))
+    descriptors = replace(plain, configuration=structs.replace(plain.configuration, string=9))
     assert device_folder(PLACE, descriptors).attributes["configuration"] == ""
 
 

@@ -64,7 +64,12 @@ async def test_device_list(count: int) -> None:
 
 
 async def test_device_list_has_every_interface() -> None:
-    interfaces = (InterfaceDescriptor(), InterfaceDescriptor(1, 0, 3, 1, 2))
+    interfaces = (
+        InterfaceDescriptor(),
+        InterfaceDescriptor(
+            number=1, alternate=0, interface_class=3, interface_subclass=1, interface_protocol=2
+        ),
+    )
     bus = UsbBus(Descriptors(DeviceDescriptor(), ConfigurationDescriptor(interfaces=interfaces)))
     async with trio.open_nursery() as nursery:
         address = await nursery.start(UsbipServer([export(bus, "2-1")]).serve, "127.0.0.1", 0)

@@ -38,7 +38,7 @@ NEW = build_boot_image(3, bytes(index * 13 & 0xFF for index in range(9000)))
 
 
 def header(version: int) -> BootHeader:
-    return BootHeader(version, 5, 0x1234)
+    return BootHeader(version=version, length=5, crc=0x1234)
 
 
 def partition(factory: bytes = FACTORY, upgrade: bytes = b"") -> bytes:
@@ -64,7 +64,7 @@ def test_bytes_of_an_image() -> None:
 def test_image_is_parsed_with_whatever_follows_it(payload: bytes) -> None:
     built = build_boot_image(0xFFFFFFFF, payload)
     assert parse_boot_image(built + b"\xff\xff") == (
-        BootHeader(0xFFFFFFFF, len(payload), zlib.crc32(payload)),
+        BootHeader(version=0xFFFFFFFF, length=len(payload), crc=zlib.crc32(payload)),
         payload,
     )
 

@@ -303,15 +303,15 @@ class Exclusive:
 
     def __call__(self, peer: Peer) -> None:
         code = peer.read(8)
-        if code == bytes(OperationHeader(Operation.REQ_DEVLIST)):
-            peer.send(OperationHeader(Operation.REP_DEVLIST), b"\0\0\0\1", RECORD, b"\xff\xff\xff\0")
+        if code == bytes(OperationHeader(code=Operation.REQ_DEVLIST)):
+            peer.send(OperationHeader(code=Operation.REP_DEVLIST), b"\0\0\0\1", RECORD, b"\xff\xff\xff\0")
             peer.wait_for_end()
             return
         peer.read(32)
         assert not self.current
         self.imports += 1
         self.current += 1
-        peer.send(OperationHeader(Operation.REP_IMPORT), RECORD)
+        peer.send(OperationHeader(code=Operation.REP_IMPORT), RECORD)
         try:
             while True:
                 request, _ = peer.submit()
@@ -534,8 +534,8 @@ def test_time_out_after_some_data_is_no_error() -> None:
 def test_device_with_broken_descriptors_does_not_hide_the_others() -> None:
     def listing(peer: Peer) -> None:
         peer.read(8)
-        other = DeviceRecord("1-2", device_number=3, product=0x1234)
-        peer.send(OperationHeader(Operation.REP_DEVLIST), b"\0\0\0\2", RECORD, bytes(4), other, bytes(4))
+        other = DeviceRecord(busid="1-2", device_number=3, product=0x1234)
+        peer.send(OperationHeader(code=Operation.REP_DEVLIST), b"\0\0\0\2", RECORD, bytes(4), other, bytes(4))
         peer.wait_for_end()
 
     def broken(peer: Peer) -> None:

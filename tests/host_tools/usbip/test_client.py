@@ -91,19 +91,19 @@ def test_list_names_every_device() -> None:
 
 def test_empty_list() -> None:
     def script(peer: Peer) -> None:
-        assert peer.read(8) == bytes(OperationHeader(Operation.REQ_DEVLIST))
-        peer.send(OperationHeader(Operation.REP_DEVLIST), bytes(4))
+        assert peer.read(8) == bytes(OperationHeader(code=Operation.REQ_DEVLIST))
+        peer.send(OperationHeader(code=Operation.REP_DEVLIST), bytes(4))
 
     with scripted(script) as address:
         assert list_devices(address) == []
 
 
 def test_list_of_a_device_without_interfaces() -> None:
-    record = DeviceRecord("9-9", interface_count=0)
+    record = DeviceRecord(busid="9-9", interface_count=0)
 
     def script(peer: Peer) -> None:
         peer.read(8)
-        peer.send(OperationHeader(Operation.REP_DEVLIST), (1).to_bytes(4, "big"), record)
+        peer.send(OperationHeader(code=Operation.REP_DEVLIST), (1).to_bytes(4, "big"), record)
 
     with scripted(script) as address:
         (device,) = list_devices(address)
@@ -123,11 +123,17 @@ def test_no_server() -> None:
         (b"", "closed the connection mid-answer"),
         (b"\x01\x11\x00", "closed the connection mid-answer"),
         (b"HTTP/1.1", "expected reply 0x0005 of USB/IP version 0x0111, got 0x5450 of version 0x4854"),
-        (bytes(OperationHeader(Operation.REP_IMPORT)), "expected reply 0x0005"),
-        (bytes(OperationHeader(Operation.REP_DEVLIST, version=0x0106)), "got 0x0005 of version 0x0106"),
-        (bytes(OperationHeader(Operation.REP_DEVLIST, 1)), r"refuses to list its devices \(status 1\)"),
-        (bytes(OperationHeader(Operation.REP_DEVLIST)) + b"\xff\xff\xff\xff", "claims 4294967295 devices"),
-        (bytes(OperationHeader(Operation.REP_DEVLIST)) + b"\0\0\0\1" + bytes(311), "mid-answer"),
+        (bytes(OperationHeader(code=Operation.REP_IMPORT)), "expected reply 0x0005"),
+        (bytes(OperationHeader(code=Operation.REP_DEVLIST, version=0x0106)), "got 0x0005 of version 0x0106"),
+        (
+            bytes(OperationHeader(code=Operation.REP_DEVLIST, status=1)),
+            r"refuses to list its devices \(status 1\)",
+        ),
+        (
+            bytes(OperationHeader(code=Operation.REP_DEVLIST)) + b"\xff\xff\xff\xff",
+            "claims 4294967295 devices",
+        ),
+        (bytes(OperationHeader(code=Operation.REP_DEVLIST)) + b"\0\0\0\1" + bytes(311), "mid-answer"),
     ],
 )
 def test_list_that_is_none(answer: bytes, message: str) -> None:
@@ -151,7 +157,7 @@ def test_dripping_server_does_not_stretch_the_time() -> None:
 
     def script(peer: Peer) -> None:
         peer.read(8)
-        answer = bytes(OperationHeader(Operation.REP_DEVLIST)) + b"\0\0\0\1" + bytes(400)
+        answer = bytes(OperationHeader(code=Operation.REP_DEVLIST)) + b"\0\0\0\1" + bytes(400)
         try:
             for byte in answer:
                 peer.send(bytes([byte]))
@@ -182,7 +188,7 @@ def test_busid_that_no_server_can_have() -> None:
 def refuse(status: int) -> Script:
     def script(peer: Peer) -> None:
         peer.read(40)
-        peer.send(OperationHeader(Operation.REP_IMPORT, status))
+        peer.send(OperationHeader(code=Operation.REP_IMPORT, status=status))
         peer.wait_for_end()
 
     return script
@@ -191,7 +197,7 @@ def refuse(status: int) -> Script:
 def give_list(*records: DeviceRecord) -> Script:
     def script(peer: Peer) -> None:
         peer.read(8)
-        peer.send(OperationHeader(Operation.REP_DEVLIST), len(records).to_bytes(4, "big"))
+        peer.send(OperationHeader(code=Operation.REP_DEVLIST), len(records).to_bytes(4, "big"))
         for record in records:
             peer.send(record, bytes(4))
         peer.wait_for_end()
@@ -217,7 +223,7 @@ def test_refusal_that_tells_why(status: int, error: type[Exception]) -> None:
 def test_import_of_another_device_than_asked_for() -> None:
     def script(peer: Peer) -> None:
         peer.read(40)
-        peer.send(OperationHeader(Operation.REP_IMPORT), DeviceRecord("2-2"))
+        peer.send(OperationHeader(code=Operation.REP_IMPORT), DeviceRecord(busid="2-2"))
         peer.wait_for_end()
 
     with (
@@ -293,9 +299,9 @@ def test_requests_on_the_wire() -> None:
         connection.bulk_in(0x83, 512)
         connection.control_in(setup, 2)
     assert seen == [
-        (Submit(1, 0x10002, 0, 2, 4), b"data"),
-        (Submit(2, 0x10002, 1, 3, 512), b""),
-        (Submit(3, 0x10002, 1, 0, 2, setup=setup), b""),
+        (Submit(1, 0x10002, 0, 2, length=4), b"data"),
+        (Submit(2, 0x10002, 1, 3, length=512), b""),
+        (Submit(3, 0x10002, 1, 0, length=2, setup=setup), b""),
     ]
 
 
@@ -757,7 +763,7 @@ def test_all_waiting_threads_learn_of_the_end() -> None:
     [
         (b"garbage!" * 6, "message 1734439522 where a reply belongs"),
         (bytes(48), "message 0 where a reply belongs"),
-        (bytes(Submit(1, 0, 1, 1, 0)), "message 1 where a reply belongs"),
+        (bytes(Submit(1, 0, 1, 1, length=0)), "message 1 where a reply belongs"),
         (bytes(SubmitReply(2, 0, 0)), "a reply to request 2, which is not in flight"),
         (bytes(SubmitReply(1, 0, 513)), "513 bytes moved by a request of 512"),
         (bytes(SubmitReply(1, 0, 0x7FFFFFFF)), "2147483647 bytes moved by a request of 512"),

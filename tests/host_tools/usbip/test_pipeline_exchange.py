@@ -213,7 +213,7 @@ def test_last_answer_of_an_exchange_comes_just_before_its_unlink() -> None:
         (bytes(SubmitReply(1, 0, 3)) + bytes(SubmitReply(2, 0, 513)), "513 bytes moved by a request of 512"),
         (bytes(SubmitReply(1, 0, -1)), "-1 bytes moved by a request of 3"),
         (bytes(UnlinkReply(1, 0)), "UNLINK 1, which is not in flight"),
-        (bytes(Submit(1, 0x10002, 0, 1, 0)), "message 1 where a reply belongs"),
+        (bytes(Submit(1, 0x10002, 0, 1, length=0)), "message 1 where a reply belongs"),
         (
             bytes(SubmitReply(1, 0, 3)) + bytes(SubmitReply(2, 0, 1)) + b"a" + bytes(SubmitReply(3, 0, 0)),
             "request 3, which is not in flight",

@@ -137,9 +137,11 @@ def decompile(words: Path, platform: Path | None, compat: bool) -> None:
     """
     from aisrv.graph.compiler.decompile import DecompileError
     from aisrv.graph.compiler.decompile import decompile as text_of
+    from aisrv.graph.compiler.dialect import OURS
+    from aisrv.graph.compiler.public import PUBLIC
 
     try:
-        click.echo(text_of(_graph(words), _platform(platform), compat=compat), nl=False)
+        click.echo(text_of(_graph(words), _platform(platform), PUBLIC if compat else OURS), nl=False)
     except DecompileError as error:
         raise click.ClickException(f"{words}: {error}") from None
 
@@ -170,12 +172,14 @@ def _compiled(
 ) -> "Compiled":
     """Compile a file; its errors end the command, warnings go to stderr."""
     from aisrv.graph.compiler.compile import compile_file
+    from aisrv.graph.compiler.dialect import Dialect
+    from aisrv.graph.compiler.public import PublicDialect
     from aisrv.graph.errors import TextError
     from aisrv.graph.platform.manifests import SHIPPED_PLATFORM
 
     try:
-        manifest = platform or SHIPPED_PLATFORM
-        compiled = compile_file(text, manifest, compat=compat, first_grammar=first_grammar)
+        dialect = (PublicDialect if compat else Dialect)(first_grammar)
+        compiled = compile_file(text, platform or SHIPPED_PLATFORM, dialect)
     except TextError as error:
         _fail(error.messages, as_json)
     if not as_json:

@@ -8,6 +8,8 @@ from typing import Final
 from aisrv.graph.binary.words import parse_words, read_words, words_of
 from aisrv.graph.compiler.compile import compile_file, compile_text
 from aisrv.graph.compiler.decompile import DecompileError, decompile
+from aisrv.graph.compiler.dialect import OURS
+from aisrv.graph.compiler.public import PUBLIC
 from aisrv.graph.errors import MOST_ERRORS, TextError, WordsError
 from aisrv.graph.platform.manifests import Platform, read_platform
 from aisrv.graph.text.messages import Messages
@@ -72,7 +74,7 @@ def try_text(number: int, platform: Platform) -> str:
     path = generator.choice(TEXTS)
     text = mutant(path.read_text(encoding="utf-8"), generator)
     try:
-        compiled = compile_text(text, path, platform, compat=generator.random() < 0.5)
+        compiled = compile_text(text, path, platform, (OURS, PUBLIC)[generator.random() < 0.5])
     except TextError as error:
         return _checked(error)
     assert read_words(compiled.words) == compiled.graph

@@ -88,3 +88,9 @@ class WordRecord:
                 raise FieldError(f"{type(self).__name__}.{name}", value, bits.most)
             number |= value << bits.shift
         return tuple(number >> (32 * index) & WORD for index in range(self.WORDS))
+
+
+def words_of_bytes(data: bytes) -> list[int]:
+    """Little-endian words, the last one filled up with zeros."""
+    padded = data + bytes(-len(data) % 4)
+    return [int.from_bytes(padded[at : at + 4], "little") for at in range(0, len(padded), 4)]

@@ -265,6 +265,13 @@ class Graph:
         """Index of the first word of the RAM part: that of `ongoing`."""
         return self.node_list_word + self.header.node_words
 
+    @property
+    def loaded_bytes(self) -> int:
+        """Bytes that the graph itself takes in memory: its RAM part, or all of it."""
+        words = len(self.ongoing) // 4 + len(self.arc_debug) + 4 * len(self.formats) + len(self.fill)
+        words += 6 * self.header.arcs
+        return 4 * (words if self.header.location == 1 else self.ram_word + words)
+
     def node_positions(self) -> tuple[int, ...]:
         """Index of each node's LW0."""
         positions, position = [], self.node_list_word

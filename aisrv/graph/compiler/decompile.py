@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from aisrv.graph.binary.model import Arc, Graph, Node, ScriptArc
 from aisrv.graph.binary.tables import RAW_TYPES
-from aisrv.graph.compiler.compile import segment_size
+from aisrv.graph.compiler.dialect import OURS, Dialect
 from aisrv.graph.compiler.plan import round4
+from aisrv.graph.compiler.segments import WORKING, segment_size
 from aisrv.graph.errors import GraphError
 from aisrv.graph.script.disassembler import disassemble
 
@@ -17,20 +18,18 @@ if TYPE_CHECKING:
     from aisrv.graph.platform.manifests import Platform
     from aisrv.graph.platform.values import Bank, NodeManifest
 
-_WORKING: Final = 1
-
 
 class DecompileError(GraphError):
     """Words that no text gives, or that are of another platform."""
 
 
-def decompile(graph: Graph, platform: Platform, *, compat: bool = False) -> str:
-    """The text of a graph; `compat` is that of the compiler that will read it.
+def decompile(graph: Graph, platform: Platform, dialect: Dialect = OURS) -> str:
+    """The text of a graph; `dialect` is that of the compiler that will read it.
 
     Raises:
         DecompileError: a node or an IO is not of the platform, or the words have no text.
     """
-    return "\n".join(_Decompiler(graph, platform, compat).lines()) + "\n"
+    return "\n".join(_Decompiler(graph, platform, dialect).lines()) + "\n"
 
 
 class _Banks:
@@ -56,10 +55,10 @@ class _Banks:
 
 
 class _Decompiler:
-    def __init__(self, graph: Graph, platform: Platform, compat: bool) -> None:
+    def __init__(self, graph: Graph, platform: Platform, dialect: Dialect) -> None:
         self.graph = graph
         self.platform = platform
-        self.compat = compat
+        self.dialect = dialect
         self.banks = _Banks(platform.banks)
         self.manifests = [self._manifest(node) for node in graph.nodes]
         counts: dict[str, int] = defaultdict(int)
@@ -141,15 +140,9 @@ class _Decompiler:
             if index + 1 == len(self.graph.fill) or self.graph.fill[index + 1] != word:
                 lines.append(f"mem_fill_pattern {count} h{word:08X}")
                 count = 0
-        graph_bytes = self._graph_bytes()
+        graph_bytes = self.graph.loaded_bytes
         self.banks.static[vid] = round4(header.destination & 0x3FFFFF) + graph_bytes
         return lines
-
-    def _graph_bytes(self) -> int:
-        graph = self.graph
-        ram = len(graph.ongoing) // 4 + len(graph.arc_debug) + 4 * len(graph.formats) + 6 * len(graph.arcs)
-        ram += len(graph.fill)
-        return 4 * (ram if graph.header.location == 1 else graph.ram_word + ram)
 
     def _format(self, index: int, form: Format) -> list[str]:
         if not any(form.words()):
@@ -205,7 +198,7 @@ class _Decompiler:
         for is_working in (False, True):
             for index, node in enumerate(graph.nodes):
                 for number, segment in enumerate(node.segments):
-                    if (self._type(index, number) == _WORKING) == is_working:
+                    if self._is_working(index, number) == is_working:
                         self._segment_bank(index, number, segment, is_working)
         for number in shared:
             self.arc_banks[number] = self.banks.find(graph.arcs[number].bank, graph.arcs[number].offset)
@@ -219,9 +212,9 @@ class _Decompiler:
             vid = self.banks.take(segment.bank, segment.offset, segment.size, alignment)
         self.segment_banks[index, number] = vid
 
-    def _type(self, index: int, number: int) -> int:
+    def _is_working(self, index: int, number: int) -> bool:
         specs = self.manifests[index].segments
-        return specs[number].type if specs else 0
+        return bool(specs) and specs[number].type == WORKING
 
     def _node(self, index: int) -> list[str]:
         node = self.graph.nodes[index]
@@ -246,11 +239,8 @@ class _Decompiler:
         lines += [f"node_{tag} {value}" for tag, value in values if value]
         for number, segment in enumerate(node.segments):
             lines += self._segment(index, number, segment)
-        flags = [segment.clear or segment.swap for segment in node.segments]
-        if self.compat and node.segments[0].any_clear_or_swap and not any(flags):
-            # The public compiler loses the flags of a working segment, but not that there is one with flags.
-            working = [each for each in range(len(flags)) if self._type(index, each) == _WORKING]
-            lines += [f"node_memory_clear {each}" for each in working[:1]]
+        working = [each for each in range(len(node.segments)) if self._is_working(index, each)]
+        lines += self.dialect.lost_flags(node, working)
         if node.user_key:
             lines.append(f"node_user_key {node.user_key[0]} {node.user_key[1]}")
         if node.is_script:
@@ -330,7 +320,7 @@ class _Decompiler:
             for position, (name, instance) in zip(self.graph.node_positions(), self.names, strict=True)
         }
         text = disassemble(
-            words, heap_bytes=heap if self.compat else 4 * heap, nodes=nodes, compat=self.compat
+            words, heap_bytes=self.dialect.heap_bytes(heap), nodes=nodes, line=self.dialect.line
         )
         code = text.lines(tag)
         if tag and not text.parameters:

@@ -8,13 +8,13 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Final
 
 from aisrv.graph.binary.model import Format
-from aisrv.graph.binary.tables import DOMAINS, FIRST_GRAMMAR_ONLY, RAW_BY_NAME, RAW_TYPES, UNITS
-from aisrv.graph.compiler.compat import UNDECLARED
+from aisrv.graph.binary.tables import DOMAINS, RAW_BY_NAME, RAW_TYPES, UNITS
 from aisrv.graph.errors import FieldError
 from aisrv.graph.text.messages import Messages, nearest, shown
 from aisrv.graph.text.source import integer
 
 if TYPE_CHECKING:
+    from aisrv.graph.compiler.dialect import Dialect
     from aisrv.graph.platform.options import Options
     from aisrv.graph.text.sections import TextSection
 
@@ -31,40 +31,31 @@ _TAGS: Final = {
 }
 
 
-def read_formats(
-    texts: dict[int, TextSection], messages: Messages, *, compat: bool = False, first_grammar: bool = False
-) -> tuple[Format, ...]:
-    """The formats from 0 to the highest index; those that the text does not declare are zeros.
-
-    `compat` keeps frame length and raw type alone; `first_grammar` reads raw types by the codes of June 2024.
-    """
+def read_formats(texts: dict[int, TextSection], dialect: Dialect, messages: Messages) -> tuple[Format, ...]:
+    """The formats from 0 to the highest index; those that the text does not declare are zeros."""
     found: dict[int, Format] = {}
     for index, text in texts.items():
         if not 0 <= index < MOST_FORMATS:
             messages.error(text.place, f"a graph has formats 0 to {MOST_FORMATS - 1}, not {index}")
             continue
         try:
-            found[index] = _format(text, messages, compat, first_grammar)
+            found[index] = _format(text, dialect, messages)
             found[index].words()
         except FieldError as error:
             tag = _TAGS.get(error.field.partition(".")[2], "format_index")
             messages.error(text.place_of(tag), f"{tag}: {error}")
-    empty = UNDECLARED if compat else Format()
-    return tuple(found.get(index, empty) for index in range(max(found, default=-1) + 1))
+    return tuple(found.get(index, dialect.undeclared) for index in range(max(found, default=-1) + 1))
 
 
-def _format(text: TextSection, messages: Messages, compat: bool, first_grammar: bool) -> Format:
+def _format(text: TextSection, dialect: Dialect, messages: Messages) -> Format:
     frame = text.whole("format_frame_length", 1)
     if not 0 < frame <= LARGEST_FRAME:
         place = text.place_of("format_frame_length")
         messages.error(place, f"a frame has 1 to {LARGEST_FRAME} bytes, not {frame}")
         frame = 1
-    raw = _raw(text, messages, first_grammar)
-    if compat:
-        return Format(frame_bytes=frame, raw=raw)
     form = Format(
         frame_bytes=frame,
-        raw=raw,
+        raw=_raw(text, dialect, messages),
         other_channels=text.whole("format_nbchan", 1) - 1,
         deinterleaved=text.whole("format_interleaving"),
         time_stamp=text.whole("format_time_stamp"),
@@ -74,23 +65,22 @@ def _format(text: TextSection, messages: Messages, compat: bool, first_grammar: 
     return dataclasses.replace(form, rate_bits=_rate(text, messages), mapping=_mapping(text, messages))
 
 
-def _raw(text: TextSection, messages: Messages, first_grammar: bool) -> int:
+def _raw(text: TextSection, dialect: Dialect, messages: Messages) -> int:
     statement = text.find("format_raw_data")
     if statement is None:
         return 17
     word = str(statement.values[0])
-    code = integer(word)
-    if code is None:
+    number = integer(word)
+    if number is None:
         name = word.removeprefix("STREAM_")
         if name not in RAW_BY_NAME:
             messages.error(statement.place, f"unknown raw type {shown(word)}{nearest(name, RAW_BY_NAME)}")
             return 17
         return RAW_BY_NAME[name].code
-    if first_grammar and code == FIRST_GRAMMAR_ONLY:
-        messages.error(statement.place, f"raw type {code} of the first grammar has no successor")
+    code = dialect.raw_code(number)
+    if code is None:
+        messages.error(statement.place, f"raw type {number} of the first grammar has no successor")
         return 17
-    if first_grammar and code > FIRST_GRAMMAR_ONLY:
-        code -= 1
     if not 0 <= code < len(RAW_TYPES):
         messages.error(statement.place, f"a raw type is 0 to {len(RAW_TYPES) - 1}, not {code}")
         return 17

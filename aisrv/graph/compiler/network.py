@@ -45,6 +45,11 @@ class NodeUse:
     arcs: dict[int, Connection] = field(default_factory=dict)
 
     @property
+    def is_script(self) -> bool:
+        """Whether its parameters are code."""
+        return self.manifest.name == SCRIPT_NODE_NAME
+
+    @property
     def name(self) -> str:
         """Name and instance, as scripts have it."""
         return f"{self.text.prefix}{self.manifest.name}_{self.instance}"
@@ -92,23 +97,21 @@ def build_network(
     text: GraphText,
     platform: Platform,
     formats: tuple[Format, ...],
+    known_formats: frozenset[int],
     messages: Messages,
-    *,
-    compat: bool = False,
 ) -> Network:
-    """Resolve names and connect arcs; errors go to `messages`.
-
-    `compat` takes formats that are not declared.
-    """
-    builder = _Builder(text, platform, formats, messages)
-    if compat:
-        builder.known_formats = frozenset(range(len(formats)))
-    return builder.build()
+    """Resolve names and connect arcs, which may have `known_formats`; errors go to `messages`."""
+    return _Builder(text, platform, formats, known_formats, messages).build()
 
 
 class _Builder:
     def __init__(
-        self, text: GraphText, platform: Platform, formats: tuple[Format, ...], messages: Messages
+        self,
+        text: GraphText,
+        platform: Platform,
+        formats: tuple[Format, ...],
+        known_formats: frozenset[int],
+        messages: Messages,
     ) -> None:
         self.text = text
         self.platform = platform
@@ -118,7 +121,7 @@ class _Builder:
         self.nodes: dict[tuple[str, int], NodeUse] = {}
         self.by_place: dict[Place, NodeUse] = {}
         self.ios: dict[int, IoUse] = {}
-        self.known_formats = frozenset(text.formats)
+        self.known_formats = known_formats
 
     def build(self) -> Network:
         sections = [each for each in self.text.order if isinstance(each, TextSection)]
@@ -268,7 +271,7 @@ class _Builder:
     ) -> None:
         place = section.place
         count = node.arcs_in + node.arcs_out
-        if node.manifest.name == SCRIPT_NODE_NAME:
+        if node.is_script:
             self.messages.error(place, f"{node.name} has no arc but that of its own memory")
         elif not 0 <= number < count:
             self.messages.error(place, f"{node.name} has arcs 0 to {count - 1}, not {number}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
+from aisrv.graph.binary.bitfields import words_of_bytes
 from aisrv.graph.script.instructions import is_short, short
 from aisrv.graph.script.line import AssemblyError, LineAssembler, Reference
 from aisrv.graph.script.table import code_length
@@ -31,12 +32,13 @@ class Code:
 
     def all_words(self) -> list[int]:
         """Code, then parameters, padded to words with zeros."""
-        padded = self.parameters + bytes(-len(self.parameters) % 4)
-        return self.words + [int.from_bytes(padded[at : at + 4], "little") for at in range(0, len(padded), 4)]
+        return self.words + words_of_bytes(self.parameters)
 
 
-def assemble(blocks: dict[str, DataBlock], place: Place, messages: Messages, *, compat: bool = False) -> Code:
-    """Assemble `script_code` with its `script_parameters` and `script_heap`."""
+def assemble(
+    blocks: dict[str, DataBlock], place: Place, messages: Messages, line: type[LineAssembler] = LineAssembler
+) -> Code:
+    """Assemble `script_code`, line by line, with its `script_parameters` and `script_heap`."""
     code = Code()
     parameters, heap = blocks.get("script_parameters"), blocks.get("script_heap")
     offsets: dict[str, dict[str, int]] = {"param": {}, "heap": {}, "label": {}}
@@ -54,7 +56,7 @@ def assemble(blocks: dict[str, DataBlock], place: Place, messages: Messages, *, 
     data = [_data(item, messages) for item in block.items]
     if any(each is not None and each.type[1:] != "32" for each in data):
         return _opaque(code, block, data, messages)
-    references = _assemble_lines(code, block, data, offsets["label"], messages, compat)
+    references = _assemble_lines(code, block, data, offsets["label"], messages, line)
     _resolve(code, references, offsets, messages)
     length = code_length(code.all_words())
     if length > len(code.words):
@@ -96,8 +98,7 @@ def _opaque(code: Code, block: DataBlock, data: list[Data | None], messages: Mes
             messages.error(item.place, "a script has either 16-bit codes or instructions, not both")
         else:
             value += each.value
-    value += bytes(-len(value) % 4)
-    code.words = [int.from_bytes(value[at : at + 4], "little") for at in range(0, len(value), 4)]
+    code.words = words_of_bytes(value)
     return code
 
 
@@ -107,7 +108,7 @@ def _assemble_lines(
     data: list[Data | None],
     labels: dict[str, int],
     messages: Messages,
-    compat: bool,
+    assembler: type[LineAssembler],
 ) -> list[Reference]:
     references: list[Reference] = []
     for item, raw in zip(block.items, data, strict=True):
@@ -116,11 +117,9 @@ def _assemble_lines(
                 messages.error(item.place, f"label {shown(item.name)} exists already")
             labels[item.name] = len(code.words)
         elif raw is not None:
-            code.words += [
-                int.from_bytes(raw.value[at : at + 4], "little") for at in range(0, len(raw.value), 4)
-            ]
+            code.words += words_of_bytes(raw.value)
         elif isinstance(item, Line):
-            line = LineAssembler(item, len(code.words), compat, references)
+            line = assembler(item, len(code.words), references)
             try:
                 code.words += line.assemble()
             except AssemblyError as error:

@@ -20,6 +20,7 @@ from aisrv.graph.script.instructions import (
     Instruction,
     Type,
 )
+from aisrv.graph.script.line import LineAssembler
 from aisrv.graph.script.table import (
     CONDITIONS,
     BitRange,
@@ -75,20 +76,23 @@ class ScriptText:
 
 
 def disassemble(
-    words: Sequence[int], *, heap_bytes: int = 0, nodes: Mapping[int, str] | None = None, compat: bool = False
+    words: Sequence[int],
+    *,
+    heap_bytes: int = 0,
+    nodes: Mapping[int, str] | None = None,
+    line: type[LineAssembler] = LineAssembler,
 ) -> ScriptText:
     """Turn code, with the parameters behind it, into lines; `nodes` names nodes by the index of their word.
 
-    A word that no instruction gives becomes a data line. `compat` is that of the assembler for the lines.
+    A word that no instruction gives becomes a data line. `line` is what will assemble the lines.
     """
     end = code_length(words)
     data = b"".join(word.to_bytes(4, "little") for word in words[end:])
-    walk = _Walk(words[:end], len(data), heap_bytes, nodes or {}, compat)
+    walk = _Walk(words[:end], len(data), heap_bytes, nodes or {}, line)
     text = ScriptText()
-    for at, line in walk.lines():
-        text.code.append((at, line))
-    if not _is_same(walk.words, text, compat):
-        text.code = _raw_where_needed(walk, compat)
+    text.code = walk.lines()
+    if not _is_same(walk.words, text, line):
+        text.code = _raw_where_needed(walk, line)
     labels = {at for at in walk.targets if 0 <= at <= end}
     text.code = _with_labels(text.code, labels, end)
     text.parameters = _data_lines(data, walk.labels["param"], "P")
@@ -120,29 +124,29 @@ def _data_lines(data: bytes, labels: set[int], letter: str) -> list[str]:
     return lines
 
 
-def _is_same(words: Sequence[int], text: ScriptText, compat: bool) -> bool:
+def _is_same(words: Sequence[int], text: ScriptText, line: type[LineAssembler]) -> bool:
     """Whether lines assemble to words, references to labels and nodes apart."""
-    got = _assembled([line for _, line in text.code], compat)
+    got = _assembled([each for _, each in text.code], line)
     return got is not None and got == _masked(words)
 
 
-def _raw_where_needed(walk: _Walk, compat: bool) -> list[tuple[int, str]]:
+def _raw_where_needed(walk: _Walk, assembler: type[LineAssembler]) -> list[tuple[int, str]]:
     """The lines, with data lines in the place of those that assemble to other words."""
     lines = []
     for at, line in walk.lines():
         size = length(Instruction.from_word(walk.words[at]))
         words = walk.words[at : at + size]
-        if line[0].isdigit() or _assembled([line], compat) == _masked(words):
+        if line[0].isdigit() or _assembled([line], assembler) == _masked(words):
             lines.append((at, line))
         else:
             lines += [(at + index, _raw(word)) for index, word in enumerate(words)]
     return lines
 
 
-def _assembled(lines: list[str], compat: bool) -> list[int] | None:
+def _assembled(lines: list[str], assembler: type[LineAssembler]) -> list[int] | None:
     """The words of lines, their references zero; None where they are not instructions."""
     messages = Messages()
-    parsed = parse_text("\n".join(["script 0", "script_code", *lines]), Path("code"), messages, compat=compat)
+    parsed = parse_text("\n".join(["script 0", "script_code", *lines]), Path("code"), messages)
     references = [line.split() for line in lines]
     defined = {word for words in references for word in words[1:] if word[:1] in "LPH" and word[1:].isdigit()}
     blocks = parsed.scripts[0].blocks
@@ -154,7 +158,7 @@ def _assembled(lines: list[str], compat: bool) -> list[int] | None:
         else:
             blocks[tag] = extra
     try:
-        code = assemble(blocks, parsed.scripts[0].place, messages, compat=compat)
+        code = assemble(blocks, parsed.scripts[0].place, messages, assembler)
         messages.check()
     except TextError:
         return None
@@ -189,12 +193,12 @@ class _Walk:
         parameter_bytes: int,
         heap_bytes: int,
         nodes: Mapping[int, str],
-        compat: bool,
+        line: type[LineAssembler],
     ) -> None:
         self.words = words
         self.sizes = {"param": parameter_bytes, "heap": heap_bytes}
         self.nodes = nodes
-        self.compat = compat
+        self.line = line
         self.starts: set[int] = set()
         at = 0
         while at < len(words):
@@ -278,8 +282,7 @@ class _Walk:
 
     def type(self, _at: int, instruction: Instruction, _: TypeName) -> str:
         """The name of a type."""
-        kind = _type(_constant(instruction))
-        return "#ptr" if self.compat and kind == Type.PTR28 else f"#{kind.name.lower()}"
+        return self.line.type_name(_type(_constant(instruction)))
 
     def label(self, at: int, instruction: Instruction, element: LabelOf) -> str:
         """The label at an offset, or the node at a position."""

@@ -19,7 +19,7 @@ _BIAS: Final = 2048
 NO_VALUE: Final = _BIAS
 """K12 of the constant 0, which stands where an instruction has no value."""
 LONG: Final = 0x010
-LONG_COMPAT: Final = 0x810
+LONG_PUBLIC: Final = 0x810
 LABEL_VALUE: Final = 0x014
 """K12 of `set … param`, `heap` and `graph`: the value is in the next word."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,7 +11,6 @@ from aisrv.graph.script.instructions import (
     FLOATS,
     LABEL_VALUE,
     LONG,
-    LONG_COMPAT,
     NO_REGISTER,
     NO_VALUE,
     PRE,
@@ -42,7 +40,6 @@ from aisrv.graph.script.table import (
     TypeName,
     Value,
 )
-from aisrv.graph.script.values import signed
 from aisrv.graph.text.messages import nearest, shown
 from aisrv.graph.text.source import Line, integer, number
 
@@ -73,12 +70,11 @@ class Reference:
 class LineAssembler:
     """Assembles one line; `at` is the index of its word, and `references` get what is known later."""
 
-    def __init__(self, line: Line, at: int, compat: bool, references: list[Reference]) -> None:
+    def __init__(self, line: Line, at: int, references: list[Reference]) -> None:
         self.place = line.place
         self.tokens = tokens_of(line.text)
         self.next = 0
         self.at = at
-        self.compat = compat
         self.references = references
         self.fields = {"dst": 0, "src1": 0, "src3": 0, "src4": 0, "src2": 0}
         self.opar = 0
@@ -88,11 +84,11 @@ class LineAssembler:
     def assemble(self) -> list[int]:
         """The words of the line. Raises AssemblyError."""
         condition = 0
-        if self._peek() in CONDITIONS:
-            condition = CONDITIONS[self._take()]
+        if self.peek() in CONDITIONS:
+            condition = CONDITIONS[self.take()]
         form = _form(self.tokens[self.next :])
         self.opar = form.opar or 0
-        self.low = form.low_compat if self.compat and form.low_compat is not None else form.low
+        self.low = self.low_bits(form)
         self.fields["src1"] = form.src1
         for element in form.text:
             if isinstance(element, str):
@@ -104,93 +100,88 @@ class LineAssembler:
         word = Instruction(condition, form.op, self.opar, fields["dst"], fields["src1"], low).word()
         return [word, *self.second]
 
+    def low_bits(self, form: Form) -> int:
+        """What bits 13:0 of an instruction have besides its operands."""
+        return form.low
+
+    @staticmethod
+    def type_name(kind: Type) -> str:
+        """The name of a type in `set`."""
+        return f"#{kind.name.lower()}"
+
     # The operands of the table.
 
     def read_register(self, element: Reg) -> None:
         """A register, or 12 where an optional one is absent."""
-        absent = element.optional and self._peek() not in REGISTERS
-        if not absent and (self.compat or not element.compat):
-            self.fields[element.field] = self.register()
-        elif not element.compat:
-            self.fields[element.field] = NO_REGISTER
+        if not element.is_public:
+            absent = element.optional and self.peek() not in REGISTERS
+            self.fields[element.field] = NO_REGISTER if absent else self.register()
 
     def read_list(self, _: RegList) -> None:
-        """Registers of `save` and `restore`; the public compiler loses the fourth of four, and has SRC4 0."""
+        """Registers of `save` and `restore`."""
         self.fields["dst"] = self.register()
         places = ("src1", "src2", "src3", "src4")
         given: list[int] = []
-        while self._peek() in REGISTERS and len(given) < len(places):
+        while self.peek() in REGISTERS and len(given) < len(places):
             given.append(self.register())
-        if self.compat and len(given) < len(places):
-            given = [*given[:2], *[NO_REGISTER] * (3 - len(given[:2])), 0]
-        given += [NO_REGISTER] * (len(places) - len(given))
-        self.fields.update(zip(places, given, strict=True))
+        self.fields.update(zip(places, self.padded(given, len(places)), strict=True))
+
+    def padded(self, given: list[int], count: int) -> list[int]:
+        """Registers of a list, with 12 in the places of those that are absent."""
+        return given + [NO_REGISTER] * (count - len(given))
 
     def read_value(self, _: Value) -> None:
         """`x` or `alu a x`."""
-        word = self._peek()
+        word = self.peek()
         if word in ALU:
-            self._take()
+            self.take()
             self.opar, self.fields["src1"] = ALU[word], self.register()
-            if word == "norm" and self._peek() not in REGISTERS:
+            if word == "norm" and self.peek() not in REGISTERS:
                 raise AssemblyError("norm has a register and a register for the count")
         elif word and word not in REGISTERS and word[0] != "#" and number(word) is None:
             raise AssemblyError(f"unknown operation {shown(word)}{nearest(word, ALU)}")
-        self.low |= self._operand()
+        self.low |= self.operand()
 
     def read_operand(self, _: Operand) -> None:
         """A constant or a register."""
-        self.low |= self._operand()
+        self.low |= self.operand()
 
-    def read_type(self, element: TypeName) -> None:
-        """DTYPE by its name, behind `#` or, for the public compiler, `#ptr`."""
-        word = self._take()
-        if not self.compat:
-            self.low |= short(_type(word))
-            return
-        bare = word.removeprefix("#")
-        kind = Type.INT32
-        if word[:1] == "#" and not element.bare and bare in _TYPES_COMPAT:
-            kind = _TYPES_COMPAT[bare]
-        elif bare.removeprefix("ptr") not in TYPE_NAMES:
-            _type(word)
-        self.low |= short(kind)
+    def read_type(self, _: TypeName) -> None:
+        """DTYPE by its name, behind `#`."""
+        self.low |= short(type_of(self.take()))
 
     def read_label(self, element: LabelOf) -> None:
         """The name of a label or a node, which the next word is for."""
-        name = self._take().removeprefix("#")
+        name = self.take().removeprefix("#")
         self.references.append(Reference(element.block, name, self.place, self.at + 1))
         self.low |= LABEL_VALUE
         self.second = [0]
 
     def read_target(self, _: Target) -> None:
         """The name of a label of the code."""
-        self.references.append(Reference("label", self._take(), self.place, self.at))
+        self.references.append(Reference("label", self.take(), self.place, self.at))
 
     def read_pointer(self, element: Pointer) -> None:
         """A register in brackets, with an offset inside or behind."""
         self._expect("[")
         self.fields[element.field] = self.register()
-        if self._peek() == "]":
-            self._take()
-            self.low |= self._offset() if self.compat and self._peek() not in ("=", "") else NO_VALUE
-        elif self._peek() == "]+":
-            self._take()
-            self.low |= UPDATE | self._offset()
+        if self.peek() == "]":
+            self.take()
+            self.low |= self.offset_behind()
+        elif self.peek() == "]+":
+            self.take()
+            self.low |= UPDATE | self.offset()
         else:
-            self.low |= PRE | self._offset()
-            closing = self._take()
+            self.low |= PRE | self.offset()
+            closing = self.take()
             if closing not in ("]", "]+"):
                 raise AssemblyError(f"expected ] or ]+, not {shown(closing)}")
             self.low |= UPDATE if closing == "]+" else 0
 
     def read_bits(self, _: BitRange) -> None:
-        """The lowest and the highest bit; the public compiler takes all that the fields hold."""
-        most = 63 if self.compat else 31
-        self._expect("|")
-        lsb, msb = self._number("a bit", most), self._number("a bit", most)
-        self._expect("|")
-        if lsb > msb and not self.compat:
+        """The lowest and the highest bit."""
+        lsb, msb = self.bits(31)
+        if lsb > msb:
             raise AssemblyError(f"the lower bit, {lsb}, is above the upper one, {msb}")
         self.low |= msb << 6 | lsb
 
@@ -199,36 +190,51 @@ class LineAssembler:
         self.low |= self._number("a service", 63)
 
     def read_count(self, _: Count) -> None:
-        """A number of places; for the public compiler any value, behind a register."""
-        is_value = self.compat and self.fields["dst"] != NO_REGISTER
-        self.low |= self._operand() if is_value else short(self._number("a count", MOST_DELETED))
+        """A number of places."""
+        self.low |= short(self._number("a count", MOST_DELETED))
 
     # Values.
 
-    def _offset(self) -> int:
-        if self.compat:
-            return self._operand()
-        word = self._take()
+    def bits(self, most: int) -> tuple[int, int]:
+        """The lower and the upper bit of a range, each up to `most`."""
+        self._expect("|")
+        lsb, msb = self._number("a bit", most), self._number("a bit", most)
+        self._expect("|")
+        return lsb, msb
+
+    def offset_behind(self) -> int:
+        """K12 of `[ r ]`."""
+        return NO_VALUE
+
+    def offset(self) -> int:
+        """K12 of the offset of a pointer."""
+        word = self.take()
         value = integer(word)
         if value is None or not is_short(value):
             raise AssemblyError(f"an offset is -2016 to 2047, not {shown(word)}")
         return short(value)
 
-    def _operand(self) -> int:
+    def operand(self) -> int:
         """K12 of a register, a short constant, or a long one, which goes to the next word."""
-        word = self._take()
+        word = self.take()
         if word in REGISTERS:
             return REGISTERS[word]
         kind = Type.INT32
         if word[0] == "#":
-            kind, word = _type(word), self._take()
-        value = number(word) if kind in FLOATS or self.compat else integer(word)
+            kind, word = type_of(word), self.take()
+        value = self.literal(word, kind)
         if value is None:
             raise AssemblyError(
                 f"{shown(word)} is neither a register nor a literal of type {kind.name.lower()}"
             )
-        if self.compat:
-            return self._operand_of_the_public_compiler(value, kind)
+        return self.constant(word, value, kind)
+
+    def literal(self, word: str, kind: Type) -> float | None:
+        """The number that a word is, None where it is none of its type."""
+        return number(word) if kind in FLOATS else integer(word)
+
+    def constant(self, word: str, value: float, kind: Type) -> int:
+        """K12 of a constant, and the next word where it is a long one."""
         if kind == Type.INT32 and is_short(int(value)):
             return short(int(value))
         try:
@@ -237,46 +243,34 @@ class LineAssembler:
             raise AssemblyError(f"{shown(word)} does not fit {kind.name.lower()}") from None
         return LONG + kind
 
-    def _operand_of_the_public_compiler(self, value: float, kind: Type) -> int:
-        """Short where the number is, whatever its type; else its 32 bits, those of a float32 for fp16."""
-        if kind in FLOATS:
-            try:
-                self.second = [struct.unpack("<I", struct.pack("<f", value))[0]]
-            except OverflowError:
-                raise AssemblyError(f"{value:g} does not fit float") from None
-            return LONG_COMPAT + kind
-        whole = signed(int(value))
-        if is_short(whole):
-            return short(whole)
-        self.second = [whole & 0xFFFFFFFF]
-        return LONG_COMPAT + kind
-
     # Tokens.
 
-    def _peek(self) -> str:
+    def peek(self) -> str:
+        """The next token, empty at the end."""
         return self.tokens[self.next] if self.next < len(self.tokens) else ""
 
-    def _take(self) -> str:
-        token = self._peek()
+    def take(self) -> str:
+        """Take a token that must be there."""
+        token = self.peek()
         if not token:
             raise AssemblyError("the instruction ends too early")
         self.next += 1
         return token
 
     def _expect(self, wanted: str) -> None:
-        token = self._take()
+        token = self.take()
         if token != wanted:
             raise AssemblyError(f"expected {wanted}, not {shown(token)}")
 
     def register(self) -> int:
         """Take a register that must be there."""
-        word = self._take()
+        word = self.take()
         if word not in REGISTERS:
             raise AssemblyError(f"{shown(word)} is not a register{nearest(word, REGISTERS)}")
         return REGISTERS[word]
 
     def _number(self, what: str, most: int) -> int:
-        word = self._take()
+        word = self.take()
         value = integer(word)
         if value is None or not 0 <= value <= most:
             raise AssemblyError(f"{what} is 0 to {most}, not {shown(word)}")
@@ -327,30 +321,25 @@ def _fits(tokens: list[str], text: tuple[Element, ...]) -> bool:
     return True
 
 
-def _type(word: str) -> Type:
+def type_of(word: str) -> Type:
+    """The type with a name, `#` before it or not. Raises AssemblyError."""
     name = word.removeprefix("#")
     if name not in TYPE_NAMES:
         raise AssemblyError(f"unknown type {shown(word)}{nearest(name, TYPE_NAMES)}")
     return TYPE_NAMES[name]
 
 
-_TYPES_COMPAT: Final = {
-    **{f"ptr{name}": kind for name, kind in TYPE_NAMES.items() if kind not in (Type.TIME32, Type.PTR28)},
-    **{name: kind for name, kind in TYPE_NAMES.items() if kind != Type.PTR28},
-    "ptr": Type.PTR28,
-}
-"""Types by the names of the public compiler; any other is int32 there."""
 _BEGINS: Final[dict[type, str]] = {Pointer: "[", BitRange: "|"}
 _READERS: Final[dict[type, Callable[[LineAssembler, Any], None]]] = {
-    Reg: LineAssembler.read_register,
-    RegList: LineAssembler.read_list,
-    Value: LineAssembler.read_value,
-    Operand: LineAssembler.read_operand,
-    TypeName: LineAssembler.read_type,
-    LabelOf: LineAssembler.read_label,
-    Target: LineAssembler.read_target,
-    Pointer: LineAssembler.read_pointer,
-    BitRange: LineAssembler.read_bits,
-    Service: LineAssembler.read_service,
-    Count: LineAssembler.read_count,
+    Reg: lambda line, element: line.read_register(element),
+    RegList: lambda line, element: line.read_list(element),
+    Value: lambda line, element: line.read_value(element),
+    Operand: lambda line, element: line.read_operand(element),
+    TypeName: lambda line, element: line.read_type(element),
+    LabelOf: lambda line, element: line.read_label(element),
+    Target: lambda line, element: line.read_target(element),
+    Pointer: lambda line, element: line.read_pointer(element),
+    BitRange: lambda line, element: line.read_bits(element),
+    Service: lambda line, element: line.read_service(element),
+    Count: lambda line, element: line.read_count(element),
 }

@@ -35,7 +35,7 @@ class Reg:
 
     field: str
     optional: bool = False
-    compat: bool = False
+    is_public: bool = False
     """Whether only the public compiler takes it."""
 
 
@@ -111,8 +111,6 @@ class Form:
     """Carries it out; False ends the run."""
     low: int = 0
     """What bits 13:0 have besides its operands."""
-    low_compat: int | None = None
-    """The same in the words of the public compiler, where it differs."""
     src1: int = 0
     """SRC1 where no operand is in it."""
 
@@ -152,11 +150,11 @@ FORMS: Final = (
     _special(Special.LOAD, DST, "=", Pointer("src1"), meaning=meanings.load),
     _special(Special.INSERT_BITS, DST, BitRange(), "=", SRC1, meaning=meanings.insert_bits),
     _special(Special.EXTRACT_BITS, DST, "=", SRC1, BitRange(), meaning=meanings.extract_bits),
-    _special(Special.SWAP, "swap", DST, SRC1, meaning=meanings.swap, low=NO_VALUE, low_compat=0),
+    _special(Special.SWAP, "swap", DST, SRC1, meaning=meanings.swap, low=NO_VALUE),
     _special(Special.DELETE, "delete", _DST, Count(), meaning=meanings.delete),
     _special(Special.JUMP, "jump", Target(), _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),
     _special(
-        Special.BANZ, "banz", Target(), DST, Reg("src1", optional=True, compat=True),
+        Special.BANZ, "banz", Target(), DST, Reg("src1", optional=True, is_public=True),
         meaning=meanings.branch, low=JUMP_BITS, src1=NO_REGISTER,
     ),
     _special(Special.CALL, "call", Target(), _DST, _SRC1, meaning=meanings.branch, low=JUMP_BITS),

@@ -22,6 +22,7 @@ from aisrv.graph.text.grammar import (
 from aisrv.graph.text.messages import Messages, nearest, shown
 from aisrv.graph.text.sections import DataBlock, GraphText, Label, Statement, Subgraph, TextSection, Value
 from aisrv.graph.text.source import (
+    DataReader,
     Line,
     hexadecimal,
     integer,
@@ -41,22 +42,24 @@ MOST_LINES: Final = 400_000
 DEEPEST_INCLUDE: Final = 16
 
 
-def parse_file(path: Path, messages: Messages, *, compat: bool = False) -> GraphText:
-    """Parse the text of a file; errors go to `messages`. `compat` reads as the public compiler does."""
-    return _Parser(messages, compat).parse(path, read_lines(path, Place(str(path), 1), messages))
+def parse_file(path: Path, messages: Messages, read_parameters: DataReader = read_data) -> GraphText:
+    """Parse the text of a file; errors go to `messages`. `read_parameters` reads data lines of scripts."""
+    return _Parser(messages, read_parameters).parse(path, read_lines(path, Place(str(path), 1), messages))
 
 
-def parse_text(text: str, path: Path, messages: Messages, *, compat: bool = False) -> GraphText:
+def parse_text(
+    text: str, path: Path, messages: Messages, read_parameters: DataReader = read_data
+) -> GraphText:
     """Parse a text as if it stood in the file `path`."""
-    return _Parser(messages, compat).parse(path, split_lines(text, str(path)))
+    return _Parser(messages, read_parameters).parse(path, split_lines(text, str(path)))
 
 
 class _Parser:
     """The state of a parse: the open section and block, and the files that are being included."""
 
-    def __init__(self, messages: Messages, compat: bool) -> None:
+    def __init__(self, messages: Messages, read_parameters: DataReader) -> None:
         self.messages = messages
-        self.compat = compat
+        self.read_parameters = read_parameters
         self.paths: dict[int, str] = {}
         self.lines_read = 0
 
@@ -214,8 +217,8 @@ class _Parser:
         if tag == "script_code":
             block.items.append(line)
             return
-        hex_is_zero = self.compat and tag == "script_parameters"
-        data = read_data(line, self.messages, hex_is_zero=hex_is_zero)
+        read = self.read_parameters if tag == "script_parameters" else read_data
+        data = read(line, self.messages)
         if data is None:
             word = line.words[0]
             self.messages.error(

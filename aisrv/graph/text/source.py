@@ -6,7 +6,7 @@ import math
 import re
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from aisrv.graph.errors import Place
 from aisrv.graph.text.messages import shown
@@ -54,6 +54,13 @@ class Data:
     place: Place
     type: str
     value: bytes
+
+
+class DataReader(Protocol):
+    """Reads a data line; None where a line is not data."""
+
+    def __call__(self, line: Line, messages: Messages, /) -> Data | None:
+        """Read a line; errors go to `messages`."""
 
 
 def read_text(path: Path) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 from aisrv.graph.text.grammar import Section
 from aisrv.graph.text.parser import parse_file
 from aisrv.graph.text.sections import Statement, Subgraph, TextSection, Value
+from aisrv.graph.text.source import DataReader, read_data
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,12 +24,12 @@ _BANK_TAGS: Final = {"node_map_hwblock": 1, "node_map_swap": 1, "arc_map_hwblock
 """Tags that name a memory bank, with the place of its VID."""
 
 
-def expand(text: GraphText, messages: Messages, *, compat: bool = False) -> GraphText:
+def expand(text: GraphText, messages: Messages, read_parameters: DataReader = read_data) -> GraphText:
     """Put the texts of subgraphs in their places: IOs and VIDs by position, the rest renumbered."""
     order: list[TextSection | Subgraph] = []
     for each in text.order:
         if isinstance(each, Subgraph):
-            order += _Subgraph(text, each, messages, compat).sections()
+            order += _Subgraph(text, each, messages, read_parameters).sections()
         else:
             order.append(each)
     text.order = order
@@ -43,14 +44,14 @@ class _Subgraph:
         parent: GraphText,
         place: Subgraph,
         messages: Messages,
-        compat: bool,
+        read_parameters: DataReader,
         files: tuple[Path, ...] = (),
         prefix: str = "",
     ) -> None:
         self.parent = parent
         self.given = place
         self.messages = messages
-        self.compat = compat
+        self.read_parameters = read_parameters
         self.files = (*files, place.path.resolve())
         self.prefix = f"{prefix}{place.name}_"
 
@@ -62,7 +63,7 @@ class _Subgraph:
                 given.place, f"subgraph {given.name} contains itself, or goes deeper than {DEEPEST}"
             )
             return []
-        text = parse_file(given.path, self.messages, compat=self.compat)
+        text = parse_file(given.path, self.messages, self.read_parameters)
         self.messages.check()
         for tag in text.graph.statements:
             if tag != "set_file_path":
@@ -82,7 +83,7 @@ class _Subgraph:
                 banks=tuple(self._bank(vid, each.place) for vid in each.banks),
             )
             found += _Subgraph(
-                self.parent, inner, self.messages, self.compat, self.files, self.prefix
+                self.parent, inner, self.messages, self.read_parameters, self.files, self.prefix
             ).sections()
             if len(found) > MOST_SECTIONS:
                 self.messages.error(

@@ -5,6 +5,7 @@ import pytest
 
 from aisrv.graph.binary.words import parse_words, read_words, words_of
 from aisrv.graph.compiler.compile import Compiled, compile_file, compile_text
+from aisrv.graph.compiler.public import PUBLIC
 from aisrv.graph.errors import TextError
 from aisrv.graph.platform.manifests import Platform, read_platform
 from aisrv.graph.text.messages import Messages
@@ -36,14 +37,14 @@ def errors(text: str, platform: Platform) -> list[str]:
 @pytest.mark.parametrize("name", PAIRS)
 def test_compat_gives_the_words_of_the_public_compiler(name: str) -> None:
     pair = PAIRS[name]
-    assert compile_file(pair.text, pair.manifest, compat=True).words == golden(name)
+    assert compile_file(pair.text, pair.manifest, PUBLIC).words == golden(name)
 
 
 @pytest.mark.parametrize("name", ODD_PAIRS)
 def test_compat_is_as_odd_as_the_public_compiler(name: str) -> None:
     pair = ODD_PAIRS[name]
     words = parse_words(pair.words.read_text(encoding="utf-8"))
-    assert compile_file(pair.text, pair.manifest, compat=True).words == words
+    assert compile_file(pair.text, pair.manifest, PUBLIC).words == words
 
 
 @pytest.mark.parametrize("name", [name for name in ODD_PAIRS if "not_declared" not in name])
@@ -54,11 +55,24 @@ def test_what_is_odd_is_not_so_without_compat(name: str) -> None:
     assert words_of(read_words(words)) == words
 
 
+def test_compat_reports_a_working_segment_that_is_too_large_once(computer: Platform) -> None:
+    text = ODD_PAIRS["d8_keys_before_scratch"].text.read_text(encoding="utf-8")
+    text = text.replace(
+        "node arm_stream_filter 0\n", "node arm_stream_filter 0\nnode_malloc_add 9000000 1\n", 1
+    )
+    with pytest.raises(TextError) as caught:
+        compile_text(text, Path("graph.txt"), computer, PUBLIC)
+    assert [str(message) for message in caught.value.messages] == [
+        "graph.txt:11: error: node_malloc_add: Segment.size is 9000080: its bit-field takes 0 to 1048575",
+        "graph.txt:10: error: the memory bank with VID 0 is full: 9000900 of 95526 bytes are needed",
+    ]
+
+
 def test_compat_refuses_the_position_of_a_node_in_a_script(computer: Platform) -> None:
     text = TWO_IOS + ONE_NODE + "script 0\nscript_code\nset r1 graph arm_stream_filter_0\nreturn\nend\n"
     compiled(text, computer)
     with pytest.raises(TextError, match="the public compiler overwrites another word"):
-        compile_text(text, Path("graph.txt"), computer, compat=True)
+        compile_text(text, Path("graph.txt"), computer, PUBLIC)
 
 
 DIFFERENCES = {

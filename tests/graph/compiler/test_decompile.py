@@ -5,7 +5,9 @@ import pytest
 from aisrv.graph.binary.words import parse_words, read_words
 from aisrv.graph.compiler.compile import compile_file, compile_text
 from aisrv.graph.compiler.decompile import DecompileError, decompile
+from aisrv.graph.compiler.dialect import OURS, Dialect
 from aisrv.graph.compiler.listing import memory_text, words_text
+from aisrv.graph.compiler.public import PUBLIC
 from aisrv.graph.platform.manifests import Platform, read_platform
 from aisrv.graph.text.messages import Messages
 from tests.support.graph_golden import COMPUTER, PAIRS, SEED
@@ -18,14 +20,14 @@ def platform_of(manifest: Path) -> Platform:
     return platform
 
 
-@pytest.mark.parametrize("compat", [False, True])
+@pytest.mark.parametrize("dialect", [OURS, PUBLIC], ids=["ours", "public"])
 @pytest.mark.parametrize("name", PAIRS)
-def test_the_text_of_words_compiles_to_the_same_words(name: str, compat: bool) -> None:
+def test_the_text_of_words_compiles_to_the_same_words(name: str, dialect: Dialect) -> None:
     pair = PAIRS[name]
     platform = platform_of(pair.manifest)
-    words = compile_file(pair.text, pair.manifest, compat=compat).words
-    text = decompile(read_words(words), platform, compat=compat)
-    assert compile_text(text, Path("again.txt"), platform, compat=compat).words == words
+    words = compile_file(pair.text, pair.manifest, dialect).words
+    text = decompile(read_words(words), platform, dialect)
+    assert compile_text(text, Path("again.txt"), platform, dialect).words == words
 
 
 def test_the_sample_of_the_first_grammar_comes_back_but_for_its_swap() -> None:

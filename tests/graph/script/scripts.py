@@ -6,6 +6,7 @@ from pathlib import Path
 from aisrv.graph.binary.model import ScriptArc
 from aisrv.graph.script.assembler import Code, assemble
 from aisrv.graph.script.instructions import Type
+from aisrv.graph.script.line import LineAssembler
 from aisrv.graph.script.machine import Fault, ScriptMachine
 from aisrv.graph.script.values import Number, number_of
 from aisrv.graph.text.messages import Messages
@@ -42,19 +43,19 @@ class NotedServices:
         return 0x11, 0x22
 
 
-def code_of(text: str, *, compat: bool = False) -> Code:
+def code_of(text: str, line: type[LineAssembler] = LineAssembler) -> Code:
     """The code of the lines of a script; `script_parameters` and `script_heap` may follow."""
     messages = Messages()
-    parsed = parse_text(f"script 0\nscript_code\n{text}\nend", Path("script.txt"), messages, compat=compat)
+    parsed = parse_text(f"script 0\nscript_code\n{text}\nend", Path("script.txt"), messages)
     section = parsed.scripts[0]
-    code = assemble(section.blocks, section.place, messages, compat=compat)
+    code = assemble(section.blocks, section.place, messages, line)
     messages.check()
     return code
 
 
-def words_of(line: str, *, compat: bool = False) -> list[int]:
+def words_of(line: str) -> list[int]:
     """The words of one instruction."""
-    return code_of(line, compat=compat).words
+    return code_of(line).words
 
 
 @dataclass

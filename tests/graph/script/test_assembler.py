@@ -2,6 +2,7 @@ import pytest
 
 from aisrv.graph.errors import TextError
 from aisrv.graph.script.line import form_of_line
+from aisrv.graph.script.public_line import PublicLine
 from aisrv.graph.script.table import FORMS, code_length
 from tests.graph.script.scripts import code_of, words_of
 
@@ -169,7 +170,7 @@ COMPAT = {
 @pytest.mark.parametrize("line", COMPAT)
 def test_compat_words_are_those_of_the_public_compiler(line: str) -> None:
     text = f"label AAA\nr0 = 1\n{line}\nreturn\nscript_parameters 0\n1 u8; 1\nlabel BBB\n1 u8; 2"
-    assert code_of(text, compat=True).words[1:-1] == COMPAT[line]
+    assert code_of(text, PublicLine).words[1:-1] == COMPAT[line]
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,16 @@ from hypothesis import strategies as st
 
 from aisrv.graph.binary.words import parse_words, read_words
 from aisrv.graph.script.disassembler import disassemble
+from aisrv.graph.script.line import LineAssembler
+from aisrv.graph.script.public_line import PublicLine
 from tests.graph.script.scripts import code_of
 from tests.graph.script.test_assembler import ENCODED
 from tests.support.graph_golden import PAIRS
 
 
-def assembled_again(words: list[int], *, compat: bool = False) -> list[int]:
-    text = disassemble(words, heap_bytes=32, nodes={0x22: "sigp_stream_detector_0"}, compat=compat)
-    code = code_of("\n".join(text.lines()[1:]), compat=compat)
+def assembled_again(words: list[int], line: type[LineAssembler] = LineAssembler) -> list[int]:
+    text = disassemble(words, heap_bytes=32, nodes={0x22: "sigp_stream_detector_0"}, line=line)
+    code = code_of("\n".join(text.lines()[1:]), line)
     for reference in code.nodes:
         assert reference.name == "sigp_stream_detector_0"
         code.words[reference.at] = 0x22
@@ -37,8 +39,8 @@ def test_a_test_with_an_operation_comes_back(line: str) -> None:
 def test_lines_of_the_golden_script_node() -> None:
     graph = read_words(parse_words(PAIRS["computer"].words.read_text(encoding="utf-8")))
     words = list(graph.nodes[2].parameters)
-    assert assembled_again(words, compat=True) == words
-    text = disassemble(words, heap_bytes=22, nodes={0x22: "sigp_stream_detector_0"}, compat=True)
+    assert assembled_again(words, PublicLine) == words
+    text = disassemble(words, heap_bytes=22, nodes={0x22: "sigp_stream_detector_0"}, line=PublicLine)
     lines = [line for _, line in text.code]
     assert lines[:5] == [
         "r5 = 255", "r3 | 1 10 | = r5", "r4 = r3 | 3 5 |", "set r2 graph sigp_stream_detector_0", "r0 = 1042",
@@ -53,8 +55,8 @@ def test_random_words_come_back(words: list[int]) -> None:
     assert assembled_again(words) == words
 
 
-@pytest.mark.parametrize("compat", [False, True])
-def test_random_instructions_come_back(compat: bool) -> None:
+@pytest.mark.parametrize("line", [LineAssembler, PublicLine])
+def test_random_instructions_come_back(line: type[LineAssembler]) -> None:
     generator = random.Random(7)
     for _ in range(300):
         words = [
@@ -62,4 +64,4 @@ def test_random_instructions_come_back(compat: bool) -> None:
             for _ in range(12)
         ]
         words += [0x3CC00800, 1, 2]
-        assert assembled_again(words, compat=compat) == words
+        assert assembled_again(words, line) == words

@@ -1,0 +1,95 @@
+"""Dialects: what a graph text means, and what is written for it, where compilers differ."""
+
+# ruff: noqa: ARG002 - a dialect need not look at all that it is given
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Final
+
+from aisrv.graph.binary.model import Format
+from aisrv.graph.binary.tables import FIRST_GRAMMAR_ONLY
+from aisrv.graph.platform.values import MemorySpec
+from aisrv.graph.script.line import LineAssembler
+from aisrv.graph.text.source import Data, Line, read_data
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from aisrv.graph.binary.model import Graph, IoEntry, Node
+    from aisrv.graph.compiler.plan import Address, MemoryPlan
+    from aisrv.graph.errors import Place
+    from aisrv.graph.script.assembler import Code
+    from aisrv.graph.text.messages import Messages
+    from aisrv.graph.text.sections import GraphText, TextSection
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """Ours. `public.PublicDialect` overrides what the public compiler does otherwise."""
+
+    first_grammar: bool = False
+    """Whether numbers of raw types are those of the grammar of June 2024."""
+
+    line: ClassVar[type[LineAssembler]] = LineAssembler
+    """Assembles a line of a script."""
+    undeclared: ClassVar[Format] = Format()
+    """A format between declared ones."""
+
+    def read_parameters(self, line: Line, messages: Messages, /) -> Data | None:
+        """Read a data line of a script's parameters."""
+        return read_data(line, messages)
+
+    def prepare(self, text: GraphText) -> None:
+        """Change the statements of a text whose subgraphs are in their places."""
+
+    def raw_code(self, code: int) -> int | None:
+        """The code of the raw type with a number; None where the first grammar's has no successor."""
+        if not self.first_grammar or code < FIRST_GRAMMAR_ONLY:
+            return code
+        return code - 1 if code > FIRST_GRAMMAR_ONLY else None
+
+    def known_formats(self, declared: Collection[int], count: int) -> frozenset[int]:
+        """The formats that arcs may have, of `count`."""
+        return frozenset(declared)
+
+    def check_script(self, code: Code, messages: Messages) -> None:
+        """Refuse what a script cannot have."""
+
+    def default_segments(self, place: Place) -> list[MemorySpec]:
+        """The memory segments of a node whose manifest has none."""
+        return [MemorySpec(place)]
+
+    def heap_words(self, size: int) -> int:
+        """Words of a heap of `size` bytes."""
+        return (size + 3) // 4
+
+    def heap_bytes(self, words: int) -> int:
+        """Bytes of a heap of as many words."""
+        return 4 * words
+
+    def place_graph(self, plan: MemoryPlan, control: TextSection, offset: int, size: int) -> Address:
+        """Place the words of the graph, `offset` bytes into its bank."""
+        vid = control.whole("graph_memory_bank")
+        if offset:
+            plan.place("before the graph", vid, offset, control.place_of("graph_location_offset"))
+        return plan.place("graph", vid, size, control.place_of("graph_memory_bank"))
+
+    def shared_address(self, address: Address) -> Address:
+        """The address of a script's memory that is shared, as the words have it."""
+        return address
+
+    def io(self, entry: IoEntry, number: int) -> IoEntry:
+        """An IO as the words have it; `number` is that of its `stream_io`."""
+        return entry
+
+    def finish(self, graph: Graph, working: Sequence[Sequence[bool]]) -> Graph:
+        """The graph as the words have it; `working` says of each node's segments whether they are."""
+        return graph
+
+    def lost_flags(self, node: Node, working: Sequence[int]) -> list[str]:
+        """Lines for flags of a node's working segments that the words do not have."""
+        return []
+
+
+OURS: Final = Dialect()

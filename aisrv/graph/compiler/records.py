@@ -1,0 +1,28 @@
+"""Records of words from the statements of a section: each field by its tag."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from aisrv.graph.errors import FieldError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from aisrv.graph.binary.bitfields import WordRecord
+    from aisrv.graph.text.messages import Messages
+    from aisrv.graph.text.sections import TextSection
+
+
+def fields_of(text: TextSection, tags: Mapping[str, str]) -> dict[str, int]:
+    """The values of fields whose tags are given; 0 where the text has none."""
+    return {field: text.whole(tag) for field, tag in tags.items()}
+
+
+def check_fields(record: WordRecord, text: TextSection, tags: Mapping[str, str], messages: Messages) -> None:
+    """Check that all fields hold their values; else an error at the tag that gives the value."""
+    try:
+        record.words()
+    except FieldError as error:
+        tag = tags.get(error.field.partition(".")[2], "")
+        messages.error(text.place_of(tag), f"{tag}: {error}" if tag else str(error))

@@ -19,6 +19,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach import serprog as serprog_server
 from aisrv.attach.serprog import LARGEST_READ, LARGEST_SEND, SerprogServer
+from flash_server.chip import programmer
 from flash_server.chip.chip import FlashChip, Pace
 from flash_server.chip.part import MX25R3235F, MX25R6435F, Erase, FlashPart
 from flash_server.chip.programmer import Programmer
@@ -199,6 +200,58 @@ async def test_programmer_waits_while_the_chip_is_busy() -> None:
         assert trio.current_time() - start > 0.032
         await programmed(port, lambda each: each.write(0, b"done"))
         assert await programmed(port, lambda each: each.read(0, 5)) == b"done\xff"
+
+
+class Busyness:
+    """A chip's time and pace: an operation lasts `polls` transactions, once so many have come."""
+
+    def __init__(self, after: int, polls: float) -> None:
+        self.left = after
+        self.polls = polls
+        self.time = 0.0
+
+    async def pace(self, _seconds: float) -> None:
+        self.left -= 1
+        self.time += 1 if self.left >= 0 else SMALL.page_program_seconds / self.polls
+        await trio.lowlevel.checkpoint()
+
+
+@asynccontextmanager
+async def busy(after: int, polls: float) -> AsyncIterator[int]:
+    """The port of a chip that is fast at first."""
+    busyness = Busyness(after, polls)
+    chip = FlashChip(SMALL, MemoryStorage(SMALL.size), pace=busyness.pace, now=lambda: busyness.time)
+    async with trio.open_nursery() as nursery:
+        _, port = await nursery.start(SerprogServer(chip).serve)
+        yield port
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("after", [60, 63, 66, 100])
+async def test_programmer_writes_again_what_a_chip_that_became_busy_did_not_take(after: int) -> None:
+    """Pages of the first sector are written one by one, those of the others at once."""
+    data = os.urandom(16384)
+    async with busy(after, polls=10) as port:
+        await programmed(port, lambda each: each.write(0, data))
+        assert await programmed(port, lambda each: each.read(0, len(data))) == data
+
+
+async def test_programmer_gives_up_a_chip_that_stays_busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(programmer, "SECONDS", 0.25)
+    async with busy(0, polls=float("inf")) as port:
+        with pytest.raises(ProgrammerError, match=r"SFDP-123456 is still busy after 0\.4 s"):
+            await programmed(port, lambda each: each.erase(0, 4096))
+
+
+async def test_programmer_verifies_what_it_wrote() -> None:
+    class Worn(MemoryStorage):
+        def write(self, address: int, data: bytes) -> None:
+            super().write(address, data)
+            super().write(0x123, b"\x61")
+
+    async with served(SMALL, Worn(SMALL.size)) as (_, port):
+        with pytest.raises(ProgrammerError, match="holds 0x61 at 0x000123, not 0x00: it is worn"):
+            await programmed(port, lambda each: each.write(0x100, bytes(256)))
 
 
 async def test_programmer_tells_what_differs() -> None:

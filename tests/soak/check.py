@@ -17,7 +17,7 @@ class Check:
     full: int
     """Size of `make soak`, in units."""
     small: int
-    """Size of the everyday tests."""
+    """Size of the everyday tests; 0 where they try how it works in another way."""
     minutes: float
     """That the full size takes on two busy cores of 2.5 GHz."""
     run: Callable[[int, int], Figures]

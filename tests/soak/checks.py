@@ -2,7 +2,19 @@
 
 from typing import Final
 
-from tests.soak import commands, files, guided, hosts, kernels, killed_writers, models, usbip, workers
+from tests.soak import (
+    commands,
+    files,
+    guided,
+    hosts,
+    jacdac,
+    kernels,
+    killed_writers,
+    models,
+    mutants,
+    usbip,
+    workers,
+)
 from tests.soak.check import Check
 
 CHECKS: Final[dict[str, Check]] = {
@@ -10,6 +22,7 @@ CHECKS: Final[dict[str, Check]] = {
     for check in (
         files.CHECK,
         usbip.CHECK,
+        jacdac.CHECK,
         commands.CHECK,
         models.CHECK,
         killed_writers.CHECK,
@@ -17,5 +30,6 @@ CHECKS: Final[dict[str, Check]] = {
         hosts.CHECK,
         guided.CHECK,
         kernels.CHECK,
+        mutants.CHECK,
     )
 }

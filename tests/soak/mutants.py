@@ -1,42 +1,62 @@
-"""Mutants of a module of the substrate: one statement or condition is changed, and its tests must notice.
+"""Mutants of modules that guard data or processes: a statement or condition is changed; tests must notice.
 
-    python -m tests.soak.mutants chanend                  all of them
-    python -m tests.soak.mutants array --lines 100-140    those of some lines
-    python -m tests.soak.mutants select --tests test_select.py test_select_on_call.py
+    python -m tests.soak.mutants chanend                                  all of a module of the list below
+    python -m tests.soak.mutants storage --lines 100-140                  those of some lines
+    python -m tests.soak.mutants aisrv/xcore/array.py --tests tests/xcore of any module, with its tests
 
 Prints each one that lives, and ends with 1 where there is any. Some are no faults: they change a message, or
-what is only quicker. The files stay as they are: a process of its own imports another tree.
+what is only quicker. The checkout stays as it is: the tests run in a copy, whose other processes import the
+mutant, too.
 """
 
 import argparse
 import ast
-import importlib.abc
+import math
 import os
+import random
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from importlib.machinery import ModuleSpec
+from contextlib import contextmanager
 from pathlib import Path
-from types import CodeType, ModuleType
 from typing import Final, NamedTuple
 
-import pytest
-
+from tests.soak.check import Check, Figures
 from tests.support.paths import ROOT
 
-TESTS: Final = (
-    "test_chanend.py",
-    "test_switch_routes.py",
-    "test_select_on_call.py",
-    "test_array.py",
-    "test_select.py",
-    "test_channel_protocols.py",
-    "test_xcore_against_oracle.py",
-    ".",
-)
-"""In this order, since the quickest find most."""
-SECONDS: Final = 120
+
+class Target(NamedTuple):
+    """A module, and the files of tests that must notice; the quickest that find most come first."""
+
+    path: str
+    tests: Sequence[str]
+
+
+_PROCESS: Final = "tests/inference/process"
+TARGETS: Final = {
+    "storage": Target("flash_server/chip/storage.py", ("tests/flash_server/chip/test_storage.py",)),
+    "programmer": Target("flash_server/chip/programmer.py", ("tests/flash_server/chip/test_serprog.py",)),
+    "sandbox": Target("aisrv/inference/process/sandbox.py", (f"{_PROCESS}/test_sandbox.py", _PROCESS)),
+    "isolation": Target("aisrv/inference/process/isolation.py", (f"{_PROCESS}/test_worker.py", _PROCESS)),
+    "chanend": Target(
+        "aisrv/xcore/chanend.py",
+        (
+            "tests/xcore/test_chanend.py",
+            "tests/xcore/test_switch_routes.py",
+            "tests/xcore/test_select_on_call.py",
+            "tests/xcore",
+        ),
+    ),
+}
+SECONDS: Final = 180
 """After which the tests count as failed: many a mutant loops."""
+COPIED: Final = ("aisrv", "flash_server", "host_tools", "phy", "tests")
+MOST_LIVING: Final = 0.05
+"""Share of mutants that may live, of those that are tried."""
 
 _OTHERS: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
     ast.Lt: ast.LtE,
@@ -88,6 +108,8 @@ def _without_statements(body: list[ast.stmt]) -> Iterator[tuple[int, str]]:
         match statement:
             case ast.Expr(value=ast.Constant()) | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Pass():
                 continue
+            case ast.Expr(value=ast.Call(func=ast.Attribute(value=ast.Name("logger")))):
+                continue
         body[i] = ast.copy_location(ast.Pass(), statement)
         yield statement.lineno, f"without {ast.unparse(statement).splitlines()[0]}"
         body[i] = statement
@@ -109,57 +131,130 @@ def _without_operands(node: ast.BoolOp) -> Iterator[tuple[int, str]]:
     node.values = operands
 
 
-class _Importer(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports a mutant in place of its module."""
+class Copy:
+    """A copy of the checkout, in which a module is another while its tests run."""
 
-    def __init__(self, name: str, code: CodeType) -> None:
-        self._name = name
-        self._code = code
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._runs = 0
+        for name in COPIED:
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copy(ROOT / "pyproject.toml", folder)
 
-    def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
-        return ModuleSpec(fullname, self) if fullname == self._name else None
+    def passes(self, target: Target, source: str) -> bool:
+        """Whether all tests of a module pass where its source is another."""
+        path = self._folder / target.path
+        path.write_text(source, encoding="utf-8")
+        self._runs += 1
+        os.utime(path, (self._runs, self._runs))  # what Python keeps compiled goes by the time
+        options = ["-x", "-q", "--tb=no", "--assert=plain", "-p", "no:xdist"]
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *options, *target.tests],
+            cwd=self._folder,
+            env=os.environ | {"PYTHONPATH": str(self._folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        try:
+            return process.wait(SECONDS) == 0
+        except subprocess.TimeoutExpired:
+            return False
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+            shutil.copy(ROOT / target.path, path)
 
-    def exec_module(self, module: ModuleType) -> None:
-        exec(self._code, module.__dict__)
+
+@contextmanager
+def copied() -> Iterator[Copy]:
+    """Copy the checkout for as long as the block lasts."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        yield Copy(Path(folder))
 
 
-def lives(module: str, path: Path, mutant: Mutant, tests: Sequence[str]) -> bool:
-    """Whether all tests pass with the mutant, in a copy of this process, which lacks the module yet."""
-    code = compile(ast.fix_missing_locations(mutant.tree), path, "exec")
-    child = os.fork()
-    if child:
-        return os.waitpid(child, 0)[1] == 0
-    status = 1
-    try:
-        signal.alarm(SECONDS)
-        silence = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(silence, 1)
-        os.dup2(silence, 2)
-        sys.meta_path.insert(0, _Importer(module, code))
-        options = ["-x", "-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:xdist"]
-        status = int(pytest.main([*options, *(str(ROOT / "tests/xcore" / test) for test in tests)]))
-    finally:
-        os._exit(status)
+def living(copy: Copy, target: Target, numbers: Sequence[int]) -> Iterator[tuple[Mutant, bool]]:
+    """Try the mutants of these numbers, and yield each with whether it lives.
+
+    Raises AssertionError where the tests fail without any: then they would notice nothing.
+    """
+    source = (ROOT / target.path).read_bytes()
+    assert copy.passes(target, ast.unparse(ast.parse(source))), f"{target.tests}: they fail without a mutant"
+    wanted = set(numbers)
+    for number, mutant in enumerate(mutants(source)):
+        if number in wanted:
+            yield mutant, copy.passes(target, ast.unparse(mutant.tree))
+
+
+def run(size: int, seed: int) -> Figures:
+    """Try so many mutants, drawn from all of all modules; a share of `MOST_LIVING` may live."""
+    everyone = [
+        (name, number)
+        for name, target in TARGETS.items()
+        for number, _ in enumerate(mutants((ROOT / target.path).read_bytes()))
+    ]
+    drawn = random.Random(seed).sample(everyone, min(size, len(everyone)))
+    if not drawn:
+        return {"share": "0.0%"}
+    figures: dict[str, str] = {}
+    alive: list[str] = []
+    with copied() as copy:
+        for name, target in TARGETS.items():
+            numbers = [number for each, number in drawn if each == name]
+            if not numbers:
+                continue
+            found = [
+                f"{name} {mutant.line}: {mutant.change}"
+                for mutant, lives in living(copy, target, numbers)
+                if lives
+            ]
+            figures[name] = f"{len(found)} of {len(numbers)} live"
+            alive += found
+            print(*found, sep="\n", end="\n" if found else "", flush=True)
+    share = len(alive) / len(drawn)
+    assert len(alive) <= math.ceil(MOST_LIVING * len(drawn)), f"{share:.1%} live:\n" + "\n".join(alive)
+    return {**figures, "share": f"{share:.1%}"}
+
+
+CHECK: Final = Check(
+    "mutants",
+    "mutants of modules that guard data or processes, under their tests",
+    "mutants",
+    400,
+    1,
+    60,
+    run,
+)
 
 
 def main() -> None:
     """Try the mutants of a module as the command line says."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("module", help="of aisrv.xcore, such as chanend")
+    parser.add_argument("module", help=f"{', '.join(TARGETS)}, or the path of another")
     parser.add_argument("--lines", default="1-9999", help="FIRST-LAST")
-    parser.add_argument("--tests", nargs="+", default=TESTS, help="files of tests/xcore")
+    parser.add_argument("--tests", nargs="+", default=None, help="files or folders of tests")
     options = parser.parse_args()
     first, last = map(int, options.lines.split("-"))
-    path = ROOT / "aisrv/xcore" / f"{options.module}.py"
-    tried = living = 0
-    for mutant in mutants(path.read_bytes()):
-        if first <= mutant.line <= last:
-            tried += 1
-            if lives(f"aisrv.xcore.{options.module}", path, mutant, options.tests):
-                living += 1
-                print(f"{options.module} {mutant.line}: {mutant.change}", flush=True)
-    print(f"{options.module}: {tried} mutants, {living} live", flush=True)
-    sys.exit(living > 0)
+    known = TARGETS.get(options.module)
+    tests = options.tests or (known.tests if known else ())
+    if not tests:
+        parser.error(f"--tests names the tests of {options.module}")
+    target = Target(known.path if known else options.module, tests)
+    within = [
+        number
+        for number, mutant in enumerate(mutants((ROOT / target.path).read_bytes()))
+        if first <= mutant.line <= last
+    ]
+    counts: Counter[bool] = Counter()
+    with copied() as copy:
+        for mutant, lives in living(copy, target, within):
+            counts[lives] += 1
+            if lives:
+                print(f"{target.path}:{mutant.line}: {mutant.change}", flush=True)
+    print(f"{target.path}: {counts.total()} mutants, {counts[True]} live", flush=True)
+    sys.exit(counts[True] > 0)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,12 @@
 """The mutants that the long check makes of a module."""
 
 import ast
+from collections.abc import Iterator
 
-from tests.soak.mutants import mutants
+import pytest
+
+from tests.soak.mutants import Copy, Target, copied, living, mutants, run
+from tests.support.paths import ROOT
 
 SOURCE = b'''
 def smallest(values, least):
@@ -32,3 +36,33 @@ def test_a_change_is_undone_before_the_next() -> None:
     texts = {ast.dump(mutant.tree) for mutant in changed}
     assert len(texts) == 8
     assert whole not in texts
+
+
+@pytest.fixture(scope="module")
+def copy() -> Iterator[Copy]:
+    with copied() as copy:
+        yield copy
+
+
+def test_mutants_are_tried_in_a_copy_with_its_other_processes(copy: Copy) -> None:
+    """The test that notices has a process of its own write a file and be killed."""
+    target = Target("aisrv/whole_file.py", ("tests/test_whole_file.py",))
+    source = (ROOT / target.path).read_bytes()
+    changes = [mutant.change for mutant in mutants(source)]
+    tried = list(living(copy, target, [changes.index("without _remove_left(target.parent, stem)")]))
+    assert [lives for _, lives in tried] == [False]
+    assert (ROOT / target.path).read_bytes() == source
+
+
+def test_tests_that_fail_without_a_mutant_notice_nothing(copy: Copy) -> None:
+    target = Target("aisrv/whole_file.py", ("tests/there_is_none.py",))
+    with pytest.raises(AssertionError, match="they fail without a mutant"):
+        list(living(copy, target, [0]))
+
+
+def test_logging_is_not_changed() -> None:
+    assert list(mutants(b"def f():\n    logger.info('x')\n")) == []
+
+
+def test_no_mutant_is_no_fault() -> None:
+    assert run(0, 1) == {"share": "0.0%"}

@@ -40,8 +40,16 @@ _PROCESS: Final = "tests/inference/process"
 TARGETS: Final = {
     "storage": Target("flash_server/chip/storage.py", ("tests/flash_server/chip/test_storage.py",)),
     "programmer": Target("flash_server/chip/programmer.py", ("tests/flash_server/chip/test_serprog.py",)),
-    "sandbox": Target("aisrv/inference/process/sandbox.py", (f"{_PROCESS}/test_sandbox.py", _PROCESS)),
-    "isolation": Target("aisrv/inference/process/isolation.py", (f"{_PROCESS}/test_worker.py", _PROCESS)),
+    "sandbox": Target(
+        "aisrv/inference/process/sandbox.py",
+        tuple(f"{_PROCESS}/test_sandbox{each}.py" for each in ("_layers", "_filter", "")),
+    ),
+    "isolation": Target(
+        "aisrv/inference/process/isolation.py",
+        tuple(
+            f"{_PROCESS}/test_{each}.py" for each in ("worker", "isolation_distrust", "isolation_watchdog")
+        ),
+    ),
     "chanend": Target(
         "aisrv/xcore/chanend.py",
         (

@@ -403,3 +403,14 @@ def test_a_journal_that_is_a_link_is_refused_and_what_it_names_left(
     with pytest.raises(StorageError, match=r"chip\.journal: the journal cannot be opened: Too many levels"):
         kind(tmp_path / "chip", SIZE)
     assert (tmp_path / "precious").read_bytes() == b"precious"
+
+
+def test_a_disk_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def pread(file: int, size: int, address: int) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with FileStorage(tmp_path / "chip", SIZE) as storage:
+        monkeypatch.setattr(os, "pread", pread)
+        with pytest.raises(StorageError, match="chip: cannot be read at 0x10: Input/output error"):
+            storage.read(16, 4)
+        monkeypatch.undo()

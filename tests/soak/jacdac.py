@@ -435,5 +435,5 @@ def run(size: int, seed: int) -> Figures:
 
 
 CHECK: Final = Check(
-    "jacdac", "Jacdac messages over TCP, WebSocket, serial port and hub", "messages", 1_000_000, 3000, 30, run
+    "jacdac", "Jacdac messages over TCP, WebSocket, serial port and hub", "messages", 1_000_000, 3000, 13, run
 )

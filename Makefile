@@ -1,4 +1,4 @@
-# `make demo` shows the device at work; `make test` runs the tests, `make soak` the long checks (two hours),
+# `make demo` shows the device at work; `make test` runs the tests, `make soak` the long checks (three hours),
 # `make docs` builds the site of the docs.
 # Each sets up what it needs, with the first Python from 3.11 on that it finds; PYTHON=... names one.
 PYTHON ?=

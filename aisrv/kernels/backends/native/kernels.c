@@ -59,7 +59,7 @@ struct convolution {
     int64_t group_count;
     int64_t channels;
     int64_t chunk;
-    int64_t plain; /* whether the rescaling is: shifts left of 1, to the right of 1 at least, no multiplier of 2**30 */
+    int64_t plain; /* whether the rescaling is: shifts left of 1, to the right of 1 at least */
     int64_t low;
     int64_t high;
 };
@@ -388,7 +388,8 @@ INLINE __m512i rescale512(__m512i sum, const struct lanes512 *lanes) {
     return _mm512_srav_epi32(_mm512_add_epi32(y, lanes->half), lanes->right);
 }
 
-/* The same for a plain rescaling. There the product is negative where the sum is, and all constants are one. */
+/* The same for a plain rescaling. There the product is negative where the sum is, or 0, where one less is shifted out,
+   and all constants are one. */
 struct plain512 {
     __m512i multiplier, odd_multiplier, even_constant, odd_constant, right;
 };

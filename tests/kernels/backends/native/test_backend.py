@@ -14,6 +14,7 @@ from tflite import BuiltinOperator
 from aisrv.kernels.arithmetic import Multiplier, float32, multiply_twice_rounded, quantized_multiplier, window
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native.backend import NativeBackend
+from aisrv.kernels.backends.native.elementwise import MOST_TAPS
 from aisrv.kernels.backends.native.library import NativeError, Variant
 from aisrv.kernels.backends.native.steps import NativeKernel
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
@@ -28,6 +29,7 @@ from aisrv.kernels.params import (
     FusedActivation,
     PadParams,
     PerChannelQuantParam,
+    PoolParams,
     QuantParam,
 )
 from aisrv.model import Padding, TensorType
@@ -184,10 +186,10 @@ def test_depthwise_windows_equal_numpys(
 # Rescaling.
 
 
-def rescaled(biases: list[int], real: float, variant: Variant) -> list[int]:
-    """What the library makes of sums: of a layer with weights of 0, so that the biases are the sums."""
+def biased(biases: list[int], real: float) -> FullyConnectedParams:
+    """A layer with weights of 0, so that the biases are the sums."""
     one = QuantParam(1.0, 0)
-    params = FullyConnectedParams(
+    return FullyConnectedParams(
         input=values([0]),
         input_quant=one,
         weights=values([0] * len(biases)).toreadonly(),
@@ -200,7 +202,12 @@ def rescaled(biases: list[int], real: float, variant: Variant) -> list[int]:
         output_quant=one,
         activation=FusedActivation.NONE,
     )
-    return Case(BuiltinOperator.FULLY_CONNECTED, params).run(NativeBackend(variant))
+
+
+def rescaled(biases: list[int], real: float, variant: Variant) -> list[int]:
+    """What the library makes of sums."""
+    case = Case(BuiltinOperator.FULLY_CONNECTED, biased(biases, real))
+    return case.run(NativeBackend(variant))
 
 
 @pytest.mark.parametrize("shift", [*range(-22, 4), 6])
@@ -217,6 +224,20 @@ def test_two_roundings_where_they_matter(shift: int, variant: Variant) -> None:
         biases = [*near.astype(int).tolist(), *chance.integers(-reach, reach, 40).tolist(), 0, -reach, reach]
         expected = [max(-128, min(127, multiply_twice_rounded(each, multiplier))) for each in biases]
         assert rescaled(biases, real, variant) == expected
+
+
+@pytest.mark.parametrize("shift", range(-22, 0))
+def test_a_plain_rescaling_where_a_negative_sum_has_a_product_of_0(shift: int, variant: Variant) -> None:
+    """-1 times a half is 0 when it is rounded: the product has not the sign of the sum."""
+    real = math.ldexp(1 << 30, shift - 31)
+    multiplier = quantized_multiplier(real)
+    assert multiplier == Multiplier(1 << 30, shift)
+    biases = list(range(-40, 40))
+    kernel = NativeBackend(variant).fully_connected(biased(biases, real))
+    assert isinstance(kernel, NativeKernel)
+    assert kernel.steps[0].arguments.plain == 1
+    expected = [multiply_twice_rounded(each, multiplier) for each in biases]
+    assert rescaled(biases, real, variant) == expected
 
 
 def test_sums_beyond_32_bits_are_left_to_numpy(variant: Variant) -> None:
@@ -242,6 +263,48 @@ def test_sums_beyond_32_bits_are_left_to_numpy(variant: Variant) -> None:
 def test_channel_without_a_choice_is_a_constant(variant: Variant) -> None:
     # A dead channel of a trained network: a bias near 2**30, and weights of 0.
     assert rescaled([1 << 30, -(1 << 30), (1 << 31) - 1, -(1 << 31)], 0.5, variant) == [127, -128, 127, -128]
+
+
+# Pools.
+
+
+def mean_of_all(height: int, width: int, filter_h: int) -> Case:
+    """The mean of one picture, or of windows that go over its edges."""
+    quant = QuantParam(1.0, 0)
+    data = np.random.default_rng(height).integers(100, 128, height * width).tolist()
+    params = PoolParams(
+        input=values(data),
+        input_shape=(1, height, width, 1),
+        input_quant=quant,
+        output=values([0]),
+        output_shape=(1, 1, 1, 1),
+        output_quant=quant,
+        stride_w=width,
+        stride_h=filter_h,
+        filter_w=width,
+        filter_h=filter_h,
+        padding=Padding.SAME,
+        activation=FusedActivation.NONE,
+    )
+    return Case(BuiltinOperator.AVERAGE_POOL_2D, params)
+
+
+def test_the_largest_pool_of_the_library(variant: Variant) -> None:
+    assert MOST_TAPS == 1 << 16  # up to which all quotients are exact in float32
+    case = mean_of_all(256, 256, 256)
+    assert taken(case, NativeBackend(variant))
+    assert case.run(NativeBackend(variant)) == case.run(NumpyBackend())
+
+
+def test_a_larger_pool_is_left_to_numpy(variant: Variant) -> None:
+    case = mean_of_all((1 << 16) + 1, 1, (1 << 16) + 1)
+    with pytest.raises(NotImplementedError, match="a pool of more than 65536 taps"):
+        NativeBackend(variant).avg_pool(case.params)
+    assert case.run(native(variant)) == case.run(NumpyBackend())
+
+
+def test_taps_beside_the_picture_do_not_count(variant: Variant) -> None:
+    assert taken(mean_of_all(16, 16, 1 << 16), NativeBackend(variant))
 
 
 # Networks.

@@ -12,6 +12,7 @@ from aisrv.analysis.template import render
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.model import Model
 from aisrv.model.arena_plan import Allocation, ArenaPlan
+from aisrv.model.control_flow import flat
 
 ROWS: Final = 24
 """Lines of the text, each a share of the arena."""
@@ -78,7 +79,7 @@ def describe_buffer(model: Model, allocation: Allocation) -> str:
 
 def to_text(model: Model, plan: ArenaPlan, rows: int = ROWS) -> str:
     """Draw a plan: operators from left to right, offsets upwards, in each field a tensor."""
-    summary = summarize(plan)
+    summary, model = summarize(plan), flat(model)
     lines = [*_grid(model, plan, rows), ""]
     lines.append(f"peak         {summary.head:,} bytes")
     lines.append(f"lower bound  {summary.lower_bound:,} bytes, at {step_name(model, summary.fullest_step)}")
@@ -152,6 +153,7 @@ class Picture:
 
 def picture(model: Model, plan: ArenaPlan, height: int = HEIGHT) -> Picture:
     """Lay out a plan."""
+    model = flat(model)
     scale = height / max(plan.head, 1)
     bottom = _TOP + height
     summary = summarize(plan)

@@ -30,8 +30,10 @@ def plan_file(path: Path, backend: str) -> "tuple[Model, ArenaPlan]":
 def plan_json(model: "Model", plan: "ArenaPlan") -> str:
     """A plan as JSON: sizes and offsets in bytes, steps as in Allocation."""
     from aisrv.analysis.arena_drawing import summarize
+    from aisrv.model.control_flow import flat
 
     summary = summarize(plan)
+    model = flat(model)
     buffers = [
         {
             **asdict(each),

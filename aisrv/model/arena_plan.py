@@ -2,8 +2,8 @@
 
 TensorFlow Lite Micro places buffers greedily (`greedy_memory_planner.cc`, `micro_allocation_info.cc`);
 source: "The INT8 kernel engine", section Arena plan. With the scratch of TFLM's kernels (`arena_scratch`) the
-plan equals TFLM's to the byte in all that the tests measure. Not planned are the subgraphs that WHILE, IF or
-CALL_ONCE run, and what TFLM decompresses.
+plan equals TFLM's to the byte in all that the tests measure, subgraphs included (`control_flow`). Not planned
+is what TFLM decompresses.
 """
 
 import math
@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from msgspec import Struct
 
 from aisrv.model.arena_space import ArenaSpace
+from aisrv.model.control_flow import Life, Walk, all_tensors, starts, subgraphs
 from aisrv.model.errors import ModelFileError
 from aisrv.model.values import Model, Tensor, TensorType
 
@@ -27,13 +28,15 @@ _OFFLINE_HEADER: Final = struct.Struct(
 )  # version, subgraph, number of tensors; an int32 for each follows
 _PLANNED_ONLINE: Final = -1
 _VAR_HANDLE: Final = "VAR_HANDLE"
+_NEVER: Final = Life(-1, -1)
 
 
 class Allocation(Struct, frozen=True):
     """A tensor's place in the arena: `size` bytes at `offset`, alive from step `first` to `last` inclusive.
 
-    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written. Scratch
-    buffers are numbered behind the tensors.
+    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written. Where a
+    model has subgraphs, steps and tensors are those of `control_flow`. Scratch buffers are numbered behind
+    the tensors.
     """
 
     tensor: int
@@ -69,6 +72,7 @@ class Scratch(NamedTuple):
 
     operator: int
     size: int
+    subgraph: int = 0
 
 
 class BufferRequest(NamedTuple):
@@ -100,22 +104,32 @@ def plan_arena(model: Model, scratch: Sequence[Scratch] = ()) -> ArenaPlan:
 
 def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[BufferRequest]:
     """Everything that has to be in the arena, tensors first; ModelFileError as `plan_arena`."""
-    first, last = _lifetimes(model)
-    offline = _offline_offsets(model)
+    walk, all_of_them = Walk(model), all_tensors(model)
+    first, last = walk.first, walk.last
+    offline = _offline_offsets(model, len(all_of_them))
     # The handle of a variable lies with the operator that makes it.
     handles = {
-        index for operator in model.operators if operator.name == _VAR_HANDLE for index in operator.outputs
+        start + index
+        for start, subgraph in zip(starts(subgraphs(model)), subgraphs(model), strict=False)
+        for operator in subgraph.operators
+        if operator.name == _VAR_HANDLE
+        for index in operator.outputs
     }
     tensors = [
         BufferRequest(
             t.index, round_up(_arena_bytes(t), ALIGNMENT), first[t.index], last[t.index], offline[t.index]
         )
-        for t in model.tensors
+        for t in all_of_them
         if t.nbytes and not t.is_constant and not t.is_variable and t.index not in handles
     ]
     return tensors + [
-        BufferRequest(number, round_up(size, ALIGNMENT), operator + 1, operator + 1, _PLANNED_ONLINE)
-        for number, (operator, size) in enumerate(scratch, start=len(model.tensors))
+        BufferRequest(
+            number,
+            round_up(size, ALIGNMENT),
+            *walk.operators.get((subgraph, operator), _NEVER),
+            _PLANNED_ONLINE,
+        )
+        for number, (operator, size, subgraph) in enumerate(scratch, start=len(all_of_them))
     ]
 
 
@@ -124,35 +138,8 @@ def _arena_bytes(tensor: Tensor) -> int:
     return math.prod(tensor.shape) if tensor.type is TensorType.INT4 else tensor.nbytes
 
 
-def _lifetimes(model: Model) -> tuple[list[int], list[int]]:
-    """First and last step of each tensor, -1 where there is none.
-
-    What is written twice lives from the first time on; what is only read, from step -1 on; an output of the
-    model that nothing computes is there at the end. So TFLM does it (`micro_allocation_info.cc`).
-    """
-    first = [-1] * len(model.tensors)
-    last = [-1] * len(model.tensors)
-    for tensor in model.inputs:
-        first[tensor] = last[tensor] = 0
-    for step, operator in enumerate(model.operators, start=1):
-        for tensor in operator.outputs:
-            if first[tensor] < 0:
-                first[tensor] = step
-            last[tensor] = step
-        for tensor in operator.inputs:
-            if tensor >= 0:
-                last[tensor] = step
-    end = len(model.operators)
-    for tensor in model.outputs:
-        if first[tensor] < 0:
-            first[tensor] = end
-        last[tensor] = end
-    return first, last
-
-
-def _offline_offsets(model: Model) -> tuple[int, ...]:
-    """The offset that the model itself sets for each tensor, -1 for none."""
-    count = len(model.tensors)
+def _offline_offsets(model: Model, count: int) -> tuple[int, ...]:
+    """The offset that the model itself sets for each of its tensors, -1 for none."""
     data = next((metadata.data for metadata in model.metadata if metadata.name == OFFLINE_PLAN), None)
     if data is None:
         return (_PLANNED_ONLINE,) * count

@@ -13,9 +13,10 @@ from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from aisrv.model.arena_plan import Scratch
+from aisrv.model.control_flow import subgraphs
 from aisrv.model.custom_options import CustomOptions
 from aisrv.model.errors import ModelFileError
-from aisrv.model.values import Model, Operator, Tensor, TensorType
+from aisrv.model.values import Model, Operator, Subgraph, Tensor, TensorType
 
 DEVICE_POINTER: Final = 4
 """Bytes of a pointer on the device. TFLM on a 64-bit host has 8; ADD_N keeps a pointer to each input."""
@@ -32,7 +33,7 @@ class _Incomplete(Exception):
 class _Operands:
     """An operator with the tensors that it works on."""
 
-    def __init__(self, model: Model, operator: Operator, pointer: int) -> None:
+    def __init__(self, model: Model | Subgraph, operator: Operator, pointer: int) -> None:
         self._tensors = model.tensors
         self._operator = operator
         self.pointer: Final = pointer
@@ -70,13 +71,16 @@ def tflm_scratch(model: Model, *, pointer: int = DEVICE_POINTER) -> list[Scratch
     `pointer` is the size of a pointer in bytes. Raises ModelFileError for options that cannot be read.
     """
     return [
-        Scratch(operator.index, size)
-        for operator in model.operators
-        for size in operator_scratch(model, operator, pointer=pointer)
+        Scratch(operator.index, size, number)
+        for number, subgraph in enumerate(subgraphs(model))
+        for operator in subgraph.operators
+        for size in operator_scratch(subgraph, operator, pointer=pointer)
     ]
 
 
-def operator_scratch(model: Model, operator: Operator, *, pointer: int = DEVICE_POINTER) -> list[int]:
+def operator_scratch(
+    model: Model | Subgraph, operator: Operator, *, pointer: int = DEVICE_POINTER
+) -> list[int]:
     """List the sizes in bytes that one operator's kernel asks for, as `tflm_scratch`."""
     sizes = (_CUSTOM if operator.is_custom else _BUILTIN).get(operator.name)
     if sizes is None:

@@ -23,6 +23,7 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
         "DEPTH_TO_SPACE": "DepthToSpaceOptions",
         "FULLY_CONNECTED": "FullyConnectedOptions",
         "GATHER": "GatherOptions",
+        "IF": "IfOptions",
         "L2_POOL_2D": "Pool2DOptions",
         "LEAKY_RELU": "LeakyReluOptions",
         "MAX_POOL_2D": "Pool2DOptions",
@@ -40,6 +41,7 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
         "UNIDIRECTIONAL_SEQUENCE_LSTM": "UnidirectionalSequenceLSTMOptions",
         "UNPACK": "UnpackOptions",
         "VAR_HANDLE": "VarHandleOptions",
+        "WHILE": "WhileOptions",
     }
 )
 """The operators whose options are read, and the schema's table of them."""

@@ -139,6 +139,10 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
         "axis": (2, "i", 0),
         "batch_dims": (3, "i", 0),
     },
+    "IfOptions": {
+        "then_subgraph_index": (2, "i", 0),
+        "else_subgraph_index": (3, "i", 0),
+    },
     "LeakyReluOptions": {
         "alpha": (2, "f", 0.0),
     },
@@ -214,6 +218,10 @@ TABLES: Final[dict[str, dict[str, Field]]] = {
         "container": (2, "s", None),
         "shared_name": (3, "s", None),
     },
+    "WhileOptions": {
+        "cond_subgraph_index": (2, "i", 0),
+        "body_subgraph_index": (3, "i", 0),
+    },
 }
 
 OPTION_TABLES: Final = {
@@ -227,6 +235,7 @@ OPTION_TABLES: Final = {
     "DepthwiseConv2DOptions": 2,
     "FullyConnectedOptions": 8,
     "GatherOptions": 23,
+    "IfOptions": 92,
     "LeakyReluOptions": 75,
     "MirrorPadOptions": 77,
     "MulOptions": 21,
@@ -243,6 +252,7 @@ OPTION_TABLES: Final = {
     "UnidirectionalSequenceLSTMOptions": 71,
     "UnpackOptions": 64,
     "VarHandleOptions": 111,
+    "WhileOptions": 93,
 }
 """The number of each table of options in the union of an operator."""
 

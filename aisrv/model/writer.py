@@ -73,7 +73,9 @@ _VERSIONS: Final[Mapping[str, int]] = {
     "SQUEEZE": 1,
     "SVDF": 3,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": 3,
+    "IF": 1,
     "VAR_HANDLE": 1,
+    "WHILE": 1,
 }
 """Versions of the operators with options for int8, where they are not 2; all others have version 1."""
 
@@ -122,7 +124,7 @@ class NetworkOperator:
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """A network of one subgraph; operators are in execution order.
+    """A network of one subgraph, or of several; operators are in execution order.
 
     `bytes(network)` is its `.tflite` file and raises WriteError for a model that contradicts itself.
     """
@@ -140,17 +142,25 @@ class Network:
     """Named blobs of the file."""
     version: int = SCHEMA_VERSION
     """The version of the schema."""
+    subgraphs: tuple["Network", ...] = ()
+    """Subgraphs 1, 2, ..., which operators call: tensors, operators, inputs and outputs count."""
 
     def __bytes__(self) -> bytes:
+        every = (self, *self.subgraphs)
+        indices = [each.indices() for each in every]
+        constants = sum(len(tensor.data or b"") for each in every for tensor in each.tensors)
+        builder = flatbuffers.Builder(constants + sum(map(len, self.metadata.values())) + 4096)
+        _write(self, builder, indices)
+        return bytes(builder.Output())
+
+    def indices(self) -> dict[str, int]:
+        """The index of each tensor by its name; WriteError."""
         indices = {tensor.name: index for index, tensor in enumerate(self.tensors)}
         if len(indices) != len(self.tensors) or ABSENT in indices:
             raise WriteError("tensors need names that are different and not empty")
         for tensor in self.tensors:
             _check(tensor)
-        constants = sum(len(tensor.data or b"") for tensor in self.tensors)
-        builder = flatbuffers.Builder(constants + sum(map(len, self.metadata.values())) + 4096)
-        _write(self, builder, indices)
-        return bytes(builder.Output())
+        return indices
 
 
 def _check(tensor: Tensor) -> None:
@@ -177,32 +187,19 @@ def _check(tensor: Tensor) -> None:
         )
 
 
-def _write(model: Network, builder: flatbuffers.Builder, indices: Mapping[str, int]) -> None:
+def _write(model: Network, builder: flatbuffers.Builder, indices: Sequence[Mapping[str, int]]) -> None:
     # A flatbuffer is written from its end: whatever a table refers to comes before the table.
     buffers = [_table(builder, "Buffer")]  # buffer 0 stays empty and serves every tensor without data
-    tensors = []
-    for tensor in model.tensors:
-        buffer = 0
-        if tensor.data is not None:
-            buffer = len(buffers)
-            buffers.append(_table(builder, "Buffer", data=_aligned_bytes(builder, tensor.data)))
-        tensors.append(_tensor(builder, tensor, buffer))
-
-    kinds = list(dict.fromkeys((operator.code, operator.custom_code) for operator in model.operators))
-    codes = [_operator_code(builder, code, custom_code) for code, custom_code in kinds]
-    operators = [
-        _operator(builder, operator, kinds.index((operator.code, operator.custom_code)), indices)
-        for operator in model.operators
-    ]
-    subgraph = _table(
-        builder,
-        "SubGraph",
-        tensors=_tables(builder, tensors),
-        inputs=_tensor_indices(builder, model.inputs, indices, "the model's inputs"),
-        outputs=_tensor_indices(builder, model.outputs, indices, "the model's outputs"),
-        operators=_tables(builder, operators),
-        name=builder.CreateString("main"),
+    every = (model, *model.subgraphs)
+    tensors = [[_tensor_of(builder, tensor, buffers) for tensor in each.tensors] for each in every]
+    kinds = list(
+        dict.fromkeys((operator.code, operator.custom_code) for each in every for operator in each.operators)
     )
+    codes = [_operator_code(builder, code, custom_code) for code, custom_code in kinds]
+    subgraphs = [
+        _subgraph(builder, each, kinds, made, places, name="main" if each is model else f"subgraph {number}")
+        for number, (each, made, places) in enumerate(zip(every, tensors, indices, strict=True))
+    ]
 
     metadata = []
     for name, data in model.metadata.items():
@@ -214,12 +211,44 @@ def _write(model: Network, builder: flatbuffers.Builder, indices: Mapping[str, i
         "Model",
         version=model.version,
         operator_codes=_tables(builder, codes),
-        subgraphs=_tables(builder, [subgraph]),
+        subgraphs=_tables(builder, subgraphs),
         description=builder.CreateString(model.description),
         buffers=_tables(builder, buffers),
         **extra,
     )
     builder.Finish(root, file_identifier=FILE_IDENTIFIER)
+
+
+def _subgraph(
+    builder: flatbuffers.Builder,
+    network: Network,
+    kinds: Sequence[tuple[int, str]],
+    tensors: Sequence[int],
+    indices: Mapping[str, int],
+    name: str,
+) -> int:
+    operators = [
+        _operator(builder, operator, kinds.index((operator.code, operator.custom_code)), indices)
+        for operator in network.operators
+    ]
+    return _table(
+        builder,
+        "SubGraph",
+        tensors=_tables(builder, tensors),
+        inputs=_tensor_indices(builder, network.inputs, indices, "the model's inputs"),
+        outputs=_tensor_indices(builder, network.outputs, indices, "the model's outputs"),
+        operators=_tables(builder, operators),
+        name=builder.CreateString(name),
+    )
+
+
+def _tensor_of(builder: flatbuffers.Builder, tensor: Tensor, buffers: list[int]) -> int:
+    """Write a tensor, and a buffer for its data."""
+    buffer = 0
+    if tensor.data is not None:
+        buffer = len(buffers)
+        buffers.append(_table(builder, "Buffer", data=_aligned_bytes(builder, tensor.data)))
+    return _tensor(builder, tensor, buffer)
 
 
 def _tensor(builder: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:

@@ -24,6 +24,7 @@ from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
 from tests.support import (
+    control_models,
     mlperf_tiny,
     networks,
     random_networks,
@@ -122,6 +123,11 @@ def operators_with_scratch() -> dict[str, bytes]:
     }
 
 
+def models_of_several_subgraphs() -> dict[str, bytes]:
+    models = {str(seed): control_models.drawn(seed) for seed in range(30)}
+    return models | {"loop": control_models.counting(), "choice": control_models.choosing()}
+
+
 def networks_of_any_operators() -> dict[str, bytes]:
     return {str(seed): random_networks.drawn_network(seed)[0] for seed in range(60)}
 
@@ -136,6 +142,7 @@ def networks_of_any_operators() -> dict[str, bytes]:
         graphs_of_any_order,
         operators_with_scratch,
         networks_of_any_operators,
+        models_of_several_subgraphs,
     ],
 )
 def test_head_equals_that_of_tflm(models: Callable[[], dict[str, bytes]], tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ class Recipe:
         self.type: Final = activations
         self._tensors: dict[str, Tensor] = {}
         self._operators: list[NetworkOperator] = []
+        self._subgraphs: list[Network] = []
         pick = self.chance.randint
         shape = (pick(1, 2), pick(3, 8), pick(3, 8), pick(1, DEEPEST))
         self.last = self.activation(shape, self.scale(-8, -3))
@@ -58,6 +59,11 @@ class Recipe:
         named = replace(made, name=f"c{len(self._tensors)}")
         self._tensors[named.name] = named
         return named
+
+    def called(self, subgraph: Network) -> int:
+        """The number of a new subgraph."""
+        self._subgraphs.append(subgraph)
+        return len(self._subgraphs)
 
     def plain(self, shape: Sequence[int], kind: TensorType) -> Tensor:
         """A new tensor of another type than activations have, without a scale."""
@@ -129,7 +135,13 @@ class Recipe:
         unread = [name for name in written if name not in read]
         outputs = tuple(self.chance.choice((written, unread)))
         return bytes(
-            Network(tuple(self._tensors.values()), tuple(self._operators), (self.source.name,), outputs)
+            Network(
+                tuple(self._tensors.values()),
+                tuple(self._operators),
+                (self.source.name,),
+                outputs,
+                subgraphs=tuple(self._subgraphs),
+            )
         )
 
 

@@ -19,7 +19,7 @@ from aisrv.kernels.arithmetic import float32, window
 from aisrv.kernels.graph.operators import OPERATORS
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Tensor
-from tests.support import float_steps, layout_steps, value_steps
+from tests.support import control_steps, float_steps, layout_steps, value_steps
 from tests.support.int16_models import Draw
 from tests.support.models import constant
 from tests.support.network_recipe import DEEPEST, Recipe, quantization
@@ -203,6 +203,7 @@ _BOTH: Final[Mapping[str, Callable[[Recipe], None]]] = {
     "TANH": _sigmoid(BuiltinOperator.TANH, 1 / 128, 0),
     **layout_steps.BOTH,
     **value_steps.BOTH,
+    **control_steps.BOTH,
 }
 
 STEPS: Final[Mapping[TensorType, Mapping[str, Callable[[Recipe], None]]]] = MappingProxyType(
@@ -232,7 +233,7 @@ NOT_DRAWN: Final = {
     "VAR_HANDLE": "names its variable, which our writer of models cannot",
     "READ_VARIABLE": "reads what VAR_HANDLE names",
     "ASSIGN_VARIABLE": "writes what VAR_HANDLE names",
-    "CALL_ONCE": "calls another subgraph, of which our writer of models has none",
+    "CALL_ONCE": "has variables assigned in another subgraph",
 }
 """Operators that no network has, each with the reason."""
 

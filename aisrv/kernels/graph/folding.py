@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.tensors import GraphTensor
-from aisrv.model import Model
+from aisrv.model import Subgraph
 
 LARGEST_FOLDED: Final = 1024
 """Bytes of outputs that are kept beside the arena for one operator; larger ones are computed in each run."""
@@ -20,14 +20,13 @@ _OF_SHAPES: Final = "SHAPE"
 
 
 class Folding:
-    """Which operators of a model need no run."""
+    """Which operators of a subgraph need no run."""
 
-    def __init__(self, model: Model) -> None:
-        """Note the tensors that somebody else may write."""
-        times = Counter(index for operator in model.operators for index in operator.outputs)
-        self._written_again: Final = {index for index, count in times.items() if count > 1} | set(
-            model.inputs
-        )
+    def __init__(self, subgraph: Subgraph, start: int) -> None:
+        """Note the tensors that somebody else may write; `start` is the number of the subgraph's first."""
+        times = Counter(index for operator in subgraph.operators for index in operator.outputs)
+        again = {index for index, count in times.items() if count > 1} | set(subgraph.inputs)
+        self._written_again: Final = {start + index for index in again}
 
     def includes(self, node: OperatorNode) -> bool:
         """Whether the outputs of an operator are small, and the same after every run."""

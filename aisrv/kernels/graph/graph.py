@@ -38,6 +38,15 @@ class GraphOperator:
         return f"operator {self.operator.index} ({self.operator.name})"
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedSubgraph:
+    """A subgraph that operators of control flow run: its kernels, between inputs and outputs in memory."""
+
+    inputs: tuple[GraphTensor, ...]
+    outputs: tuple[GraphTensor, ...]
+    kernels: tuple[Kernel, ...]
+
+
 class Graph:
     """One model, ready to run. A run may overwrite its inputs where the plan has their memory reused."""
 

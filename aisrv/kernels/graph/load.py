@@ -6,24 +6,25 @@ backend allocates for its own tables is its own matter; where the host has not t
 too.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
-from aisrv.kernels.backend import Int16Kernels, KernelBackend, int16_kernels
+from aisrv.kernels.backend import KernelBackend, int16_kernels, join_kernels
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
 from aisrv.kernels.graph.folding import Folding, folded
-from aisrv.kernels.graph.graph import Graph, GraphOperator, nothing
+from aisrv.kernels.graph.graph import Graph, GraphOperator, PreparedSubgraph, nothing
 from aisrv.kernels.graph.operator_node import OperatorNode
 from aisrv.kernels.graph.operators import OPERATORS, prepare
 from aisrv.kernels.graph.plan import plan_graph
-from aisrv.kernels.graph.tensors import GraphMemory, GraphTensor
+from aisrv.kernels.graph.tensors import GraphMemory
 from aisrv.kernels.graph.variables import Variables
-from aisrv.kernels.params import NO_SCRATCH, Buffer
-from aisrv.model import Model, ModelFileError, Operator
+from aisrv.kernels.params import NO_SCRATCH
+from aisrv.model import Model, ModelFileError, Operator, Subgraph
 from aisrv.model.arena_plan import ArenaPlan
+from aisrv.model.control_flow import starts, subgraphs
 from aisrv.model.reader import read_model
 from aisrv.model.schema import OPERATORS as BUILTIN_OPERATORS
 
@@ -64,30 +65,86 @@ def prepare_graph(
 
     `planner` places its tensors in the arena. ArenaTooSmall as there.
     """
-    _check_operators(model)
-    _check_order(model)
+    every = subgraphs(model)
+    _check_operators(every[0])
+    _check_order(every[0])
     plan = planner(model, backend)
-    variables = sum(tensor.nbytes for tensor in model.tensors if tensor.is_variable)
+    variables = sum(tensor.nbytes for each in every for tensor in each.tensors if tensor.is_variable)
     if plan.head + variables > arena_bytes:
         raise ArenaTooSmall(plan.head + variables, arena_bytes)
     try:
         memory = GraphMemory(model, plan)
-        resources = Variables(arena_bytes - plan.head - variables)
-        int16 = int16_kernels(backend) or NumpyBackend().int16
-        tensors, folding, workspace = list(memory.tensors), Folding(model), Workspace()
-        operators = []
-        for operator in model.operators:
-            scratch = memory.scratch.get(operator.index, NO_SCRATCH)
-            node = _node(model, operator, backend, int16, tensors, resources, workspace, scratch)
-            operators.append(_prepare(node, folding))
-            for output in operators[-1].outputs:
-                tensors[output.tensor.index] = output
+        preparation = _Preparation(model, backend, memory, Variables(arena_bytes - plan.head - variables))
+        operators = preparation.operators(0)
     except MemoryError as error:
         raise GraphError(f"the host has not enough memory for the model: {error}") from None
-    return Graph(model, plan, tensors, operators)
+    return Graph(model, plan, preparation.tensors[: len(model.tensors)], operators)
 
 
-def _check_operators(model: Model) -> None:
+class _Preparation:
+    """The subgraphs of a model, whose operators are prepared one after the other, with their callees."""
+
+    def __init__(
+        self, model: Model, backend: KernelBackend, memory: GraphMemory, variables: Variables
+    ) -> None:
+        self.tensors: Final = list(memory.tensors)
+        """Of all subgraphs; what follows from constants becomes one."""
+        self._model: Final = model
+        self._backend: Final = backend
+        self._int16: Final = int16_kernels(backend) or NumpyBackend().int16
+        self._scratch: Final = memory.scratch
+        self._variables: Final = variables
+        self._workspace: Final = Workspace()
+        self._subgraphs: Final = subgraphs(model)
+        self._starts: Final = starts(self._subgraphs)
+        self._prepared: Final[dict[int, PreparedSubgraph]] = {}
+
+    def operators(self, number: int) -> list[GraphOperator]:
+        """Prepare the operators of a subgraph."""
+        subgraph, start = self._subgraphs[number], self._starts[number]
+        folding, made = Folding(subgraph, start), []
+        for operator in subgraph.operators:
+            made.append(_prepare(self._node(number, operator), folding))
+            for output in made[-1].outputs:
+                self.tensors[output.tensor.index] = output
+        return made
+
+    def subgraph(self, number: int) -> PreparedSubgraph:
+        """Prepare another subgraph once, however often it is called; plans refuse one that calls itself."""
+        if number not in self._prepared:
+            subgraph, start = self._subgraphs[number], self._starts[number]
+            try:
+                _check_operators(subgraph)
+                _check_order(subgraph)
+                kernels = [each.kernel for each in self.operators(number) if each.kernel is not nothing]
+            except UnsupportedOperator as error:
+                raise UnsupportedOperator(f"subgraph {number}: {error}") from error
+            except GraphError as error:
+                raise GraphError(f"subgraph {number}: {error}") from error
+            self._prepared[number] = PreparedSubgraph(
+                tuple(self.tensors[start + index] for index in subgraph.inputs),
+                tuple(self.tensors[start + index] for index in subgraph.outputs),
+                join_kernels(kernels),
+            )
+        return self._prepared[number]
+
+    def _node(self, number: int, operator: Operator) -> OperatorNode:
+        start, tensors = self._starts[number], self.tensors
+        return OperatorNode(
+            operator=operator,
+            model=self._model,
+            inputs=tuple(tensors[start + index] if index >= 0 else None for index in operator.inputs),
+            outputs=tuple(tensors[start + index] for index in operator.outputs),
+            backend=self._backend,
+            int16=self._int16,
+            variables=self._variables,
+            subgraph=self.subgraph,
+            workspace=self._workspace,
+            scratch=self._scratch.get((number, operator.index), NO_SCRATCH),
+        )
+
+
+def _check_operators(model: Subgraph) -> None:
     for operator in model.operators:
         if operator.is_custom:
             raise UnsupportedOperator(
@@ -100,7 +157,7 @@ def _check_operators(model: Model) -> None:
             )
 
 
-def _check_order(model: Model) -> None:
+def _check_order(model: Subgraph) -> None:
     """Check that what is read has been written, and that no operator writes what it reads."""
     written = {tensor.index for tensor in model.tensors if tensor.is_constant or tensor.is_variable}
     for index in model.inputs:
@@ -123,29 +180,6 @@ def _check_order(model: Model) -> None:
             raise GraphError(f"nothing writes tensor {index}, an output of the model")
 
 
-def _node(
-    model: Model,
-    operator: Operator,
-    backend: KernelBackend,
-    int16: Int16Kernels,
-    tensors: Sequence[GraphTensor],
-    variables: Variables,
-    workspace: Workspace,
-    scratch: Buffer,
-) -> OperatorNode:
-    return OperatorNode(
-        operator=operator,
-        model=model,
-        inputs=tuple(tensors[index] if index >= 0 else None for index in operator.inputs),
-        outputs=tuple(tensors[index] for index in operator.outputs),
-        backend=backend,
-        int16=int16,
-        variables=variables,
-        workspace=workspace,
-        scratch=scratch,
-    )
-
-
 def _prepare(node: OperatorNode, folding: Folding) -> GraphOperator:
     operator = node.operator
     try:
@@ -153,6 +187,8 @@ def _prepare(node: OperatorNode, folding: Folding) -> GraphOperator:
         if folding.includes(node):
             kernel()
             kernel, outputs = nothing, folded(outputs)
+    except UnsupportedOperator:
+        raise
     except (KernelError, ModelFileError) as error:
         raise GraphError(f"operator {operator.index} ({operator.name}): {error}") from error
     return GraphOperator(operator, kernel, tuple(each for each in node.inputs if each is not None), outputs)

@@ -1,5 +1,6 @@
 """An operator of a graph that is being prepared, with its tensors and its backend."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy.typing as npt
 from aisrv.kernels.backend import Int16Kernels, KernelBackend, scale_product
 from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.graph.errors import GraphError
+from aisrv.kernels.graph.graph import PreparedSubgraph
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.kernels.graph.variables import Variables
 from aisrv.kernels.params import (
@@ -41,6 +43,8 @@ class OperatorNode:
     int16: Int16Kernels
     """Kernels of int16 activations: the backend's, or NumPy's where it has none."""
     variables: Variables
+    subgraph: Callable[[int], PreparedSubgraph]
+    """Prepares a subgraph of the model by its number."""
     workspace: Workspace
     """Arrays that the graph's kernels share; nothing in them outlives a kernel's run."""
     scratch: Buffer = NO_SCRATCH

@@ -11,7 +11,7 @@ from typing import Final
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.params import Shape4
-from aisrv.model import Model, ModelFileError, Operator, TensorType
+from aisrv.model import Model, ModelFileError, Operator, Subgraph, TensorType
 from aisrv.model.arena_plan import (
     Allocation,
     ArenaPlan,
@@ -20,6 +20,7 @@ from aisrv.model.arena_plan import (
     plan_arena,
 )
 from aisrv.model.arena_scratch import operator_scratch
+from aisrv.model.control_flow import subgraphs
 
 _OF_THE_BACKEND: Final = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "SOFTMAX"})
 """Operators whose scratch the backend names."""
@@ -50,14 +51,15 @@ def plan_apart(model: Model, backend: KernelBackend) -> ArenaPlan:
 def scratch_buffers(model: Model, backend: KernelBackend) -> list[Scratch]:
     """The scratch that operators want, none of size 0; GraphError for bad shapes."""
     return [
-        Scratch(operator.index, size)
-        for operator in model.operators
-        for size in _scratch_sizes(model, operator, backend)
+        Scratch(operator.index, size, number)
+        for number, subgraph in enumerate(subgraphs(model))
+        for operator in subgraph.operators
+        for size in _scratch_sizes(subgraph, operator, backend)
         if size
     ]
 
 
-def _scratch_sizes(model: Model, operator: Operator, backend: KernelBackend) -> list[int]:
+def _scratch_sizes(model: Subgraph, operator: Operator, backend: KernelBackend) -> list[int]:
     # Of the backend's operators, TFLM's own scratch is for weights of 4 bits, which it unpacks for each run.
     sizes = operator_scratch(model, operator)
     if not operator.is_custom and operator.name in _OF_THE_BACKEND and not _is_float(model, operator):
@@ -65,11 +67,11 @@ def _scratch_sizes(model: Model, operator: Operator, backend: KernelBackend) -> 
     return sizes
 
 
-def _is_float(model: Model, operator: Operator) -> bool:
+def _is_float(model: Subgraph, operator: Operator) -> bool:
     return any(model.tensors[index].type is TensorType.FLOAT32 for index in operator.outputs[:1])
 
 
-def _scratch_size(model: Model, operator: Operator, backend: KernelBackend) -> int:
+def _scratch_size(model: Subgraph, operator: Operator, backend: KernelBackend) -> int:
     match operator.name:
         case "CONV_2D":
             return backend.conv2d_scratch_size(*_convolution_shapes(model, operator))
@@ -82,7 +84,7 @@ def _scratch_size(model: Model, operator: Operator, backend: KernelBackend) -> i
             return backend.softmax_scratch_size(shapes[0][-1])
 
 
-def _convolution_shapes(model: Model, operator: Operator) -> tuple[Shape4, Shape4, Shape4]:
+def _convolution_shapes(model: Subgraph, operator: Operator) -> tuple[Shape4, Shape4, Shape4]:
     shapes = _shapes(model, (*operator.inputs[:2], *operator.outputs[:1]))
     if [len(shape) for shape in shapes] != [4, 4, 4]:
         raise GraphError(
@@ -92,5 +94,5 @@ def _convolution_shapes(model: Model, operator: Operator) -> tuple[Shape4, Shape
     return (a, b, c, d), (e, f, g, h), (i, j, k, m)
 
 
-def _shapes(model: Model, tensors: Iterable[int]) -> list[tuple[int, ...]]:
+def _shapes(model: Subgraph, tensors: Iterable[int]) -> list[tuple[int, ...]]:
     return [model.tensors[index].shape for index in tensors if index >= 0]

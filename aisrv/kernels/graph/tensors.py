@@ -9,6 +9,7 @@ from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.params import Buffer, QuantParam
 from aisrv.model import Model, Tensor, TensorType
 from aisrv.model.arena_plan import ArenaPlan
+from aisrv.model.control_flow import Step, Walk, all_tensors
 from aisrv.model.dtypes import DTYPES
 
 BASE_ALIGNMENT: Final = 64
@@ -71,7 +72,7 @@ class GraphTensor:
 
 
 class GraphMemory:
-    """The memory of a graph: each tensor's bytes by its index, and scratch by its operator's."""
+    """The memory of a graph: the bytes of all subgraphs' tensors, and scratch by subgraph and operator."""
 
     def __init__(self, model: Model, plan: ArenaPlan) -> None:
         """Allocate the arena (zeros) and variables; MemoryError where the host has not that much."""
@@ -80,12 +81,18 @@ class GraphMemory:
             each.tensor: self.arena[each.offset : each.offset + each.size] for each in plan.allocations
         }
         # Scratch buffers are numbered behind the tensors.
+        tensors, steps = all_tensors(model), Walk(model).steps
         self.scratch: Final = {
-            each.first - 1: buffers[each.tensor]
+            _place(steps[each.first - 1]): buffers[each.tensor]
             for each in plan.allocations
-            if each.tensor >= len(model.tensors)
+            if each.tensor >= len(tensors) and each.first > 0
         }
-        self.tensors: Final = tuple(GraphTensor(tensor, _buffer(tensor, buffers)) for tensor in model.tensors)
+        self.tensors: Final = tuple(GraphTensor(tensor, _buffer(tensor, buffers)) for tensor in tensors)
+
+
+def _place(step: Step) -> tuple[int, int]:
+    """The subgraph of a step, and its operator's number, -1 for a call."""
+    return step.subgraph, -1 if step.operator is None else step.operator.index
 
 
 def _buffer(tensor: Tensor, buffers: dict[int, Buffer]) -> Buffer:

@@ -12,6 +12,7 @@ from aisrv.kernels.graph.operators import (
     backend_operators,
     cast,
     comparisons,
+    control,
     extremes,
     gathering,
     integers,
@@ -100,6 +101,8 @@ OPERATORS: Final[Mapping[str, Prepare]] = {
     "VAR_HANDLE": resources.var_handle,
     "READ_VARIABLE": resources.read_variable,
     "ASSIGN_VARIABLE": resources.assign_variable,
+    "IF": control.if_,
+    "WHILE": control.while_,
     "CALL_ONCE": resources.call_once,
 }
 """All builtin operators that a graph executes, by their names in the schema."""

@@ -10,6 +10,7 @@ from tflite import Padding
 
 from aisrv.kernels.errors import KernelError
 from aisrv.model import TensorType
+from tests.support.control_models import choosing
 from tests.support.convolution_models import transposed
 from tests.support.graph_runs import loaded
 from tests.support.int16_models import int4_network, int16_network
@@ -79,6 +80,7 @@ MODELS: Final = {
     "layers of floats": float_network("CONV_2D", "DEPTHWISE_CONV_2D", "TRANSPOSE_CONV", "FULLY_CONNECTED"),
     "pictures of floats": float_network("AVERAGE_POOL_2D", "RESIZE_BILINEAR", "BATCH_MATMUL", "PADV2"),
     "rows of floats": float_network("MEAN", "SUM", "PRELU", "MUL", "SOFTMAX"),
+    "IF": choosing(),
     "PACK": single(
         B.PACK,
         [tensor("one", (2, 3)), tensor("two", (2, 3))],

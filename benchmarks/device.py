@@ -28,7 +28,7 @@ from aisrv.device.device import open_device
 from benchmarks.echo import echo, echo_task, echo_thread, one_core
 from benchmarks.rows import Row
 from host_tools.client import AiServer
-from host_tools.private_socket import private_socket
+from host_tools.private_directory import private_socket
 from tests.support import networks
 
 BUSID: Final = "1-1"

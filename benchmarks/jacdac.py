@@ -23,7 +23,7 @@ from typing import Any, Final
 from aisrv.protocol.jacdac.frame import ACK_INDEX, PIPE_INDEX, Frame, ServicePacket, command_frame
 from benchmarks.rows import Row
 from phy.jacdac.device import JacdacDevice
-from phy.jacdac.protocol_test import ProtocolTestService
+from phy.jacdac.protocol_check import ProtocolTestService
 
 DEVICE: Final = 0x1122334455667788
 FRAMES: Final = 20_000

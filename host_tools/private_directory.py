@@ -42,6 +42,20 @@ def private_directory(longest: str = "", parent: str | None = None) -> Iterator[
             os.close(lock)
 
 
+@contextmanager
+def private_sockets(*names: str) -> Iterator[tuple[str, ...]]:
+    """Give the paths of sockets to be, in a new directory that is removed at the end of the block."""
+    with private_directory(max(names, key=len)) as directory:
+        yield tuple(str(directory / name) for name in names)
+
+
+@contextmanager
+def private_socket(name: str = "usbip") -> Iterator[str]:
+    """Give the path of one socket to be, as `private_sockets` does."""
+    with private_sockets(name) as (path,):
+        yield path
+
+
 def sweep(parent: Path) -> None:
     """Remove the directories of processes that are gone."""
     for path in parent.glob(f"{PREFIX}*/{LOCK}"):

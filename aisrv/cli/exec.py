@@ -21,7 +21,7 @@ from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices
 from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.terminal.option_group import GroupedCommand
-from host_tools.private_socket import private_sockets
+from host_tools.private_directory import private_sockets
 from host_tools.standins.launcher import environment, run_program
 
 logger = logging.getLogger(__name__)

@@ -100,10 +100,6 @@ class Machine:
         prot = self._prot.UC_PROT_READ | self._prot.UC_PROT_EXEC
         self._uc.mem_map_ptr(span.start, span.end - span.start, prot, flash.host_address(span.start))
 
-    def unmap_flash(self, flash: Memory) -> None:
-        """Take the flash away."""
-        self._uc.mem_unmap(flash.span.start, flash.span.end - flash.span.start)
-
     def map_ram(self, ram: Memory, span: Span, *, executable: bool = False) -> None:
         """Map the pages of a part of the RAM; pages that are there stay, and may become executable."""
         prot = self._prot.UC_PROT_READ | self._prot.UC_PROT_WRITE

@@ -17,8 +17,7 @@ from typing import Annotated, Final, NamedTuple
 from aisrv.packet import U8, U32, Packet, Wire
 from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
 from aisrv.protocol.engine_channel import MAX_ARRAY
-from aisrv.sensors.image.frame import Encoding
-from aisrv.sensors.image.frame_size import frame_size
+from aisrv.sensors.image.frame import Encoding, frame_size
 from aisrv.xcore.array import Array, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word

@@ -215,16 +215,6 @@ def segment_limits(headers: Sequence[Header], engine: int, generation: Generatio
     return _limits(headers, engine, generation, size, finish(_bounds(headers)))
 
 
-def judge_segments(
-    headers: Sequence[Header], generation: Generation, size: int
-) -> tuple[Segments | LayoutError, ...]:
-    """`judge_segments_in_steps`, in one go.
-
-    `size` is that of the partition in bytes.
-    """
-    return finish(judge_segments_in_steps(headers, generation, size))
-
-
 def judge_segments_in_steps(
     headers: Sequence[Header], generation: Generation, size: int
 ) -> Steps[tuple[Segments | LayoutError, ...]]:

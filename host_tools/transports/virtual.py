@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import IO, Final, Self
 
 from host_tools.errors import DeviceNotFound
-from host_tools.private_socket import private_socket
+from host_tools.private_directory import private_socket
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usbip import UsbipTransport, open_usbip
 

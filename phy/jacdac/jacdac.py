@@ -18,7 +18,7 @@ from phy.jacdac.device import JacdacDevice
 from phy.jacdac.engine_client import EngineClient
 from phy.jacdac.flash_store import SettingsStore
 from phy.jacdac.model_runner import ModelRunner
-from phy.jacdac.protocol_test import ProtocolTestService
+from phy.jacdac.protocol_check import ProtocolTestService
 from phy.jacdac.sensor_aggregator import SensorAggregator
 
 if TYPE_CHECKING:

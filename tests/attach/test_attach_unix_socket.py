@@ -13,7 +13,7 @@ import trio
 from aisrv.attach.usbip.server import UsbipServer
 from host_tools.client import AiServer
 from host_tools.errors import BadAddressError, DeviceNotFound
-from host_tools.private_socket import private_socket
+from host_tools.private_directory import private_socket
 from host_tools.transports.virtual import VirtualDevice
 from host_tools.usbip.client import list_devices
 from tests.support.programs import AISRV, refusal

@@ -16,7 +16,7 @@ from aisrv.relocatable.model import read_loadable
 from aisrv.relocatable.network import OBSERVE_AFTER, OBSERVE_BEFORE
 from aisrv.relocatable.runtime import Handle, LoadMode, NodeEvent, Runtime
 from tests.support.networks import run as run_tflite
-from tests.support.relocatable import DIGITS_FPU, DIGITS_M33, SEED, digits_image, read
+from tests.support.relocatable import DIGITS_FPU, DIGITS_M33, SEED, digits_image, read, unmap_flash
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
@@ -197,7 +197,7 @@ def test_only_what_was_allocated_is_freed(beyond: int, fewer: int) -> None:
 def test_code_in_place_runs_in_flash_alone() -> None:
     runtime = board()
     handle = create(runtime, LoadMode.XIP)
-    runtime.machine(handle).unmap_flash(runtime.flash)
+    unmap_flash(runtime, handle)
     assert runtime.run(handle, [PICTURES[0]], [bytearray(10)]) == 0
     assert "faulted" in runtime.fault(handle)
 
@@ -215,7 +215,7 @@ def test_a_copy_runs_without_flash() -> None:
     weights = runtime.malloc(info.weights_sz)
     runtime.ram.write(weights, runtime.flash.read(info.weights, info.weights_sz))
     handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.COPY)
-    runtime.machine(handle).unmap_flash(runtime.flash)
+    unmap_flash(runtime, handle)
     assert runtime.init(handle, weights, runtime.malloc(info.acts_sz))
     assert scores(runtime, handle, PICTURES[0]) == EXPECTED[0]
 

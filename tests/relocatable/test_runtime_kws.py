@@ -14,7 +14,7 @@ from aisrv.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
 from tests.support import mlperf_tiny
-from tests.support.relocatable import fresh_image, needs_compiler
+from tests.support.relocatable import fresh_image, needs_compiler, unmap_flash
 
 pytest.importorskip("unicorn", reason="pip install pyelftools unicorn")
 
@@ -62,7 +62,7 @@ def test_in_place_flash_is_needed_and_ram_does_not_execute() -> None:
     handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
     assert runtime.init(handle, info.weights, runtime.malloc(info.acts_sz))
     assert scores(runtime, handle) == expected()
-    runtime.machine(handle).unmap_flash(runtime.flash)
+    unmap_flash(runtime, handle)
     assert runtime.run(handle, [SOUND], [bytearray(12)]) == 0
     assert "faulted" in runtime.fault(handle)
 
@@ -74,7 +74,7 @@ def test_a_copy_needs_no_flash() -> None:
     weights = runtime.malloc(info.weights_sz)
     runtime.ram.write(weights, runtime.flash.read(info.weights, info.weights_sz))
     handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.COPY)
-    runtime.machine(handle).unmap_flash(runtime.flash)
+    unmap_flash(runtime, handle)
     assert runtime.init(handle, weights, runtime.malloc(info.acts_sz))
     assert scores(runtime, handle) == expected()
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.i2c import I2cNak
-from aisrv.sensors.image.frame import Encoding, RawFrame
-from aisrv.sensors.image.frame_size import frame_size
+from aisrv.sensors.image.frame import Encoding, RawFrame, frame_size
 from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.registers import (
     BLACK,

@@ -19,7 +19,7 @@ from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescript
 from phy.jacdac.device import JacdacDevice
 from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
 from phy.jacdac.model_runner import ModelRunner
-from phy.jacdac.protocol_test import ProtocolTestService
+from phy.jacdac.protocol_check import ProtocolTestService
 from phy.jacdac.sensor_aggregator import SensorAggregator
 
 DEVICE = 0x1122334455667788

@@ -120,7 +120,7 @@ async def preloaded(firmware: Firmware) -> AsyncIterator[PreloadedUsb]:
 
 def assert_unused(server: PreloadedUsb) -> None:
     """No file is open, nothing is claimed, no request waits."""
-    assert (server.node.files, server.node.claimed, server.node.memory, server.node.reapable) == (
+    assert (server.node.files, server.node.claimed, server.node.memory, server.node._reapable) == (
         [],
         False,
         0,

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from aisrv.relocatable.builder.build import build_image
 from aisrv.relocatable.builder.compiler import COMPILER
 from aisrv.relocatable.container import RAM, ROM, VECTORS, Header, Variant, align4
+from aisrv.relocatable.runtime import Handle, Runtime
 from tests.support.paths import ROOT
 
 IMAGES: Final = ROOT / "tests/relocatable/images"
@@ -115,3 +116,9 @@ def digits_image() -> bytes:
 def read(path: Path) -> bytes:
     """The bytes of a committed image."""
     return path.read_bytes()
+
+
+def unmap_flash(runtime: Runtime, handle: Handle) -> None:
+    """Take the flash away from the processor that runs an instance."""
+    span = runtime.flash.span
+    runtime.machine(handle)._uc.mem_unmap(span.start, span.end - span.start)

@@ -110,11 +110,6 @@ class UsbfsNode:
         """Whether anyone has claimed an interface."""
         return bool(self._claims)
 
-    @property
-    def reapable(self) -> int:
-        """Requests that wait to be reaped, of all files."""
-        return self._reapable
-
     def interface_of(self, endpoint: int) -> int:
         """Return the interface that an endpoint belongs to; ENOENT where there is no such endpoint."""
         try:

@@ -123,11 +123,6 @@ class SpiIocTransfer(Packet, byte_order="=", name="a spidev transfer"):
         return Region(self.rx_buf, self.length if self.rx_buf else 0)
 
 
-def message_code(count: int) -> int:
-    """Return the request code of a message of that many transfers, 0 to 511."""
-    return _code(_WRITE, 0, count * SpiIocTransfer.SIZE)
-
-
 def message_size(code: int) -> int:
     """Return how many bytes of transfers a message's request code announces.
 

@@ -11,8 +11,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from aisrv.protocol.commands import FrameRegion
-from aisrv.sensors.image.frame import Encoding, RawFrame
-from aisrv.sensors.image.frame_size import FrameError, check_frame
+from aisrv.sensors.image.frame import Encoding, FrameError, RawFrame, check_frame
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,11 +67,6 @@ class ImagePath:
 
     def __init__(self) -> None:
         self._resampler = lru_cache(KEPT_FILTERS)(_make_resampler)
-
-    @property
-    def kept_filters(self) -> int:
-        """How many sizes and regions have their filters kept now."""
-        return self._resampler.cache_info().currsize
 
     def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
         """Return RGB int8, value - 128, height x width x 3, row by row.

@@ -5,8 +5,7 @@ from typing import Final
 
 import trio
 
-from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
-from aisrv.sensors.image.frame_size import FrameError, frame_size
+from aisrv.sensors.image.frame import Encoding, FrameError, RawFrame, SourceError, frame_size
 
 LARGEST_FRAME: Final = 64 << 20
 """Bytes of a frame at most: files name sizes, and memory is not theirs to choose."""

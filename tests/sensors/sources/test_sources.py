@@ -15,8 +15,7 @@ from PIL import Image
 
 from aisrv.protocol.commands import FrameRegion
 from aisrv.sensors.image.demosaic import mosaic
-from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError
-from aisrv.sensors.image.frame_size import check_frame
+from aisrv.sensors.image.frame import Encoding, FrameSource, RawFrame, SourceError, check_frame
 from aisrv.sensors.image.image_path import ImagePath
 from aisrv.sensors.registers import COLOR_BARS
 from aisrv.sensors.sources import images

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import enum
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from aisrv.packet import I8, U8, U16, U32, Packet, replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Self
 
 SERVER_ID: Final = 0x12345678
@@ -43,26 +44,92 @@ class AisrvPacket(Packet, byte_order="<", error=ProtocolError):
     """Base of what crosses between a host and the AI server."""
 
 
-class Command(enum.IntEnum):
-    """Commands of the AI engine. Bit 7 set: the host writes data (SET); clear: it reads (GET)."""
+class Spi(enum.Enum):
+    """What a command is over SPI."""
 
-    NONE = 0x00
+    SILENT = "silent"
+    """A transaction without effect."""
+    READ = "read"
+    """A transaction that answers."""
+    IN_SPEC = "in the spec"
+    """No transaction: the spec words have the answer."""
+    BLOCKS = "write"
+    """A write, in blocks."""
+    BARE = "bare"
+    """A transaction that starts something."""
+
+
+class Varies(enum.Enum):
+    """What of an answer differs from run to run."""
+
+    NOTHING = "nothing"
+    """All is the same."""
+    DATA = "data"
+    """The data, not how long they are."""
+    LENGTH = "length"
+    """The data, and how long they are."""
+
+
+class Declared(NamedTuple):
+    """What is said of a command besides its name, the string below it and its handler in the engine."""
+
+    code: int
+    """Bit 7 set: the host writes data (SET); clear: it reads (GET)."""
+    spi: Spi | None = None
+    """What it is over SPI; None where SPI refuses it."""
+    size: int | Callable[[Spec], int] | None = None
+    """Bytes that an SPI host reads of the answer, or the number that IN_SPEC answers; a spec may say it."""
+    varies: Varies = Varies.NOTHING
+    """What of the answer differs from run to run."""
+
+
+class Command(enum.IntEnum):
+    """Commands of the AI engine, each declared here: what else is known of them follows from it.
+
+    Each has a handler in `aisrv.engine.commands`; those that SPI reads are kept in `phy.spi.memory`.
+    """
+
+    spi: Spi | None
+    """What it is over SPI; None where SPI refuses it."""
+    size: int | Callable[[Spec], int] | None
+    """See `Declared.size`."""
+    varies: Varies
+    """What of the answer differs from run to run."""
+
+    def __new__(
+        cls,
+        code: int,
+        spi: Spi | None = None,
+        size: int | Callable[[Spec], int] | None = None,
+        varies: Varies = Varies.NOTHING,
+    ) -> Self:
+        """Make a member of what is `Declared`."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.spi, member.size, member.varies = spi, size, varies
+        return member
+
+    def size_by(self, spec: Spec) -> int:
+        """Return the declared size, in bytes, for the model of a `spec`; 0 where none is declared."""
+        return self.size(spec) if callable(self.size) else self.size or 0
+
+    NONE = Declared(0x00, Spi.SILENT)
     """No effect."""
-    GET_STATUS = 0x01
+    GET_STATUS = Declared(0x01, Spi.READ, size=4)
     """u32: the status bits; reading them clears the error bits."""
     GET_INPUT_TENSOR = 0x03
     """The bytes of an input tensor."""
-    SET_SERVER = 0x04
+    SET_SERVER = Declared(0x04, Spi.BLOCKS)
     """The upgrade image of the server, over SPI only: the one SET without bit 7."""
-    GET_OUTPUT_TENSOR = 0x05
+    GET_OUTPUT_TENSOR = Declared(0x05, Spi.READ, size=lambda spec: spec.output_bytes)
     """The bytes of an output tensor."""
-    GET_SPEC = 0x08
+    GET_SPEC = Declared(0x08, Spi.READ, size=24)
     """The spec words: five over USB, six over SPI."""
-    GET_TIMINGS = 0x09
+    GET_TIMINGS = Declared(0x09, Spi.READ, size=lambda spec: 4 * spec.timing_count, varies=Varies.DATA)
     """A u32 for each operator of the last run, in ticks of 10 ns."""
-    GET_INPUT_TENSOR_LENGTH = 0x0A
+    GET_INPUT_TENSOR_LENGTH = Declared(0x0A, Spi.IN_SPEC, size=lambda spec: spec.input_bytes)
     """u32: the bytes of an input tensor."""
-    GET_OUTPUT_TENSOR_LENGTH = 0x0B
+    GET_OUTPUT_TENSOR_LENGTH = Declared(0x0B, Spi.IN_SPEC, size=lambda spec: spec.output_bytes)
     """u32: the bytes of an output tensor."""
     GET_SENSOR_TENSOR_LENGTH = 0x0C
     """Ours: u32 bytes of a sensor's frame, 0 without a sensor."""
@@ -70,9 +137,9 @@ class Command(enum.IntEnum):
     """The bytes of the sensor's latest frame."""
     GET_ACQUIRE_MODE = 0x0E
     """u32: 0 single, 1 stream; 0 without a sensor."""
-    GET_DEBUG_LOG = 0x0F
+    GET_DEBUG_LOG = Declared(0x0F, Spi.READ, size=2048, varies=Varies.LENGTH)
     """2,048 bytes: the newest lines of the log as text, padded with NUL."""
-    GET_ID = 0x10
+    GET_ID = Declared(0x10, Spi.READ, size=4)
     """u32: 0x12345678."""
     GET_OUTPUT_GPIO_EN = 0x11
     """u32: 1 while inferences drive the outputs, else 0."""
@@ -80,7 +147,7 @@ class Command(enum.IntEnum):
     """Four i8, the threshold of each output."""
     GET_OUTPUT_GPIO_MODE = 0x13
     """u32: 0 none, 1 max."""
-    GET_BOOT = 0x14
+    GET_BOOT = Declared(0x14, Spi.READ, size=20)
     """Ours: five words, what was booted at the last reset; no data without flash."""
     GET_MEMORY = 0x15
     """Ours: six words, where a model and its tensors lie in the engine's memories."""
@@ -90,21 +157,21 @@ class Command(enum.IntEnum):
     GET_SENSOR_FORMAT = 0x17
     """Ours: u32 width, u32 height, u32 encoding (0 Bayer, 1 YUV 4:2:2, 2 RGB, 3 samples) of a sensor's
     frames; no data without a sensor."""
-    GET_PROFILE = 0x18
+    GET_PROFILE = Declared(0x18, varies=Varies.LENGTH)
     """Ours: the profiler summary of the last run as text, which goes to the debug log, too."""
     GET_OPERATORS = 0x19
     """Ours: the name of each operator of the model, in execution order, a zero byte behind each."""
-    HELLO = 0x55
+    HELLO = Declared(0x55, Spi.SILENT)
     """First contact over SPI; no effect."""
-    SET_INPUT_TENSOR = 0x83
+    SET_INPUT_TENSOR = Declared(0x83, Spi.BLOCKS)
     """The bytes of an input tensor, which may be padded to whole words."""
-    START_INFER = 0x84
+    START_INFER = Declared(0x84, Spi.BARE)
     """No data: runs the model."""
-    SET_MODEL_ARENA = 0x86
+    SET_MODEL_ARENA = Declared(0x86, Spi.BLOCKS)
     """A `.tflite` file, for the arena."""
-    SET_MODEL_EXT = 0x87
+    SET_MODEL_EXT = Declared(0x87, Spi.BLOCKS)
     """A `.tflite` file, for external memory."""
-    START_ACQUIRE_SINGLE = 0x8C
+    START_ACQUIRE_SINGLE = Declared(0x8C, Spi.BARE)
     """Six u16, the region and its size, or no data for the whole frame: acquires one frame."""
     SET_SENSOR_TENSOR = 0x8D
     """The bytes of a frame, which stand for the sensor's latest until the next one comes."""
@@ -127,6 +194,11 @@ class Command(enum.IntEnum):
 def is_set(command: int) -> bool:
     """Whether the host writes data with this command code, known or not."""
     return bool(command & 0x80)
+
+
+def commands_of(*kinds: Spi) -> frozenset[Command]:
+    """Return the commands that are of one of these kinds over SPI."""
+    return frozenset(command for command in Command if command.spi in kinds)
 
 
 def command_name(command: int) -> str:

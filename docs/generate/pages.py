@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-DOCS: Final = Path(__file__).parents[1]
-PAGES: Final = tuple(sorted(DOCS.rglob("*.md")))
-"""All pages of the manual; most of them have no table of this kind."""
+from aisrv.analysis.wireshark import DISSECTOR
 
-_PLACE: Final = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end of table -->)", re.DOTALL)
+DOCS: Final = Path(__file__).parents[1]
+PAGES: Final = (*sorted(DOCS.rglob("*.md")), DISSECTOR)
+"""All pages of the manual, most of which have no table of this kind, and the dissector."""
+
+_PLACE: Final = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?((?:-- )?<!-- end of table -->)", re.DOTALL)
 
 
 class PageError(ValueError):

@@ -4,7 +4,7 @@ import re
 import struct
 from typing import Final
 
-from aisrv.protocol.commands import Command, Spec, Status
+from aisrv.protocol.commands import Command, Spec, Spi, Status, commands_of
 from aisrv.protocol.ioserver import IoserverCommand
 from aisrv.protocol.jacdac.service_spec import document
 from aisrv.protocol.jacdac.service_tables import SERVICES
@@ -14,7 +14,7 @@ from aisrv.sensors.registers import SENSOR_MODELS
 from docs.generate.markdown import code, plain, table
 from docs.generate.member_docs import member_docs
 from flash_server.protocol import FlashCommand, FlashFailure
-from phy.spi.transaction import BARE, NO_EFFECT, READS, WRITES
+from phy.spi.transaction import NO_EFFECT
 
 _TYPES: Final = {"B": "u8", "H": "u16", "I": "u32", "x": "u8"}
 """The types of fields by their format in the `struct` module; a byte of padding is a reserved one."""
@@ -31,16 +31,44 @@ def command_table() -> str:
 def spi_table() -> str:
     """The commands over SPI: code, name, kind of transaction, data."""
     docs = member_docs(Command)
-    kinds: dict[str, list[int]] = {"read": sorted(READS), "write": sorted(WRITES), "bare": sorted(BARE)}
     rows = [
-        (f"0x{command:02X}", command.name, kind, plain(docs[command.name]))
-        for kind, commands in kinds.items()
-        for command in map(Command, commands)
+        (f"0x{command:02X}", command.name, kind.value, plain(docs[command.name]))
+        for kind in (Spi.READ, Spi.BLOCKS, Spi.BARE)
+        for command in sorted(commands_of(kind))
     ]
     codes = sorted(NO_EFFECT)
     known = [Command(number).name for number in codes if number in list(Command)]
     rows.append((", ".join(f"0x{number:02X}" for number in codes), ", ".join(known), "bare", "No effect."))
     return table(("code", "command", "kind", "data"), rows)
+
+
+def own_command_table() -> str:
+    """The commands that no firmware has: code, name, the ways to the engine, data."""
+    docs = member_docs(Command)
+    rows = [
+        (
+            f"0x{each:02X}",
+            each.name,
+            "USB and SPI" if each.spi else "USB",
+            plain(docs[each.name].removeprefix("Ours: ")),
+        )
+        for each in Command
+        if docs[each.name].startswith("Ours:")
+    ]
+    return table(("code", "command", "over", "data"), rows)
+
+
+def dissector_tables() -> str:
+    """The names that the dissector for Wireshark gives to codes, as tables of Lua."""
+    commands = [f'[0x{each:02x}] = "{each.name}"' for each in Command]
+    ioserver = [f'[0x{each:02x}] = "{each.name}"' for each in IoserverCommand]
+    bits = [f'{{ 0x{bit:02x}, "{bit.name}" }}' for bit in Status]
+    tables = {"commands": commands, "ioserver_commands": ioserver, "status_bits": bits}
+    return "\n\n".join(_lua(name, entries) for name, entries in tables.items())
+
+
+def _lua(name: str, entries: list[str]) -> str:
+    return "\n".join((f"local {name} = {{", *(f"    {entry}," for entry in entries), "}"))
 
 
 def status_table() -> str:

@@ -15,7 +15,16 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from aisrv.protocol.commands import STATUS_ERRORS, Command, ProtocolError, Spec, Status, command_name
+from aisrv.protocol.commands import (
+    STATUS_ERRORS,
+    Command,
+    ProtocolError,
+    Spec,
+    Spi,
+    Status,
+    command_name,
+    commands_of,
+)
 from host_tools.errors import (
     CommandError,
     NoModelError,
@@ -33,11 +42,6 @@ BLOCK: Final = 512
 """Data bytes of one transaction of a write; one with fewer is the last."""
 
 DUMMY_BYTES: Final = 2
-DEBUG_LOG_SIZE: Final = 2048
-"""Bytes that are read of the debug log; past its end there are zeros."""
-
-BOOT_REPORT_SIZE: Final = 20
-
 SHORTEST_SLEEP: Final = 0.0001
 LONGEST_SLEEP: Final = 0.005
 """Seconds between two readings of the status: an eighth of the time waited so far, within these bounds."""
@@ -45,32 +49,13 @@ LONGEST_SLEEP: Final = 0.005
 _PROGRESS: Final = 32 * BLOCK
 
 _FIXED: Final[dict[int, int]] = {
-    Command.GET_STATUS: 4,
-    Command.GET_ID: 4,
-    Command.GET_SPEC: 24,
-    Command.GET_DEBUG_LOG: DEBUG_LOG_SIZE,
-    Command.GET_BOOT: BOOT_REPORT_SIZE,
+    command: command.size for command in commands_of(Spi.READ) if isinstance(command.size, int)
 }
-"""Reads whose length never changes."""
-
-_OF_THE_MODEL: Final[dict[int, Callable[[Spec], int]]] = {
-    Command.GET_OUTPUT_TENSOR: lambda spec: spec.output_bytes,
-    Command.GET_TIMINGS: lambda spec: 4 * spec.timing_count,
-}
-"""Reads whose length follows from the spec words."""
-
-_IN_THE_SPEC: Final[dict[int, Callable[[Spec], int]]] = {
-    Command.GET_INPUT_TENSOR_LENGTH: lambda spec: spec.input_bytes,
-    Command.GET_OUTPUT_TENSOR_LENGTH: lambda spec: spec.output_bytes,
-}
-"""Questions that the spec words answer."""
-
-_READS: Final = frozenset((*_FIXED, *_OF_THE_MODEL, *_IN_THE_SPEC))
-_BLOCKWISE: Final = frozenset(
-    (Command.SET_MODEL_ARENA, Command.SET_MODEL_EXT, Command.SET_INPUT_TENSOR, Command.SET_SERVER)
-)
-_AT_ONCE: Final = frozenset((Command.START_INFER, Command.START_ACQUIRE_SINGLE))
-_WRITES: Final = _BLOCKWISE | _AT_ONCE
+"""Bytes of the answers whose length never changes."""
+_READS: Final = commands_of(Spi.READ, Spi.IN_SPEC)
+_IN_SPEC: Final = commands_of(Spi.IN_SPEC)
+_BLOCKWISE: Final = commands_of(Spi.BLOCKS)
+_WRITES: Final = commands_of(Spi.BLOCKS, Spi.BARE)
 _KNOWN_BITS: Final = int(Status.BUSY | Status.SENSING | STATUS_ERRORS)
 
 
@@ -140,9 +125,8 @@ class SpiExchange:
         spec = self._spec()
         if not (spec.input_bytes or spec.output_bytes or spec.timing_count):
             raise NoModelError(command, status=Status.ERROR_NO_MODEL)
-        if command in _IN_THE_SPEC:
-            return _IN_THE_SPEC[command](spec).to_bytes(4, "little")
-        return self._read(command, _OF_THE_MODEL[command](spec))
+        size = Command(command).size_by(spec)
+        return size.to_bytes(4, "little") if command in _IN_SPEC else self._read(command, size)
 
     def _set(self, command: int, data: memoryview, progress: Progress | None = None) -> None:
         if command in _BLOCKWISE:
@@ -169,7 +153,7 @@ class SpiExchange:
         return errors
 
     def _explain(self, command: int, errors: Status) -> CommandError:
-        log = log_text(self._read(Command.GET_DEBUG_LOG, DEBUG_LOG_SIZE))
+        log = log_text(self._read(Command.GET_DEBUG_LOG, _FIXED[Command.GET_DEBUG_LOG]))
         return command_error(command, 0, 0, errors, log)
 
     # The wire

@@ -7,14 +7,14 @@ acts when chip select goes high. Source: "XCORE AI server: numbers and wire beha
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from aisrv.protocol.commands import Command, Status
+from aisrv.protocol.commands import Command, Spi, Status, commands_of
 from phy.spi.memory import BLOCK_SIZE, SharedMemory
 
 DUMMY_BYTES: Final = 2
 """Between the command and the data of a read: time for the slave to fetch them."""
 FIRST_DATA: Final = 1 + DUMMY_BYTES
 
-NO_EFFECT: Final = frozenset((Command.NONE, Command.HELLO, 0xAA, 0xAB))
+NO_EFFECT: Final = frozenset((*commands_of(Spi.SILENT), 0xAA, 0xAB))
 """HELLO also as a slave sees it that comes in one bit late, with either next bit."""
 
 READS: Final[dict[int, Callable[[SharedMemory], bytes | memoryview]]] = {
@@ -27,15 +27,7 @@ READS: Final[dict[int, Callable[[SharedMemory], bytes | memoryview]]] = {
     Command.GET_BOOT: lambda memory: memory.boot_report,
 }
 
-WRITES: Final = frozenset(
-    (Command.SET_MODEL_ARENA, Command.SET_MODEL_EXT, Command.SET_INPUT_TENSOR, Command.SET_SERVER)
-)
-"""Commands whose data come in blocks."""
-
-BARE: Final = frozenset((Command.START_INFER, Command.START_ACQUIRE_SINGLE))
-"""Commands of one transaction."""
-
-ACTIONS: Final = WRITES | BARE
+ACTIONS: Final = commands_of(Spi.BLOCKS, Spi.BARE)
 """What the buffer carries out."""
 
 

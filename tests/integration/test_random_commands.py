@@ -143,7 +143,7 @@ def test_the_device_answers_as_documented(steps: Steps) -> None:
                     wanted = expected.set(command, tensor, data)
                 elif not engine:
                     wanted, known = expected.get(command, tensor)
-                    assert known is not None or expected.take_profile(answer), where
+                    assert known is not None or expected.takes(command, answer), where
                     wanted_data = answer if known is None else known
                 if dialect is Dialect.CLASSIC:
                     assert (status is None) == bool(wanted), where

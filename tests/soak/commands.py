@@ -174,7 +174,7 @@ def engine_step(
         f"{name} 0x{command:02x} tensor {tensor} {len(data)} bytes",
         carry_out,
         predict,
-        ExpectedEngine.take_profile,
+        lambda engine, data: engine.takes(command, data),
     )
 
 

@@ -29,12 +29,8 @@ class Mask(enum.Enum):
     """What was needed to read the rest of an answer of another length: it is not played."""
 
 
-MASKED: Final[dict[int, Mask]] = {
-    Command.GET_TIMINGS: Mask.DATA,
-    Command.GET_DEBUG_LOG: Mask.LENGTH,
-    Command.GET_PROFILE: Mask.LENGTH,
-}
-"""Commands whose data differ from run to run."""
+MASKED: Final[dict[int, Mask]] = {command: Mask[command.varies.name] for command in Command}
+"""What of a command's data differs from run to run."""
 
 
 class CommandFollower(Protocol):

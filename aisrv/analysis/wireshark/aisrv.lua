@@ -7,6 +7,8 @@
 -- Devices that speak ioserver look the same on USB, and their codes overlap with ours: the preference
 -- aisrv.protocol says which of the two a capture holds.
 
+-- <!-- table: dissector -->
+
 local commands = {
     [0x00] = "NONE",
     [0x01] = "GET_STATUS",
@@ -63,6 +65,8 @@ local status_bits = {
     { 0x10, "ERROR_INFER_ERR" },
     { 0x20, "ERROR_BAD_CMD" },
 }
+
+-- <!-- end of table -->
 
 local VENDOR, PRODUCT = 0x20b1, 0xa15e
 local OUT, IN, PACKET = 0x01, 0x81, 512

@@ -2,13 +2,13 @@
 
 import pytest
 
-from docs.generate.pages import DOCS, PAGES, PageError, filled, table_names
+from docs.generate.pages import PAGES, PageError, filled, table_names
 from docs.generate.tables import TABLES
 
 FILLED = [page for page in PAGES if table_names(page.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("page", FILLED, ids=lambda page: str(page.relative_to(DOCS)))
+@pytest.mark.parametrize("page", FILLED, ids=lambda page: page.name)
 def test_the_tables_of_a_page_are_those_of_the_code(page: object) -> None:
     text = page.read_text(encoding="utf-8")  # type: ignore[attr-defined]
     assert filled(text, TABLES) == text, "the code has other tables; write them with `make reference`"

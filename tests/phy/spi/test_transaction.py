@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.protocol.commands import Spec, Status
+from aisrv.protocol.commands import Spec, Spi, Status, commands_of
 from phy.spi.memory import SharedMemory
-from phy.spi.transaction import SpiTransaction
+from phy.spi.transaction import READS, SpiTransaction
 from tests.support import spi_master as spi
 from tests.support.usb_host import pattern
 
@@ -204,3 +204,7 @@ def test_data_byte_i_of_the_answer_is_byte_i_plus_3_of_the_transaction(command: 
     answer = dict(enumerate(ANSWERS[command], start=3))
     miso, _ = clock(memory(), bytes((command,)) + bytes(size))
     assert list(miso) == [answer.get(i, 0) for i in range(1 + size)]
+
+
+def test_each_command_that_is_declared_as_a_read_is_answered() -> None:
+    assert set(READS) == commands_of(Spi.READ)

@@ -417,7 +417,7 @@ class ChanEnd:
     # The verb in progress.
 
     def perform_whole(self, verb: str, steps: Steps[T]) -> Generator[Any, Any, T]:
-        """As `perform`, but where the task is cancelled the verb goes on by itself."""
+        """Carry out the `steps` of a verb, as `perform`; where the task is cancelled it goes on by itself."""
         return self.perform(verb, steps, self._leave)
 
     def leave(self, verb: "Callable[[ChanEnd], Steps[object] | Verb[object]]") -> None:

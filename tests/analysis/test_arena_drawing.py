@@ -13,6 +13,7 @@ from aisrv.model import Model
 from aisrv.model.arena_plan import plan_arena
 from aisrv.model.reader import read_model
 from tests.support import mlperf_tiny, networks
+from tests.support.control_models import choosing
 from tests.support.scratch_backend import Scratchy, digits_model
 
 
@@ -121,3 +122,11 @@ def test_nothing_in_the_arena_is_drawn_too() -> None:
     assert plan.head == 0
     assert "peak         0 bytes" in to_text(model, plan)
     ET.fromstring(to_svg(picture(model, plan)))
+
+
+def test_steps_of_subgraphs_are_drawn() -> None:
+    model = read_model(choosing())
+    plan = plan_arena(model)
+    drawn = to_text(model, plan)
+    assert f"peak         {plan.head:,} bytes" in drawn
+    assert "SUBGRAPH 2" in to_svg(picture(model, plan))

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 import pytest
-from tflite import BuiltinOperator, TensorType
+from tflite import ActivationFunctionType, BuiltinOperator, TensorType
 
 from aisrv import digits
 from aisrv.inference.buffer_engine import create_engine
@@ -25,11 +25,12 @@ SUM: Final = single(
     BuiltinOperator.ADD,
     [tensor("one", (1, 3), kind=FLOATS), tensor("two", (1, 3), kind=FLOATS)],
     [tensor("out", (1, 3), kind=FLOATS)],
+    {"fused_activation_function": ActivationFunctionType.TANH},
 )
-"""The sum of two inputs of three floats, which kernels has no code for."""
+"""The sum of two inputs of three floats, with an activation that kernels refuses and tflm leaves out."""
 
 TFLM = EngineKind("tflm")
-REFUSED = "loading the model: operator 0 (ADD): input 0 (tensor 0) is FLOAT32, must be INT8 or INT16"
+REFUSED = "loading the model: operator 0 (ADD): the activation TANH has no float32 kernel"
 
 
 @pytest.fixture(autouse=True)

@@ -17,6 +17,7 @@ from aisrv.relocatable.errors import BuildError
 from aisrv.relocatable.memory import FLASH_BASE
 from aisrv.relocatable.runtime import LoadMode, Runtime
 from tests.support import int16_models
+from tests.support.control_models import choosing, counting
 from tests.support.convolution_models import biases, weights
 from tests.support.graph_runs import Inputs, agree
 from tests.support.models import constant, random_int8, single, tensor
@@ -225,4 +226,10 @@ def test_operators_of_floats_are_refused_by_name(name: str) -> None:
     models = (random_network(seed, TensorType.FLOAT32, [name])[0] for seed in range(40))
     model = next(each for each in models if name in {made.name for made in read_model(each).operators})
     with pytest.raises(BuildError, match=rf"operator \d+ \({name}\): (there is no C kernel|.* is FLOAT32)"):
+        record(model)
+
+
+@pytest.mark.parametrize(("model", "name"), [(choosing(), "IF"), (counting(), "WHILE")])
+def test_control_flow_is_refused_by_name(model: bytes, name: str) -> None:
+    with pytest.raises(BuildError, match=rf"operator \d \({name}|operator 0 \(LESS\): there is no C kernel"):
         record(model)

@@ -210,16 +210,12 @@ def _graph(path: Path) -> "Graph":
 
 def _platform(path: Path | None) -> "Platform":
     from aisrv.graph.errors import TextError
-    from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, read_platform
-    from aisrv.graph.text.messages import Messages
+    from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, load_platform
 
-    messages = Messages()
     try:
-        platform = read_platform(path or SHIPPED_PLATFORM, messages)
-        messages.check()
+        return load_platform(path or SHIPPED_PLATFORM)
     except TextError as error:
         _fail(error.messages, False)
-    return platform
 
 
 def _message(message: "Message") -> dict[str, Any]:

@@ -3,6 +3,10 @@
 import re
 
 from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, AtOnce
+from aisrv.graph.nodes.registry import STANDARD_NODES, can_run
+from aisrv.graph.run.commands import ReturnMode
+from aisrv.graph.run.node_entry import MOST_CALLS
+from aisrv.graph.text.grammar import SCRIPT_NODE_NAME
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import AT_ONCE
 from aisrv.relocatable.container import Core
@@ -37,3 +41,25 @@ def test_cores_that_are_executed() -> None:
     (told,) = [item for item in ITEMS if item.startswith("Cores are")]
     executed = {core.label.removeprefix("cortex-").upper() for core in Core if can_execute(core)}
     assert set(re.findall(r"M[0-9]+", told.partition(".")[0])) == executed
+
+
+def test_nodes_of_graphs_that_run() -> None:
+    (told,) = [item for item in ITEMS if "other nodes compile and do not run" in item]
+    public, ours, rest = re.match(
+        r"(.*) agree with the public ones to the bit\. (.*) are ours; .*?\. (.*)", told
+    ).groups()  # type: ignore[union-attr]
+    kinds = re.split(r", | and ", f"{public} and {ours}".lower())
+    run = [name for name in STANDARD_NODES if can_run(name) and name != SCRIPT_NODE_NAME]
+    named = {"converters" if name.endswith("converter") else name.rpartition("_")[2] for name in run}
+    (addition,) = [name for name in run if name.startswith("aisrv_")]
+    assert sorted([*kinds, addition.rpartition("_")[2]]) == sorted(named)
+    assert rest.startswith(f"`{addition}` is an addition")
+
+
+def test_how_long_a_run_of_a_graph_goes_on() -> None:
+    (told,) = [item for item in ITEMS if "called at most" in item]
+    assert told.startswith(
+        f"Return mode {ReturnMode.STARVED.value} ends after a pass in which no node moved data"
+    )
+    times = ("", "once", "twice", "three times", "four times")[MOST_CALLS]
+    assert f"is called at most {times} a visit" in told

@@ -11,8 +11,7 @@ from aisrv.graph.compiler.decompile import DecompileError, decompile
 from aisrv.graph.compiler.dialect import OURS
 from aisrv.graph.compiler.public import PUBLIC
 from aisrv.graph.errors import MOST_ERRORS, TextError, WordsError
-from aisrv.graph.platform.manifests import Platform, read_platform
-from aisrv.graph.text.messages import Messages
+from aisrv.graph.platform.manifests import Platform, load_platform
 from tests.support.graph_golden import COMPUTER, FOLDER, PAIRS, SEED
 
 PIECES: Final = (
@@ -34,10 +33,7 @@ MANIFESTS: Final = (
 
 def computer() -> Platform:
     """The platform of the golden texts."""
-    messages = Messages()
-    platform = read_platform(COMPUTER, messages)
-    messages.check()
-    return platform
+    return load_platform(COMPUTER)
 
 
 def mutant(text: str, generator: random.Random) -> str:

@@ -7,16 +7,11 @@
 Bits that no field declares are kept in `unused`, so that words -> record -> words changes nothing.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from inspect import get_annotations
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
 
 from aisrv.graph.errors import FieldError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from typing import Self
 
 WORD = 0xFFFFFFFF
 

@@ -4,8 +4,6 @@ Records of fixed size declare their bit-fields here, each once; `aisrv.graph.bin
 writes the sequence.
 """
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Annotated, Final

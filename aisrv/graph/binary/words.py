@@ -1,10 +1,9 @@
 """The words of a graph, read as values and written: one is the inverse of the other."""
 
-from __future__ import annotations
-
 import re
 import struct
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from aisrv.graph.binary.bitfields import WORD, WordRecord
 from aisrv.graph.binary.model import (
@@ -26,11 +25,7 @@ from aisrv.graph.binary.model import (
 )
 from aisrv.graph.errors import WordsError
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-    from typing import TypeVar
-
-    RecordType = TypeVar("RecordType", bound=WordRecord)
+RecordType = TypeVar("RecordType", bound=WordRecord)
 
 
 class _Reader:

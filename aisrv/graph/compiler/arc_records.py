@@ -1,21 +1,17 @@
 """Arcs as the words have them: buffers, and the memory of scripts."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, field
+from typing import Final
 
-from aisrv.graph.binary.model import Arc, ScriptArc
+from aisrv.graph.binary.model import Arc, Format, ScriptArc
+from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.network import ArcUse, Network
+from aisrv.graph.compiler.plan import MemoryPlan
 from aisrv.graph.compiler.records import check_fields, fields_of
 from aisrv.graph.compiler.segments import rounded
-
-if TYPE_CHECKING:
-    from aisrv.graph.binary.model import Format
-    from aisrv.graph.compiler.dialect import Dialect
-    from aisrv.graph.compiler.network import ArcUse, Network
-    from aisrv.graph.compiler.plan import MemoryPlan
-    from aisrv.graph.script.assembler import Code
-    from aisrv.graph.text.messages import Messages
+from aisrv.graph.errors import Messages
+from aisrv.graph.script.assembler import Code
 
 DEBUG_COMMANDS: Final = frozenset({0, 1, 2, 3, 4, 6, 7, 9, 10, 11, 12, 13, 14, 15})
 _FIELDS: Final = {
@@ -27,25 +23,17 @@ _FIELDS: Final = {
 }
 
 
+@dataclass(slots=True)
 class ArcRecords:
     """The arcs of a network, placed as they are built."""
 
-    def __init__(
-        self,
-        network: Network,
-        formats: tuple[Format, ...],
-        codes: dict[int, Code],
-        plan: MemoryPlan,
-        dialect: Dialect,
-        messages: Messages,
-    ) -> None:
-        self.network = network
-        self.formats = formats
-        self.codes = codes
-        self.plan = plan
-        self.dialect = dialect
-        self.messages = messages
-        self.arcs: list[Arc | ScriptArc] = []
+    network: Network
+    formats: tuple[Format, ...]
+    codes: dict[int, Code]
+    plan: MemoryPlan
+    dialect: Dialect
+    messages: Messages
+    arcs: list[Arc | ScriptArc] = field(default_factory=list)
 
     def debug_pages(self) -> int:
         """How many pages of debug registers the arcs use."""
@@ -90,7 +78,7 @@ class ArcRecords:
         if not 0 <= registers < 16 or not 0 <= stack < 128:
             self.messages.error(text.place, "a script has 0 to 12 registers and 0 to 127 places of stack")
             registers, stack = 6, 6
-        words = 2 * registers + 2 * stack + self.dialect.heap_words(code.heap_bytes)
+        words = 2 * registers + 2 * stack + -(-code.heap_bytes // self.dialect.heap_unit)
         vid = text.whole("script_mem_map", text.default_bank)
         put = self.plan.overlay if is_shared else self.plan.place
         address = put(f"memory of {use.producer}", vid, 4 * words, text.place)

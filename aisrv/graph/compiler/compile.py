@@ -1,31 +1,25 @@
 """The compiler: a graph text and the manifests of a platform become the words of the binary."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from aisrv.graph.binary.model import Graph
 from aisrv.graph.binary.words import parse_words, read_words, words_of
 from aisrv.graph.compiler.dialect import OURS, Dialect
 from aisrv.graph.compiler.formats import read_formats
 from aisrv.graph.compiler.layout import Layout
 from aisrv.graph.compiler.network import Network, build_network
 from aisrv.graph.compiler.plan import BankUse, Block, MemoryPlan, split_banks
+from aisrv.graph.errors import Message, Messages
 from aisrv.graph.nodes.registry import STANDARD_NODES, can_run
 from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, read_platform
-from aisrv.graph.text.messages import Messages
+from aisrv.graph.script.assembler import Code
 from aisrv.graph.text.parser import parse_file, parse_text
+from aisrv.graph.text.sections import GraphText
 from aisrv.graph.text.subgraphs import expand
 from aisrv.regular_file import read_regular
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aisrv.graph.binary.model import Graph
-    from aisrv.graph.errors import Message
-    from aisrv.graph.script.assembler import Code
-    from aisrv.graph.text.sections import GraphText
 
 logger = logging.getLogger(__name__)
 

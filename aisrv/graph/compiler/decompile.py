@@ -1,22 +1,17 @@
 """The decompiler: from the words of a graph and its platform to a text that compiles to the same words."""
 
-from __future__ import annotations
-
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
-from aisrv.graph.binary.model import Arc, Graph, Node, ScriptArc
+from aisrv.graph.binary.model import Arc, Format, Graph, IoEntry, Node, ScriptArc, Segment
 from aisrv.graph.binary.tables import RAW_TYPES
 from aisrv.graph.compiler.dialect import OURS, Dialect
+from aisrv.graph.compiler.node_records import CONTROL, HEAD
 from aisrv.graph.compiler.plan import round4
 from aisrv.graph.compiler.segments import WORKING, segment_size
 from aisrv.graph.errors import GraphError
+from aisrv.graph.platform.manifests import Platform
+from aisrv.graph.platform.values import Bank, NodeManifest
 from aisrv.graph.script.disassembler import disassemble
-
-if TYPE_CHECKING:
-    from aisrv.graph.binary.model import Format, IoEntry, Segment
-    from aisrv.graph.platform.manifests import Platform
-    from aisrv.graph.platform.values import Bank, NodeManifest
 
 
 class DecompileError(GraphError):
@@ -220,7 +215,7 @@ class _Decompiler:
         node = self.graph.nodes[index]
         name, instance = self.names[index]
         manifest = self.manifests[index]
-        head, control = node.head, node.control
+        control = node.control
         lines = [f"node {name} {instance}"]
         arcs_in = sum(not arc.tx for arc in node.arcs)
         if not node.is_script and (arcs_in, len(node.arcs) - arcs_in) != (
@@ -228,15 +223,9 @@ class _Decompiler:
             manifest.arcs_out,
         ):
             lines.append(f"node_nb_arcs {arcs_in} {len(node.arcs) - arcs_in}")
-        values = [
-            ("preset", control.preset),
-            ("trace_id", control.trace_id),
-            ("map_proc", head.processor),
-            ("map_arch", head.architecture),
-            ("map_rtos", head.priority),
-            ("script", head.script),
-        ]
-        lines += [f"node_{tag} {value}" for tag, value in values if value]
+        values = [(tag, getattr(control, name)) for name, tag in CONTROL.items()]
+        values += [(tag, getattr(node.head, name)) for name, tag in HEAD.items()]
+        lines += [f"{tag} {value}" for tag, value in values if value]
         for number, segment in enumerate(node.segments):
             lines += self._segment(index, number, segment)
         working = [each for each in range(len(node.segments)) if self._is_working(index, each)]
@@ -320,7 +309,7 @@ class _Decompiler:
             for position, (name, instance) in zip(self.graph.node_positions(), self.names, strict=True)
         }
         text = disassemble(
-            words, heap_bytes=self.dialect.heap_bytes(heap), nodes=nodes, line=self.dialect.line
+            words, heap_bytes=self.dialect.heap_unit * heap, nodes=nodes, line=self.dialect.line
         )
         code = text.lines(tag)
         if tag and not text.parameters:

@@ -2,26 +2,19 @@
 
 # ruff: noqa: ARG002 - a dialect need not look at all that it is given
 
-from __future__ import annotations
-
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from aisrv.graph.binary.model import Format
+from aisrv.graph.binary.model import Format, Graph, IoEntry, Node
 from aisrv.graph.binary.tables import FIRST_GRAMMAR_ONLY
+from aisrv.graph.compiler.plan import Address, MemoryPlan
+from aisrv.graph.errors import Messages, Place
 from aisrv.graph.platform.values import MemorySpec
+from aisrv.graph.script.assembler import Code
 from aisrv.graph.script.line import LineAssembler
+from aisrv.graph.text.sections import GraphText, TextSection
 from aisrv.graph.text.source import Data, Line, read_data
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from aisrv.graph.binary.model import Graph, IoEntry, Node
-    from aisrv.graph.compiler.plan import Address, MemoryPlan
-    from aisrv.graph.errors import Place
-    from aisrv.graph.script.assembler import Code
-    from aisrv.graph.text.messages import Messages
-    from aisrv.graph.text.sections import GraphText, TextSection
 
 
 @dataclass(frozen=True)
@@ -35,6 +28,8 @@ class Dialect:
     """Assembles a line of a script."""
     undeclared: ClassVar[Format] = Format()
     """A format between declared ones."""
+    heap_unit: ClassVar[int] = 4
+    """Bytes of a heap to each word of its memory."""
 
     def read_parameters(self, line: Line, messages: Messages, /) -> Data | None:
         """Read a data line of a script's parameters."""
@@ -59,14 +54,6 @@ class Dialect:
     def default_segments(self, place: Place) -> list[MemorySpec]:
         """The memory segments of a node whose manifest has none."""
         return [MemorySpec(place)]
-
-    def heap_words(self, size: int) -> int:
-        """Words of a heap of `size` bytes."""
-        return (size + 3) // 4
-
-    def heap_bytes(self, words: int) -> int:
-        """Bytes of a heap of as many words."""
-        return 4 * words
 
     def place_graph(self, plan: MemoryPlan, control: TextSection, offset: int, size: int) -> Address:
         """Place the words of the graph, `offset` bytes into its bank."""

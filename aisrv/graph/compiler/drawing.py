@@ -1,18 +1,14 @@
 """A graph as SVG: IOs and nodes along the flow, arcs with their formats, and the memory by bank."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from aisrv.graph.binary.model import Format
 from aisrv.graph.binary.tables import RAW_TYPES
+from aisrv.graph.compiler.compile import Compiled
 from aisrv.graph.compiler.memory_drawing import LEFT, WIDTH, draw_memory
-
-if TYPE_CHECKING:
-    from aisrv.graph.binary.model import Format
-    from aisrv.graph.compiler.compile import Compiled
-    from aisrv.graph.compiler.network import ArcUse
+from aisrv.graph.compiler.network import ArcUse
 
 _WIDTH: Final = 190
 _HEIGHT: Final = 40

@@ -1,22 +1,17 @@
 """Stream formats: from a text's `format_…` tags to the four words of the binary."""
 
-from __future__ import annotations
-
 import dataclasses
 import struct
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aisrv.graph.binary.model import Format
 from aisrv.graph.binary.tables import DOMAINS, RAW_BY_NAME, RAW_TYPES, UNITS
-from aisrv.graph.errors import FieldError
-from aisrv.graph.text.messages import Messages, nearest, shown
+from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.errors import FieldError, Messages, nearest, shown
+from aisrv.graph.platform.options import Options
+from aisrv.graph.text.sections import TextSection
 from aisrv.graph.text.source import integer
-
-if TYPE_CHECKING:
-    from aisrv.graph.compiler.dialect import Dialect
-    from aisrv.graph.platform.options import Options
-    from aisrv.graph.text.sections import TextSection
 
 MOST_FORMATS: Final = 31
 LARGEST_FRAME: Final = (1 << 22) - 1

@@ -1,51 +1,38 @@
 """A graph of a network: sizes first, then addresses, then words; no word depends on what comes later."""
 
-from __future__ import annotations
+from dataclasses import dataclass, field, replace
+from typing import Final
 
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
-
-from aisrv.graph.binary.model import IDLE, TRANSFER_RUNS, Graph, Header, IoEntry, Script, ScriptEntry
+from aisrv.graph.binary.model import IDLE, TRANSFER_RUNS, Format, Graph, Header, IoEntry, Script, ScriptEntry
 from aisrv.graph.binary.tables import domain_code
 from aisrv.graph.compiler.arc_records import ArcRecords
+from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.network import Network
 from aisrv.graph.compiler.node_records import NodeRecords
+from aisrv.graph.compiler.plan import Address, MemoryPlan
 from aisrv.graph.compiler.records import check_fields, fields_of
+from aisrv.graph.errors import Messages
 from aisrv.graph.script.assembler import Code, assemble
 from aisrv.graph.text.grammar import Section
-
-if TYPE_CHECKING:
-    from aisrv.graph.binary.model import Format
-    from aisrv.graph.compiler.dialect import Dialect
-    from aisrv.graph.compiler.network import Network
-    from aisrv.graph.compiler.plan import Address, MemoryPlan
-    from aisrv.graph.text.messages import Messages
-    from aisrv.graph.text.sections import TextSection
+from aisrv.graph.text.sections import TextSection
 
 MOST_FILL_WORDS: Final = 65536
 DEBUG_PAGE_WORDS: Final = 32
 _HEADER: Final = {"debug_script_fields": "debug_script_fields", "scheduler_return": "scheduler_return"}
 
 
+@dataclass(slots=True)
 class Layout:
     """Lays out one graph; its errors go to `messages`."""
 
-    def __init__(
-        self,
-        control: TextSection,
-        network: Network,
-        formats: tuple[Format, ...],
-        plan: MemoryPlan,
-        messages: Messages,
-        dialect: Dialect,
-    ) -> None:
-        self.control = control
-        self.network = network
-        self.formats = formats
-        self.plan = plan
-        self.messages = messages
-        self.dialect = dialect
-        self.codes: dict[int, Code] = {}
-        """The code of each script by its arc."""
+    control: TextSection
+    network: Network
+    formats: tuple[Format, ...]
+    plan: MemoryPlan
+    messages: Messages
+    dialect: Dialect
+    codes: dict[int, Code] = field(default_factory=dict)
+    """The code of each script by its arc."""
 
     def graph(self) -> Graph:
         """Lay out the network. Raises TextError."""

@@ -1,19 +1,12 @@
 """The listing of a compiled graph, each word with its place and what it is; and the memory report."""
 
-from __future__ import annotations
+from collections.abc import Mapping
 
-from typing import TYPE_CHECKING
-
-from aisrv.graph.binary.model import Arc, Format, Node, ScriptArc
+from aisrv.graph.binary.model import Arc, Format, Graph, Node, ScriptArc
 from aisrv.graph.binary.tables import RAW_TYPES
 from aisrv.graph.binary.words import words_of
+from aisrv.graph.compiler.plan import BankUse
 from aisrv.graph.script.disassembler import disassemble
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from aisrv.graph.binary.model import Graph
-    from aisrv.graph.compiler.plan import BankUse
 
 
 def words_text(graph: Graph, names: Mapping[int, str] | None = None) -> str:

@@ -1,15 +1,11 @@
 """The memory of a graph as SVG: a bar for each bank, with its used part magnified where it is small."""
 
-from __future__ import annotations
-
+from collections.abc import Iterable, Iterator
 from html import escape
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from aisrv.graph.compiler.compile import Compiled
-    from aisrv.graph.compiler.plan import BankUse, Block
+from aisrv.graph.compiler.compile import Compiled
+from aisrv.graph.compiler.plan import BankUse, Block
 
 LEFT: Final = 20
 WIDTH: Final = 620

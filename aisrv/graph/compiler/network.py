@@ -1,23 +1,17 @@
 """What is joined to what: the nodes, IOs and scripts of a text, with the arcs between them numbered."""
 
-from __future__ import annotations
-
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from aisrv.graph.binary.model import Format
 from aisrv.graph.compiler.formats import mismatches
+from aisrv.graph.errors import Messages, Place, nearest, shown
+from aisrv.graph.platform.manifests import Platform
+from aisrv.graph.platform.options import Options
+from aisrv.graph.platform.values import IoManifest, NodeManifest
 from aisrv.graph.text.grammar import SCRIPT_NODE_NAME, Section, node_name
-from aisrv.graph.text.messages import Messages, nearest, shown
 from aisrv.graph.text.sections import GraphText, TextSection
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aisrv.graph.binary.model import Format
-    from aisrv.graph.errors import Place
-    from aisrv.graph.platform.manifests import Platform
-    from aisrv.graph.platform.options import Options
-    from aisrv.graph.platform.values import IoManifest, NodeManifest
 
 MOST_NODES: Final = 100_000
 _FREE_ARCS: Final = ("arm_stream_router", "arm_stream_split")
@@ -104,24 +98,17 @@ def build_network(
     return _Builder(text, platform, formats, known_formats, messages).build()
 
 
+@dataclass(slots=True)
 class _Builder:
-    def __init__(
-        self,
-        text: GraphText,
-        platform: Platform,
-        formats: tuple[Format, ...],
-        known_formats: frozenset[int],
-        messages: Messages,
-    ) -> None:
-        self.text = text
-        self.platform = platform
-        self.formats = formats
-        self.messages = messages
-        self.network = Network()
-        self.nodes: dict[tuple[str, int], NodeUse] = {}
-        self.by_place: dict[Place, NodeUse] = {}
-        self.ios: dict[int, IoUse] = {}
-        self.known_formats = known_formats
+    text: GraphText
+    platform: Platform
+    formats: tuple[Format, ...]
+    known_formats: frozenset[int]
+    messages: Messages
+    network: Network = field(default_factory=Network)
+    nodes: dict[tuple[str, int], NodeUse] = field(default_factory=dict)
+    by_place: dict[Place, NodeUse] = field(default_factory=dict)
+    ios: dict[int, IoUse] = field(default_factory=dict)
 
     def build(self) -> Network:
         sections = [each for each in self.text.order if isinstance(each, TextSection)]

@@ -1,50 +1,43 @@
 """The list of nodes: each is built once, and gets the addresses of its segments when these are placed."""
 
-from __future__ import annotations
-
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass, replace
+from typing import Final
 
 from aisrv.graph.binary.bitfields import words_of_bytes
-from aisrv.graph.binary.model import Node, NodeArc, NodeHead, ParameterHead
+from aisrv.graph.binary.model import Format, Node, NodeArc, NodeHead, ParameterHead
+from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.network import Network, NodeUse
+from aisrv.graph.compiler.plan import MemoryPlan
 from aisrv.graph.compiler.records import check_fields, fields_of
 from aisrv.graph.compiler.segments import place_segments, segment_records, segment_uses
+from aisrv.graph.errors import Messages
+from aisrv.graph.script.assembler import Code
 from aisrv.graph.text.grammar import node_name
 from aisrv.graph.text.source import Data
 
-if TYPE_CHECKING:
-    from aisrv.graph.binary.model import Format
-    from aisrv.graph.compiler.dialect import Dialect
-    from aisrv.graph.compiler.network import Network, NodeUse
-    from aisrv.graph.compiler.plan import MemoryPlan
-    from aisrv.graph.script.assembler import Code
-    from aisrv.graph.text.messages import Messages
-
-_HEAD: Final = {
-    "priority": "node_map_rtos",
+HEAD: Final = {
     "processor": "node_map_proc",
     "architecture": "node_map_arch",
+    "priority": "node_map_rtos",
     "script": "node_script",
 }
-_CONTROL: Final = {"preset": "node_preset", "trace_id": "node_trace_id"}
+CONTROL: Final = {"preset": "node_preset", "trace_id": "node_trace_id"}
 _PARAMETERS: Final = {"tag": "node_parameters", "length": "node_parameters"}
 
 
+@dataclass
 class NodeRecords:
     """The nodes of a network, on their way to words."""
 
-    def __init__(
-        self,
-        network: Network,
-        formats: tuple[Format, ...],
-        codes: dict[int, Code],
-        dialect: Dialect,
-        messages: Messages,
-    ) -> None:
-        self.network = network
-        self.codes = codes
-        self.messages = messages
-        self.segments = [segment_uses(node, formats, dialect, messages) for node in network.nodes]
+    network: Network
+    formats: tuple[Format, ...]
+    codes: dict[int, Code]
+    dialect: Dialect
+    messages: Messages
+
+    def __post_init__(self) -> None:
+        nodes = self.network.nodes
+        self.segments = [segment_uses(node, self.formats, self.dialect, self.messages) for node in nodes]
 
     def unplaced(self) -> tuple[Node, ...]:
         """The nodes, whose numbers of words are final; addresses, and positions in scripts, are not."""
@@ -83,13 +76,13 @@ class NodeRecords:
         use = self.network.nodes[index]
         text = use.text
         count = use.arcs_in + use.arcs_out
-        head = NodeHead(arcs=count, node_idx=use.manifest.index, **fields_of(text, _HEAD))
+        head = NodeHead(arcs=count, node_idx=use.manifest.index, **fields_of(text, HEAD))
         tag, parameters = self._parameters(use)
-        control = ParameterHead(tag=tag, length=len(parameters) + 1, **fields_of(text, _CONTROL))
+        control = ParameterHead(tag=tag, length=len(parameters) + 1, **fields_of(text, CONTROL))
         if not 0 <= head.script < max(len(self.network.scripts), 1):
             self.messages.error(text.place_of("node_script"), f"script {head.script} is not declared")
-        check_fields(head, text, _HEAD, self.messages)
-        check_fields(control, text, _CONTROL | _PARAMETERS, self.messages)
+        check_fields(head, text, HEAD, self.messages)
+        check_fields(control, text, CONTROL | _PARAMETERS, self.messages)
         segments = segment_records(self.segments[index])
         for segment in segments:
             check_fields(segment, text, {"size": "node_malloc_add"}, self.messages)

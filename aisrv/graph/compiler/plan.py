@@ -1,16 +1,12 @@
 """The memory plan: which bytes of which bank each block takes. Static ones come first."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from aisrv.graph.errors import Place
-    from aisrv.graph.platform.values import Bank
-    from aisrv.graph.text.messages import Messages
-    from aisrv.graph.text.sections import TextSection
+from aisrv.graph.errors import Messages, Place
+from aisrv.graph.platform.values import Bank
+from aisrv.graph.text.sections import TextSection
 
 
 class Address(NamedTuple):

@@ -2,29 +2,21 @@
 
 # ruff: noqa: ARG002 - a dialect need not look at all that it is given
 
-from __future__ import annotations
-
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Final
+from typing import ClassVar, Final
 
-from aisrv.graph.binary.model import Format, Header, Segment
+from aisrv.graph.binary.model import Format, Graph, Header, IoEntry, Node, Segment
 from aisrv.graph.compiler.dialect import Dialect
-from aisrv.graph.compiler.plan import Address
+from aisrv.graph.compiler.plan import Address, MemoryPlan
+from aisrv.graph.errors import Messages, Place
+from aisrv.graph.platform.values import MemorySpec
+from aisrv.graph.script.assembler import Code
+from aisrv.graph.script.line import LineAssembler
 from aisrv.graph.script.public_line import PublicLine
 from aisrv.graph.text.grammar import SCRIPT_NODE_NAME, Section, node_name
 from aisrv.graph.text.sections import GraphText, Statement, TextSection
 from aisrv.graph.text.source import Data, Line, read_data
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
-
-    from aisrv.graph.binary.model import Graph, IoEntry, Node
-    from aisrv.graph.compiler.plan import MemoryPlan
-    from aisrv.graph.errors import Place
-    from aisrv.graph.platform.values import MemorySpec
-    from aisrv.graph.script.assembler import Code
-    from aisrv.graph.script.line import LineAssembler
-    from aisrv.graph.text.messages import Messages
 
 _FORMAT_TAGS: Final = ("format_frame_length", "format_raw_data")
 _SCRIPT_OPTIONS: Final = ("script_register", "script_stack", "script_mem_shared", "script_mem_map")
@@ -42,6 +34,7 @@ class PublicDialect(Dialect):
     line: ClassVar[type[LineAssembler]] = PublicLine
     undeclared: ClassVar[Format] = Format(other_channels=31)
     """It has 0 channels, and the field holds them minus 1."""
+    heap_unit: ClassVar[int] = 1
 
     def read_parameters(self, line: Line, messages: Messages, /) -> Data | None:
         """`0x…` is 0."""
@@ -74,14 +67,6 @@ class PublicDialect(Dialect):
     def default_segments(self, place: Place) -> list[MemorySpec]:
         """None."""
         return []
-
-    def heap_words(self, size: int) -> int:
-        """As many as bytes."""
-        return size
-
-    def heap_bytes(self, words: int) -> int:
-        """As many as words."""
-        return words
 
     def place_graph(self, plan: MemoryPlan, control: TextSection, offset: int, size: int) -> Address:
         """The offset is added to the address, and takes no memory."""

@@ -1,17 +1,10 @@
 """Records of words from the statements of a section: each field by its tag."""
 
-from __future__ import annotations
+from collections.abc import Mapping
 
-from typing import TYPE_CHECKING
-
-from aisrv.graph.errors import FieldError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from aisrv.graph.binary.bitfields import WordRecord
-    from aisrv.graph.text.messages import Messages
-    from aisrv.graph.text.sections import TextSection
+from aisrv.graph.binary.bitfields import WordRecord
+from aisrv.graph.errors import FieldError, Messages
+from aisrv.graph.text.sections import TextSection
 
 
 def fields_of(text: TextSection, tags: Mapping[str, str]) -> dict[str, int]:

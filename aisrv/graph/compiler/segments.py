@@ -1,23 +1,16 @@
 """The memory segments of a node: their sizes, and what its text says of each."""
 
-from __future__ import annotations
-
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from aisrv.graph.binary.model import Segment
-from aisrv.graph.compiler.plan import Address, round4
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aisrv.graph.binary.model import Format
-    from aisrv.graph.compiler.dialect import Dialect
-    from aisrv.graph.compiler.network import NodeUse
-    from aisrv.graph.compiler.plan import MemoryPlan
-    from aisrv.graph.platform.values import MemorySpec
-    from aisrv.graph.text.messages import Messages
+from aisrv.graph.binary.model import Format, Segment
+from aisrv.graph.compiler.dialect import Dialect
+from aisrv.graph.compiler.network import NodeUse
+from aisrv.graph.compiler.plan import Address, MemoryPlan, round4
+from aisrv.graph.errors import Messages
+from aisrv.graph.platform.values import MemorySpec
 
 WORKING: Final = 1
 """The type of memory that nodes share."""

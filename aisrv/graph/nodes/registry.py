@@ -21,30 +21,13 @@ GROUP: Final = "aisrv.graph_nodes"
 """Entry points of nodes: the name is that of the node's manifest, the object makes a StreamNode."""
 
 STANDARD_NODES: Final = (
-    "by-pass",
-    "arm_stream_script",
-    "arm_stream_format_converter",
-    "arm_stream_router",
-    "sigp_stream_converter",
-    "arm_stream_amplifier",
-    "arm_stream_mixer",
-    "arm_stream_filter",
-    "sigp_stream_detector",
-    "arm_stream_rescaler",
-    "sigp_stream_compressor",
-    "sigp_stream_decompressor",
-    "arm_stream_modulator",
-    "arm_stream_demodulator",
-    "sigp_stream_resampler",
-    "arm_stream_qos",
-    "arm_stream_split",
-    "sigp_stream_detector2D",
-    "arm_stream_filter2D",
-    "arm_stream_analysis",
-    "bitbank_JPEGENC",
-    "TjpgDec",
-    "aisrv_stream_inference",
-)
+    "by-pass", "arm_stream_script", "arm_stream_format_converter", "arm_stream_router",
+    "sigp_stream_converter", "arm_stream_amplifier", "arm_stream_mixer", "arm_stream_filter",
+    "sigp_stream_detector", "arm_stream_rescaler", "sigp_stream_compressor", "sigp_stream_decompressor",
+    "arm_stream_modulator", "arm_stream_demodulator", "sigp_stream_resampler", "arm_stream_qos",
+    "arm_stream_split", "sigp_stream_detector2D", "arm_stream_filter2D", "arm_stream_analysis",
+    "bitbank_JPEGENC", "TjpgDec", "aisrv_stream_inference",
+)  # fmt: skip
 """Names of nodes by NODE_IDX, as in the top manifest that is shipped."""
 
 NodeFactory = Callable[[], StreamNode]

@@ -1,20 +1,13 @@
 """Manifests of IOs: their direction, domain and units, and the formats that they take."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
 from aisrv.graph.binary.tables import UNITS
-from aisrv.graph.errors import Place
+from aisrv.graph.errors import Messages, Place, nearest, shown
 from aisrv.graph.platform.options import read_options
 from aisrv.graph.platform.values import IoManifest
-from aisrv.graph.text.messages import nearest, shown
 from aisrv.graph.text.source import Line, integer, number, read_lines
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aisrv.graph.text.messages import Messages
 
 _TAG_ALIASES: Final = {"io_sampling_accuracy": "io_sampling_rate_accuracy"}
 _IO_OPTIONS: Final = (

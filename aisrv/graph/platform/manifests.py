@@ -1,24 +1,17 @@
 """Platforms: the top manifest with its memory banks, processors and IOs, and the manifests of nodes."""
 
-from __future__ import annotations
-
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from aisrv.graph.errors import Place
+from aisrv.graph.errors import Messages, Place, shown
 from aisrv.graph.platform.io_manifest import read_io
 from aisrv.graph.platform.node_manifest import read_node
 from aisrv.graph.platform.values import Bank, IoManifest, IoRow, NodeManifest, Processor
-from aisrv.graph.text.messages import shown
 from aisrv.graph.text.source import Line, integer, read_lines
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from aisrv.graph.text.messages import Messages
 
 LARGEST_COUNT: Final = 4096
 """Rows of a table in a manifest."""
@@ -43,10 +36,6 @@ class Platform:
         """The names of nodes by NODE_IDX."""
         return {node.index: name for name, node in self.nodes.items()}
 
-    def bank(self, vid: int) -> Bank | None:
-        """The first bank with a VID."""
-        return next((bank for bank in self.banks if bank.vid == vid), None)
-
     def io(self, hwid: int, messages: Messages) -> IoManifest | None:
         """The manifest of an IO, read when it is asked for first."""
         row = self.io_rows.get(hwid)
@@ -55,6 +44,14 @@ class Platform:
         if hwid not in self._ios:
             self._ios[hwid] = read_io(row.path, row.place, messages)
         return self._ios[hwid]
+
+
+def load_platform(path: Path) -> Platform:
+    """Read a platform. Raises TextError."""
+    messages = Messages()
+    platform = read_platform(path, messages)
+    messages.check()
+    return platform
 
 
 def read_platform(path: Path, messages: Messages) -> Platform:

@@ -1,20 +1,16 @@
 """Manifests of nodes: what a node asks of memory and of the formats of its arcs."""
 
-from __future__ import annotations
-
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aisrv.graph.errors import Place
+from aisrv.graph.errors import Messages, Place, nearest, shown
 from aisrv.graph.platform.options import read_options
 from aisrv.graph.platform.values import ArcSpec, MemorySpec, NodeManifest
-from aisrv.graph.text.messages import nearest, shown
 from aisrv.graph.text.source import Line, number, read_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
-    from aisrv.graph.text.messages import Messages
 
 MOST_SEGMENTS: Final = 6
 MOST_ARCS: Final = 16

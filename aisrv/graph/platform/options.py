@@ -1,16 +1,11 @@
 """Options of manifests: `{i v1 v2 …}` lists and `{-i a step c …}` ranges of possible values."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from aisrv.graph.text.source import number
-
-if TYPE_CHECKING:
-    from aisrv.graph.text.messages import Messages
-    from aisrv.graph.text.source import Line
+from aisrv.graph.errors import Messages
+from aisrv.graph.text.source import Line, number
 
 _GROUP: Final = re.compile(r"\{([^{}]*)\}")
 

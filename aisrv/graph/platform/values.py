@@ -1,15 +1,10 @@
 """What a platform has, and what its nodes and IOs need, as their manifests say."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aisrv.graph.errors import Place
-    from aisrv.graph.platform.options import Options
+from aisrv.graph.errors import Place
+from aisrv.graph.platform.options import Options
 
 
 @dataclass(frozen=True, slots=True)

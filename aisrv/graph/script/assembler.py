@@ -1,20 +1,15 @@
 """The assembler: lines of a script become words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aisrv.graph.binary.bitfields import words_of_bytes
+from aisrv.graph.errors import Messages, Place, nearest, shown
 from aisrv.graph.script.instructions import is_short, short
 from aisrv.graph.script.line import AssemblyError, LineAssembler, Reference
 from aisrv.graph.script.table import code_length
-from aisrv.graph.text.messages import Messages, nearest, shown
 from aisrv.graph.text.sections import DataBlock, Label
 from aisrv.graph.text.source import Data, Line, is_data_line, read_data
-
-if TYPE_CHECKING:
-    from aisrv.graph.errors import Place
 
 OPAQUE: Final = 1
 """Format of a script of 16-bit codes, which no machine runs."""

@@ -1,13 +1,12 @@
 """The disassembler: words of a script become lines that assemble to the same words."""
 
-from __future__ import annotations
-
 import struct
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from aisrv.graph.errors import TextError
+from aisrv.graph.errors import Messages, TextError
 from aisrv.graph.script.assembler import assemble
 from aisrv.graph.script.instructions import (
     ALU,
@@ -40,11 +39,7 @@ from aisrv.graph.script.table import (
     length,
 )
 from aisrv.graph.script.values import number_of
-from aisrv.graph.text.messages import Messages
 from aisrv.graph.text.parser import parse_text
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 _CONDITIONS: Final[dict[int, str]] = {
     Condition.ALWAYS: "",
@@ -130,7 +125,7 @@ def _is_same(words: Sequence[int], text: ScriptText, line: type[LineAssembler]) 
     return got is not None and got == _masked(words)
 
 
-def _raw_where_needed(walk: _Walk, assembler: type[LineAssembler]) -> list[tuple[int, str]]:
+def _raw_where_needed(walk: "_Walk", assembler: type[LineAssembler]) -> list[tuple[int, str]]:
     """The lines, with data lines in the place of those that assemble to other words."""
     lines = []
     for at, line in walk.lines():

@@ -1,11 +1,9 @@
 """The words of scripts: their bit-fields, registers, types and constants. `table` has the instructions."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Final
+from typing import Final, Self
 
 NO_REGISTER: Final = 12
 STACK_TOP: Final = 14
@@ -106,7 +104,7 @@ class Instruction:
     low: int
 
     @classmethod
-    def from_word(cls, word: int) -> Instruction:
+    def from_word(cls, word: int) -> Self:
         """Take a word apart."""
         return cls(
             word >> 30, word >> 27 & 7, word >> 22 & 31, word >> 18 & 15, word >> 14 & 15, word & 0x3FFF

@@ -1,12 +1,9 @@
 """What the instructions of scripts use of the machine that runs them, and the machine of the graph."""
 
-from __future__ import annotations
+from typing import Protocol
 
-from typing import TYPE_CHECKING, Protocol
-
-if TYPE_CHECKING:
-    from aisrv.graph.script.instructions import Instruction
-    from aisrv.graph.script.registers import Register
+from aisrv.graph.script.instructions import Instruction
+from aisrv.graph.script.registers import Register
 
 
 class Services(Protocol):

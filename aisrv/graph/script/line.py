@@ -1,11 +1,11 @@
 """One line of a script becomes its words: the operands of the table of instructions, read from text."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from aisrv.graph.errors import Place, nearest, shown
 from aisrv.graph.script.instructions import (
     ALU,
     FLOATS,
@@ -40,13 +40,7 @@ from aisrv.graph.script.table import (
     TypeName,
     Value,
 )
-from aisrv.graph.text.messages import nearest, shown
 from aisrv.graph.text.source import Line, integer, number
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aisrv.graph.errors import Place
 
 MOST_DELETED: Final = 127
 """Most places that `delete` takes off the stack."""

@@ -3,11 +3,11 @@
 A run is bounded: it ends with `return`, with a fault, or with the fault of too many instructions.
 """
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from aisrv.graph.binary.model import ScriptArc
 from aisrv.graph.script.instructions import (
     LONG,
     NO_REGISTER,
@@ -17,16 +17,11 @@ from aisrv.graph.script.instructions import (
     Instruction,
     Type,
 )
+from aisrv.graph.script.interface import Services
 from aisrv.graph.script.meanings import HEAP
 from aisrv.graph.script.registers import Register, ScriptFault, type_of
 from aisrv.graph.script.table import code_length, form_of, length
 from aisrv.graph.script.values import integer_of, number_of
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from aisrv.graph.binary.model import ScriptArc
-    from aisrv.graph.script.interface import Services
 
 MOST_INSTRUCTIONS: Final = 1000
 _BARE_REGISTERS: Final = 6

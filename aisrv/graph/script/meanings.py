@@ -1,8 +1,7 @@
 """What the instructions of scripts do, each a function of the machine and the instruction."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from aisrv.graph.script.instructions import (
     NO_REGISTER,
@@ -15,6 +14,7 @@ from aisrv.graph.script.instructions import (
     Special,
     Type,
 )
+from aisrv.graph.script.interface import Machine
 from aisrv.graph.script.registers import Register, ScriptFault, type_of
 from aisrv.graph.script.values import (
     ADDMOD,
@@ -31,11 +31,6 @@ from aisrv.graph.script.values import (
     result_type,
     single,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from aisrv.graph.script.interface import Machine
 
 HEAP: Final = 1 << 24
 """The bit of a type word that says that a pointer counts from the heap."""

@@ -1,9 +1,7 @@
 """Lines of scripts as the public compiler of December 2024 assembles them, with what is odd about them."""
 
-from __future__ import annotations
-
 import struct
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aisrv.graph.script.instructions import (
     FLOATS,
@@ -19,11 +17,9 @@ from aisrv.graph.script.instructions import (
     short,
 )
 from aisrv.graph.script.line import AssemblyError, LineAssembler, type_of
+from aisrv.graph.script.table import BitRange, Count, Form, Reg, TypeName
 from aisrv.graph.script.values import signed
 from aisrv.graph.text.source import number
-
-if TYPE_CHECKING:
-    from aisrv.graph.script.table import BitRange, Count, Form, Reg, TypeName
 
 _TYPES: Final = {
     **{f"ptr{name}": kind for name, kind in TYPE_NAMES.items() if kind not in (Type.TIME32, Type.PTR28)},

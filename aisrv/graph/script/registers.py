@@ -1,7 +1,5 @@
 """Registers of scripts, and the faults that end a run."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from aisrv.graph.script.instructions import Type

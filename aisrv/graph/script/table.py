@@ -4,10 +4,9 @@ Assembler, disassembler and machine read this table. A text is a row of words th
 operands, which say the fields of the word that they are in.
 """
 
-from __future__ import annotations
-
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from aisrv.graph.script import meanings
 from aisrv.graph.script.instructions import (
@@ -22,11 +21,7 @@ from aisrv.graph.script.instructions import (
     Instruction,
     Special,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from aisrv.graph.script.interface import Machine
+from aisrv.graph.script.interface import Machine
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,12 @@
 """Values of script registers: 32 bits that are read by a type, and arithmetic on what is read."""
 
-from __future__ import annotations
-
 import math
 import operator
 import struct
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from aisrv.graph.script.instructions import FLOATS, UNSIGNED, Type
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 Number = int | float
 

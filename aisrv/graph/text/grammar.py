@@ -1,7 +1,5 @@
 """The tags of graph texts, each with its section and its fields, and those of the first grammar."""
 
-from __future__ import annotations
-
 from enum import StrEnum
 from typing import Final, NamedTuple
 

@@ -1,11 +1,11 @@
 """Graph texts: lines become sections of statements, checked against the table of tags."""
 
-from __future__ import annotations
-
 import math
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final
 
-from aisrv.graph.errors import Place
+from aisrv.graph.errors import Messages, Place, nearest, shown
 from aisrv.graph.text.grammar import (
     ALIASES,
     DATA_BLOCKS,
@@ -19,7 +19,6 @@ from aisrv.graph.text.grammar import (
     Section,
     Tag,
 )
-from aisrv.graph.text.messages import Messages, nearest, shown
 from aisrv.graph.text.sections import DataBlock, GraphText, Label, Statement, Subgraph, TextSection, Value
 from aisrv.graph.text.source import (
     DataReader,
@@ -32,10 +31,6 @@ from aisrv.graph.text.source import (
     read_lines,
     split_lines,
 )
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 MOST_LINES: Final = 400_000
 """Lines of a text with all that it includes."""

@@ -1,17 +1,11 @@
 """Graph texts as values: sections with their statements by tag, blocks of data or code, subgraphs."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from aisrv.graph.errors import Place
+from aisrv.graph.text.grammar import Section
 from aisrv.graph.text.source import Data, Line
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aisrv.graph.errors import Place
-    from aisrv.graph.text.grammar import Section
 
 Value = int | float | str
 
@@ -44,10 +38,6 @@ class DataBlock:
     def tag(self) -> int:
         """The number behind the tag that opens the block."""
         return int(self.opening.values[0]) if self.opening.values else 0
-
-    def value(self) -> bytes:
-        """The bytes of its data lines."""
-        return b"".join(item.value for item in self.items if isinstance(item, Data))
 
 
 @dataclass(slots=True)

@@ -1,21 +1,14 @@
 """Lines of texts and manifests: reading files of a bounded size, words, numbers and data lines."""
 
-from __future__ import annotations
-
 import math
 import re
 import struct
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from pathlib import Path
+from typing import Final, Protocol
 
-from aisrv.graph.errors import Place
-from aisrv.graph.text.messages import shown
+from aisrv.graph.errors import Messages, Place, shown
 from aisrv.regular_file import read_regular
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aisrv.graph.text.messages import Messages
 
 LARGEST_FILE: Final = 4_000_000
 """Bytes of the largest text or manifest that is read."""

@@ -1,21 +1,14 @@
 """Subgraphs, put in the place of their `subgraph` tag with their nodes renamed."""
 
-from __future__ import annotations
-
 import dataclasses
-from typing import TYPE_CHECKING, Final
+from pathlib import Path
+from typing import Final
 
+from aisrv.graph.errors import Messages, Place
 from aisrv.graph.text.grammar import Section
 from aisrv.graph.text.parser import parse_file
-from aisrv.graph.text.sections import Statement, Subgraph, TextSection, Value
+from aisrv.graph.text.sections import GraphText, Statement, Subgraph, TextSection, Value
 from aisrv.graph.text.source import DataReader, read_data
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from aisrv.graph.errors import Place
-    from aisrv.graph.text.messages import Messages
-    from aisrv.graph.text.sections import GraphText
 
 DEEPEST: Final = 8
 MOST_SECTIONS: Final = 200_000
@@ -36,24 +29,20 @@ def expand(text: GraphText, messages: Messages, read_parameters: DataReader = re
     return text
 
 
+@dataclasses.dataclass
 class _Subgraph:
-    """One subgraph on its way into the graph that has it."""
+    """One subgraph on its way into the graph that has it; `files` and `prefix` are those of its parents."""
 
-    def __init__(
-        self,
-        parent: GraphText,
-        place: Subgraph,
-        messages: Messages,
-        read_parameters: DataReader,
-        files: tuple[Path, ...] = (),
-        prefix: str = "",
-    ) -> None:
-        self.parent = parent
-        self.given = place
-        self.messages = messages
-        self.read_parameters = read_parameters
-        self.files = (*files, place.path.resolve())
-        self.prefix = f"{prefix}{place.name}_"
+    parent: GraphText
+    given: Subgraph
+    messages: Messages
+    read_parameters: DataReader
+    files: tuple[Path, ...] = ()
+    prefix: str = ""
+
+    def __post_init__(self) -> None:
+        self.files = (*self.files, self.given.path.resolve())
+        self.prefix += f"{self.given.name}_"
 
     def sections(self) -> list[TextSection]:
         """The subgraph's nodes, scripts and arcs as sections of the graph."""

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from aisrv.graph.compiler.compile import load_graph
+from aisrv.graph.errors import Messages
 from aisrv.graph.nodes.registry import BUILT_IN, STANDARD_NODES
 from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, read_platform
-from aisrv.graph.text.messages import Messages
 
 
 def platform_names() -> tuple[str, ...]:

@@ -8,30 +8,22 @@ from aisrv.graph.compiler.decompile import DecompileError, decompile
 from aisrv.graph.compiler.dialect import OURS, Dialect
 from aisrv.graph.compiler.listing import memory_text, words_text
 from aisrv.graph.compiler.public import PUBLIC
-from aisrv.graph.platform.manifests import Platform, read_platform
-from aisrv.graph.text.messages import Messages
+from aisrv.graph.platform.manifests import load_platform
 from tests.support.graph_golden import COMPUTER, PAIRS, SEED
-
-
-def platform_of(manifest: Path) -> Platform:
-    messages = Messages()
-    platform = read_platform(manifest, messages)
-    messages.check()
-    return platform
 
 
 @pytest.mark.parametrize("dialect", [OURS, PUBLIC], ids=["ours", "public"])
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_text_of_words_compiles_to_the_same_words(name: str, dialect: Dialect) -> None:
     pair = PAIRS[name]
-    platform = platform_of(pair.manifest)
+    platform = load_platform(pair.manifest)
     words = compile_file(pair.text, pair.manifest, dialect).words
     text = decompile(read_words(words), platform, dialect)
     assert compile_text(text, Path("again.txt"), platform, dialect).words == words
 
 
 def test_the_sample_of_the_first_grammar_comes_back_but_for_its_swap() -> None:
-    platform = platform_of(COMPUTER)
+    platform = load_platform(COMPUTER)
     words = compile_file(SEED, COMPUTER).words
     text = decompile(read_words(words), platform)
     assert "2 h16; 2002 0001" in text
@@ -41,7 +33,7 @@ def test_the_sample_of_the_first_grammar_comes_back_but_for_its_swap() -> None:
 def test_words_of_another_platform_are_refused() -> None:
     pair = PAIRS["c1"]
     graph = read_words(compile_file(pair.text, pair.manifest).words)
-    platform = platform_of(COMPUTER)
+    platform = load_platform(COMPUTER)
     platform.nodes.clear()
     with pytest.raises(DecompileError, match="the platform has no node 7"):
         decompile(graph, platform)

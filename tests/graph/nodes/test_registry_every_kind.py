@@ -12,10 +12,9 @@ from aisrv.graph.compiler.compile import compile_text
 from aisrv.graph.errors import GraphError
 from aisrv.graph.nodes.inference import NAME, Inference, Job
 from aisrv.graph.nodes.registry import STANDARD_NODES, Registry, can_run
-from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, read_platform
+from aisrv.graph.platform.manifests import SHIPPED_PLATFORM, Platform, load_platform
 from aisrv.graph.run.scheduler import Interpreter
 from aisrv.graph.run.state import GraphState
-from aisrv.graph.text.messages import Messages
 from tests.support.graphs import S8, Sink, Source
 
 KINDS: Final = [name for name in STANDARD_NODES if can_run(name)]
@@ -57,10 +56,7 @@ class Engine:
 
 @pytest.fixture(scope="module")
 def platform() -> Platform:
-    messages = Messages()
-    platform = read_platform(SHIPPED_PLATFORM, messages)
-    messages.check()
-    return platform
+    return load_platform(SHIPPED_PLATFORM)
 
 
 def text_of(kind: str, arcs: tuple[int, int], frames: tuple[int, int], rates: tuple[int, int]) -> str:

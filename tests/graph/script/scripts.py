@@ -4,12 +4,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from aisrv.graph.binary.model import ScriptArc
+from aisrv.graph.errors import Messages
 from aisrv.graph.script.assembler import Code, assemble
 from aisrv.graph.script.instructions import Type
 from aisrv.graph.script.line import LineAssembler
 from aisrv.graph.script.machine import Fault, ScriptMachine
 from aisrv.graph.script.values import Number, number_of
-from aisrv.graph.text.messages import Messages
 from aisrv.graph.text.parser import parse_text
 
 

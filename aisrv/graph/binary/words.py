@@ -207,8 +207,7 @@ def _check_scripts(graph: Graph, at: int) -> None:
         arc = _arc(graph, script.entry.arc, at + index, f"script {index}")
         if isinstance(arc, ScriptArc) and arc.code_words != len(script.code):
             raise WordsError(
-                at + index,
-                f"script {index} has {len(script.code)} words: its arc says {arc.code_words}",
+                at + index, f"script {index} has {len(script.code)} words: its arc says {arc.code_words}"
             )
 
 

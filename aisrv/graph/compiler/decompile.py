@@ -336,10 +336,7 @@ class _Decompiler:
             raise DecompileError(f"arc {number} does not join two nodes")
         ends = [
             f"{self.names[index][0]} {self.names[index][1]} {place} {form}"
-            for (index, place), form in (
-                (producer, arc.producer_format),
-                (consumer, arc.consumer_format),
-            )
+            for (index, place), form in ((producer, arc.producer_format), (consumer, arc.consumer_format))
         ]
         return [f"arc {' '.join(ends)}", *self._options(number, arc)]
 

@@ -247,14 +247,7 @@ class _Builder:
                 self._check_time_stamp(arc, node, section.place)
 
     def _connect(
-        self,
-        node: NodeUse,
-        number: int,
-        tx: bool,
-        form: int,
-        section: TextSection,
-        *,
-        arc: int | None = None,
+        self, node: NodeUse, number: int, tx: bool, form: int, section: TextSection, *, arc: int | None = None
     ) -> None:
         place = section.place
         count = node.arcs_in + node.arcs_out

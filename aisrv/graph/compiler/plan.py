@@ -111,10 +111,7 @@ class MemoryPlan:
         bank = self.banks.get(vid)
         if bank is None:
             names = list(dict.fromkeys(str(bank.vid) for bank in self.rows))
-            self.messages.error(
-                place,
-                f"there is no memory bank with VID {vid}, only {', '.join(names)}",
-            )
+            self.messages.error(place, f"there is no memory bank with VID {vid}, only {', '.join(names)}")
         return bank
 
     def _check(self, bank: Bank, place: Place) -> None:

@@ -17,10 +17,7 @@ from aisrv.graph.nodes.samples import need_type
 
 OPEN: Final = 0x7FFF
 
-PRESETS: Final = (
-    *(bytes.fromhex("2C0803060B323460"),) * 5,
-    bytes.fromhex("2C0604060B343680"),
-)
+PRESETS: Final = (*(bytes.fromhex("2C0803060B323460"),) * 5, bytes.fromhex("2C0604060B343680"))
 THRESHOLD_TAG: Final = 4
 
 _WRAP: Final = 1 << 31

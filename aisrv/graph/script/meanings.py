@@ -235,10 +235,7 @@ def callsys(machine: Machine, instruction: Instruction) -> None:
 
 
 def _service_with_data(
-    machine: Machine,
-    instruction: Instruction,
-    call: Callable[[int, int, memoryview], int],
-    read_command: int,
+    machine: Machine, instruction: Instruction, call: Callable[[int, int, memoryview], int], read_command: int
 ) -> None:
     """Call a service with (number, command, data, bytes); the last operand gets the bytes moved."""
     size = machine.number(instruction.src4)

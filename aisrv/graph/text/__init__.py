@@ -1,1 +1,1 @@
-"""Graph texts: lines, tags, sections and subgraphs, and the messages of errors."""
+"""Graph texts: lines, tags, sections and subgraphs."""

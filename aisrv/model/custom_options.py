@@ -1,4 +1,4 @@
-"""The options of custom operators: a flexbuffer that maps names to integers and lists of them."""
+"""The options of custom operators: a flexbuffer that maps names to integers, bytes, and lists of them."""
 
 import struct
 from typing import Any, Final, Self
@@ -34,6 +34,37 @@ class CustomOptions:
         except _UNREADABLE as error:
             raise ValueError(str(error) or type(error).__name__) from error
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of all options."""
+        try:
+            return frozenset(_text(key) for key in self._options.Keys)
+        except _UNREADABLE as error:
+            raise ValueError(str(error) or type(error).__name__) from error
+
+    def data(self, *names: str) -> bytes | None:
+        """Return the bytes of a string or blob that has one of these names, None where there is none."""
+        try:
+            value = self._find(names)
+            return None if value is None else _bytes(value)
+        except _UNREADABLE as error:
+            raise ValueError(str(error) or type(error).__name__) from error
+
+    def first_data(self, *names: str) -> tuple[bytes, ...]:
+        """Return the strings and blobs of a list, or of the first list in it; nothing where there is none."""
+        try:
+            value = self._find(names)
+            if value is None:
+                return ()
+            if not _is_list(value):
+                raise ValueError(f"{value!r} is not a list")
+            elements = _elements(value)
+            if elements and _is_list(elements[0]):
+                elements = _elements(elements[0])
+            return tuple(_bytes(each) for each in elements if each.IsString or each.IsBlob)
+        except _UNREADABLE as error:
+            raise ValueError(str(error) or type(error).__name__) from error
+
     def integer(self, *names: str) -> int | None:
         """Return the integer that has one of these names, None where there is none."""
         try:
@@ -57,6 +88,33 @@ class CustomOptions:
             except KeyError:
                 continue
         return None
+
+
+def _is_list(value: Any) -> bool:  # noqa: ANN401
+    return (value.IsVector and not value.IsMap) or value.IsTypedVector or value.IsFixedTypedVector
+
+
+def _elements(value: Any) -> list[Any]:  # noqa: ANN401
+    vector = value.AsVector if value.IsVector else value.AsTypedVector
+    count = len(vector)
+    if count > MAX_ELEMENTS:
+        raise ValueError(f"a list has {count} elements, at most {MAX_ELEMENTS} can be")
+    return [vector[index] for index in range(count)]
+
+
+def _text(key: Any) -> str:  # noqa: ANN401
+    return str(key.AsKeyBytes, "utf-8", "replace")
+
+
+def _bytes(value: Any) -> bytes:  # noqa: ANN401
+    """Read a string or blob: XMOS's converter writes strings that are no text, which the package refuses."""
+    if value.IsBlob:
+        return bytes(value.AsBlob)
+    if not value.IsString:
+        raise ValueError(f"{value!r} has no bytes")
+    from flatbuffers import flexbuffers
+
+    return bytes(flexbuffers.String(value._Indirect(), value._byte_width).Bytes)  # noqa: SLF001
 
 
 def _integer(value: Any) -> int:  # noqa: ANN401

@@ -1,14 +1,22 @@
 """Timing model of the device: how long each operator of a model would take on the chip.
 
-No interpreter on a host can tell, so the times are computed from shapes, by formulas that were fitted to
-published runs of XMOS's kernels, and every time says what it rests on. Source of the figures: "Inference
-engines", section Timings; the published runs are in XMOS ai_tools, examples/app_profiling/README.rst. They
-are assumed to have been made at 600 MHz. An operator without a published figure gets an estimate.
+No interpreter on a host can tell, so the times are computed from shapes: issue slots by laws that were fitted to
+published runs of XMOS's kernels (`laws.py`), then clocks, running cores, flash and external memory. Every time
+has a band and says what it rests on.
 """
 
-from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis
-from aisrv.inference.timings.device_model import MAX_THREADS, DeviceModel, Kernels, OperatorTime, to_words
-from aisrv.inference.timings.flash import FLASH_LOADS, used_constant_bytes
+from aisrv.inference.timings.cost import Band, Basis
+from aisrv.inference.timings.device_model import (
+    MAX_THREADS,
+    DeviceModel,
+    FlashPath,
+    Kernels,
+    Memory,
+    OperatorTime,
+    to_words,
+)
+from aisrv.inference.timings.flash import FLASH_LOADS, used_constant_bytes, used_constants
+from aisrv.inference.timings.generation import FileGeneration, Generation, generation_of
 from aisrv.inference.timings.summary import (
     OperatorClass,
     estimate_note,
@@ -16,20 +24,31 @@ from aisrv.inference.timings.summary import (
     operator_classes,
     profiler_summary,
 )
+from aisrv.inference.timings.total import Total, basis_shares, sum_of, total_of
 
 __all__ = [
-    "FITTED_CLOCK_MHZ",
     "FLASH_LOADS",
     "MAX_THREADS",
+    "Band",
     "Basis",
     "DeviceModel",
+    "FileGeneration",
+    "FlashPath",
+    "Generation",
     "Kernels",
+    "Memory",
     "OperatorClass",
     "OperatorTime",
+    "Total",
+    "basis_shares",
     "estimate_note",
     "estimate_share",
+    "generation_of",
     "operator_classes",
     "profiler_summary",
+    "sum_of",
     "to_words",
+    "total_of",
     "used_constant_bytes",
+    "used_constants",
 ]

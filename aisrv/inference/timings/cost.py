@@ -1,44 +1,104 @@
-"""The cost of an operator, and the basis of the figure."""
+"""The cost of an operator: issue slots and lines of external memory, how far the figure is known, and why."""
 
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from msgspec import Struct
 
 if TYPE_CHECKING:
+    from aisrv.inference.timings.generation import Generation
     from aisrv.inference.timings.operator_tensors import OperatorTensors
-
-FITTED_CLOCK_MHZ: Final = 600
-"""Core clock that the costs hold for."""
 
 
 class Basis(enum.Enum):
-    """The basis of a figure."""
+    """The basis of a figure, from the best to the least."""
 
-    FITTED = "fitted"
-    """A formula that reproduces published figures of this operator."""
+    MEASURED = "measured"
+    """Code, generation and shapes as in a published run."""
+    CARRIED = "carried"
+    """The same code as in a published run, of another generation."""
+    EXTRAPOLATED = "extrapolated"
+    """The same code with other shapes: what differs was counted in the assembly."""
     ESTIMATE = "estimate"
-    """A guess from the size of the tensors, or from another operator's figures."""
+    """Nothing published of this operator."""
+
+
+class Band(NamedTuple):
+    """Between which factors of a figure the real one is expected."""
+
+    low: float
+    high: float
+
+
+EXACT: Final = Band(1.0, 1.0)
+"""Of a figure that was given."""
+
+
+class Lines(NamedTuple):
+    """Lines of 32 bytes that are read from external memory, and how many they may be."""
+
+    count: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+
+    @classmethod
+    def within(cls, count: float, band: Band) -> "Lines":
+        """A number of lines with a band."""
+        return cls(count, count * band.low, count * band.high)
+
+    def plus(self, other: "Lines") -> "Lines":
+        """The lines of both."""
+        return Lines(self.count + other.count, self.low + other.low, self.high + other.high)
+
+
+NO_LINES: Final = Lines()
 
 
 class Cost(Struct, frozen=True):
-    """Ticks of 10 ns on one thread at FITTED_CLOCK_MHZ; `source` tells where the figure is from."""
+    """What an operator takes of one thread."""
 
-    ticks: float
+    slots: float
+    """Issue slots."""
     basis: Basis
+    """What the figure rests on."""
+    band: Band
+    """How far the slots may be off."""
     source: str
+    """Where the figure is from."""
+    form: str = ""
+    """The form of the kernel, of a convolution."""
     shared: float = 0.0
-    """What of `ticks` is split among threads."""
+    """What of `slots` is split among threads."""
     image: tuple[int, int] = (1, 1)
     """Height and width of the output, which is what is split."""
+    layer_slots: float = 0.0
+    """More slots where threads share the work."""
+    before: "tuple[Cost, ...]" = ()
+    """Costs of what goes before it, which one thread does: pads."""
+    lines: Lines = NO_LINES
+    """Lines of external memory."""
 
     def on_threads(self, threads: int) -> float:
-        """Return the ticks when `threads` threads share the work."""
-        return self.ticks - self.shared * (1 - largest_share(*self.image, threads))
+        """Return the slots when `threads` threads share the work."""
+        if threads == 1 or not self.shared:
+            return self.slots
+        return self.slots - self.shared * (1 - largest_share(*self.image, threads)) + self.layer_slots
 
 
-CostRule = Callable[["OperatorTensors"], Cost | None]
+class Conditions(NamedTuple):
+    """What the cost of an operator goes by, besides its shapes."""
+
+    generation: "Generation"
+    external_parameters: bool = False
+    """Whether constants lie in external memory."""
+    external_arena: bool = False
+    """Whether activations lie there."""
+    is_plain: bool = False
+    """Whether no converter made the file."""
+
+
+CostRule = Callable[["OperatorTensors", Conditions], Cost | None]
 """Tells the cost of an operator, or None for shapes that the rule has no meaning for."""
 
 

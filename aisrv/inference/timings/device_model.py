@@ -1,22 +1,32 @@
-"""The modeled device: its speed, and the time of an operator on it."""
+"""The modeled device: its clocks, its memories, and the time of an operator on it."""
 
 import enum
 import math
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis
-from aisrv.protocol.commands import TICKS_PER_SECOND
+from aisrv.inference.timings import laws
+from aisrv.inference.timings.cost import Basis
+from aisrv.inference.timings.generation import Generation
 
 MAX_THREADS: Final = 5
 """Threads of one inference (XMOS lib_tflite_micro, inference_engine.h)."""
+ISSUE_SLOTS: Final = 5
+"""Core clocks of an issue slot at the least; more where more cores run."""
+CORE_MHZ: Final = 600
+REFERENCE_MHZ: Final = 100
+"""The clocks of a device of which nothing else is known."""
+EARLY_CORE_MHZ: Final = 700
+EARLY_REFERENCE_MHZ: Final = 175
+"""Those of the boards of 2021 and 2022."""
 _WORD: Final = 0xFFFF_FFFF
 
 
 class Kernels(enum.Enum):
-    """Which kernels compute the operators that are not XMOS's own."""
+    """Which kernels compute the operators of a file that was not converted."""
 
     OPTIMIZED = "optimized"
     """XMOS's kernels, as if its converter had replaced the operators."""
@@ -24,8 +34,26 @@ class Kernels(enum.Enum):
     """TensorFlow Lite Micro's reference kernels."""
 
 
+class Memory(enum.Enum):
+    """Where parameters or activations lie."""
+
+    INTERNAL = "internal"
+    """The SRAM of the engine's tile."""
+    EXTERNAL = "external"
+    """LPDDR."""
+
+
+class FlashPath(enum.Enum):
+    """How parameters are read from flash."""
+
+    SERVER = "server"
+    """Through the flash server, byte by byte."""
+    FAST = "fast"
+    """By fast flash."""
+
+
 class OperatorTime(Struct, frozen=True):
-    """Time of one operator in ticks of 10 ns; `index` is its place in execution order."""
+    """Time of one operator in ticks of the reference clock."""
 
     index: int
     """Its place in execution order."""
@@ -33,38 +61,109 @@ class OperatorTime(Struct, frozen=True):
     """Its name, such as CONV_2D."""
     ticks: int
     """The time."""
+    low: int
+    """Ticks that it takes at the least..."""
+    high: int
+    """...and at the most."""
     basis: Basis
-    """Whether the figure is fitted or an estimate."""
+    """What the figure rests on."""
     source: str = ""
     """Where the figure is from."""
+    form: str = ""
+    """The form of the kernel, of a convolution."""
+    slots: int = 0
+    """Issue slots of one thread; 0 for what is not computed."""
+    memory: Memory = Memory.INTERNAL
+    """Whether it reads or writes external memory."""
 
 
 class DeviceModel(Struct, frozen=True):
-    """The device's speed: core clock, threads of an inference, flash rate in bytes a second.
+    """What decides on the time of an inference. ValueError for what no device has.
 
-    12.5 MB/s is quad flash at 25 MHz; fast flash at 100 MHz has 50 MB/s. ValueError for what no device has.
+    Where clocks and flash are None, they are those of a device of today, or what `for_generation` fills in.
     """
 
-    clock_mhz: float = FITTED_CLOCK_MHZ
+    clock_mhz: float | None = None
     """Core clock in MHz."""
     threads: int = 1
     """Threads of an inference, 1 to 5."""
-    flash_rate: float = 12_500_000
-    """Bytes a second that are read from flash."""
+    flash: FlashPath | float | None = None
+    """How parameters come from flash: a path, or bytes a second."""
     kernels: Kernels = Kernels.OPTIMIZED
-    """Who computes the operators that XMOS's converter did not replace."""
+    """Who computes the operators of a file that XMOS's converter did not make."""
+    reference_mhz: float | None = None
+    """Clock that a timer counts, in MHz: ticks are of it."""
+    external_clock_mhz: float | None = None
+    """Clock of the external memory in MHz; None is an eighth of the core clock."""
+    generation: Generation | None = None
+    """The tools that made a file; None: the file tells."""
+    parameters: Memory | None = None
+    """Where constants lie; None: internal, or where a profile finds that they fit."""
+    arena: Memory = Memory.INTERNAL
+    """Where activations lie."""
+    cores: int = ISSUE_SLOTS
+    """Cores of the tile that run; up to 5 each has a fifth of the clock."""
 
     def __post_init__(self) -> None:
-        if not (self.clock_mhz > 0 and math.isfinite(self.clock_mhz)):
-            raise ValueError(f"a clock of {self.clock_mhz} MHz: it must be above 0")
+        for name, value in (
+            ("a clock", self.clock_mhz),
+            ("a reference clock", self.reference_mhz),
+            ("an external clock", self.external_clock_mhz),
+        ):
+            if value is not None and not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name} of {value} MHz: it must be above 0")
         if not 1 <= self.threads <= MAX_THREADS:
             raise ValueError(f"{self.threads} threads: an inference has 1 to {MAX_THREADS}")
-        if not (self.flash_rate > 0 and math.isfinite(self.flash_rate)):
-            raise ValueError(f"a flash rate of {self.flash_rate} bytes a second: it must be above 0")
+        if isinstance(self.flash, int | float) and not (self.flash > 0 and math.isfinite(self.flash)):
+            raise ValueError(f"a flash rate of {self.flash} bytes a second: it must be above 0")
+        if not 1 <= self.cores <= 8:
+            raise ValueError(f"{self.cores} cores: a tile has 1 to 8")
 
-    def flash_ticks(self, nbytes: int) -> float:
-        """Ticks to read `nbytes` from flash: the flash sets the pace, whatever the core clock."""
-        return nbytes * TICKS_PER_SECOND / self.flash_rate
+    def for_generation(self, generation: Generation) -> Self:
+        """Fill in the clocks and the flash that devices had when tools of a generation made a file."""
+        early, fast = generation.is_early, generation is Generation.G2024
+        return replace(
+            self,
+            clock_mhz=(EARLY_CORE_MHZ if early else CORE_MHZ) if self.clock_mhz is None else self.clock_mhz,
+            reference_mhz=(EARLY_REFERENCE_MHZ if early else REFERENCE_MHZ)
+            if self.reference_mhz is None
+            else self.reference_mhz,
+            flash=(FlashPath.FAST if fast else FlashPath.SERVER) if self.flash is None else self.flash,
+        )
+
+    @property
+    def core_mhz(self) -> float:
+        """The core clock in MHz."""
+        return CORE_MHZ if self.clock_mhz is None else self.clock_mhz
+
+    @property
+    def tick_mhz(self) -> float:
+        """Ticks in a microsecond."""
+        return REFERENCE_MHZ if self.reference_mhz is None else self.reference_mhz
+
+    @property
+    def external_mhz(self) -> float:
+        """The clock of the external memory in MHz."""
+        if self.external_clock_mhz is not None:
+            return self.external_clock_mhz
+        return self.core_mhz / laws.EXTERNAL_DIVIDER
+
+    def slot_ticks(self, slots: float) -> float:
+        """Ticks of issue slots."""
+        return slots * max(ISSUE_SLOTS, self.cores) * self.tick_mhz / self.core_mhz
+
+    def line_ticks(self, lines: float) -> float:
+        """Ticks to read lines of external memory."""
+        return lines * laws.LINE_CLOCKS * self.tick_mhz / self.external_mhz
+
+    def flash_ticks(self, nbytes: int, loads: int = 1) -> float:
+        """Ticks to read `nbytes` from flash in a number of loads."""
+        if self.flash is FlashPath.FAST:
+            return nbytes * laws.FAST_FLASH_BYTE * self.tick_mhz / 1000
+        if isinstance(self.flash, FlashPath | None):
+            clocks = laws.FLASH_SERVER_LOAD * loads + laws.FLASH_SERVER_BYTE * nbytes
+            return clocks * self.tick_mhz / self.core_mhz
+        return nbytes * self.tick_mhz * 1e6 / self.flash
 
 
 def to_words(times: Sequence[OperatorTime]) -> tuple[int, ...]:

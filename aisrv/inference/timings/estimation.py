@@ -2,50 +2,126 @@
 
 from typing import Final
 
-from aisrv.inference.timings.cost import FITTED_CLOCK_MHZ, Basis, Cost
-from aisrv.inference.timings.device_model import DeviceModel, Kernels, OperatorTime
-from aisrv.inference.timings.flash import FLASH_LOADS
+from aisrv.inference.timings import laws
+from aisrv.inference.timings.cost import Band, Basis, Conditions, Cost
+from aisrv.inference.timings.device_model import DeviceModel, FlashPath, Kernels, Memory, OperatorTime
+from aisrv.inference.timings.flash import FLASH_LOADS, is_from_external_memory
+from aisrv.inference.timings.generation import FileGeneration, generation_of
+from aisrv.inference.timings.laws import VECTOR
 from aisrv.inference.timings.operator_tensors import OperatorTensors
-from aisrv.inference.timings.optimized import PLAIN, XMOS, moving_bytes
+from aisrv.inference.timings.optimized import PLAIN, XMOS
 from aisrv.inference.timings.reference import REFERENCE, each_element
+from aisrv.inference.timings.scalar_cost import moving_bytes
 from aisrv.model import Model, Operator
-from aisrv.protocol.commands import TICKS_PER_SECOND
 
 INSTRUCTIONS: Final = "instructions"
 """The option of an operator that is code, and whose instructions were counted."""
+_GIVEN_RATE: Final = Band(0.98, 1.02)
 
 
 def estimate_times(device: DeviceModel, model: Model) -> tuple[OperatorTime, ...]:
     """Return the time of each operator of the main subgraph, in execution order."""
-    return tuple(_time(device, OperatorTensors.of(model, operator)) for operator in model.operators)
+    file = generation_of(model, device.generation)
+    return tuple(_time(device, file, OperatorTensors.of(model, operator)) for operator in model.operators)
 
 
-def _time(device: DeviceModel, node: OperatorTensors) -> OperatorTime:
-    name, index = node.operator.name, node.operator.index
-    if name in FLASH_LOADS:
-        ticks = device.flash_ticks(sum(tensor.nbytes for tensor in node.outputs))
-        return OperatorTime(index, name, round(ticks), Basis.FITTED, "flash rate")
+def _time(device: DeviceModel, file: FileGeneration, node: OperatorTensors) -> OperatorTime:
+    if node.operator.name in FLASH_LOADS:
+        return _load(device, node)
     if INSTRUCTIONS in node.operator.options.fields:
         return _counted(device, node.operator)
-    cost = _cost(device, node)
-    ticks = cost.on_threads(device.threads) * FITTED_CLOCK_MHZ / device.clock_mhz
-    return OperatorTime(index, name, round(ticks), cost.basis, cost.source)
+    conditions = _conditions(device, file, node)
+    cost = _cost(device, node, conditions)
+    return _timed(device, file, node.operator, cost)
+
+
+def _conditions(device: DeviceModel, file: FileGeneration, node: OperatorTensors) -> Conditions:
+    """Where an operator's data lie: parameters that it does not find in the file were loaded to the arena."""
+    external_arena = device.arena is Memory.EXTERNAL
+    constants = [each.is_constant for each in node.inputs[1:] if each is not None]
+    in_file = any(constants)
+    external = device.parameters is Memory.EXTERNAL if in_file else external_arena and bool(constants)
+    return Conditions(file.generation, external, external_arena, file.is_plain)
+
+
+def _timed(device: DeviceModel, file: FileGeneration, operator: Operator, cost: Cost) -> OperatorTime:
+    doubt = Band(1.0, 1.0) if file.is_certain else laws.UNCERTAIN
+    slots, low, high = cost.on_threads(device.threads), 0.0, 0.0
+    low, high = slots * cost.band.low, slots * cost.band.high
+    for each in cost.before:
+        slots += each.slots
+        low, high = low + each.slots * each.band.low, high + each.slots * each.band.high
+    lines = cost.lines
+    return OperatorTime(
+        operator.index,
+        operator.name,
+        ticks := round(device.slot_ticks(slots) + device.line_ticks(lines.count)),
+        min(round((device.slot_ticks(low) + device.line_ticks(lines.low)) * doubt.low), ticks),
+        max(round((device.slot_ticks(high) + device.line_ticks(lines.high)) * doubt.high), ticks),
+        cost.basis,
+        cost.source,
+        cost.form,
+        round(slots),
+        Memory.EXTERNAL if lines.count else Memory.INTERNAL,
+    )
+
+
+def _load(device: DeviceModel, node: OperatorTensors) -> OperatorTime:
+    """The time of a load of parameters: from flash, or from external memory, a line once."""
+    operator = node.operator
+    nbytes = sum(tensor.nbytes for tensor in node.outputs)
+    memory = Memory.INTERNAL
+    if is_from_external_memory(operator):
+        ticks = device.line_ticks(nbytes / VECTOR)
+        basis, band, source = Basis.ESTIMATE, laws.ESTIMATE_BAND, "lines of external memory"
+        memory = Memory.EXTERNAL
+    else:
+        ticks = device.flash_ticks(nbytes)
+        basis, band, source = flash_basis(device.flash)
+    spread = 0.0
+    if memory is Memory.INTERNAL and isinstance(device.flash, FlashPath | None) and device.flash is not FlashPath.FAST:
+        spread = laws.FLASH_SERVER_SPREAD * device.tick_mhz / device.core_mhz
+    return OperatorTime(
+        operator.index,
+        operator.name,
+        round(ticks),
+        min(round(ticks * band.low), round(ticks - spread)),
+        max(round(ticks * band.high), round(ticks + spread)),
+        basis,
+        source,
+        memory=memory,
+    )
+
+
+def flash_basis(flash: FlashPath | float | None) -> tuple[Basis, Band, str]:
+    """What the time of a read from flash rests on."""
+    if flash is FlashPath.FAST:
+        return Basis.MEASURED, laws.PAD_BAND, f"fast flash, {laws.PERSON_2024}"
+    if isinstance(flash, FlashPath | None):
+        return Basis.MEASURED, laws.MEASURED_BAND, f"flash server, {laws.MOBILENET_2022}"
+    return Basis.EXTRAPOLATED, _GIVEN_RATE, "flash rate"
 
 
 def _counted(device: DeviceModel, operator: Operator) -> OperatorTime:
     """The time of a node of relocatable code: one clock for each instruction, on a Cortex-M."""
-    seconds = operator.options.integer(INSTRUCTIONS) / (device.clock_mhz * 1e6)
-    ticks = round(seconds * TICKS_PER_SECOND)
-    return OperatorTime(operator.index, operator.name, ticks, Basis.ESTIMATE, "instructions of a Cortex-M")
+    count = operator.options.integer(INSTRUCTIONS)
+    ticks = count * device.tick_mhz / device.core_mhz
+    band = laws.ESTIMATE_BAND
+    low, high = round(ticks * band.low), round(ticks * band.high)
+    source = "instructions of a Cortex-M"
+    return OperatorTime(operator.index, operator.name, round(ticks), low, high, Basis.ESTIMATE, source)
 
 
-def _cost(device: DeviceModel, node: OperatorTensors) -> Cost:
-    is_reference = device.kernels is Kernels.REFERENCE
-    rule = XMOS.get(node.operator.name) or (REFERENCE if is_reference else PLAIN).get(node.operator.name)
-    cost = None if rule is None else rule(node)
-    if cost is not None:
-        return cost
-    # XMOS's own operators are no reference kernels, known or not.
-    if is_reference and not node.operator.is_custom:
-        return each_element(node)
-    return moving_bytes(node)
+def _cost(device: DeviceModel, node: OperatorTensors, conditions: Conditions) -> Cost:
+    name = node.operator.name
+    rule = XMOS.get(name)
+    if rule is None and node.operator.is_custom:
+        return moving_bytes(node, conditions)  # XMOS's own operators are no reference kernels, known or not
+    if rule is None and _is_replaced(device, conditions):
+        rule = PLAIN.get(name)
+    rule = rule or REFERENCE.get(name, each_element)
+    return rule(node, conditions) or moving_bytes(node, conditions)
+
+
+def _is_replaced(device: DeviceModel, conditions: Conditions) -> bool:
+    return device.kernels is Kernels.OPTIMIZED and conditions.is_plain

@@ -1,90 +1,28 @@
-"""Costs of XMOS's optimized kernels, for its own operators and for those that its converter replaces.
+"""Costs of XMOS's own operators, and of a plain file's, as its converter would replace them.
 
 A plain operator costs what the converter makes of it: a convolution with padding becomes one without, after
-operators that pad its input, and all are counted here. "Published run" is XMOS ai_tools,
-examples/app_profiling/README.rst: a person detector of 47 nodes, the layers of MLPerf Tiny's visual wake
-words, whose conversion has the same operator at each of the nodes.
+operators that pad its input, and all are counted here. The tools of 2021 and 2022 left most padding to the
+kernel itself.
 """
 
 import math
 from typing import Final
 
-from aisrv.inference.timings.cost import Basis, Cost, CostRule
+from aisrv.inference.timings import laws
+from aisrv.inference.timings.converted import convolution_of
+from aisrv.inference.timings.convolution import Convolution, cost_of, outside_taps
+from aisrv.inference.timings.cost import Basis, Conditions, Cost, CostRule
+from aisrv.inference.timings.laws import GROUP, VECTOR, Form
 from aisrv.inference.timings.operator_tensors import Images, OperatorTensors
+from aisrv.inference.timings.reference import reshape, softmax
+from aisrv.inference.timings.scalar_cost import as_estimate, moving_bytes, other_lines, scalar
 from aisrv.model import Padding
 from aisrv.model.custom_options import CustomOptions
 
-_CHANNEL_GROUP: Final = 16
-"""Output channels that the vector unit computes at once."""
-_VECTOR_BYTES: Final = 32
-"""int8 products that it adds up at once (XMOS ai_tools, xcore-ai-coding)."""
-
-_GROUP_TICKS: Final = 143.5
-_VECTOR_TICKS: Final = 12.06
-"""Of each group of channels of a pixel, and of each vector of products in it: all convolutions, node 41."""
-_SINGLE_PIXEL_TICKS: Final = 350
-"""More that node 43, a fully connected layer of 591 ticks, takes than a pixel of a convolution."""
-_DEPTHWISE_TICKS: Final = 193
-"""Of a group of channels of a pixel with a 3x3 window: two layers of 144 groups each took 55,553 ticks."""
-_POOL_TICKS: Final = 2550 / 16
-"""The same for a single pixel: node 42, which averages 3x3 pixels of 256 channels."""
-_PAD_TICKS: Final = 100
-"""A pad apart from its data. Assumed: slices and reshapes of a few bytes took 106 to 134 ticks."""
-_PAD_ROW_TICKS: Final = 107.4
-_PAD_BYTE_TICKS: Final = 0.094
-"""Of each row of the input, and each byte of the output: node 1 took 13,945 ticks, 14 pads 54,115."""
-_PAD_3_TO_4_TICKS: Final = 26_993 / (96 * 96)
-"""Of a pixel that gets a fourth channel: node 0."""
-
-_MOVE_TICKS: Final = 350
-_MOVE_BYTE_TICKS: Final = 0.25
-"""Of what has no figure: an operator, and each byte of activations that it reads and writes. A guess."""
-
-_LOOKUP_TICKS: Final = 24_000 / 7_500
-"""Of an element of a lookup: 0.24 ms for 7,500 elements on one thread, 0.05 ms on five."""
-
-_CONVOLUTION: Final = "published convolutions"
-_DEPTHWISE: Final = "published depthwise convolutions, 3x3"
-_WINDOW: Final = "depthwise convolution of 3x3, by the size of the window"
-
-
-def convolution(groups: int, products: int) -> float:
-    """Ticks of a convolution of `products` products for each of `groups` groups of channels of a pixel."""
-    return groups * (_GROUP_TICKS + _VECTOR_TICKS * math.ceil(products / _VECTOR_BYTES))
-
-
-def depthwise(groups: int, taps: int, *, single_pixel: bool = False) -> float:
-    """Ticks where each channel has a window of its own, of `taps` values. Other sizes than 9 are a guess."""
-    return groups * (_POOL_TICKS if single_pixel else _DEPTHWISE_TICKS) * (0.4 + 0.6 * taps / 9)
-
-
-def pad(rows: int, nbytes: int) -> float:
-    """Ticks to copy `rows` rows into a padded image of `nbytes` bytes."""
-    return _PAD_TICKS + _PAD_ROW_TICKS * rows + _PAD_BYTE_TICKS * nbytes
-
-
-def moving_bytes(node: OperatorTensors) -> Cost:
-    """Estimate the cost of an operator without a published figure."""
-    ticks = _MOVE_TICKS + _MOVE_BYTE_TICKS * node.moved_bytes
-    return Cost(ticks, Basis.ESTIMATE, "bytes moved")
-
-
-def reshape(_node: OperatorTensors) -> Cost:
-    """Return the cost of an operator that changes no data."""
-    return Cost(130, Basis.FITTED, "published run, node 45")
-
-
-def softmax(node: OperatorTensors) -> Cost | None:
-    """Return the cost of a softmax: two classes took 1,668 ticks, the growth with more is a guess."""
-    if node.output is None:
-        return None
-    elements = math.prod(node.output.shape)
-    basis = Basis.FITTED if elements == 2 else Basis.ESTIMATE
-    return Cost(1000 + 330 * elements, basis, "published run, node 46: two classes")
-
-
-def _groups(channels: int) -> int:
-    return math.ceil(channels / _CHANNEL_GROUP)
+_FURTHER: Final = laws.Band(0.7, 1.5)
+"""Of kernels of 2021, whose code is older than any that was measured."""
+_OLDER: Final = "as the kernels of 2022"
+_POOL: Final = "as a depthwise convolution"
 
 
 def _weights_shape(node: OperatorTensors) -> tuple[int, ...] | None:
@@ -92,185 +30,245 @@ def _weights_shape(node: OperatorTensors) -> tuple[int, ...] | None:
     return weights.shape if weights is not None and len(weights.shape) == 4 else None
 
 
-def _padding_ticks(node: OperatorTensors, images: Images, kernel: tuple[int, int]) -> float:
-    """Cost of the pads that the converter puts before a convolution."""
-    batch, height, width, channels = images.data
-    ticks = 0.0
-    if channels == 3:
-        ticks += _PAD_3_TO_4_TICKS * batch * height * width
-        channels = 4
+# Plain operators.
+
+
+class _Padding:
+    """What padding a plain convolution has, and who adds it."""
+
+    def __init__(self, node: OperatorTensors, images: Images, kernel: tuple[int, int]) -> None:
+        options = node.operator.options
+        self.batch, self.height, self.width, self.channels = images.data
+        self.padded = (self.height, self.width)
+        if options.padding is Padding.SAME:
+            _, out_height, out_width, _ = images.output
+            reach = (kernel[0] - 1) * options.dilation_h + 1, (kernel[1] - 1) * options.dilation_w + 1
+            self.padded = (
+                max(self.height, (out_height - 1) * options.stride_h + reach[0]),
+                max(self.width, (out_width - 1) * options.stride_w + reach[1]),
+            )
+        self.is_own = options.stride_h == options.stride_w == 1
+
+    @property
+    def is_needed(self) -> bool:
+        return self.padded != (self.height, self.width)
+
+    def before(self, conditions: Conditions) -> tuple[Cost, ...]:
+        """The pads that the converter puts before the convolution: of channels, then of the image."""
+        costs = []
+        channels = self.channels
+        if channels == 3:
+            slots = laws.PAD_3_TO_4.fixed + laws.PAD_3_TO_4.per_unit * self.batch * self.height * self.width
+            law = laws.PAD_3_TO_4
+            costs.append(Cost(slots, law.basis, law.band, law.source))
+            channels = 4
+        if self.is_needed:
+            nbytes = self.batch * math.prod(self.padded) * channels
+            costs.append(_pad_cost(self.batch * self.height, nbytes))
+        return tuple(costs)
+
+    def outside(self, images: Images, kernel: tuple[int, int]) -> int:
+        """Taps outside the image."""
+        more = self.padded[0] - self.height, self.padded[1] - self.width
+        pads = (more[0] // 2, more[1] // 2, -(-more[0] // 2), -(-more[1] // 2))
+        return outside_taps(images.output[1], images.output[2], kernel, pads)
+
+
+def _conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    images, weights = Images.of(node), _weights_shape(node)
+    if images is None or weights is None:
+        return None
+    _, kernel_h, kernel_w, depth = weights
+    depth = 4 * math.ceil(depth / 4)
+    padding = _Padding(node, images, (kernel_h, kernel_w))
+    batch, height, width, channels = images.output
+    is_direct = depth % VECTOR == 0 and channels % GROUP == 0
+    own = conditions.generation.is_early and padding.is_needed
+    form = Form.PADDED if own else Form.DIRECT if is_direct else Form.INDIRECT
+    layer = Convolution(form, height, width, channels, (kernel_h, kernel_w), depth, batch)
+    return cost_of(layer, conditions, before=() if own else padding.before(conditions))
+
+
+def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    images, weights = Images.of(node), _weights_shape(node)
+    if images is None or weights is None:
+        return None
+    kernel = weights[1], weights[2]
+    padding = _Padding(node, images, kernel)
+    own = conditions.generation.is_early and padding.is_needed and padding.is_own
+    batch, height, width, channels = images.output
+    layer = Convolution(
+        Form.DEPTHWISE_PADDED if own else Form.DEPTHWISE,
+        height,
+        width,
+        channels,
+        kernel,
+        1,
+        batch,
+        padding.outside(images, kernel) if own else 0,
+    )
+    return cost_of(layer, conditions, before=() if own else padding.before(conditions))
+
+
+def _fully_connected(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    weights, output = node.input(1), node.output
+    if weights is None or output is None or len(weights.shape) != 2 or not weights.shape[0]:
+        return None
+    outputs, inputs = weights.shape
+    rows = math.prod(output.shape) // outputs
+    return cost_of(Convolution.fully_connected(rows, outputs, inputs), conditions)
+
+
+def _average_pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     options = node.operator.options
-    if options.padding is Padding.SAME:
-        _, out_height, out_width, _ = images.output
-        reach_h = (kernel[0] - 1) * options.dilation_h + 1
-        reach_w = (kernel[1] - 1) * options.dilation_w + 1
-        padded_h = max(height, (out_height - 1) * options.stride_h + reach_h)
-        padded_w = max(width, (out_width - 1) * options.stride_w + reach_w)
-        if (padded_h, padded_w) != (height, width):
-            ticks += pad(batch * height, batch * padded_h * padded_w * channels)
-    return ticks
+    return _windows(Images.of(node), (options.kernel_h, options.kernel_w), conditions)
 
 
-def _conv_2d(node: OperatorTensors) -> Cost | None:
-    images, weights = Images.of(node), _weights_shape(node)
-    if images is None or weights is None:
+def _windows(images: Images | None, kernel: tuple[int, int], conditions: Conditions) -> Cost | None:
+    if images is None:
         return None
-    _, kernel_h, kernel_w, channels = weights
-    products = kernel_h * kernel_w * 4 * math.ceil(channels / 4)
-    shared = convolution(images.pixels * _groups(images.output[3]), products)
-    ticks = shared + _padding_ticks(node, images, (kernel_h, kernel_w))
-    return Cost(ticks, Basis.FITTED, _CONVOLUTION, shared, images.size)
+    batch, height, width, channels = images.output
+    return cost_of(Convolution(Form.DEPTHWISE, height, width, channels, kernel, 1, batch), conditions)
 
 
-def _depthwise_conv_2d(node: OperatorTensors) -> Cost | None:
-    images, weights = Images.of(node), _weights_shape(node)
-    if images is None or weights is None:
+def _max_pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    return as_estimate(_average_pool(node, conditions), _POOL)
+
+
+def _replaced_softmax(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    return softmax(node, conditions)
+
+
+# XMOS's operators.
+
+
+def _xc_conv2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    layer = convolution_of(node)
+    return None if layer is None else cost_of(layer, conditions)
+
+
+def _older(cost: Cost | None) -> Cost | None:
+    if cost is None:
         return None
-    _, kernel_h, kernel_w, _ = weights
-    cost = _windows(images, kernel_h * kernel_w)
-    ticks = cost.ticks + _padding_ticks(node, images, (kernel_h, kernel_w))
-    return Cost(ticks, cost.basis, cost.source, cost.shared, cost.image)
+    return Cost(
+        cost.slots,
+        Basis.EXTRAPOLATED,
+        _FURTHER,
+        _OLDER,
+        form=cost.form,
+        shared=cost.shared,
+        image=cost.image,
+        layer_slots=cost.layer_slots,
+        lines=cost.lines,
+    )
 
 
-def _windows(images: Images, taps: int) -> Cost:
-    single = images.pixels == 1
-    shared = depthwise(images.pixels * _groups(images.output[3]), taps, single_pixel=single)
-    if taps != 9:
-        return Cost(shared, Basis.ESTIMATE, _WINDOW, shared, images.size)
-    source = "published run, node 42" if single else _DEPTHWISE
-    return Cost(shared, Basis.FITTED, source, shared, images.size)
-
-
-def _xc_conv2d(node: OperatorTensors) -> Cost | None:
-    """Cost of XMOS's convolution: its kernel has no shape of its own, the bytes of its weights tell.
-
-    What the converter writes: for a window of each channel, the taps of all channels, rounded up to groups,
-    and 16 bytes; else the products of each channel, and 32 bytes for each channel missing in the last group.
-    """
-    images, weights = Images.of(node, flat=True), node.input(1)
-    if images is None or weights is None:
-        return None
-    channels = images.output[3]
-    padded = _CHANNEL_GROUP * _groups(channels)
-    if not padded:
-        return None
-    nbytes = weights.nbytes
-    # Weights of a whole group for all channels take 512 bytes and more.
-    is_distinct = padded > _CHANNEL_GROUP or nbytes < _CHANNEL_GROUP * _VECTOR_BYTES
-    if images.data[3] == channels and is_distinct and nbytes > 16 and (nbytes - 16) % padded == 0:
-        return _windows(images, (nbytes - 16) // padded)
-    products = max(nbytes - (padded - channels) * _VECTOR_BYTES, 1) // channels
-    shared = convolution(images.pixels * padded // _CHANNEL_GROUP, products)
-    ticks = shared + (_SINGLE_PIXEL_TICKS if images.pixels == 1 else 0)
-    return Cost(ticks, Basis.FITTED, _CONVOLUTION, shared, images.size)
-
-
-def _older_convolution(node: OperatorTensors) -> Cost | None:
+def _older_convolution(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     """Cost of a convolution of XMOS's earlier converters: its weights are those of each output channel."""
     images, weights = Images.of(node, flat=True), node.input(1)
-    if images is None or weights is None or not images.output[3]:
+    if images is None or weights is None or not images.output[3] or not images.data[3]:
         return None
-    products = max(weights.nbytes // images.output[3], 1)
-    shared = convolution(images.pixels * _groups(images.output[3]), products)
-    ticks = shared + (_SINGLE_PIXEL_TICKS if images.pixels == 1 else 0)
-    return Cost(ticks, Basis.FITTED, _CONVOLUTION, shared, images.size)
+    batch, height, width, channels = images.output
+    products = max(weights.nbytes // channels, 1)
+    depth = min(images.data[3], products)
+    taps = max(1, products // depth)
+    is_direct = depth % VECTOR == 0 and channels % GROUP == 0
+    form = Form.DIRECT if is_direct else Form.INDIRECT
+    return _older(cost_of(Convolution(form, height, width, channels, (1, taps), depth, batch), conditions))
 
 
-def _older_depthwise(node: OperatorTensors) -> Cost | None:
+def _older_depthwise(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     """Cost of a depthwise convolution of those converters, whose weights are the taps of each channel."""
     images, weights = Images.of(node), node.input(1)
     if images is None or weights is None or not images.output[3]:
         return None
-    return _windows(images, max(weights.nbytes // images.output[3], 1))
+    taps = max(weights.nbytes // images.output[3], 1)
+    side = math.isqrt(taps)
+    return _older(_windows(images, (side, side) if side * side == taps else (1, taps), conditions))
 
 
-def _lookup(node: OperatorTensors) -> Cost | None:
-    if node.output is None:
-        return None
-    elements = math.prod(node.output.shape)
-    ticks = _LOOKUP_TICKS * elements
-    return Cost(ticks, Basis.FITTED, "published lookup", ticks, (1, max(elements, 1)))
-
-
-def _fully_connected(node: OperatorTensors) -> Cost | None:
-    """Cost of a 1x1 convolution that has a pixel for each row of the batch, and a fixed cost."""
-    weights, output = node.input(1), node.output
-    if weights is None or output is None or len(weights.shape) != 2 or not weights.shape[0]:
-        return None
-    rows = math.prod(output.shape) // weights.shape[0]
-    ticks = convolution(rows * _groups(weights.shape[0]), weights.shape[1]) + _SINGLE_PIXEL_TICKS
-    return Cost(ticks, Basis.FITTED, "published run, node 43")
-
-
-def _average_pool(node: OperatorTensors) -> Cost | None:
-    images = Images.of(node)
-    options = node.operator.options
-    return None if images is None else _windows(images, options.kernel_w * options.kernel_h)
-
-
-def _max_pool(node: OperatorTensors) -> Cost | None:
-    return _as_estimate(_average_pool(node))
-
-
-def _older_average_pool(node: OperatorTensors) -> Cost | None:
+def _older_average_pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     """Cost of the average pool of XMOS's earlier converters, as that of TensorFlow Lite."""
-    images, window = Images.of(node), _older_window(node)
-    return None if images is None or window is None else _windows(images, window)
+    window = _older_window(node)
+    return None if window is None else _older(_windows(Images.of(node), window, conditions))
 
 
-def _older_global_average_pool(node: OperatorTensors) -> Cost | None:
+def _older_global_average_pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     """Cost of the pool whose window is the whole image; its output may be flat."""
     data, output = node.input(0), node.output
     if data is None or output is None or len(data.shape) != 4 or not data.shape[3]:
         return None
     batch, height, width, channels = data.shape
-    return _windows(Images(data.shape, (batch, 1, 1, channels)), height * width)
+    images = Images(data.shape, (batch, 1, 1, channels))
+    return _older(_windows(images, (height, width), conditions))
 
 
-def _older_max_pool(node: OperatorTensors) -> Cost | None:
-    return _as_estimate(_older_average_pool(node))
+def _xc_max_pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    window = _older_window(node)
+    if window is None:
+        return None
+    return as_estimate(_windows(Images.of(node), window, conditions), _POOL)
 
 
-def _older_window(node: OperatorTensors) -> int | None:
-    """Taps of a pool's window: its options map `pool` to height and width."""
+def _older_window(node: OperatorTensors) -> tuple[int, int] | None:
+    """A pool's window: its options map `pool` to height and width."""
     try:
         window = CustomOptions.from_bytes(node.operator.custom_options).integers("pool")
     except ValueError:
         return None
     if window is None or len(window) != 2 or min(window) < 1:
         return None
-    return window[0] * window[1]
+    return window[0], window[1]
 
 
-def _as_estimate(cost: Cost | None) -> Cost | None:
-    return None if cost is None else Cost(cost.ticks, Basis.ESTIMATE, _WINDOW, cost.shared, cost.image)
+def _pad_cost(rows: int, nbytes: int) -> Cost:
+    slots = laws.XC_PAD_FIXED + laws.XC_PAD_ROW * rows + laws.XC_PAD_BYTE * nbytes
+    return Cost(slots, Basis.MEASURED, laws.PAD_BAND, laws.PERSON_2023)
 
 
-def _pad(node: OperatorTensors) -> Cost | None:
+def _xc_pad(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     data, output = node.input(0), node.output
     if data is None or output is None:
         return None
-    ticks = pad(math.prod(data.shape[:-2]), output.nbytes)
-    return Cost(ticks, Basis.FITTED, "published pads")
+    cost = _pad_cost(math.prod(data.shape[:-2]), output.nbytes)
+    lines = other_lines(node, conditions)
+    return Cost(cost.slots, cost.basis, cost.band, cost.source, lines=lines)
 
 
-def _pad_3_to_4(node: OperatorTensors) -> Cost | None:
+def _pad_3_to_4(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     if node.output is None:
         return None
-    return Cost(_PAD_3_TO_4_TICKS * node.output.nbytes / 4, Basis.FITTED, "published run, node 0")
+    return scalar(laws.PAD_3_TO_4, node.output.nbytes / 4, node, conditions)
 
 
-def _slice(node: OperatorTensors) -> Cost | None:
-    """Cost of a slice: 110 ticks were published for one of 2 bytes; further bytes are a guess."""
+def _lookup(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     if node.output is None:
         return None
-    nbytes = node.output.nbytes
-    basis = Basis.FITTED if nbytes <= _VECTOR_BYTES else Basis.ESTIMATE
-    return Cost(110 + _MOVE_BYTE_TICKS * nbytes, basis, "published run, node 44")
+    elements = math.prod(node.output.shape)
+    law = laws.LOOKUP
+    slots = law.per_unit * elements
+    lines = other_lines(node, conditions)
+    return Cost(slots, law.basis, law.band, law.source, shared=slots, image=(1, max(elements, 1)), lines=lines)
 
 
-def _view(node: OperatorTensors) -> Cost:
-    return Cost(reshape(node).ticks, Basis.ESTIMATE, "as a reshape")
+def _xc_softmax(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    if node.output is None:
+        return None
+    cost = scalar(laws.XC_SOFTMAX, math.prod(node.output.shape), node, conditions)
+    if math.prod(node.output.shape) <= 2:
+        return cost
+    return Cost(cost.slots, Basis.EXTRAPOLATED, laws.ESTIMATE_BAND, cost.source, lines=cost.lines)
+
+
+def _slice(node: OperatorTensors, conditions: Conditions) -> Cost | None:
+    if node.output is None:
+        return None
+    cost = scalar(laws.XC_SLICE, node.output.nbytes, node, conditions)
+    return cost if node.output.nbytes <= VECTOR else as_estimate(cost, "bytes moved")
+
+
+def _view(node: OperatorTensors, conditions: Conditions) -> Cost:
+    return scalar(laws.VIEW, 0, node, conditions)
 
 
 PLAIN: Final[dict[str, CostRule]] = {
@@ -279,14 +277,24 @@ PLAIN: Final[dict[str, CostRule]] = {
     "FULLY_CONNECTED": _fully_connected,
     "AVERAGE_POOL_2D": _average_pool,
     "MAX_POOL_2D": _max_pool,
-    "PAD": _pad,
-    "SOFTMAX": softmax,
+    "PAD": _xc_pad,
+    "SOFTMAX": _replaced_softmax,
     "RESHAPE": reshape,
-    "SQUEEZE": _view,
-    "EXPAND_DIMS": _view,
     "STRIDED_SLICE": _slice,
+    "ADD": moving_bytes,
+    "MUL": moving_bytes,
+    "SUB": moving_bytes,
+    "CONCATENATION": moving_bytes,
+    "LOGISTIC": _lookup,
+    "TANH": _lookup,
+    "RELU": _lookup,
+    "RELU6": _lookup,
+    "RELU_N1_TO_1": _lookup,
+    "ELU": _lookup,
+    "HARD_SWISH": _lookup,
+    "LEAKY_RELU": _lookup,
 }
-"""Operators of TensorFlow Lite, as the converter replaces them."""
+"""Operators of TensorFlow Lite, as the converter replaces them; it leaves all others to reference kernels."""
 
 XMOS: Final[dict[str, CostRule]] = {
     "XC_conv2d_v2": _xc_conv2d,
@@ -300,15 +308,26 @@ XMOS: Final[dict[str, CostRule]] = {
     "XC_fc_deepin_anyout": _older_convolution,
     "XC_avgpool2d": _older_average_pool,
     "XC_avgpool2d_global": _older_global_average_pool,
-    "XC_maxpool2d": _older_max_pool,
+    "XC_maxpool2d": _xc_max_pool,
     "XC_lookup": _lookup,
     "XC_lookup_8": _lookup,
-    "XC_pad": _pad,
-    "XC_pad_v2": _pad,
+    "XC_pad": _xc_pad,
+    "XC_pad_v2": _xc_pad,
     "XC_pad_3_to_4": _pad_3_to_4,
-    "XC_softmax": softmax,
+    "XC_softmax": _xc_softmax,
     "XC_strided_slice": _slice,
     "XC_slice": _slice,
     "XC_no_op": _view,
 }
 """XMOS's own operators."""
+
+
+def is_depthwise(node: OperatorTensors) -> bool | None:
+    """Whether a convolution has a window for each channel; None for what is none."""
+    name = node.operator.name
+    if name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        return name == "DEPTHWISE_CONV_2D"
+    if name != "XC_conv2d_v2":
+        return None
+    layer = convolution_of(node)
+    return None if layer is None else layer.form.is_depthwise

@@ -1,8 +1,8 @@
 """The summary that the firmware prints after a run: each operator, the total, and each class of operators.
 
 Content and order as `print_profiler_summary` of XMOS lib_tflite_micro has them: a line for each operator, the
-total in ticks, and a line with the share of each class. Times below a millisecond keep their digits here, and
-an estimated time, or a class with one, is marked.
+total in ticks, and a line with the share of each class. Times below a millisecond keep their digits here, each
+time has its band, and an estimated one, or a class with one, is marked.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from aisrv.inference.timings.cost import Basis
 from aisrv.inference.timings.device_model import OperatorTime
-from aisrv.protocol.commands import TICKS_PER_SECOND
+from aisrv.inference.timings.total import Total, sum_of
 
 NOTED_SHARE: Final = 0.1
 """Share of estimates in a total above which it is said."""
@@ -24,6 +24,8 @@ class OperatorClass(Struct, frozen=True):
     name: str
     count: int
     ticks: int
+    low: int
+    high: int
     share: float
     """Part of the total, 0 to 1."""
     has_estimates: bool
@@ -35,12 +37,12 @@ def estimate_share(times: Sequence[OperatorTime]) -> float:
     return estimated / sum(time.ticks for time in times) if estimated else 0.0
 
 
-def estimate_note(times: Sequence[OperatorTime]) -> str:
-    """Say how much of the total rests on estimates, as a line; empty up to NOTED_SHARE."""
+def estimate_note(times: Sequence[OperatorTime], total: Total | None = None) -> str:
+    """Say how far the total is known where much of it rests on estimates; empty up to NOTED_SHARE."""
     share = estimate_share(times)
-    return (
-        f"{100 * share:.1f} % of the model's predicted time are estimates.\n" if share > NOTED_SHARE else ""
-    )
+    if share <= NOTED_SHARE:
+        return ""
+    return f"One inference is predicted to take {total or sum_of(times)}: {100 * share:.1f} % are estimates.\n"
 
 
 def operator_classes(times: Sequence[OperatorTime]) -> tuple[OperatorClass, ...]:
@@ -54,6 +56,8 @@ def operator_classes(times: Sequence[OperatorTime]) -> tuple[OperatorClass, ...]
             name,
             len(group),
             ticks := sum(time.ticks for time in group),
+            sum(time.low for time in group),
+            sum(time.high for time in group),
             ticks / total if total else 0.0,
             any(time.basis is Basis.ESTIMATE for time in group),
         )
@@ -62,29 +66,29 @@ def operator_classes(times: Sequence[OperatorTime]) -> tuple[OperatorClass, ...]
     return tuple(sorted(classes, key=lambda each: -each.ticks))
 
 
-def profiler_summary(times: Sequence[OperatorTime]) -> str:
-    """Return each operator's time, the total, and the share of each operator class, largest first.
+def profiler_summary(times: Sequence[OperatorTime], total: Total | None = None) -> str:
+    """Return one inference with its band, each operator's time, and the share of each class, largest first.
 
-    Times are in ticks of 10 ns and in ms.
+    Times are in ticks of the reference clock and in real ms.
     """
-    total = sum(time.ticks for time in times)
-    lines = ["Operators"]
+    total = total or sum_of(times)
+    lines = [f"One inference takes {total}", "", "Operators"]
     lines += [
-        f"{time.index:5}  {_columns(time.name, time.ticks)}{_mark(time.basis is Basis.ESTIMATE)}"
+        f"{time.index:5}  {_columns(time.name, time, total)}{_mark(time.basis is Basis.ESTIMATE)}"
         for time in times
     ]
-    lines += [f"{'Total':5}  {_columns('', total)}", "", "By operator class"]
+    lines += [f"{'Total':5}  {_columns('', total, total)}", "", "By operator class"]
     for each in operator_classes(times):
         share = f"{100 * each.share:6.2f} %"
-        lines.append(f"{each.count:5}  {_columns(each.name, each.ticks)} {share}{_mark(each.has_estimates)}")
-    share_of_estimates = estimate_share(times)
-    if share_of_estimates > NOTED_SHARE:
-        lines += ["", f"{100 * share_of_estimates:.1f} % of the total are estimates."]
+        lines.append(
+            f"{each.count:5}  {_columns(each.name, each, total)} {share}{_mark(each.has_estimates)}"
+        )
     return "\n".join(lines) + "\n"
 
 
-def _columns(name: str, ticks: int) -> str:
-    return f"{name:28} {ticks:12} {1000 * ticks / TICKS_PER_SECOND:10.3f} ms"
+def _columns(name: str, each: OperatorTime | OperatorClass | Total, total: Total) -> str:
+    low, high = total.in_ms(each.low), total.in_ms(each.high)
+    return f"{name:28} {each.ticks:12} {total.in_ms(each.ticks):10.3f} ms ({low:.3f} to {high:.3f})"
 
 
 def _mark(is_estimate: bool) -> str:

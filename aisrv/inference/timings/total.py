@@ -1,0 +1,107 @@
+"""The time of a whole inference, with its band: between what it is expected to be."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from aisrv.inference.timings import laws
+from aisrv.inference.timings.cost import Basis
+from aisrv.inference.timings.device_model import DeviceModel, OperatorTime
+from aisrv.inference.timings.generation import FileGeneration, generation_of
+from aisrv.inference.timings.published import Published, published_of
+from aisrv.model import Model
+
+ABOVE_PUBLISHED: Final = 1.005
+"""What a network may take above the largest published total of it."""
+
+
+class Total(Struct, frozen=True):
+    """Ticks of an inference, at the least and at the most, and how many go in a millisecond."""
+
+    ticks: int
+    low: int
+    high: int
+    tick_mhz: float = 100.0
+    published: tuple[Published, ...] = ()
+    """Published totals of the same network on such a device."""
+
+    @property
+    def ms(self) -> float:
+        """Real milliseconds."""
+        return self.in_ms(self.ticks)
+
+    def in_ms(self, ticks: float) -> float:
+        """Ticks in real milliseconds."""
+        return ticks / (1000 * self.tick_mhz)
+
+    def scaled(self, ticks: int, low: int, high: int) -> "Total":
+        """Another total of the same clock."""
+        return Total(ticks, low, high, self.tick_mhz)
+
+    def __str__(self) -> str:
+        """As the first line of every report has it: 30.4 ms (28.5 to 30.7: measured)."""
+        return f"{spell(self.ms)} ms ({self.band})"
+
+    @property
+    def band(self) -> str:
+        """The band alone: 28.5 to 30.7: measured."""
+        measured = ": measured" if self.published else ""
+        low, high = self.in_ms(self.low), self.in_ms(self.high)
+        return f"{spell(low, self.ms)} to {spell(high, self.ms)}{measured}"
+
+
+def spell(ms: float, like: float | None = None) -> str:
+    """A time in three digits, or with as many decimals as `like` has in three."""
+    scale = ms if like is None else like
+    decimals = 1 if scale >= 10 else 2 if scale >= 1 else 3 if scale >= 0.1 else 4 if scale >= 0.01 else 5
+    if like is None and 1 <= ms < 10:
+        decimals = 1
+    elif like is not None and 1 <= like < 10:
+        decimals = 1
+    return f"{ms:,.{decimals}f}"
+
+
+def sum_of(times: Sequence[OperatorTime], tick_mhz: float = 100.0) -> Total:
+    """Sum up operators: errors of a class have one cause, so the bands are summed up too."""
+    return Total(
+        sum(time.ticks for time in times),
+        sum(time.low for time in times),
+        sum(time.high for time in times),
+        tick_mhz,
+    )
+
+
+def total_of(
+    times: Sequence[OperatorTime], device: DeviceModel, model: Model, file: FileGeneration | None = None
+) -> Total:
+    """The time of an inference of a model; a published total of it bounds the band."""
+    total = sum_of(times, device.tick_mhz)
+    published = published_of(model, device, file or generation_of(model, device.generation))
+    if not published:
+        return total
+    low = sum(_published_low(time) for time in times)
+    high = total.high
+    largest = max(each.ticks for each in published)
+    forms = [time for time in times if time.form and "depthwise" not in time.form]
+    if all(time.basis is Basis.MEASURED for time in forms):
+        high = max(min(high, round(largest * ABOVE_PUBLISHED)), total.ticks)
+    low = min(low, *(each.ticks for each in published))
+    high = max(high, largest)
+    return Total(total.ticks, low, high, total.tick_mhz, published)
+
+
+def _published_low(time: OperatorTime) -> int:
+    """The least of a layer of a published network: its depthwise layers took more than the law says, not less."""
+    if "depthwise" not in time.form:
+        return time.low
+    return max(time.low, round(time.ticks * laws.MEASURED_BAND.low))
+
+
+def basis_shares(times: Sequence[OperatorTime]) -> dict[Basis, float]:
+    """Parts of the total by their basis: all four, which sum up to 1 where the total is not 0."""
+    total = sum(time.ticks for time in times)
+    return {
+        basis: sum(time.ticks for time in times if time.basis is basis) / total if total else 0.0
+        for basis in Basis
+    }

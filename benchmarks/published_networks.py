@@ -60,8 +60,8 @@ class ShapeModel:
 def read_csv(path: Path, device: DeviceModel | None = None) -> Measured:
     """Read a file of measured operators, of the tools of 2022 where `device` names no others.
 
-    Columns: index, operator, inputs, outputs, milliseconds as printed. A file without loads has its parameters
-    and activations in external memory, unless `device` says otherwise.
+    Columns: index, operator, inputs, outputs, milliseconds as printed. A file without loads has its
+    parameters and activations in external memory, unless `device` says otherwise.
     """
     with path.open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -116,7 +116,7 @@ _POINTWISE_WEIGHTS: Final = {8: 512, 16: 768}
 
 
 def person_detector() -> Model:
-    """The person detector of 47 operators, as the tools of 2023 convert it: MLPerf Tiny's visual wake words."""
+    """The person detector of 47 operators, as the tools of 2023 convert it: MLPerf Tiny's vww."""
     built = ShapeModel()
     last = built.tensor((1, 96, 96, 3))
 

@@ -15,6 +15,7 @@ from aisrv.board.specs import (
     REGISTER_MODELS,
     BoardError,
     EngineSpec,
+    FlashPath,
     FlashSpec,
     GraphSpec,
     JacdacSpec,
@@ -57,6 +58,10 @@ class Board:
     """The tile of the USB tasks."""
     core_clock_mhz: int = 600
     """Core clock in MHz."""
+    reference_mhz: float = 100
+    """Clock that timers count, in MHz; GET_TIMINGS is in ticks of it."""
+    flash_path: FlashPath | float | None = None
+    """How parameters come from flash: server, fast, or MB/s; None: fast for files of 2024, else server."""
     internal_kib: int = 512
     """KiB of SRAM of each tile."""
     spi: SpiSpec | None = DEFAULT_SPI
@@ -147,6 +152,13 @@ class Board:
             raise BoardError(
                 f"the core clock is {self.core_clock_mhz} MHz; it must be above 0", "node", "clock"
             )
+        if not (self.reference_mhz > 0 and math.isfinite(self.reference_mhz)):
+            raise BoardError(
+                f"the reference clock is {self.reference_mhz} MHz; it must be above 0", "node", "reference"
+            )
+        path = self.flash_path
+        if isinstance(path, int | float) and not (path > 0 and math.isfinite(path)):
+            raise BoardError(f"flash is read at {path} MB/s; it must be above 0", "node", "flash")
         if not 1 <= self.internal_kib <= LARGEST_INTERNAL:
             raise BoardError(
                 f"a tile has 1 to {LARGEST_INTERNAL} KiB of memory, not {self.internal_kib}",

@@ -58,6 +58,15 @@ class UsbProtocol(enum.Enum):
     """Those of XMOS's later firmware: each engine is a model number, and hosts cannot load models."""
 
 
+class FlashPath(enum.Enum):
+    """How a device reads parameters from flash, which decides on the time of an inference."""
+
+    SERVER = "server"
+    """Through the flash server."""
+    FAST = "fast"
+    """By fast flash."""
+
+
 class ArenaMemory(enum.Enum):
     """The memory that an engine's arena lies in."""
 
@@ -91,6 +100,8 @@ class EngineSpec:
     """Where the arena lies: in the SRAM of its tile, or in external memory."""
     external_bytes: int = DEFAULT_EXTERNAL
     """Bytes of external memory for models set in EXT memory."""
+    external_clock_mhz: float | None = None
+    """Clock of the external memory in MHz; None is an eighth of the core clock."""
     threads: int = 1
     """Logical cores that the modeled interpreter uses, 1 to 5."""
     chain_to: int | None = None

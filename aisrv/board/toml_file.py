@@ -17,6 +17,7 @@ from aisrv.board import (
     BoardFileError,
     CommandsSpec,
     EngineSpec,
+    FlashPath,
     FlashSpec,
     GraphSpec,
     JacdacSpec,
@@ -73,13 +74,19 @@ _Leds = Annotated[tuple[str, ...], Meta(description='an array of texts, such as 
 class _Engine(
     Table,
     frozen=True,
-    rename={"arena_bytes": "arena", "external_bytes": "external", "chain_to": "chain"},
+    rename={
+        "arena_bytes": "arena",
+        "external_bytes": "external",
+        "external_clock_mhz": "external_clock",
+        "chain_to": "chain",
+    },
 ):
     tile: Integer | None = None
     kind: str | None = None
     fallback: str | None = None
     arena_bytes: Size | None = None
     arena_memory: ArenaMemory | None = None
+    external_clock_mhz: Number | None = None
     external_bytes: Size | None = None
     threads: Integer | None = None
     chain_to: Integer | None = None
@@ -97,9 +104,15 @@ class _Engine(
     """Commands of your own, as `module:TABLE`: a table of codes and async functions."""
 
 
-class _Node(Table, frozen=True, rename={"core_clock_mhz": "clock"}):
+class _Node(
+    Table,
+    frozen=True,
+    rename={"core_clock_mhz": "clock", "reference_mhz": "reference", "flash_path": "flash"},
+):
     tiles: Integer | None = None
     core_clock_mhz: Integer | None = None
+    reference_mhz: Number | None = None
+    flash_path: FlashPath | Number | None = None
     memory: Size | None = None
     """SRAM of each tile, in whole KiB."""
 

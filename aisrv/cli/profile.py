@@ -4,7 +4,7 @@ import errno
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -35,6 +35,23 @@ class _Positive(click.FloatRange):
 _POSITIVE = _Positive(0, 1e6, min_open=True)
 
 
+class _Flash(click.ParamType[str | float]):
+    """`server`, `fast`, or MB/s."""
+
+    name = "server|fast|MB/s"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | float:
+        """Read the path or the rate."""
+        if value in ("server", "fast"):
+            return value
+        try:
+            return _POSITIVE.convert(value, param, ctx)  # type: ignore[arg-type]  # as the text may be a number
+        except click.BadParameter:
+            self.fail(f"{value!r} is neither server nor fast, nor a rate in MB/s above 0", param, ctx)
+
+
 @dataclass(frozen=True, slots=True)
 class DeviceSettings:
     """Settings of the device that count more than those of a file; None leaves the file's."""
@@ -42,16 +59,49 @@ class DeviceSettings:
     threads: int | None = option(
         "--threads", type=click.IntRange(1, 5), help="Threads of an inference. [default: 1]"
     )
-    clock: float | None = option("--clock", type=_POSITIVE, help="Core clock in MHz. [default: 600]")
+    clock: float | None = option(
+        "--clock",
+        type=_POSITIVE,
+        help="Core clock in MHz. [default: 700 for files of 2021 and 2022, else 600]",
+    )
+    reference: float | None = option(
+        "--reference",
+        type=_POSITIVE,
+        help="Clock that a timer counts, in MHz: ticks are of it. "
+        "[default: 175 for files of 2021 and 2022, else 100]",
+    )
+    generation: Literal["2021", "2022", "2023", "2024"] | None = option(
+        "--generation",
+        type=click.Choice(["2021", "2022", "2023", "2024"]),
+        help="Year of the tools that made the files. [default: each file tells]",
+    )
     kernels: str | None = option(
         "--kernels",
         type=click.Choice(["optimized", "reference"]),
         help="Kernels for operators that XMOS's converter did not replace. [default: optimized]",
     )
-    flash_rate: float | None = option(
-        "--flash-rate",
+    parameters: Literal["auto", "internal", "external"] | None = option(
+        "--parameters",
+        type=click.Choice(["auto", "internal", "external"]),
+        help="Memory of the parameters; auto: external where file and arena do not fit a tile together. "
+        "[default: auto]",
+    )
+    arena_memory: str | None = option(
+        "--arena-memory",
+        type=click.Choice(["internal", "external"]),
+        help="Memory of the tensor arena. [default: internal]",
+    )
+    external_clock: float | None = option(
+        "--external-clock",
         type=_POSITIVE,
-        help="Rate of the flash in MB/s; fast flash has 50. [default: 12.5]",
+        help="Clock of the external memory in MHz. [default: an eighth of the core clock]",
+    )
+    flash: str | float | None = option(
+        "--flash",
+        "--flash-rate",
+        type=_Flash(),
+        help="How parameters come from flash: by the flash server, by fast flash, or at MB/s. "
+        "[default: fast for files of 2024, else server]",
     )
     arena: int | None = option("--arena", type=SIZE, help="Tensor arena of the engine. [default: 448K]")
     external: int | None = option(
@@ -61,13 +111,18 @@ class DeviceSettings:
     def settings(self) -> "SuiteSettings":
         """Return the settings as profiles take them."""
         from aisrv.analysis.profile import SuiteSettings
-        from aisrv.inference.timings import Kernels
+        from aisrv.inference.timings import Kernels, Memory
 
         return SuiteSettings(
             threads=self.threads,
             clock=self.clock,
+            reference=self.reference,
             kernels=None if self.kernels is None else Kernels(self.kernels),
-            flash_rate=self.flash_rate,
+            generation=self.generation,
+            parameters=self.parameters,
+            arena_memory=None if self.arena_memory is None else Memory(self.arena_memory),
+            external_clock=self.external_clock,
+            flash=self.flash,  # type: ignore[arg-type]  # the option allows no other text
             arena=None if self.arena is None else Size(self.arena),
             external=None if self.external is None else Size(self.external),
         )
@@ -147,12 +202,13 @@ def profile(
     """Predict what models take on the device: time by operator, memory, and what threads and clock change.
 
     One model is shown in all details, several beside each other. Times are computed, from published runs of
-    XMOS's kernels; what is only an estimate says so.
+    XMOS's kernels; each says between what it is expected to be, and what it rests on.
 
     \b
     Examples:
       aisrv profile person.tflite
       aisrv profile person.tflite --threads 5 --clock 800
+      aisrv profile large.tflite --parameters external --flash fast
       aisrv profile before.tflite after.tflite
       aisrv profile person.tflite --kernels reference --run 20
       aisrv profile --config suite.toml --html report.html

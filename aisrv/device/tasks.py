@@ -7,8 +7,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from aisrv import __version__
 from aisrv.board import Board, EngineSpec, Task, TaskKind, UsbProtocol
 from aisrv.device.ends import Ends
@@ -18,7 +16,7 @@ from aisrv.engine.commands import GET_HANDLERS, IOSERVER_SET_HANDLERS, SET_HANDL
 from aisrv.engine.state import AIEngine, FlashParameters
 from aisrv.inference.buffer_engine import create_engine
 from aisrv.inference.interpreter import runs_in_place
-from aisrv.inference.timings import DeviceModel
+from aisrv.inference.timings import DeviceModel, FlashPath, Memory
 from aisrv.protocol.engine_channel import Watcher
 from phy.usb.aisrv_data import UsbData
 from phy.usb.ep0 import usb_ep0
@@ -193,8 +191,21 @@ def _graph(parts: DeviceParts, task: Task, ends: Ends) -> Run:
 
 
 def _device_model(board: Board, spec: EngineSpec) -> DeviceModel:
-    model = DeviceModel(clock_mhz=board.core_clock_mhz, threads=spec.threads)
-    return replace(model, flash_rate=board.flashes[spec.flash].rate) if board.flashes else model
+    return DeviceModel(
+        clock_mhz=board.core_clock_mhz,
+        reference_mhz=board.reference_mhz,
+        threads=spec.threads,
+        flash=_flash_path(board),
+        arena=Memory(spec.arena_memory.value),
+        external_clock_mhz=spec.external_clock_mhz,
+    )
+
+
+def _flash_path(board: Board) -> FlashPath | float | None:
+    path = board.flash_path
+    if path is None:
+        return None
+    return path * 1e6 if isinstance(path, int | float) else FlashPath(path.value)
 
 
 def _user(parts: DeviceParts, task: Task, ends: Ends) -> Run:

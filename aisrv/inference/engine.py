@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Protocol, TypeVar
 
 import trio
 from msgspec import Struct
+from msgspec.structs import replace
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import InPlaceModel, LogSink, ModelBytes, TensorLayout
@@ -29,7 +30,16 @@ from aisrv.inference.parameters import (
     parameter_loads,
     read_parameters,
 )
-from aisrv.inference.timings import DeviceModel, OperatorTime, estimate_note, profiler_summary, to_words
+from aisrv.inference.timings import (
+    DeviceModel,
+    Memory,
+    OperatorTime,
+    Total,
+    estimate_note,
+    profiler_summary,
+    to_words,
+    total_of,
+)
 from aisrv.model import LoadResult, Model, ModelFileError, Tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
@@ -102,6 +112,7 @@ class _ExaminedModel(Struct, frozen=True):
     operator_times: tuple[OperatorTime, ...]
     timings: tuple[int, ...]
     """The words of GET_TIMINGS after a run."""
+    total: Total
     labels: tuple[str, ...]
     note: str
     """What is to be said about the times; empty for nothing."""
@@ -206,7 +217,10 @@ class InferenceEngine:
 
     @property
     def timings(self) -> tuple[int, ...]:
-        """Ticks of 10 ns that each operator of the last run took on the modeled device; zeros before it."""
+        """Ticks that each operator of the last run took on the modeled device; zeros before it.
+
+        A tick is one of the board's reference clock, 10 ns unless a board file says otherwise.
+        """
         if self._loaded is None:
             return ()
         if self._host_seconds is None:
@@ -245,6 +259,7 @@ class InferenceEngine:
             examined.parameter_loads,
             examined.operator_times,
             examined.timings,
+            examined.total,
             examined.labels,
             examined.note,
             runner,
@@ -296,9 +311,13 @@ class InferenceEngine:
         loads = parameter_loads(parsed)
         if loads and self._parameters is None:
             raise ModelError(f"{len(loads)} operators load parameters from flash: the engine has none")
-        times = estimate_times(self._device, parsed)
+        parameters = Memory.EXTERNAL if memory is ModelMemory.EXT and size else Memory.INTERNAL
+        device = replace(self._device, parameters=parameters)
+        times = estimate_times(device, parsed)
+        total = total_of(times, device, parsed)
+        note = estimate_note(times, total)
         return _ExaminedModel(
-            parsed, memory_map, loads, times, to_words(times), labels_of(model), estimate_note(times)
+            parsed, memory_map, loads, times, to_words(times), total, labels_of(model), note
         )
 
     async def unload_model(self) -> None:
@@ -357,8 +376,8 @@ class InferenceEngine:
             return "No model is loaded.\n"
         if self._host_seconds is None:
             return "The model has not run yet.\n"
-        times, seconds = self._loaded.operator_times, self._host_seconds
-        summary = await self._loaded.runner.compute(partial(profiler_summary, times))
+        times, total, seconds = self._loaded.operator_times, self._loaded.total, self._host_seconds
+        summary = await self._loaded.runner.compute(partial(profiler_summary, times, total))
         return f"{summary}\nThis host took {1000 * seconds:.3f} ms.\n"
 
 

@@ -114,7 +114,7 @@ def _bytes(value: Any) -> bytes:  # noqa: ANN401
         raise ValueError(f"{value!r} has no bytes")
     from flatbuffers import flexbuffers
 
-    return bytes(flexbuffers.String(value._Indirect(), value._byte_width).Bytes)  # noqa: SLF001
+    return bytes(flexbuffers.String(value._Indirect(), value._byte_width).Bytes)
 
 
 def _integer(value: Any) -> int:  # noqa: ANN401

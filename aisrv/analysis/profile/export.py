@@ -6,7 +6,8 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from aisrv.analysis.profile.model_profile import ModelProfile, Placement, milliseconds
+from aisrv.analysis.profile.model_profile import ModelProfile, Placement
+from aisrv.inference.timings import FlashPath, Total
 
 CSV_COLUMNS: Final = (
     "model",
@@ -17,11 +18,16 @@ CSV_COLUMNS: Final = (
     "ms",
     "basis",
     "source",
+    "low_ms",
+    "high_ms",
+    "form",
+    "slots",
+    "memory",
 )
 
 
 def to_json(profiles: Sequence[ModelProfile]) -> str:
-    """Return `{"profiles": [...]}`; times are in ticks of 10 ns and in ms, sizes in bytes."""
+    """Return `{"profiles": [...]}`; ticks are of the reference clock, ms are real ones, sizes are bytes."""
     return json.dumps({"profiles": [_as_data(profile) for profile in profiles]}, indent=2)
 
 
@@ -39,9 +45,14 @@ def to_csv(profiles: Sequence[ModelProfile]) -> str:
                     time.index,
                     time.name,
                     time.ticks,
-                    f"{milliseconds(time.ticks):.5f}",
+                    f"{profile.total.in_ms(time.ticks):.5f}",
                     time.basis.value,
                     time.source,
+                    f"{profile.total.in_ms(time.low):.5f}",
+                    f"{profile.total.in_ms(time.high):.5f}",
+                    time.form,
+                    time.slots,
+                    time.memory.value,
                 )
             )
     return text.getvalue()
@@ -55,15 +66,26 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
         "configuration": {
             "name": configuration.name,
             "threads": device.threads,
-            "clock_mhz": device.clock_mhz,
+            "clock_mhz": device.core_mhz,
+            "reference_mhz": device.tick_mhz,
+            "external_clock_mhz": device.external_mhz,
             "kernels": device.kernels.value,
-            "flash_bytes_per_second": device.flash_rate,
+            "flash": device.flash.value if isinstance(device.flash, FlashPath) else device.flash,
+            "parameters": None if device.parameters is None else device.parameters.value,
+            "arena_memory": device.arena.value,
             "arena_bytes": configuration.arena_bytes,
             "external_bytes": configuration.external_bytes,
         },
         "ticks": profile.ticks,
-        "ms": milliseconds(profile.ticks),
-        "ms_from_flash": milliseconds(profile.flash_ticks),
+        **_times(profile.total),
+        **{f"{name}_from_flash": ms for name, ms in _times(profile.flash_total).items()},
+        "slots": profile.slots,
+        "generation": str(profile.generation),
+        "generation_from": profile.generation.origin,
+        "reference_mhz": device.tick_mhz,
+        "basis_shares": {basis.value: share for basis, share in profile.basis_shares.items()},
+        "published": _published(profile),
+        "notes": list(profile.notes),
         "estimate_share": profile.estimate_share,
         "parameter_bytes": profile.parameters,
         "flash_load_ticks": profile.flash_loads,
@@ -72,8 +94,13 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
                 "index": time.index,
                 "name": time.name,
                 "ticks": time.ticks,
+                "form": time.form or None,
+                "slots": time.slots,
+                "low": time.low,
+                "high": time.high,
                 "basis": time.basis.value,
                 "source": time.source,
+                "memory": time.memory.value,
             }
             for time in profile.times
         ],
@@ -82,6 +109,8 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
                 "name": each.name,
                 "count": each.count,
                 "ticks": each.ticks,
+                "low": each.low,
+                "high": each.high,
                 "share": each.share,
                 "has_estimates": each.has_estimates,
             }
@@ -99,8 +128,8 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
             {
                 "threads": each.threads,
                 "clock_mhz": each.clock_mhz,
-                "ram_ms": milliseconds(each.ram_ticks),
-                "flash_ms": milliseconds(each.flash_ticks),
+                **{f"ram_{name}": ms for name, ms in _times(each.ram).items()},
+                **{f"flash_{name}": ms for name, ms in _times(each.flash).items()},
             }
             for each in profile.predictions
         ],
@@ -114,6 +143,17 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
             "kernels": host.kernels,
         },
     }
+
+
+def _times(total: Total) -> dict[str, float]:
+    """Real milliseconds, with their band."""
+    return {"ms": total.ms, "ms_low": total.in_ms(total.low), "ms_high": total.in_ms(total.high)}
+
+
+def _published(profile: ModelProfile) -> dict[str, Any] | None:
+    """The published total of the network with the most ticks; None where there is none."""
+    found = max(profile.total.published, key=lambda each: each.ticks, default=None)
+    return None if found is None else {"source": found.source, "ticks": found.ticks}
 
 
 def _placement(placement: Placement) -> dict[str, Any]:

@@ -9,12 +9,11 @@ from typing import Final
 
 from aisrv.analysis.arena_drawing import picture, to_svg
 from aisrv.analysis.profile import wording
-from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile, Prediction, milliseconds
+from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile, Prediction
 from aisrv.analysis.template import render
-from aisrv.inference.timings import Basis
+from aisrv.inference.timings import Basis, Total
 from aisrv.model import ModelFileError
 from aisrv.model.arena_plan import plan_arena
-from aisrv.protocol.commands import TICKS_PER_SECOND
 
 MAX_BARS: Final = 100
 """Bars of one chart, and operators of one picture; the tables have all operators."""
@@ -48,9 +47,10 @@ class Bar:
     """A bar of a chart; the part of it that rests on estimates, 0 to 1, has another color."""
 
     name: str
-    ticks: int
+    ms: float
     estimate_share: float
-    note: str = ""
+    text: str
+    """The time with its band, and more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,14 +116,9 @@ def to_html(profiles: Sequence[ModelProfile]) -> str:
         "profile.html.j2",
         names=", ".join(dict.fromkeys(profile.name for profile in profiles)),
         wording=wording,
-        ms=_ms,
         comparison=_comparison(profiles) if len(profiles) > 1 else None,
         sections=[_section(profile) for profile in profiles],
     )
-
-
-def _ms(ticks: int) -> str:
-    return f"{milliseconds(ticks):.3f}"
 
 
 def _percent(share: float) -> str:
@@ -137,23 +132,21 @@ def _columns(names: Sequence[str], numbers: Iterable[str] = ()) -> list[Column]:
 
 
 def _comparison(profiles: Sequence[ModelProfile]) -> HtmlComparison:
-    first = profiles[0].ticks
-    numbers = ("ms", "to the first", "ms from flash", "estimates", "arena bytes")
+    numbers = ("ms", "to the first", "ms from flash", "arena bytes")
     rows = [
         (
             wording.title(each),
             wording.describe(each.configuration),
-            _ms(each.ticks),
-            wording.difference(each.ticks, first),
-            _ms(each.flash_ticks),
-            _percent(each.estimate_share),
+            wording.with_band(each.total, each),
+            wording.difference(each, profiles[0]),
+            wording.with_band(each.flash_total, each),
             f"{each.memory.head + each.memory.tail:,}",
             *("fits" if placement.fits else "does not fit" for placement in each.memory.placements),
         )
         for each in profiles
     ]
     return HtmlComparison(
-        [Bar(wording.title(each), each.ticks, each.estimate_share) for each in profiles],
+        [Bar(wording.title(each), each.total.ms, each.estimate_share, str(each.total)) for each in profiles],
         HtmlTable(
             "Models and configurations",
             _columns(("", "device", *numbers, "in the arena", "external"), numbers),
@@ -165,11 +158,12 @@ def _comparison(profiles: Sequence[ModelProfile]) -> HtmlComparison:
 
 def _differences(first: ModelProfile, other: ModelProfile) -> HtmlTable:
     """Compare two profiles by operator class, in ms, and by what they take of memory."""
-    before = {each.name: each.ticks for each in first.classes}
-    after = {each.name: each.ticks for each in other.classes}
-    names = sorted({**before, **after}, key=lambda name: -abs(after.get(name, 0) - before.get(name, 0)))
-    rows = [_difference(name, before.get(name, 0), after.get(name, 0), _ms) for name in names]
-    rows.append(_difference("one inference", first.ticks, other.ticks, _ms))
+    before, after = _class_totals(first), _class_totals(other)
+    nothing = Total(0, 0, 0)
+    pairs = {name: (before.get(name, nothing), after.get(name, nothing)) for name in {**before, **after}}
+    names = sorted(pairs, key=lambda name: (-abs(pairs[name][1].ms - pairs[name][0].ms), name))
+    rows = [_time_difference(name, *pairs[name]) for name in names]
+    rows.append(_time_difference("one inference", first.total, other.total))
     arenas = [each.memory.head + each.memory.tail for each in (first, other)]
     rows.append(_difference("arena, bytes", arenas[0], arenas[1], _count))
     rows.append(_difference("model file, bytes", first.memory.model, other.memory.model, _count))
@@ -178,23 +172,40 @@ def _differences(first: ModelProfile, other: ModelProfile) -> HtmlTable:
     return HtmlTable(caption, [Column(""), *(Column(each, True) for each in headings)], rows)
 
 
-def _difference(name: str, before: int, after: int, text: Callable[[int], str]) -> tuple[str, ...]:
+def _class_totals(profile: ModelProfile) -> dict[str, Total]:
+    return {each.name: profile.total.scaled(each.ticks, each.low, each.high) for each in profile.classes}
+
+
+def _time_difference(name: str, before: Total, after: Total) -> tuple[str, ...]:
+    name, first, second, *rest = _difference(name, before.ms, after.ms, _ms)
+    return name, first + _band(before), second + _band(after), *rest
+
+
+def _difference(name: str, before: float, after: float, text: Callable[[float], str]) -> tuple[str, ...]:
     sign = "+" if after > before else "\N{MINUS SIGN}" if after < before else "\N{PLUS-MINUS SIGN}"
     share = f"{sign}{100 * abs(after - before) / before:.1f} %" if before else "new"
     return name, text(before), text(after), f"{sign}{text(abs(after - before))}", share
 
 
-def _count(number: int) -> str:
-    return f"{number:,}"
+def _ms(number: float) -> str:
+    return f"{number:.3f}"
+
+
+def _band(total: Total) -> str:
+    return f" ({total.in_ms(total.low):.3f} to {total.in_ms(total.high):.3f})"
+
+
+def _count(number: float) -> str:
+    return f"{number:,.0f}"
 
 
 def _section(profile: ModelProfile) -> Section:
     slowest = sorted(profile.times, key=lambda time: -time.ticks)[:MAX_BARS]
     fits, verdict = wording.fit(profile)
-    clock = profile.configuration.device.clock_mhz
+    clock = profile.configuration.device.core_mhz
     clock = int(clock) if clock in CLOCKS_MHZ else CLOCKS_MHZ[0]
-    predictions = [each for each in profile.predictions if each.clock_mhz == clock and each.ram_ticks]
-    rates = ", ".join(f"{TICKS_PER_SECOND / each.ram_ticks:,.1f} with {each.threads}" for each in predictions)
+    predictions = [each for each in profile.predictions if each.clock_mhz == clock and each.ram.ticks]
+    rates = ", ".join(f"{_rate(each.ram)} with {each.threads}" for each in predictions)
     return Section(
         profile,
         fits,
@@ -206,7 +217,12 @@ def _section(profile: ModelProfile) -> Section:
         _graph(profile),
         _classes(profile),
         [
-            Bar(f"{time.index} {time.name}", time.ticks, float(time.basis is Basis.ESTIMATE))
+            Bar(
+                f"{time.index} {time.name}",
+                profile.total.in_ms(time.ticks),
+                float(time.basis is Basis.ESTIMATE),
+                f"{wording.milliseconds(time, profile)} ms ({wording.band(time, profile)})",
+            )
             for time in sorted(slowest, key=lambda time: time.index)
         ],
         _operators(profile),
@@ -217,9 +233,15 @@ def _section(profile: ModelProfile) -> Section:
 
 def _thread_bar(each: Prediction) -> Bar:
     name = "1 thread" if each.threads == 1 else f"{each.threads} threads"
-    rate = TICKS_PER_SECOND / each.ram_ticks if each.ram_ticks else 0.0
-    share = each.estimate_ticks / each.ram_ticks if each.ram_ticks else 0.0
-    return Bar(name, each.ram_ticks, share, f"{rate:,.1f} a second")
+    share = each.estimate_ticks / each.ram.ticks if each.ram.ticks else 0.0
+    rate = f", {_rate(each.ram)} a second" if each.ram.ticks else ""
+    return Bar(name, each.ram.ms, share, f"{each.ram}{rate}")
+
+
+def _rate(total: Total) -> str:
+    """Inferences a second, and between what that is."""
+    low, high = (1000 / total.in_ms(each) if each else 0.0 for each in (total.high, total.low))
+    return f"{1000 / total.ms:,.1f} ({low:,.1f} to {high:,.1f})"
 
 
 def _arena(profile: ModelProfile) -> str:
@@ -251,7 +273,7 @@ def _graph(profile: ModelProfile) -> ModelGraph | None:
         Node(
             _NODE * place,
             f"{time.index} {time.name}",
-            f"{_ms(time.ticks)} ms, {_percent(time.ticks / total if total else 0)}",
+            f"{wording.with_band(time, profile)} ms, {_percent(time.ticks / total if total else 0)}",
             time.ticks / total if total else 0.0,
         )
         for place, time in enumerate(profile.times)
@@ -276,9 +298,9 @@ def _classes(profile: ModelProfile) -> HtmlTable:
             each.name,
             f"{each.count}",
             f"{each.ticks:,}",
-            _ms(each.ticks),
+            wording.with_band(each, profile),
             _percent(each.share),
-            "with estimates" if each.has_estimates else "fitted",
+            "with estimates" if each.has_estimates else "",
         )
         for each in profile.classes
     ]
@@ -293,14 +315,16 @@ def _operators(profile: ModelProfile) -> HtmlTable:
             f"{time.index}",
             time.name,
             f"{time.ticks:,}",
-            _ms(time.ticks),
+            wording.with_band(time, profile),
             _percent(time.ticks / total) if total else "",
+            time.form,
+            time.memory.value,
             time.basis.value,
             time.source,
         )
         for time in profile.times
     ]
-    headings = ("#", "operator", *numbers, "basis", "source")
+    headings = ("#", "operator", *numbers, "form", "memory", "basis", "source")
     return HtmlTable("All operators", _columns(headings, ("#", *numbers)), rows)
 
 
@@ -321,14 +345,14 @@ def _memory(profile: ModelProfile) -> HtmlTable:
 
 def _predictions(profile: ModelProfile) -> HtmlTable:
     cells = {(each.threads, each.clock_mhz): each for each in profile.predictions}
-    memories = [f"{clock} MHz, {memory}" for clock in CLOCKS_MHZ for memory in ("RAM", "flash")]
+    memories = [f"{clock} MHz, {memory}" for clock in CLOCKS_MHZ for memory in ("memory", "flash")]
     rows = [
         (
             str(threads),
             *(
-                _ms(ticks)
+                wording.with_band(total, profile)
                 for clock in CLOCKS_MHZ
-                for ticks in (cells[threads, clock].ram_ticks, cells[threads, clock].flash_ticks)
+                for total in (cells[threads, clock].ram, cells[threads, clock].flash)
             ),
         )
         for threads in sorted({each.threads for each in profile.predictions})

@@ -1,6 +1,8 @@
 """The profile of one model on one configuration of the device."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_field
 from typing import Final
 
 from msgspec.structs import replace
@@ -8,6 +10,7 @@ from msgspec.structs import replace
 from aisrv.analysis.profile.errors import ProfileError
 from aisrv.analysis.profile.host import HostTime
 from aisrv.board import DEFAULT_ARENA, DEFAULT_EXTERNAL
+from aisrv.board.specs import LARGEST_INTERNAL
 from aisrv.inference.errors import ModelError
 from aisrv.inference.memory import arena_need, check_tensor_counts, place_model
 from aisrv.inference.timings import (
@@ -15,18 +18,25 @@ from aisrv.inference.timings import (
     MAX_THREADS,
     Basis,
     DeviceModel,
+    FileGeneration,
+    Memory,
     OperatorClass,
     OperatorTime,
+    Total,
+    basis_shares,
     estimate_share,
+    generation_of,
     operator_classes,
-    used_constant_bytes,
+    sum_of,
+    total_of,
+    used_constants,
 )
-from aisrv.inference.timings.estimation import estimate_times
+from aisrv.inference.timings.estimation import estimate_times, flash_basis
 from aisrv.model import Model, ModelFileError
 from aisrv.printable import printable
-from aisrv.protocol.commands import TICKS_PER_SECOND
 from aisrv.protocol.memory_map import ModelMemory
 from aisrv.relocatable.model import read_loadable
+from aisrv.settings.size import KIB
 
 NAME_LIMIT: Final = 100
 """Characters of a name that are shown."""
@@ -50,18 +60,18 @@ class Configuration:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """Ticks of one inference with a number of threads at a core clock."""
+    """The time of one inference with a number of threads at a core clock."""
 
     threads: int
     """Threads of the inference."""
     clock_mhz: int
     """Core clock in MHz."""
-    ram_ticks: int
+    ram: Total
     """With all parameters in memory."""
-    flash_ticks: int
+    flash: Total
     """With the parameters read from flash in every inference."""
     estimate_ticks: int = 0
-    """Those of `ram_ticks` that rest on estimates."""
+    """Ticks of `ram` that rest on estimates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +104,20 @@ class MemoryProfile:
 
 @dataclass(frozen=True, slots=True)
 class ModelProfile:
-    """What one inference of a model takes on a configuration. Ticks are of 10 ns."""
+    """What one inference of a model takes on a configuration. Ticks are of the device's reference clock."""
 
     name: str
     """What reports call it."""
     configuration: Configuration
-    """The device."""
+    """The device, with all that the file decides filled in."""
+    generation: FileGeneration
+    """The tools that made the file."""
+    total: Total
+    """The time of an inference, with its band."""
+    flash_total: Total
+    """The same with the parameters read from flash, by the model itself or beforehand."""
+    notes: tuple[str, ...]
+    """What is to be said about the times."""
     times: tuple[OperatorTime, ...]
     """The time of each operator."""
     classes: tuple[OperatorClass, ...]
@@ -120,24 +138,27 @@ class ModelProfile:
     @property
     def ticks(self) -> int:
         """Ticks of one inference."""
-        return sum(time.ticks for time in self.times)
+        return self.total.ticks
 
     @property
     def flash_ticks(self) -> int:
-        """Ticks of one inference with the parameters read from flash, by the model itself or beforehand."""
-        if self.flash_loads:
-            return self.ticks
-        return self.ticks + round(self.configuration.device.flash_ticks(self.parameters))
+        """Ticks of one inference with the parameters read from flash."""
+        return self.flash_total.ticks
+
+    @property
+    def slots(self) -> int:
+        """Issue slots of all operators of which they are known."""
+        return sum(time.slots for time in self.times)
+
+    @property
+    def basis_shares(self) -> dict[Basis, float]:
+        """Parts of the time by what they rest on, 0 to 1."""
+        return basis_shares(self.times)
 
     @property
     def estimate_share(self) -> float:
         """Part of the time that rests on estimates, 0 to 1."""
         return estimate_share(self.times)
-
-
-def milliseconds(ticks: float) -> float:
-    """Ticks of 10 ns in ms."""
-    return 1000 * ticks / TICKS_PER_SECOND
 
 
 def profile_model(
@@ -155,18 +176,46 @@ def profile_model(
         memory = _memory(model, len(data), configuration)
     except (ModelFileError, ModelError) as error:
         raise ProfileError(f"{name}: {printable(str(error), limit=500)}") from error
-    times = _estimate(model, configuration.device)
+    generation = generation_of(model, configuration.device.generation)
+    device = _device(configuration.device, generation, memory)
+    times = _estimate(model, device)
+    total = total_of(times, device, model, generation)
     return ModelProfile(
         name=name,
-        configuration=configuration,
+        configuration=replace_field(configuration, device=device),
+        generation=generation,
+        total=total,
+        flash_total=_from_flash(model, device, total),
+        notes=tuple(_notes(device, generation)),
         times=times,
         classes=operator_classes(times),
         memory=memory,
-        parameters=used_constant_bytes(model),
+        parameters=used_constants(model)[1],
         flash_loads=_load_ticks(times),
-        predictions=_predictions(model, configuration.device),
+        predictions=_predictions(model, device, generation),
         model=model,
     )
+
+
+def _device(device: DeviceModel, generation: FileGeneration, memory: MemoryProfile) -> DeviceModel:
+    """Fill in what the file decides: clocks and flash by its generation, and where its parameters lie."""
+    device = device.for_generation(generation.generation)
+    if device.parameters is not None:
+        return device
+    fits = memory.model + memory.head + memory.tail <= LARGEST_INTERNAL * KIB
+    return replace(device, parameters=Memory.INTERNAL if fits else Memory.EXTERNAL)
+
+
+def _notes(device: DeviceModel, generation: FileGeneration) -> Iterator[str]:
+    if generation.note:
+        yield generation.note
+    if not generation.is_certain:
+        yield "nothing in the file tells which tools made it: it is taken for one of 2023"
+    if device.threads > 1 and device.parameters is Memory.EXTERNAL:
+        yield (
+            f"{device.threads} threads with parameters in external memory: XMOS builds for LPDDR have one "
+            "thread"
+        )
 
 
 def _estimate(model: Model, device: DeviceModel) -> tuple[OperatorTime, ...]:
@@ -179,21 +228,30 @@ def _load_ticks(times: tuple[OperatorTime, ...]) -> int:
     return sum(time.ticks for time in times if time.name in FLASH_LOADS)
 
 
-def _predictions(model: Model, device: DeviceModel) -> tuple[Prediction, ...]:
-    """Predict all clocks and threads. A model that loads its parameters itself is counted as it is."""
-    has_loads = any(operator.name in FLASH_LOADS for operator in model.operators)
-    extra = 0 if has_loads else round(device.flash_ticks(used_constant_bytes(model)))
+def _from_flash(model: Model, device: DeviceModel, total: Total) -> Total:
+    """Add the time to read all parameters; a model that loads them itself is counted as it is."""
+    if any(operator.name in FLASH_LOADS for operator in model.operators):
+        return total
+    count, nbytes = used_constants(model)
+    ticks, (_, band, _) = device.flash_ticks(nbytes, count), flash_basis(device.flash)
+    return total.scaled(
+        total.ticks + round(ticks), total.low + round(ticks * band.low), total.high + round(ticks * band.high)
+    )
+
+
+def _predictions(model: Model, device: DeviceModel, generation: FileGeneration) -> tuple[Prediction, ...]:
+    """Predict all clocks and threads."""
     predictions = []
     for clock in CLOCKS_MHZ:
         for threads in range(1, MAX_THREADS + 1):
-            times = estimate_times(replace(device, clock_mhz=clock, threads=threads), model)
-            total = sum(time.ticks for time in times)
-            estimates = sum(
-                time.ticks for time in times if time.basis is Basis.ESTIMATE and time.name not in FLASH_LOADS
-            )
-            predictions.append(
-                Prediction(threads, clock, total - _load_ticks(times), total + extra, estimates)
-            )
+            changed = replace(device, clock_mhz=clock, threads=threads)
+            times = estimate_times(changed, model)
+            own = [time for time in times if time.name not in FLASH_LOADS]
+            total = total_of(times, changed, model, generation)
+            ram = total if len(own) == len(times) else sum_of(own, changed.tick_mhz)
+            estimates = sum(time.ticks for time in own if time.basis is Basis.ESTIMATE)
+            from_flash = _from_flash(model, changed, total)
+            predictions.append(Prediction(threads, clock, ram, from_flash, estimates))
     return tuple(predictions)
 
 

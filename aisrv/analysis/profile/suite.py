@@ -18,13 +18,14 @@ Every model is profiled on every configuration. Paths count from the file. All k
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
+from msgspec.structs import replace
 
 from aisrv.analysis.profile.errors import ProfileError
 from aisrv.analysis.profile.model_profile import NAME_LIMIT, Configuration
-from aisrv.inference.timings import DeviceModel, Kernels
+from aisrv.inference.timings import FlashPath, Generation, Kernels, Memory
 from aisrv.printable import printable
 from aisrv.settings.errors import KeyPath, SettingsError
 from aisrv.settings.size import Size
@@ -61,6 +62,9 @@ class Suite:
 # The tables of a file.
 
 _Positive = Annotated[float, Meta(gt=0, le=1e6)]
+GenerationName = Literal["2021", "2022", "2023", "2024"]
+ParameterPlace = Literal["auto", "internal", "external"]
+_Flash = Literal["server", "fast"] | _Positive
 _ModelPath = Annotated[
     str, Meta(min_length=1, pattern=r"\A[^\x00]+\Z", description="the path of a model in quotes")
 ]
@@ -72,11 +76,23 @@ class SuiteSettings(Table, frozen=True):
     threads: Annotated[int, Meta(ge=1, le=5)] | None = None
     """Threads of an inference, 1 to 5."""
     clock: _Positive | None = None
-    """Core clock in MHz."""
+    """Core clock in MHz. Default: by the generation of the file, 700 for 2021 and 2022, else 600."""
+    reference: _Positive | None = None
+    """Clock that a timer counts, in MHz. Default: by the generation, 175 for 2021 and 2022, else 100."""
     kernels: Kernels | None = None
     """Who computes the operators that XMOS's converter did not replace."""
+    generation: GenerationName | None = None
+    """The tools that made the file: 2021, 2022, 2023 or 2024. Default: the file tells."""
+    parameters: ParameterPlace | None = None
+    """Where parameters lie; auto is external where file and arena do not fit a tile's 512 KiB together."""
+    arena_memory: Memory | None = None
+    """Where the arena lies."""
+    external_clock: _Positive | None = None
+    """Clock of the external memory in MHz. Default: an eighth of the core clock."""
+    flash: _Flash | None = None
+    """How parameters come from flash: server, fast, or MB/s. Default: fast for files of 2024, else server."""
     flash_rate: _Positive | None = None
-    """Rate of the flash in MB/s, that is 10**6 bytes a second."""
+    """Rate of the flash in MB/s, that is 10**6 bytes a second: another name of `flash`."""
     arena: Size | None = None
     """Tensor arena of the engine."""
     external: Size | None = None
@@ -87,16 +103,31 @@ class SuiteSettings(Table, frozen=True):
 
         `base` is that configuration, `name` what reports call the new one.
         """
-        device = base.device
-        changed = DeviceModel(
-            clock_mhz=device.clock_mhz if self.clock is None else self.clock,
-            threads=device.threads if self.threads is None else self.threads,
-            flash_rate=device.flash_rate if self.flash_rate is None else self.flash_rate * 1e6,
-            kernels=device.kernels if self.kernels is None else self.kernels,
-        )
         arena = base.arena_bytes if self.arena is None else self.arena
         external = base.external_bytes if self.external is None else self.external
-        return Configuration(changed, arena, external, name)
+        changes: dict[str, Any] = {
+            field: value
+            for field, value in (
+                ("threads", self.threads),
+                ("clock_mhz", self.clock),
+                ("reference_mhz", self.reference),
+                ("kernels", self.kernels),
+                ("generation", self.generation and Generation(self.generation)),
+                ("arena", self.arena_memory),
+                ("external_clock_mhz", self.external_clock),
+                ("flash", self._flash()),
+            )
+            if value is not None
+        }
+        if self.parameters is not None:
+            changes["parameters"] = None if self.parameters == "auto" else Memory(self.parameters)
+        return Configuration(replace(base.device, **changes), arena, external, name)
+
+    def _flash(self) -> FlashPath | float | None:
+        flash = self.flash_rate if self.flash is None else self.flash
+        if isinstance(flash, str):
+            return FlashPath(flash)
+        return None if flash is None else flash * 1e6
 
 
 class _Configuration(SuiteSettings, frozen=True):

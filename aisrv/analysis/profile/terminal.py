@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from aisrv.analysis.profile import wording
-from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile, milliseconds
+from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile
 from aisrv.inference.timings import Basis
 
 _WIDE: Final = 130
@@ -31,14 +31,18 @@ def show(console: Console, profiles: Sequence[ModelProfile]) -> None:
 
 def _show_one(console: Console, profile: ModelProfile) -> None:
     fits, verdict = wording.fit(profile)
-    _show_verdict(console, f"{wording.title(profile)}: {verdict[0].lower()}{verdict[1:]}", fits=fits)
     console.print(Text(wording.duration(profile), style="bold"))
+    console.print(Text(wording.foundation(profile)))
+    _show_verdict(console, f"{wording.title(profile)}: {verdict[0].lower()}{verdict[1:]}", fits=fits)
     console.print(Text(wording.describe(profile.configuration)))
+    for note in profile.notes:
+        console.print(Text(f"Note: {note}.", style="yellow"))
     bar = _bar_width(console)
     console.print(_operators(profile, bar, with_source=console.width >= _WIDE))
     console.print(_classes(profile, bar))
     console.print(_memory(profile))
-    console.print(_predictions(profile))
+    console.print(_predictions(profile, "ram", "Predicted ms of one inference, parameters in memory"))
+    console.print(_predictions(profile, "flash", "The same, parameters from flash"))
     console.print(Text(wording.FLASH, style="dim"))
     _show_host(console, profile)
 
@@ -46,26 +50,22 @@ def _show_one(console: Console, profile: ModelProfile) -> None:
 def _show_comparison(console: Console, profiles: Sequence[ModelProfile]) -> None:
     fits, verdict = wording.comparison(profiles)
     _show_verdict(console, verdict, fits=fits)
-    first = profiles[0].ticks
-    longest = max(profile.ticks for profile in profiles)
+    longest = max(profile.total.ms for profile in profiles)
     for device in dict.fromkeys(wording.describe(profile.configuration) for profile in profiles):
         console.print(Text(device))
     has_names = any(profile.configuration.name for profile in profiles)
     headings = ["on"] if has_names else []
     bar = _LONG_BAR if console.width >= _WIDE else _SHORT_BAR // 2
-    table = _table(
-        "", "model", *headings, "#ms", "#to 1st", "", "#flash ms", "#est. %", "#arena", "fits", bar=bar
-    )
+    table = _table("", "model", *headings, "ms", "#to 1st", "", "ms from flash", "#arena", "fits", bar=bar)
     for profile in profiles:
         _add_row(
             table,
             profile.name,
             *([profile.configuration.name] if has_names else []),
-            f"{milliseconds(profile.ticks):.3f}",
-            wording.difference(profile.ticks, first),
-            _bar(profile.ticks, longest, bar, is_estimate=False),
-            f"{milliseconds(profile.flash_ticks):.3f}",
-            f"{100 * profile.estimate_share:.1f}",
+            wording.with_band(profile.total, profile),
+            wording.difference(profile, profiles[0]),
+            _bar(profile.total.ms, longest, bar, is_estimate=False),
+            wording.with_band(profile.flash_total, profile),
             f"{profile.memory.head + profile.memory.tail:,}",
             wording.fits_in(profile.memory),
         )
@@ -95,7 +95,7 @@ def _operators(profile: ModelProfile, bar: int, *, with_source: bool) -> Table:
     total = profile.ticks
     longest = max((time.ticks for time in profile.times), default=0)
     source = ["source"] if with_source else []
-    table = _table("Operators", "#", "operator", "#ticks", "#ms", "#%", "", "basis", *source, bar=bar)
+    table = _table("Operators", "#", "operator", "#ticks", "#ms", "band", "#%", "", "basis", *source, bar=bar)
     for time in profile.times:
         is_estimate = time.basis is Basis.ESTIMATE
         _add_row(
@@ -103,7 +103,8 @@ def _operators(profile: ModelProfile, bar: int, *, with_source: bool) -> Table:
             str(time.index),
             time.name,
             f"{time.ticks:,}",
-            f"{milliseconds(time.ticks):.3f}",
+            wording.milliseconds(time, profile),
+            wording.band(time, profile),
             f"{100 * time.ticks / total:.1f}" if total else "",
             _bar(time.ticks, longest, bar, is_estimate=is_estimate),
             time.basis.value,
@@ -114,17 +115,17 @@ def _operators(profile: ModelProfile, bar: int, *, with_source: bool) -> Table:
 
 def _classes(profile: ModelProfile, bar: int) -> Table:
     longest = max((each.ticks for each in profile.classes), default=0)
-    table = _table("By operator class", "operator", "#count", "#ticks", "#ms", "#%", "", "basis", bar=bar)
+    table = _table("By operator class", "operator", "#count", "#ticks", "#ms", "band", "#%", "", bar=bar)
     for each in profile.classes:
         _add_row(
             table,
             each.name,
             str(each.count),
             f"{each.ticks:,}",
-            f"{milliseconds(each.ticks):.3f}",
+            wording.milliseconds(each, profile),
+            wording.band(each, profile),
             f"{100 * each.share:.1f}",
             _bar(each.ticks, longest, bar, is_estimate=each.has_estimates),
-            "estimate" if each.has_estimates else "fitted",
         )
     return table
 
@@ -141,14 +142,13 @@ def _memory(profile: ModelProfile) -> Table:
     return table
 
 
-def _predictions(profile: ModelProfile) -> Table:
-    headings = [f"#{source} {clock}" for source in ("RAM", "flash") for clock in CLOCKS_MHZ]
-    table = _table("Predicted ms of one inference, parameters in RAM or flash, by MHz", "#threads", *headings)
-    cells = {(each.threads, each.clock_mhz): each for each in profile.predictions}
+def _predictions(profile: ModelProfile, source: str, title: str) -> Table:
+    headings = [f"#{clock} MHz" for clock in CLOCKS_MHZ]
+    table = _table(title, "#threads", *headings)
+    cells = {(each.threads, each.clock_mhz): getattr(each, source) for each in profile.predictions}
     for threads in sorted({each.threads for each in profile.predictions}):
         row = [cells[threads, clock] for clock in CLOCKS_MHZ]
-        ticks = [*(each.ram_ticks for each in row), *(each.flash_ticks for each in row)]
-        _add_row(table, str(threads), *(f"{milliseconds(count):.3f}" for count in ticks))
+        _add_row(table, str(threads), *(wording.with_band(total, profile, "-") for total in row))
     return table
 
 
@@ -170,7 +170,7 @@ def _table(title: str, *headings: str, bar: int = 0) -> Table:
             justify="right" if is_number else "left",
             # A bar that was cut would lie.
             min_width=bar if is_bar else _NAME if heading in ("model", "on") else None,
-            no_wrap=is_number or is_bar or heading in ("basis", "fits"),
+            no_wrap=is_number or is_bar or heading in ("basis", "band", "fits"),
         )
     return table
 
@@ -180,6 +180,6 @@ def _add_row(table: Table, *cells: str | Text) -> None:
     table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells))
 
 
-def _bar(ticks: int, longest: int, width: int, *, is_estimate: bool) -> Text:
+def _bar(ticks: float, longest: float, width: int, *, is_estimate: bool) -> Text:
     length = round(width * ticks / longest) if longest else 0
     return Text("█" * length, style="yellow" if is_estimate else "blue")

@@ -8,14 +8,13 @@ from aisrv.analysis.profile.model_profile import (
     MemoryProfile,
     ModelProfile,
     Placement,
-    milliseconds,
 )
-from aisrv.inference.timings import FITTED_CLOCK_MHZ
+from aisrv.inference.timings import Basis, DeviceModel, FlashPath, Memory, OperatorClass, OperatorTime, Total
 from aisrv.protocol.memory_map import ModelMemory
 
 ORIGIN: Final = (
-    "Times are computed from shapes, by formulas fitted to published runs of XMOS's kernels "
-    f"(XMOS ai_tools, examples/app_profiling), which are assumed to be at {FITTED_CLOCK_MHZ} MHz."
+    "Times are computed from shapes, by laws in issue slots that were fitted to published runs of XMOS's "
+    "kernels; in parentheses is between what they are expected to be."
 )
 HOST: Final = "says nothing about the device"
 FLASH: Final = "From flash: all parameters are read in every inference, while nothing else runs."
@@ -26,10 +25,20 @@ def describe(configuration: Configuration) -> str:
     device = configuration.device
     threads = "1 thread" if device.threads == 1 else f"{device.threads} threads"
     name = f"{configuration.name}: " if configuration.name else ""
+    reference = "" if device.tick_mhz == 100 else f", reference {device.tick_mhz:g} MHz"
+    arena = "" if device.arena is Memory.INTERNAL else ", arena in external memory"
     return (
-        f"{name}{threads}, {device.clock_mhz:g} MHz, {device.kernels.value} kernels, "
-        f"flash {device.flash_rate / 1e6:g} MB/s"
+        f"{name}{threads}, {device.core_mhz:g} MHz{reference}, {device.kernels.value} kernels, "
+        f"{_flash(device)}{arena}"
     )
+
+
+def _flash(device: DeviceModel) -> str:
+    if device.flash is FlashPath.FAST:
+        return "fast flash"
+    if isinstance(device.flash, FlashPath | None):
+        return "flash through the server"
+    return f"flash {device.flash / 1e6:g} MB/s"
 
 
 def fit(profile: ModelProfile) -> tuple[bool, str]:
@@ -43,22 +52,62 @@ def fit(profile: ModelProfile) -> tuple[bool, str]:
 
 
 def duration(profile: ModelProfile) -> str:
-    """Say how long an inference takes, and how far that is known."""
-    took = f"One inference takes {_ms(profile)} on the device"
-    return f"{took}, {100 * profile.estimate_share:.1f} % of it estimates."
+    """Say how long an inference takes, between what that is, and where its parameters lie."""
+    device = profile.configuration.device
+    ticks = "" if device.tick_mhz == 100 else f", {profile.ticks:,} ticks of 1/{device.tick_mhz:g} us"
+    place = (device.parameters or Memory.INTERNAL).value
+    return f"One inference takes {profile.total} on the device{ticks}, parameters in {place} memory."
+
+
+def foundation(profile: ModelProfile) -> str:
+    """Say which tools made the file, and what the time rests on, the largest part first."""
+    tools = (
+        "Not converted: times as the tools of 2023 would convert it"
+        if profile.generation.origin == "plain"
+        else f"Tools of {profile.generation}"
+    )
+    shares = sorted(profile.basis_shares.items(), key=lambda each: -each[1])
+    parts = [f"{_share(share)} {_BASIS[basis]}" for basis, share in shares if share > 0]
+    return f"{tools}. Of the time {', '.join(parts)}." if parts else f"{tools}."
+
+
+_BASIS: Final = {
+    Basis.MEASURED: "is as measured",
+    Basis.CARRIED: "is carried over from another generation",
+    Basis.EXTRAPOLATED: "is extrapolated to other shapes",
+    Basis.ESTIMATE: "is an estimate",
+}
+
+
+def _share(share: float) -> str:
+    return "all" if share == 1 else f"{100 * share:.1f} %" if share >= 0.001 else "less than 0.1 %"
+
+
+def milliseconds(each: Total | OperatorTime | OperatorClass, profile: ModelProfile) -> str:
+    """A time in ms."""
+    return f"{profile.total.in_ms(each.ticks):.3f}"
+
+
+def band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile, to: str = " to ") -> str:
+    """Between what a time is, in ms."""
+    low, high = profile.total.in_ms(each.low), profile.total.in_ms(each.high)
+    return f"{low:.3f}{to}{high:.3f}"
+
+
+def with_band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile, to: str = " to ") -> str:
+    """A time in ms and between what it is."""
+    return f"{milliseconds(each, profile)} ({band(each, profile, to)})"
 
 
 def comparison(profiles: Sequence[ModelProfile]) -> tuple[bool, str]:
     """Say whether all profiles fit, and from what to what their inferences take."""
     misfits = [title(profile) for profile in profiles if not fit(profile)[0]]
     fits = f"{len(misfits)} of {len(profiles)} do not fit: {', '.join(misfits)}" if misfits else "All fit"
-    fast, slow = (choose(profiles, key=lambda profile: profile.ticks) for choose in (min, max))
-    takes = f"{_ms(fast)} ({title(fast)}) to {_ms(slow)} ({title(slow)})" if fast is not slow else _ms(fast)
+    fast, slow = (choose(profiles, key=lambda profile: profile.total.ms) for choose in (min, max))
+    takes = str(fast.total)
+    if fast is not slow:
+        takes = f"{fast.total} ({title(fast)}) to {slow.total} ({title(slow)})"
     return not misfits, f"{fits}. One inference takes {takes} on the device."
-
-
-def _ms(profile: ModelProfile) -> str:
-    return f"{milliseconds(profile.ticks):.3f} ms"
 
 
 def placement(value: Placement) -> str:
@@ -78,6 +127,6 @@ def title(profile: ModelProfile) -> str:
     return f"{profile.name} ({name})" if name else profile.name
 
 
-def difference(ticks: int, first: int) -> str:
-    """Return how many times those of the first profile ticks are."""
-    return f"{ticks / first:.2f}x" if first else ""
+def difference(profile: ModelProfile, first: ModelProfile) -> str:
+    """Return how many times that of the first profile a time is."""
+    return f"{profile.total.ms / first.total.ms:.2f}x" if first.ticks else ""

@@ -1,8 +1,8 @@
 """Timing model of the device: how long each operator of a model would take on the chip.
 
-No interpreter on a host can tell, so the times are computed from shapes: issue slots by laws that were fitted to
-published runs of XMOS's kernels (`laws.py`), then clocks, running cores, flash and external memory. Every time
-has a band and says what it rests on.
+No interpreter on a host can tell, so the times are computed from shapes: issue slots by laws that were fitted
+to published runs of XMOS's kernels (`laws.py`), then clocks, running cores, flash and external memory. Every
+time has a band and says what it rests on.
 """
 
 from aisrv.inference.timings.cost import Band, Basis

@@ -1,8 +1,8 @@
 """From an `XC_conv2d_v2` of a converted file to the convolution that it is.
 
 Its options tell the form and the window. From 2022-02-24 on: `k` (first `kt`) is the form, `a` (first `aggp`)
-describes the products, and `mp` the copy. Before: `threads` has the blobs of each thread, whose sizes tell the
-form. Where options cannot be read, shapes tell.
+describes the products, and `mp` the copy. Before: `threads` has the blobs of each thread, whose sizes tell
+the form. Where options cannot be read, shapes tell.
 """
 
 import math

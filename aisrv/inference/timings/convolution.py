@@ -139,8 +139,8 @@ def uncached_parameter_lines(each: Convolution) -> Lines:
 
 def arena_lines(each: Convolution) -> Lines:
     """Lines of external memory of the activations that a convolution reads, copies and writes."""
-    group = laws.ARENA_OUTPUT + laws.ARENA_STRUCTURES
-    pixel = 0
+    group: float = laws.ARENA_OUTPUT + laws.ARENA_STRUCTURES
+    pixel = 0.0
     if each.form is Form.DEPTHWISE:
         group += laws.ARENA_DEPTHWISE * each.taps / 9
     elif each.form is Form.DEPTHWISE_PADDED:
@@ -190,7 +190,9 @@ def cost_of(each: Convolution, conditions: Conditions, *, before: tuple[Cost, ..
 
 def _basis(each: Convolution, generation: Generation) -> Basis:
     # The person detector of 2023 has these, as its sums.
-    in_2023 = each.is_window_measured or (each.form is Form.INDIRECT and each.kernel == (3, 3) and each.depth <= 4)
+    in_2023 = each.is_window_measured or (
+        each.form is Form.INDIRECT and each.kernel == (3, 3) and each.depth <= 4
+    )
     if not each.is_window_measured and not (in_2023 and not generation.is_early):
         return Basis.EXTRAPOLATED
     if generation is Generation.G2024:

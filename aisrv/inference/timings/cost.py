@@ -35,7 +35,7 @@ EXACT: Final = Band(1.0, 1.0)
 """Of a figure that was given."""
 
 
-class Lines(NamedTuple):
+class Lines(Struct, frozen=True):
     """Lines of 32 bytes that are read from external memory, and how many they may be."""
 
     count: float = 0.0

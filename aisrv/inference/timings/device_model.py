@@ -121,15 +121,20 @@ class DeviceModel(Struct, frozen=True):
 
     def for_generation(self, generation: Generation) -> Self:
         """Fill in the clocks and the flash that devices had when tools of a generation made a file."""
-        early, fast = generation.is_early, generation is Generation.G2024
+        early = generation.is_early
         return replace(
-            self,
+            self.with_flash_of(generation),
             clock_mhz=(EARLY_CORE_MHZ if early else CORE_MHZ) if self.clock_mhz is None else self.clock_mhz,
             reference_mhz=(EARLY_REFERENCE_MHZ if early else REFERENCE_MHZ)
             if self.reference_mhz is None
             else self.reference_mhz,
-            flash=(FlashPath.FAST if fast else FlashPath.SERVER) if self.flash is None else self.flash,
         )
+
+    def with_flash_of(self, generation: Generation) -> Self:
+        """Fill in how parameters come from flash: tools of 2024 came with fast flash."""
+        if self.flash is not None:
+            return self
+        return replace(self, flash=FlashPath.FAST if generation is Generation.G2024 else FlashPath.SERVER)
 
     @property
     def core_mhz(self) -> float:

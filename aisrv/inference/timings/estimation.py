@@ -22,6 +22,7 @@ _GIVEN_RATE: Final = Band(0.98, 1.02)
 def estimate_times(device: DeviceModel, model: Model) -> tuple[OperatorTime, ...]:
     """Return the time of each operator of the main subgraph, in execution order."""
     file = generation_of(model, device.generation)
+    device = device.with_flash_of(file.generation)
     return tuple(_time(device, file, OperatorTensors.of(model, operator)) for operator in model.operators)
 
 
@@ -79,7 +80,11 @@ def _load(device: DeviceModel, node: OperatorTensors) -> OperatorTime:
         ticks = device.flash_ticks(nbytes)
         basis, band, source = flash_basis(device.flash)
     spread = 0.0
-    if memory is Memory.INTERNAL and isinstance(device.flash, FlashPath | None) and device.flash is not FlashPath.FAST:
+    if (
+        memory is Memory.INTERNAL
+        and isinstance(device.flash, FlashPath | None)
+        and device.flash is not FlashPath.FAST
+    ):
         spread = laws.FLASH_SERVER_SPREAD * device.tick_mhz / device.core_mhz
     return OperatorTime(
         operator.index,

@@ -175,7 +175,7 @@ MOVE: Final = Scalar(0.3, 420, Basis.ESTIMATE, ESTIMATE_BAND, "bytes moved")
 FLASH_SERVER_LOAD: Final = 2272
 FLASH_SERVER_BYTE: Final = 142
 FLASH_SERVER_SPREAD: Final = 720
-"""Core clocks of a load through the flash server, of each byte, and how far a load was off at most: 54 loads."""
+"""Core clocks of a load through the flash server, of each byte, and how far one was off at most: 54 loads."""
 FAST_FLASH_BYTE: Final = 21.0
 """Nanoseconds of a byte in fast flash, whatever the core clock: 459,310 ticks for about 219 kB in 2024."""
 

@@ -11,7 +11,7 @@ from typing import Final
 from aisrv.inference.timings import laws
 from aisrv.inference.timings.converted import convolution_of
 from aisrv.inference.timings.convolution import Convolution, cost_of, outside_taps
-from aisrv.inference.timings.cost import Basis, Conditions, Cost, CostRule
+from aisrv.inference.timings.cost import Band, Basis, Conditions, Cost, CostRule
 from aisrv.inference.timings.laws import GROUP, VECTOR, Form
 from aisrv.inference.timings.operator_tensors import Images, OperatorTensors
 from aisrv.inference.timings.reference import reshape, softmax
@@ -19,7 +19,7 @@ from aisrv.inference.timings.scalar_cost import as_estimate, moving_bytes, other
 from aisrv.model import Padding
 from aisrv.model.custom_options import CustomOptions
 
-_FURTHER: Final = laws.Band(0.7, 1.5)
+_FURTHER: Final = Band(0.7, 1.5)
 """Of kernels of 2021, whose code is older than any that was measured."""
 _OLDER: Final = "as the kernels of 2022"
 _POOL: Final = "as a depthwise convolution"
@@ -53,7 +53,7 @@ class _Padding:
     def is_needed(self) -> bool:
         return self.padded != (self.height, self.width)
 
-    def before(self, conditions: Conditions) -> tuple[Cost, ...]:
+    def before(self) -> tuple[Cost, ...]:
         """The pads that the converter puts before the convolution: of channels, then of the image."""
         costs = []
         channels = self.channels
@@ -86,7 +86,7 @@ def _conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     own = conditions.generation.is_early and padding.is_needed
     form = Form.PADDED if own else Form.DIRECT if is_direct else Form.INDIRECT
     layer = Convolution(form, height, width, channels, (kernel_h, kernel_w), depth, batch)
-    return cost_of(layer, conditions, before=() if own else padding.before(conditions))
+    return cost_of(layer, conditions, before=() if own else padding.before())
 
 
 def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -107,7 +107,7 @@ def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | 
         batch,
         padding.outside(images, kernel) if own else 0,
     )
-    return cost_of(layer, conditions, before=() if own else padding.before(conditions))
+    return cost_of(layer, conditions, before=() if own else padding.before())
 
 
 def _fully_connected(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -248,7 +248,9 @@ def _lookup(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     law = laws.LOOKUP
     slots = law.per_unit * elements
     lines = other_lines(node, conditions)
-    return Cost(slots, law.basis, law.band, law.source, shared=slots, image=(1, max(elements, 1)), lines=lines)
+    return Cost(
+        slots, law.basis, law.band, law.source, shared=slots, image=(1, max(elements, 1)), lines=lines
+    )
 
 
 def _xc_softmax(node: OperatorTensors, conditions: Conditions) -> Cost | None:

@@ -1,7 +1,7 @@
 """Published times of whole networks, and how a network of them is found again.
 
-A network is told by its convolutions with more than one pixel: their kind, and the size of their outputs. A new
-measured network is a row here, and a test.
+A network is told by its convolutions with more than one pixel: their kind, and the size of their outputs. A
+new measured network is a row here, and a test.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,8 @@ PUBLISHED: Final = (
         "person detector, 1 thread", _README, _PERSON, 3_054_809, (Generation.G2023, Generation.PLAIN),
     ),
     Published(
-        "person detector, 5 threads", _README, _PERSON, 800_767, (Generation.G2023, Generation.PLAIN), threads=5,
+        "person detector, 5 threads", _README, _PERSON, 800_767, (Generation.G2023, Generation.PLAIN),
+        threads=5,
     ),
     Published(
         "person detector, parameters by fast flash", "XMOS ai_tools, issue 903, 2024-07", _PERSON, 3_320_000,
@@ -80,7 +81,7 @@ PUBLISHED: Final = (
 
 
 def layers_of(model: Model, *, is_plain: bool) -> tuple[Layer, ...]:
-    """The convolutions of a model with more than one pixel; in a converted file, those that were converted."""
+    """The convolutions of a model with more than one pixel; of a converted file, those converted."""
     return tuple(_layers(model, is_plain=is_plain))
 
 

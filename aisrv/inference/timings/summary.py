@@ -1,8 +1,8 @@
 """The summary that the firmware prints after a run: each operator, the total, and each class of operators.
 
 Content and order as `print_profiler_summary` of XMOS lib_tflite_micro has them: a line for each operator, the
-total in ticks, and a line with the share of each class. Times below a millisecond keep their digits here, each
-time has its band, and an estimated one, or a class with one, is marked.
+total in ticks, and a line with the share of each class. Times below a millisecond keep their digits here,
+each has its band, and an estimated one, or a class with one, is marked.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,9 @@ def estimate_note(times: Sequence[OperatorTime], total: Total | None = None) -> 
     share = estimate_share(times)
     if share <= NOTED_SHARE:
         return ""
-    return f"One inference is predicted to take {total or sum_of(times)}: {100 * share:.1f} % are estimates.\n"
+    return (
+        f"One inference is predicted to take {total or sum_of(times)}: {100 * share:.1f} % are estimates.\n"
+    )
 
 
 def operator_classes(times: Sequence[OperatorTime]) -> tuple[OperatorClass, ...]:
@@ -80,9 +82,7 @@ def profiler_summary(times: Sequence[OperatorTime], total: Total | None = None) 
     lines += [f"{'Total':5}  {_columns('', total, total)}", "", "By operator class"]
     for each in operator_classes(times):
         share = f"{100 * each.share:6.2f} %"
-        lines.append(
-            f"{each.count:5}  {_columns(each.name, each, total)} {share}{_mark(each.has_estimates)}"
-        )
+        lines.append(f"{each.count:5}  {_columns(each.name, each, total)} {share}{_mark(each.has_estimates)}")
     return "\n".join(lines) + "\n"
 
 

@@ -55,9 +55,7 @@ def spell(ms: float, like: float | None = None) -> str:
     """A time in three digits, or with as many decimals as `like` has in three."""
     scale = ms if like is None else like
     decimals = 1 if scale >= 10 else 2 if scale >= 1 else 3 if scale >= 0.1 else 4 if scale >= 0.01 else 5
-    if like is None and 1 <= ms < 10:
-        decimals = 1
-    elif like is not None and 1 <= like < 10:
+    if (like is None and 1 <= ms < 10) or (like is not None and 1 <= like < 10):
         decimals = 1
     return f"{ms:,.{decimals}f}"
 
@@ -92,7 +90,7 @@ def total_of(
 
 
 def _published_low(time: OperatorTime) -> int:
-    """The least of a layer of a published network: its depthwise layers took more than the law says, not less."""
+    """The least of a layer of a published network: depthwise ones took more than the law says, not less."""
     if "depthwise" not in time.form:
         return time.low
     return max(time.low, round(time.ticks * laws.MEASURED_BAND.low))

@@ -13,7 +13,7 @@ QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board 
 	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py \
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/jacdac host_tools/test_jacdac.py host_tools/exchange/test_jacdac.py)
 
-.PHONY: demo test quick lint types compiled unit soak package bench docs pictures reference clean
+.PHONY: demo test quick lint types compiled unit soak package bench docs pictures predictions reference clean
 
 demo: $(VENV)/.ready
 	$(BIN)/aisrv demo
@@ -56,6 +56,10 @@ docs: $(VENV)/.ready-docs
 # Writes the tables of the reference pages from the code; a test fails where a page differs.
 reference: $(VENV)/.ready
 	$(BIN)/python -m docs.generate
+
+# Writes what was published of XMOS's chips beside what is predicted; a test fails where the page differs.
+predictions: $(VENV)/.ready-test
+	$(BIN)/python -m benchmarks.predictions --write
 
 $(VENV)/bin/python:
 	@python=$$(.ci/find-python $(PYTHON)) && set -x && "$$python" -m venv $(VENV)

@@ -142,3 +142,45 @@ def person_detector() -> Model:
     add("RESHAPE", (1, 2))
     add("SOFTMAX", (1, 2))
     return built.model()
+
+
+_REFERENCE_NODES: Final = (19, 40)
+"""Depthwise convolutions of the person detector that one published run left to the reference kernels."""
+
+
+def person_detector_with_reference_kernels() -> Model:
+    """The person detector with two depthwise convolutions, of 36 pixels and of 9, left as they were."""
+    model = person_detector()
+    tensors, operators = list(model.tensors), list(model.operators)
+    for index in _REFERENCE_NODES:
+        operator = operators[index]
+        channels = tensors[operator.outputs[0]].shape[3]
+        weights = operator.inputs[1]
+        tensors[weights] = replace(tensors[weights], shape=(1, 3, 3, channels), data=bytes(9 * channels))
+        operators[index] = replace(operator, name="DEPTHWISE_CONV_2D", is_custom=False)
+    return replace(model, tensors=tuple(tensors), operators=tuple(operators))
+
+
+_LOADED_MULTIPLIERS: Final = 64
+"""Multipliers of a convolution from which on the tools of 2024 load them with the weights."""
+
+
+def person_detector_2024() -> Model:
+    """The person detector as the tools of 2024 convert it: each convolution's parameters loaded before it."""
+    built, source = ShapeModel(), person_detector()
+    names = {"XC_strided_slice": "XC_slice", "RESHAPE": "XC_no_op", "SOFTMAX": "XC_softmax"}
+    last = built.tensor((1, 96, 96, 3))
+    for operator in source.operators:
+        inputs, output = [last], source.tensors[operator.outputs[0]].shape
+        if operator.name == _CONVOLUTION:
+            inputs.append(built.tensor(source.tensors[operator.inputs[1]].shape))
+            multipliers = 2 * max(output[3], 8)
+            if multipliers >= _LOADED_MULTIPLIERS:
+                inputs.append(built.tensor((multipliers,), TensorType.INT16))
+            built.operator("XC_ld_weights", [], inputs[1:])
+        elif operator.name == "SOFTMAX":
+            inputs.append(built.tensor((1024,)))
+            built.operator("XC_ld_weights", [], inputs[1:])
+        last = built.tensor(output)
+        built.operator(names.get(operator.name, operator.name), inputs, [last])
+    return built.model()

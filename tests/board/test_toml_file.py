@@ -236,7 +236,10 @@ def test_an_absolute_path_stays() -> None:
             ),
         ),
         ("\n[node]\ntils = 2", "3: node.tils: 'tils' is not known here; did you mean tiles?"),
-        ("[node]\nqqq = 2", "2: node.qqq: 'qqq' is not known here; known are tiles, clock, memory"),
+        (
+            "[node]\nqqq = 2",
+            "2: node.qqq: 'qqq' is not known here; known are tiles, clock, reference, flash, memory",
+        ),
         (
             '[[engines]]\n[[engines]]\n"are\\na" = 1',
             "3: engines[1].'are\\na': 'are\\na' is not known here; did you mean arena?",

@@ -22,7 +22,7 @@ from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.board import Board, EngineSpec, SensorSpec, UsbProtocol
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from aisrv.inference.timings import DeviceModel, estimate_note
+from aisrv.inference.timings import DeviceModel, Memory, estimate_note
 from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, Command, Status
@@ -448,7 +448,9 @@ class IoserverWire:
         self.engines: list[ExpectedEngine] = []
         for model, (inputs, outputs) in zip(IO_MODELS, IO_SHAPES, strict=True):
             engine = ExpectedEngine({}, run=self.summing if model == IO_MODELS[2] else interpreted)
-            if note := estimate_note(estimate_times(DeviceModel(), read_model(model))):
+            if note := estimate_note(
+                estimate_times(DeviceModel(parameters=Memory.EXTERNAL), read_model(model))
+            ):
                 engine.write_log(note.rstrip("\n"))
             engine.model, engine.loaded = model, ModelFacts(inputs, outputs)
             engine.inputs, engine.outputs = [*map(bytes, inputs)], [*map(bytes, outputs)]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from aisrv.analysis.profile.model_profile import ModelProfile, Placement
-from aisrv.inference.timings import FlashPath, Total
+from aisrv.inference.timings import DeviceModel, FlashPath, Total
 
 CSV_COLUMNS: Final = (
     "model",
@@ -70,7 +70,7 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
             "reference_mhz": device.tick_mhz,
             "external_clock_mhz": device.external_mhz,
             "kernels": device.kernels.value,
-            "flash": device.flash.value if isinstance(device.flash, FlashPath) else device.flash,
+            "flash": _flash(device),
             "parameters": None if device.parameters is None else device.parameters.value,
             "arena_memory": device.arena.value,
             "arena_bytes": configuration.arena_bytes,
@@ -148,6 +148,13 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
 def _times(total: Total) -> dict[str, float]:
     """Real milliseconds, with their band."""
     return {"ms": total.ms, "ms_low": total.in_ms(total.low), "ms_high": total.in_ms(total.high)}
+
+
+def _flash(device: DeviceModel) -> str | float:
+    """How parameters come from flash: a name, or MB/s."""
+    if isinstance(device.flash, FlashPath | None):
+        return (device.flash or FlashPath.SERVER).value
+    return device.flash / 1e6
 
 
 def _published(profile: ModelProfile) -> dict[str, Any] | None:

@@ -76,21 +76,21 @@ class SuiteSettings(Table, frozen=True):
     threads: Annotated[int, Meta(ge=1, le=5)] | None = None
     """Threads of an inference, 1 to 5."""
     clock: _Positive | None = None
-    """Core clock in MHz. Default: by the generation of the file, 700 for 2021 and 2022, else 600."""
+    """Core clock in MHz: 700 for files of 2021 and 2022, else 600."""
     reference: _Positive | None = None
-    """Clock that a timer counts, in MHz. Default: by the generation, 175 for 2021 and 2022, else 100."""
+    """Clock that a timer counts, in MHz: 175 for files of 2021 and 2022, else 100."""
     kernels: Kernels | None = None
     """Who computes the operators that XMOS's converter did not replace."""
     generation: GenerationName | None = None
-    """The tools that made the file: 2021, 2022, 2023 or 2024. Default: the file tells."""
+    """The tools that made the file."""
     parameters: ParameterPlace | None = None
     """Where parameters lie; auto is external where file and arena do not fit a tile's 512 KiB together."""
     arena_memory: Memory | None = None
     """Where the arena lies."""
     external_clock: _Positive | None = None
-    """Clock of the external memory in MHz. Default: an eighth of the core clock."""
+    """Clock of the external memory in MHz."""
     flash: _Flash | None = None
-    """How parameters come from flash: server, fast, or MB/s. Default: fast for files of 2024, else server."""
+    """How parameters come from flash: server, fast (files of 2024), or MB/s."""
     flash_rate: _Positive | None = None
     """Rate of the flash in MB/s, that is 10**6 bytes a second: another name of `flash`."""
     arena: Size | None = None

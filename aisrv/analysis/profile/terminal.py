@@ -15,7 +15,7 @@ from aisrv.inference.timings import Basis
 _WIDE: Final = 130
 """Columns of a terminal with room for the source of each figure, and for long bars."""
 _LONG_BAR: Final = 24
-_SHORT_BAR: Final = 10
+_SHORT_BAR: Final = 6
 _NAME: Final = 10
 """Columns of a name at the least."""
 
@@ -56,7 +56,7 @@ def _show_comparison(console: Console, profiles: Sequence[ModelProfile]) -> None
     has_names = any(profile.configuration.name for profile in profiles)
     headings = ["on"] if has_names else []
     bar = _LONG_BAR if console.width >= _WIDE else _SHORT_BAR // 2
-    table = _table("", "model", *headings, "ms", "#to 1st", "", "ms from flash", "#arena", "fits", bar=bar)
+    table = _table("", "model", *headings, "ms", "#to 1st", "", "from flash", "#arena", "fits", bar=bar)
     for profile in profiles:
         _add_row(
             table,
@@ -170,6 +170,7 @@ def _table(title: str, *headings: str, bar: int = 0) -> Table:
             justify="right" if is_number else "left",
             # A bar that was cut would lie.
             min_width=bar if is_bar else _NAME if heading in ("model", "on") else None,
+            overflow="fold" if heading in ("model", "on") else "ellipsis",
             no_wrap=is_number or is_bar or heading in ("basis", "band", "fits"),
         )
     return table

@@ -56,7 +56,7 @@ def duration(profile: ModelProfile) -> str:
     device = profile.configuration.device
     ticks = "" if device.tick_mhz == 100 else f", {profile.ticks:,} ticks of 1/{device.tick_mhz:g} us"
     place = (device.parameters or Memory.INTERNAL).value
-    return f"One inference takes {profile.total} on the device{ticks}, parameters in {place} memory."
+    return f"One inference takes {profile.total}{ticks}, parameters {place}."
 
 
 def foundation(profile: ModelProfile) -> str:

@@ -86,9 +86,9 @@ def outside_taps(height: int, width: int, kernel: tuple[int, int], pads: tuple[i
     return max(0, height * kernel[0] * width * kernel[1] - max(rows, 0) * max(columns, 0))
 
 
-def slots(each: Convolution, generation: Generation) -> float:
-    """Issue slots of a convolution on one thread, apart from LAYER."""
-    law = laws.CONVOLUTIONS[each.form]
+def slots(each: Convolution, generation: Generation, law: laws.ConvolutionLaw | None = None) -> float:
+    """Issue slots of a convolution on one thread, apart from LAYER; by the law of its form, unless given."""
+    law = law or laws.CONVOLUTIONS[each.form]
     taps, rows = each.taps - 1, each.kernel[0] - 1
     window = law.further_tap * taps + law.further_row * rows
     pixel = law.pixel + law.tap_chunk * each.taps * (each.chunks - 1)

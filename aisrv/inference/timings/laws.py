@@ -166,7 +166,9 @@ XC_PAD_FIXED: Final = 120
 LOOKUP: Final = Scalar(3.84, 0, Basis.MEASURED, PAD_BAND, "published lookup of 7,500 elements")
 """`XC_lookup`: of an element, shared by threads."""
 XC_SLICE: Final = Scalar(0.3, 132, Basis.MEASURED, PAD_BAND, PERSON_2023)
-"""`XC_slice`: of a byte; one of 2 bytes, more are an estimate."""
+"""`XC_strided_slice`: of a byte; one of 2 bytes, more are an estimate."""
+XC_SLICE_2024: Final = Scalar(0.3, 232, Basis.MEASURED, PAD_BAND, PERSON_2024)
+"""`XC_slice`, likewise."""
 VIEW: Final = Scalar(0, 156, Basis.ESTIMATE, ESTIMATE_BAND, "as a reshape")
 """XMOS's operators that change no data."""
 MOVE: Final = Scalar(0.3, 420, Basis.ESTIMATE, ESTIMATE_BAND, "bytes moved")

@@ -265,7 +265,8 @@ def _xc_softmax(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 def _slice(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     if node.output is None:
         return None
-    cost = scalar(laws.XC_SLICE, node.output.nbytes, node, conditions)
+    law = laws.XC_SLICE_2024 if node.operator.name == "XC_slice" else laws.XC_SLICE
+    cost = scalar(law, node.output.nbytes, node, conditions)
     return cost if node.output.nbytes <= VECTOR else as_estimate(cost, "bytes moved")
 
 

@@ -49,4 +49,4 @@ def test_a_board_file_with_the_stated_defaults_is_the_default_board(table: str) 
 
 def test_defaults_of_packing_and_of_suites() -> None:
     assert rows(pack_keys(), "Top of a packing file")["generation"][1] == '`"fast"`'
-    assert rows(suite_keys(), "`[defaults]`")["flash_rate"][1] == "`12.5`"
+    assert rows(suite_keys(), "`[defaults]`")["parameters"][1] == '`"auto"`'

@@ -1,4 +1,4 @@
-"""The timing model by hand: each law on small shapes, clocks, threads, and what is on the wire and on paper."""
+"""The timing model by hand: each law on small shapes, clocks, threads; on the wire and on paper."""
 
 import math
 
@@ -15,7 +15,6 @@ from aisrv.inference.timings import (
     Memory,
     OperatorTime,
     estimate_note,
-    operator_classes,
     profiler_summary,
     sum_of,
     to_words,
@@ -56,6 +55,7 @@ def reference_model(name: str) -> Model:
 
 
 POINTWISE = model_of("CONV_2D", (1, 3, 3, 256), (256, 1, 1, 256), output=(1, 3, 3, 256), constants=1)
+
 
 def node(name: str, *inputs: Shape, output: Shape, constants: int = 0) -> OperatorTime:
     return time_of(model_of(name, *inputs, output=output, constants=constants))
@@ -132,7 +132,7 @@ def pad_slots(rows: int, nbytes: int) -> float:
 
 
 def test_convolution_pads_channels_to_4() -> None:
-    # 36 products make 2 vectors; 5x5 pixels in 2 groups of channels, one of the second; 7x7 pixels are padded.
+    # 36 products make 2 vectors; 5x5 pixels in 2 groups of channels, 1 in the second; 7x7 pixels are padded.
     time = time_of(model_of("CONV_2D", (1, 7, 7, 3), (17, 3, 3, 3), output=(1, 5, 5, 17), constants=1))
     pixel = 87 + 26 + 6 * 8 + 2 * 2 + 2 * (142 + 22) - 2 * 15
     assert time.slots == round(405 + 50 + 25 * pixel + 3.5 * 49 + 135)

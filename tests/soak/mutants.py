@@ -149,9 +149,14 @@ class Copy:
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         shutil.copy(ROOT / "pyproject.toml", folder)
 
+    def source(self, target: Target) -> bytes:
+        """Return what a module is without a mutant."""
+        return (self._folder / target.path).read_bytes()
+
     def passes(self, target: Target, source: str) -> bool:
         """Whether all tests of a module pass where its source is another."""
         path = self._folder / target.path
+        own = self.source(target)
         path.write_text(source, encoding="utf-8")
         self._runs += 1
         os.utime(path, (self._runs, self._runs))  # what Python keeps compiled goes by the time
@@ -173,7 +178,7 @@ class Copy:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
-            shutil.copy(ROOT / target.path, path)
+            path.write_bytes(own)
 
 
 @contextmanager
@@ -188,7 +193,7 @@ def living(copy: Copy, target: Target, numbers: Sequence[int]) -> Iterator[tuple
 
     Raises AssertionError where the tests fail without any: then they would notice nothing.
     """
-    source = (ROOT / target.path).read_bytes()
+    source = copy.source(target)
     assert copy.passes(target, ast.unparse(ast.parse(source))), f"{target.tests}: they fail without a mutant"
     wanted = set(numbers)
     for number, mutant in enumerate(mutants(source)):
@@ -198,17 +203,17 @@ def living(copy: Copy, target: Target, numbers: Sequence[int]) -> Iterator[tuple
 
 def run(size: int, seed: int) -> Figures:
     """Try so many mutants, drawn from all of all modules; a share of `MOST_LIVING` may live."""
-    everyone = [
-        (name, number)
-        for name, target in TARGETS.items()
-        for number, _ in enumerate(mutants((ROOT / target.path).read_bytes()))
-    ]
-    drawn = random.Random(seed).sample(everyone, min(size, len(everyone)))
-    if not drawn:
+    if not size:
         return {"share": "0.0%"}
     figures: dict[str, str] = {}
     alive: list[str] = []
     with copied() as copy:
+        everyone = [
+            (name, number)
+            for name, target in TARGETS.items()
+            for number, _ in enumerate(mutants(copy.source(target)))
+        ]
+        drawn = random.Random(seed).sample(everyone, min(size, len(everyone)))
         for name, target in TARGETS.items():
             numbers = [number for each, number in drawn if each == name]
             if not numbers:
@@ -250,13 +255,13 @@ def main() -> None:
     if not tests:
         parser.error(f"--tests names the tests of {options.module}")
     target = Target(known.path if known else options.module, tests)
-    within = [
-        number
-        for number, mutant in enumerate(mutants((ROOT / target.path).read_bytes()))
-        if first <= mutant.line <= last
-    ]
     counts: Counter[bool] = Counter()
     with copied() as copy:
+        within = [
+            number
+            for number, mutant in enumerate(mutants(copy.source(target)))
+            if first <= mutant.line <= last
+        ]
         for mutant, lives in living(copy, target, within):
             counts[lives] += 1
             if lives:

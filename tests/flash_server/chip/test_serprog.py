@@ -243,6 +243,16 @@ async def test_programmer_gives_up_a_chip_that_stays_busy(monkeypatch: pytest.Mo
             await programmed(port, lambda each: each.erase(0, 4096))
 
 
+async def test_programmer_tells_how_far_it_has_read() -> None:
+    told: list[tuple[int, int]] = []
+    async with served() as (_, port):
+        size = 2 * LARGEST_READ + 1
+        await programmed(port, lambda each: each.read(0, size, lambda *done: told.append(done)))
+    assert told[-1] == (size, size)
+    assert len(told) >= 3
+    assert told == sorted(set(told))
+
+
 async def test_programmer_verifies_what_it_wrote() -> None:
     class Worn(MemoryStorage):
         def write(self, address: int, data: bytes) -> None:

@@ -92,6 +92,7 @@ class Link:
         self._devices = device.to_bytes(8, "little"), CLIENT.to_bytes(8, "little")
         self._frames: deque[bytes] = deque(maxlen=KEPT)
         self._arrived = trio.Event()
+        self._sending = trio.Lock()
         self._out, self._waiting = trio.open_memory_channel[bytes](1000)
         self.over: Final = trio.Event()
         """Set once the other side has ended the connection."""
@@ -110,7 +111,8 @@ class Link:
 
     async def raw(self, data: bytes) -> None:
         """Send any bytes."""
-        await self._stream.send_all(data)
+        async with self._sending:
+            await self._stream.send_all(data)
 
     async def receive(self) -> list[bytes]:
         """Wait for frames from or to the device or the client, and return them."""
@@ -149,7 +151,7 @@ class Link:
     async def _send(self) -> None:
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             async for data in self._waiting:
-                await self._stream.send_all(data)
+                await self.raw(data)
 
     async def close(self, *, reset: bool = False) -> None:
         if reset and isinstance(self._stream, trio.SocketStream):

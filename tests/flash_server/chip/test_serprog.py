@@ -51,7 +51,7 @@ async def programmed(port: int, work: Callable[[Programmer], object]) -> object:
         with Programmer.connect(f"127.0.0.1:{port}") as programmer:
             return work(programmer)
 
-    return await trio.to_thread.run_sync(session)
+    return await trio.to_thread.run_sync(session, abandon_on_cancel=True)
 
 
 class Peer:

@@ -11,12 +11,14 @@ from aisrv.xcore.array import (
     ArrayAbandoned,
     abandon_array,
     receive_array,
+    receive_array_piece,
     receive_word,
     send_array,
     send_word_and_array,
 )
-from aisrv.xcore.tokens import PIECE_BYTES
-from aisrv.xcore.traps import Trap, TrapKind
+from aisrv.xcore.tokens import PIECE_BYTES, Run
+from aisrv.xcore.trace import TracedEnd, Tracer
+from aisrv.xcore.traps import SizeError, Trap, TrapKind
 from tests.support.simulation import bench, settle, simulated
 from tests.support.wires import END, NACK, Wire, carry_out, send_tokens, wire
 
@@ -105,6 +107,8 @@ async def test_large_arrays_are_kept_up_to_the_limit(size: int, room: int) -> No
         array = await receive_array(w.b, limit)
         assert (bytes(array.data) == data[:limit], len(array.data)) == (True, min(size, limit))
         assert (array.length, array.overflowed) == (size, room < 0)
+        if size <= LARGE_BYTES or limit > LARGE_BYTES:
+            assert isinstance(array.data, memoryview) == (size & -4 > LARGE_BYTES)
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -244,3 +248,82 @@ async def test_tail_that_comes_in_two_runs_traps_at_its_fourth_byte() -> None:
         with pytest.raises(Trap, match="more than 3 bytes after its words"):
             receiving.value()
         assert test.b.statistics().tokens_queued == 2
+
+
+@simulated
+async def test_an_array_is_sent_in_pieces() -> None:
+    async with bench() as test:
+        runs = TokenRuns()
+        with test.node.tracing(runs):
+            received = test.start(receive_array, test.b, 3 * PIECE_BYTES)
+            await send_array(test.a, bytes(2 * PIECE_BYTES + 5))
+            await settle()
+            assert received.value().length == 2 * PIECE_BYTES + 5
+        assert runs.sizes == [PIECE_BYTES, PIECE_BYTES, 4, 1, 1, 1]
+
+
+class TokenRuns(Tracer):
+    """The sizes of runs that are output."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def output(self, end: TracedEnd, run: Run) -> None:
+        self.sizes.append(1 if isinstance(run, int) else len(run))
+
+
+@simulated
+async def test_negative_sizes_are_refused() -> None:
+    async with bench() as test:
+        with pytest.raises(SizeError, match="limit of an array"):
+            await receive_array(test.b, -1)
+        with pytest.raises(SizeError, match="bytes of an array"):
+            await receive_array_piece(test.b, -4)
+
+
+@pytest.mark.parametrize(("size", "comes_along"), [(LARGE_BYTES, True), (LARGE_BYTES + 1, False)])
+def test_only_an_array_that_is_not_large_comes_along(size: int, comes_along: bool) -> None:
+    @simulated
+    async def run() -> None:
+        async with bench() as test:
+            receiver = test.start(receive_word, test.b, 2 * LARGE_BYTES)
+            await settle()
+            test.start(send_word_and_array, test.a, 0, bytes(size))
+            await settle()
+            assert receiver.value() == (0, bytes(size) if comes_along else None)
+
+    run()
+
+
+@pytest.mark.parametrize(("size", "comes_along"), [(7, True), (8, False)])
+def test_an_array_comes_along_that_is_shorter_than_the_room(size: int, comes_along: bool) -> None:
+    @simulated
+    async def run() -> None:
+        async with bench() as test:
+            receiver = test.start(receive_word, test.b, 8)
+            await settle()
+            test.start(send_word_and_array, test.a, 0, bytes(size))
+            await settle()
+            assert receiver.value() == (0, bytes(size) if comes_along else None)
+
+    run()
+
+
+@pytest.mark.parametrize(
+    ("size", "piece", "expected"),
+    [
+        (8, 8, (b"abcdefgh", False)),
+        (7, 8, (b"abcdefg", True)),
+        (9, 8, (b"abcdefgh", False)),
+        (0, 4, (b"", True)),
+        (4, 0, (b"", False)),
+    ],
+)
+def test_only_the_last_piece_is_shorter(size: int, piece: int, expected: tuple[bytes, bool]) -> None:
+    @simulated
+    async def run() -> None:
+        async with bench() as test:
+            test.start(send_array, test.a, b"abcdefghi"[:size])
+            assert await receive_array_piece(test.b, piece) == expected
+
+    run()

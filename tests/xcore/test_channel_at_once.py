@@ -20,6 +20,7 @@ from aisrv.xcore.select import select
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap
+from aisrv.xcore.verb import Steps, verb
 from tests.support.simulation import Bench, bench, settle, simulated
 
 # Who outputs, what, how long either side dawdles before it, and whether the receiver selects first.
@@ -186,3 +187,39 @@ async def test_the_end_of_an_output_gives_the_destination_to_the_next_source() -
         await test.b.chkct(Control.END)
         await settle()
         assert waits.done
+
+
+@simulated
+async def test_an_input_is_not_handed_an_output_behind_a_token_of_the_same_step() -> None:
+    @verb
+    def end_and_word(c: ChanEnd) -> Steps[None]:
+        yield from c.packet(b"")
+        yield from chan_out_word(c, 5)
+
+    async with bench() as test:
+        receiver = test.start(chan_in_word, test.b)
+        await settle()
+        sender = test.start(end_and_word, test.a)
+        await settle()
+        assert not sender.done
+        with pytest.raises(Trap, match=f"expected data on {test.b.name}, got control token 1"):
+            receiver.value()
+
+
+@simulated
+async def test_an_offer_is_not_taken_behind_a_token_of_the_same_step() -> None:
+    @verb
+    def byte_and_input(c: ChanEnd) -> Steps[int]:
+        yield from c.chkct(Control.END)
+        yield from c.packet(b"x")
+        return (yield from chan_in_word(c))
+
+    async with bench() as test:
+        await test.end(test.b).outct(Control.END)
+        sender = test.start(chan_out_word, test.a, 5)
+        await settle()
+        receiver = test.start(byte_and_input, test.b)
+        await settle()
+        assert not receiver.done
+        with pytest.raises(Trap, match=f"expected control token 1 on {test.a.name}, got data"):
+            sender.value()

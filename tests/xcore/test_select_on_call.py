@@ -360,3 +360,50 @@ async def test_two_cores_that_call_each_other_go_on() -> None:
             tasks.start_soon(client, test.a)
             tasks.start_soon(client, pair.a)
         assert sum(len(each.at_once) + len(each.awake) for each in servers) == 100
+
+
+@pytest.mark.parametrize(("before", "at_once"), [(MOST_AT_ONCE - 1, 1), (MOST_AT_ONCE, 0)])
+def test_a_call_counts_as_a_verb(before: int, at_once: int) -> None:
+    @simulated
+    async def run() -> None:
+        async with served() as (test, server):
+            runtime = test.node.runtime
+            runtime.verbs_at_once = before
+            with trio.move_on_after(1):
+                await get_command(test.a, GET)
+            assert len(server.at_once) == at_once
+            assert not at_once or runtime.verbs_at_once == MOST_AT_ONCE
+
+    run()
+
+
+@simulated
+async def test_a_client_of_a_select_with_one_case_goes_on_without_a_pause() -> None:
+    async with served() as (test, server):
+        ran: list[str] = []
+
+        async def other() -> None:
+            ran.append("other")
+
+        test.tasks.start_soon(other)
+        for _ in range(3):
+            await get_command(test.a, GET)
+        assert (len(server.at_once), ran) == (3, [])
+
+
+@simulated
+async def test_the_next_call_lets_others_run_where_the_select_has_another_case() -> None:
+    async with bench() as test:
+        other = test.node.channel(test.node.tiles[0], test.node.tiles[1])
+        server = Server(test.b)
+        test.start(server.serve, Selection(test.b, other.b, on_call=server.on_call))
+        await settle()
+        ran: list[int] = []
+
+        async def note() -> None:
+            ran.append(len(server.at_once))
+
+        test.tasks.start_soon(note)
+        for _ in range(3):
+            await get_command(test.a, GET)
+        assert ran == [1]

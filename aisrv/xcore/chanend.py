@@ -402,9 +402,6 @@ class ChanEnd:
 
     def listen(self, listener: Listener) -> None:
         """Let a select know when the first token comes."""
-        core = current_core()
-        if core is not None and core.tile != self.tile:
-            check_tile(self.tile, f"select on {self.name}")
         if self._steps is not None or self._listener is not None:
             self._check_usable("select")
         self._listener = listener
@@ -444,7 +441,7 @@ class ChanEnd:
         if self.runtime.verbs_at_once >= MOST_AT_ONCE:
             yield from self.runtime.let_others_run()
         core = current_core()
-        if core is not self._user and core is not None and core.tile != self.tile:
+        if core is not self._user:
             check_tile(self.tile, f"{verb} on {self.name}")
         if self._steps is not None or self._listener is not None or self._freed:
             while self.is_left and self._parking.task is None:

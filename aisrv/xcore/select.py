@@ -11,7 +11,7 @@ from msgspec import Struct
 from aisrv.xcore.chanend import Call, ChanEnd, Listener
 from aisrv.xcore.core import Core, check_tile, current_core
 from aisrv.xcore.report import WokenByCores, wakers_of
-from aisrv.xcore.runtime import MOST_AT_ONCE, Parking, Runtime
+from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
 from aisrv.xcore.traps import XcoreError
 
@@ -109,10 +109,7 @@ class Selection:
 
         Nothing is consumed: the caller goes on with an input on the resource returned.
         """
-        runtime = self._runtime
-        if runtime.verbs_at_once >= MOST_AT_ONCE:
-            await runtime.let_others_run()
-        runtime.verbs_at_once += 1
+        await self._runtime.begin_verb()
         self._check_tiles()
         events = self._enabled()
         return self._choose(events) or await self._wait_for(events)
@@ -124,9 +121,7 @@ class Selection:
         once, and is for the next turn.
         """
         runtime = self._runtime
-        if runtime.verbs_at_once >= MOST_AT_ONCE:
-            await runtime.let_others_run()
-        runtime.verbs_at_once += 1
+        await runtime.begin_verb()
         self._check_tiles()
         events = self._enabled()
         chosen = self._choose(events)

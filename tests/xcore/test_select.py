@@ -1,15 +1,18 @@
 """Select: which case is taken, when, and how often the task wakes."""
 
 from collections import Counter
+from collections.abc import Awaitable, Callable
 
 import pytest
 import trio
+from trio.testing import assert_checkpoints, assert_no_checkpoints
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Core
 from aisrv.xcore.node import open_node
-from aisrv.xcore.select import Case, SelectError, select, select_or_default
+from aisrv.xcore.runtime import MOST_AT_ONCE
+from aisrv.xcore.select import Case, SelectError, Selection, select, select_or_default
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Trap, TrapKind
@@ -371,3 +374,75 @@ async def test_a_periodic_case_keeps_its_times_whatever_else_happens() -> None:
                 due.append(timer.now())
         assert due == [500 * n + 1 for n in range(1, 11)]
         assert bytes_taken == 100
+
+
+def test_a_select_needs_a_case() -> None:
+    with pytest.raises(SelectError, match="a select must have a case"):
+        Selection()
+
+
+@simulated
+async def test_the_name_of_a_select_has_the_cases_that_are_enabled() -> None:
+    async with bench() as test:
+        assert Selection(test.a, Case(test.b, lambda: True)).name == f"{test.a.name} or {test.b.name}"
+        assert Selection(test.a, Case(test.b, lambda: False)).name == test.a.name
+        assert Selection(Case(test.b, lambda: False)).name == "no case whose guard holds"
+
+
+@pytest.mark.parametrize("wait", [Selection.wait, Selection.wait_or_default])
+def test_just_the_257th_select_in_a_row_passes_a_checkpoint(
+    wait: Callable[[Selection], Awaitable[object]],
+) -> None:
+    @simulated
+    async def run() -> None:
+        async with bench() as test:
+            await test.a.outuchar(1)  # the first verb
+            selection = Selection(test.b)
+            with assert_no_checkpoints():
+                for _ in range(MOST_AT_ONCE - 1):
+                    assert await wait(selection) is test.b
+            with assert_checkpoints():
+                assert await wait(selection) is test.b
+
+    run()
+
+
+async def test_the_default_case_passes_a_checkpoint() -> None:
+    async with bench() as test:
+        with assert_checkpoints():
+            assert await select_or_default(test.b) is None
+
+
+@simulated
+async def test_an_event_ends_a_poll() -> None:
+    """The second default in a row at one tick takes a microsecond."""
+    async with bench() as test:
+        selection = Selection(test.b)
+        began = trio.current_time()
+        assert await selection.wait_or_default() is None
+        await test.a.outuchar(1)
+        assert await selection.wait_or_default() is test.b
+        await test.b.inuchar()
+        assert await selection.wait_or_default() is None
+        assert trio.current_time() == began
+        assert await selection.wait_or_default() is None
+        assert trio.current_time() == pytest.approx(began + 1e-6, abs=1e-9)
+
+
+@simulated
+async def test_a_poll_of_a_core_is_its_own() -> None:
+    async with bench() as test:
+        times: list[float] = []
+
+        async def poll() -> None:
+            assert await select_or_default(test.b) is None
+            times.append(trio.current_time())
+
+        began = trio.current_time()
+        test.node.tiles[1].start(poll)
+        await settle()
+        test.node.tiles[1].start(poll)
+        await settle()
+        assert times == [began, began]
+        assert await select_or_default(test.a) is None
+        assert trio.current_time() == began

@@ -406,4 +406,4 @@ async def test_the_next_call_lets_others_run_where_the_select_has_another_case()
         test.tasks.start_soon(note)
         for _ in range(3):
             await get_command(test.a, GET)
-        assert ran == [1]
+        assert ran in ([1], [2])  # the order within a turn of the scheduler is open

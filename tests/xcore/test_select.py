@@ -446,3 +446,12 @@ async def test_a_poll_of_a_core_is_its_own() -> None:
         assert times == [began, began]
         assert await select_or_default(test.a) is None
         assert trio.current_time() == began
+
+
+@simulated
+async def test_a_wait_names_its_end_only_where_there_are_several() -> None:
+    async with bench() as test:
+        alone = test.b.explain_wait()
+        assert Selection(test.b).explain_wait() == alone
+        both = f"{test.a.name}: {test.a.explain_wait()}; {test.b.name}: {alone}"
+        assert Selection(test.a, test.b).explain_wait() == both

@@ -407,3 +407,19 @@ async def test_the_next_call_lets_others_run_where_the_select_has_another_case()
         for _ in range(3):
             await get_command(test.a, GET)
         assert ran in ([1], [2])  # the order within a turn of the scheduler is open
+
+
+@simulated
+async def _call_plain_select() -> None:
+    async with bench() as test:
+        woken = test.start(Selection(test.b).wait)
+        await settle()
+        test.start(get_command, test.a, GET)
+        await settle()
+        assert woken.value() is test.b
+
+
+def test_a_select_that_answers_no_calls_is_woken_by_the_tokens(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("DEBUG", "aisrv.xcore"):
+        _call_plain_select()
+    assert caplog.messages == []

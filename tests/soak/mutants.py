@@ -37,6 +37,12 @@ class Target(NamedTuple):
 
 
 _PROCESS: Final = "tests/inference/process"
+
+
+def _substrate(module: str, *tests: str) -> Target:
+    return Target(f"aisrv/xcore/{module}.py", tuple(f"tests/xcore/test_{each}.py" for each in tests))
+
+
 TARGETS: Final = {
     "storage": Target("flash_server/chip/storage.py", ("tests/flash_server/chip/test_storage.py",)),
     "programmer": Target("flash_server/chip/programmer.py", ("tests/flash_server/chip/test_serprog.py",)),
@@ -50,15 +56,28 @@ TARGETS: Final = {
             f"{_PROCESS}/test_{each}.py" for each in ("worker", "isolation_distrust", "isolation_watchdog")
         ),
     ),
-    "chanend": Target(
-        "aisrv/xcore/chanend.py",
-        (
-            "tests/xcore/test_chanend.py",
-            "tests/xcore/test_switch_routes.py",
-            "tests/xcore/test_select_on_call.py",
-            "tests/xcore",
+    "chanend": _substrate(
+        "chanend",
+        *("chanend", "chanend_packets", "switch_routes", "select_on_call", "select", "verb", "trace"),
+        *(
+            "channel_at_once",
+            "runtime_fairness",
+            "traced_runs",
+            "xcore_statistics",
+            "report",
+            "node_deadlock",
         ),
+        *("tile_resource_rules", "verb_cancellation", "xcore_against_oracle", "chanend_shortcuts"),
     ),
+    "handover": _substrate(
+        "handover", "channel_at_once", "array", "channel_protocols", "traced_runs", "chanend_shortcuts"
+    ),
+    "select": _substrate(
+        "select",
+        *("select", "select_on_call", "xcore_statistics", "report", "node_deadlock", "tile_resource_rules"),
+        "runtime_fairness",
+    ),
+    "array": _substrate("array", "array", "traced_runs", "xcore_against_oracle"),
 }
 SECONDS: Final = 180
 """After which the tests count as failed: many a mutant loops."""

@@ -2,7 +2,6 @@
 
 - `values`: `DeviceStatus` and its parts.
 - `command_stream`, `counting_usb`, `counting_spi`: ports that wrap those of a device and count.
-- `parked_tasks`: what a logical core waits for.
 - `snapshot`: takes the snapshot of a device.
 - `rendering`, `compact_rendering`, `graph_rendering`, `fitting_table`, `cell_texts`: draw what fits.
 - `live_view`: the drawing on a terminal. Only this module and those of the drawing need rich.

@@ -9,9 +9,21 @@ import trio
 from aisrv.board import EngineSpec
 from aisrv.device.device import Device
 from aisrv.engine.state import AIEngine
-from aisrv.monitor.parked_tasks import core_status
-from aisrv.monitor.values import DeviceStatus, EngineStatus, PortStatus, Score, TileStatus, Traffic
+from aisrv.monitor.values import (
+    CoreState,
+    CoreStatus,
+    DeviceStatus,
+    EngineStatus,
+    Peer,
+    PortStatus,
+    Score,
+    TileStatus,
+    Traffic,
+)
+from aisrv.xcore.core import Core
+from aisrv.xcore.report import peers_of, wait_of
 from aisrv.xcore.tile import Tile
+from aisrv.xcore.traps import Trap
 
 TOP: Final = 3
 """Scores that a snapshot has of an engine."""
@@ -54,6 +66,27 @@ class DeviceMonitor:
 
 def _tile(tile: Tile) -> TileStatus:
     return TileStatus(tile.number, tuple(core_status(core) for core in tile.cores), tile.chanends_in_use)
+
+
+def core_status(core: Core) -> CoreStatus:
+    """Describe a core that is in use. Call it from another task than the core's, in the same thread."""
+    if core.trap is not None:
+        return CoreStatus(core.number, core.name, CoreState.HALTED, trap=_describe(core.trap))
+    if core.task is None:
+        return CoreStatus(core.number, core.name, CoreState.SET_ASIDE)
+    wait = wait_of(core)
+    if wait is None:  # nothing, or a resource that has just woken it
+        return CoreStatus(core.number, core.name, CoreState.RUNNING)
+    peers = tuple(map(_peer, peers_of(core)))
+    return CoreStatus(core.number, core.name, CoreState.WAITING, wait.verb, wait.resource, peers)
+
+
+def _peer(core: Core) -> Peer:
+    return Peer(core.tile, core.name, core.trap is not None)
+
+
+def _describe(trap: Trap) -> str:
+    return f"{trap.place}: {trap}" if trap.place else str(trap)
 
 
 def _engine(number: int, spec: EngineSpec, engine: AIEngine) -> EngineStatus:

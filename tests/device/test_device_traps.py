@@ -11,7 +11,7 @@ import trio
 
 from aisrv.board import Board, TaskSpec
 from aisrv.cli.serving import DeviceSet, first_error, run_devices
-from aisrv.monitor.parked_tasks import core_status
+from aisrv.monitor.snapshot import core_status
 from aisrv.monitor.values import CoreState
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_channel import get_command

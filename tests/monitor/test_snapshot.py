@@ -19,8 +19,7 @@ from aisrv.cli.options.status import MonitoredPorts, StatusOptions, watch_device
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.json_lines import status_line
-from aisrv.monitor.parked_tasks import core_status
-from aisrv.monitor.snapshot import DeviceMonitor, top_scores
+from aisrv.monitor.snapshot import DeviceMonitor, core_status, top_scores
 from aisrv.monitor.values import (
     CoreState,
     CoreStatus,

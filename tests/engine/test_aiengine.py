@@ -126,7 +126,10 @@ async def test_a_set_that_only_the_design_framing_can_name_is_refused(command: i
         assert await put(device, command) == Status.ERROR_BAD_CMD
 
 
-@pytest.mark.parametrize("command", [0x02, 0x7F, 0x1A, 0x1234_5678])
+FREE = next(code for code in range(Command.GET_ID, 0x80) if code not in list(Command))
+
+
+@pytest.mark.parametrize("command", [0x02, 0x7F, FREE, 0x1234_5678])
 async def test_an_unknown_get_is_refused(command: int) -> None:
     async with engine() as device:
         assert await refused(device, command) == Status.ERROR_BAD_CMD

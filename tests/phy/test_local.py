@@ -3,7 +3,6 @@
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
 import trio
@@ -14,6 +13,7 @@ from aisrv.board import Board
 from aisrv.board.catalog import BOARDS
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
+from aisrv.packet import replace
 from aisrv.protocol.commands import AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
 from aisrv.xcore.chanend import ChanEnd
 from phy import local

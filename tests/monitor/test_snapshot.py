@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from tflite import BuiltinOperator, TensorType
+from tflite import ActivationFunctionType, BuiltinOperator, TensorType
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from aisrv import digits
@@ -116,8 +116,9 @@ def test_idle_device() -> None:
 def test_an_engine_tells_what_runs_its_model_in_its_place() -> None:
     pytest.importorskip("tflite_micro")
     engine = EngineSpec(kind=EngineKind("kernels"), fallback=EngineKind("tflm"))
-    floats = [tensor(name, (1, 3), kind=TensorType.FLOAT32) for name in ("in", "out")]
-    model = single(BuiltinOperator.RELU, floats[:1], floats[1:])
+    floats = [tensor(name, (1, 3), kind=TensorType.FLOAT32) for name in ("one", "two", "out")]
+    tanh = {"fused_activation_function": ActivationFunctionType.TANH}  # which kernels refuses
+    model = single(BuiltinOperator.ADD, floats[:2], floats[2:], tanh)
 
     async def main() -> DeviceStatus:
         async with open_device(Board(engines=(engine,)), runner=inline) as device:

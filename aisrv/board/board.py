@@ -154,11 +154,11 @@ class Board:
             )
         if not (self.reference_mhz > 0 and math.isfinite(self.reference_mhz)):
             raise BoardError(
-                f"the reference clock is {self.reference_mhz} MHz; it must be above 0", "node", "reference"
+                f"the reference clock is {self.reference_mhz:g} MHz; it must be above 0", "node", "reference"
             )
         path = self.flash_path
         if isinstance(path, int | float) and not (path > 0 and math.isfinite(path)):
-            raise BoardError(f"flash is read at {path} MB/s; it must be above 0", "node", "flash")
+            raise BoardError(f"flash is read at {path:g} MB/s; it must be above 0", "node", "flash")
         if not 1 <= self.internal_kib <= LARGEST_INTERNAL:
             raise BoardError(
                 f"a tile has 1 to {LARGEST_INTERNAL} KiB of memory, not {self.internal_kib}",
@@ -188,6 +188,13 @@ class Board:
                 f"engine {number}: an arena of {engine.arena_bytes} bytes; it must be 0 or more",
                 *table,
                 "arena",
+            )
+        clock = engine.external_clock_mhz
+        if clock is not None and not (clock > 0 and math.isfinite(clock)):
+            raise BoardError(
+                f"engine {number}: an external clock of {clock:g} MHz; it must be above 0",
+                *table,
+                "external_clock",
             )
         if engine.external_bytes < 0 or engine.all_external_bytes > LARGEST_EXTERNAL:
             raise BoardError(

@@ -16,6 +16,7 @@ from aisrv.board import (
     BoardFileError,
     CommandsSpec,
     EngineSpec,
+    FlashPath,
     FlashSpec,
     PortSpec,
     SensorSpec,
@@ -591,3 +592,28 @@ def test_labels_of_more_than_a_mebibyte_are_refused(tmp_path: Path) -> None:
     (tmp_path / "names.txt").write_bytes(b"a\n" * ((1 << 19) + 1))
     with pytest.raises(BoardError, match="larger than 1048576 bytes"):
         parse_board("[[engines]]\nlabels = 'names.txt'", directory=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("written", "path"), [("'fast'", FlashPath.FAST), ("'server'", FlashPath.SERVER), ("12.5", 12.5)]
+)
+def test_what_times_go_by(written: str, path: FlashPath | float) -> None:
+    board = parse_board(f"[node]\nreference = 175\nflash = {written}\n[[engines]]\nexternal_clock = 87.5\n")
+    assert (board.reference_mhz, board.flash_path, board.engines[0].external_clock_mhz) == (175, path, 87.5)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[node]\nreference = 0", "2: node.reference: the reference clock is 0 MHz; it must be above 0"),
+        ("[node]\nflash = 0", "2: node.flash: flash is read at 0 MB/s; it must be above 0"),
+        (
+            "[[engines]]\nexternal_clock = -1",
+            "2: engines[0].external_clock: engine 0: an external clock of -1 MHz; it must be above 0",
+        ),
+    ],
+)
+def test_times_that_are_none(text: str, message: str) -> None:
+    with pytest.raises(BoardFileError) as error:
+        parse_board(text)
+    assert str(error.value) == f"board.toml:{message}"

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -225,3 +226,75 @@ def test_model_that_the_host_cannot_run(tmp_path: Path) -> None:
     outcome = run(path, "--run", "1")
     assert outcome.exit_code == 1
     assert "net.tflite does not run on this host" in outcome.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "key", "value"),
+    [
+        (("--generation", "2022"), "clock_mhz", 700),
+        (("--generation", "2022"), "reference_mhz", 175),
+        (("--generation", "2024"), "flash", "fast"),
+        (("--reference", "50"), "reference_mhz", 50),
+        (("--parameters", "external"), "parameters", "external"),
+        (("--parameters", "auto"), "parameters", "internal"),
+        (("--arena-memory", "external"), "arena_memory", "external"),
+        (("--external-clock", "100"), "external_clock_mhz", 100),
+        (("--flash", "fast"), "flash", "fast"),
+        (("--flash", "server"), "flash", "server"),
+        (("--flash", "12.5"), "flash", 12.5),
+    ],
+)
+def test_options_of_time(digits_file: Path, options: tuple[str, ...], key: str, value: object) -> None:
+    (profile,) = json.loads(run(digits_file, *options, "--json").stdout)["profiles"]
+    assert profile["configuration"][key] == value
+
+
+@pytest.mark.parametrize("value", ["slow", "0", "-1", "nan"])
+def test_flash_that_is_none(digits_file: Path, value: str) -> None:
+    outcome = run(digits_file, "--flash", value)
+    assert outcome.exit_code == 2
+    assert "is neither server nor fast, nor a rate in MB/s above 0" in " ".join(outcome.output.split())
+
+
+def test_the_document_has_bands_and_bases(digits_file: Path) -> None:
+    (profile,) = json.loads(run(digits_file, "--generation", "2022", "--json").stdout)["profiles"]
+    assert profile["ms"] == pytest.approx(profile["ticks"] / 175_000)
+    assert profile["ms_low"] < profile["ms"] < profile["ms_high"]
+    assert (profile["generation"], profile["generation_from"], profile["reference_mhz"]) == (
+        "2022",
+        "option",
+        175,
+    )
+    assert set(profile["basis_shares"]) == {"measured", "carried", "extrapolated", "estimate"}
+    assert sum(profile["basis_shares"].values()) == pytest.approx(1)
+    assert profile["published"] is None
+    assert profile["slots"] == sum(operator["slots"] for operator in profile["operators"])
+    first = profile["operators"][0]
+    assert (first["form"], first["basis"], first["memory"]) == ("padded", "measured", "internal")
+    assert first["low"] < first["ticks"] < first["high"]
+
+
+def test_threads_with_external_parameters_are_told(digits_file: Path) -> None:
+    text = " ".join(run(digits_file, "--threads", "5", "--parameters", "external").stdout.split())
+    assert (
+        "Note: 5 threads with parameters in external memory: XMOS builds for LPDDR have one thread." in text
+    )
+
+
+def test_a_file_too_large_for_a_tile_has_its_parameters_in_external_memory(tmp_path: Path) -> None:
+    path = tmp_path / "large.tflite"
+    path.write_bytes(networks.adding_network() + bytes(512 * 1024))
+    assert run(path).stdout.splitlines()[0].endswith("parameters external.")
+
+
+def test_no_report_has_a_time_without_its_band(digits_file: Path, tmp_path: Path) -> None:
+    """Each number with `ms` behind it, or in a column of ms, is followed by its band."""
+    page = tmp_path / "report.html"
+    run(digits_file, "--html", page)
+    text = re.sub(r"<style>.*?</style>", "", page.read_text(), flags=re.DOTALL)
+    times = re.findall(r"[\d.]+ ms[^<]{0,3}", text)
+    assert times
+    assert [time for time in times if not time.endswith((" (0", " (1"))] == []
+    shown = run(digits_file).stdout
+    assert " % estimates" not in shown
+    assert re.findall(r"[\d.]+ ms(?! \()", shown) == []

@@ -363,6 +363,20 @@ async def test_timings_are_the_device_s() -> None:
         assert min(engine.timings) > 0
 
 
+async def test_a_model_in_the_arena_has_its_parameters_there() -> None:
+    device = DeviceModel(reference_mhz=175)
+    engine = InferenceEngine(inline, arena_bytes=1 << 20, external_bytes=1 << 20, device=device)
+    found = []
+    for memory in ModelMemory:
+        await engine.load_model(digits.model_bytes(), memory)
+        await engine.invoke()
+        found.append(sum(engine.timings))
+    await engine.unload_model()
+    in_arena, external = found
+    assert in_arena == pytest.approx(41_390 * 1.75, abs=6)
+    assert external > 1.2 * in_arena
+
+
 async def test_the_profiler_summary_has_the_host_s_time_beside_the_device_s() -> None:
     async with open_engine() as engine:
         await load_digits(engine)

@@ -17,6 +17,9 @@ from aisrv.model.custom_options import CustomOptions
 _DIRECT_BLOB: Final = 24
 _DEPTHWISE_BLOB: Final = 20
 _PADDED_COPY: Final = 64
+_GENERIC_BLOB: Final = 8
+_OWN_PADDING: Final = 3, 3
+"""The window of a kernel that pads, where nothing tells it: without a window there would be no padding."""
 _LARGEST_WINDOW: Final = 4096
 """Taps of a side of a window that a blob can tell; more is no window."""
 
@@ -77,40 +80,49 @@ def _form_and_window(node: OperatorTensors, images: Images) -> tuple[Form | None
         products, copy = options.data("a", "aggp"), options.data("mp")
     except ValueError:
         return None, None
-    return form, _window(form, products or b"", copy or b"", images)
+    if form in (Form.INDIRECT, Form.PADDED):
+        return form, _generic_window(products or b"", copy or b"", images)
+    return form, _window(products or b"", 1)
 
 
 def _from_threads(blobs: tuple[bytes, ...], images: Images) -> tuple[Form, tuple[int, int] | None]:
     """Form and window by the sizes of a thread's blobs: of the products, and of the copy."""
     by_size = {len(blob): blob for blob in blobs}
     is_padded = _PADDED_COPY in by_size
-    copy = next((blob for blob in blobs[1:] if len(blob) in (32, 40, _PADDED_COPY)), b"")
     if _DIRECT_BLOB in by_size:
-        return Form.DIRECT, _window(Form.DIRECT, by_size[_DIRECT_BLOB], b"", images)
+        return Form.DIRECT, _window(by_size[_DIRECT_BLOB], 1)
     if _DEPTHWISE_BLOB in by_size:
         form = Form.DEPTHWISE_PADDED if is_padded else Form.DEPTHWISE
-        return form, _window(form, by_size[_DEPTHWISE_BLOB], b"", images)
-    form = Form.PADDED if is_padded else Form.INDIRECT
-    return form, _window(form, b"", copy, images)
+        return form, _window(by_size[_DEPTHWISE_BLOB], 1)
+    # The first blob is the kernel's, the second the copy's; the products are told before the output.
+    copy = blobs[1] if len(blobs) > 1 else b""
+    generic = [_generic_window(blob, copy, images) for blob in blobs[2:] if len(blob) == _GENERIC_BLOB]
+    window = next((each for each in generic if each is not None), None)
+    if is_padded:
+        return Form.PADDED, window or _OWN_PADDING
+    return Form.INDIRECT, window
 
 
-def _window(form: Form, products: bytes, copy: bytes, images: Images) -> tuple[int, int] | None:
-    """Height and width of the window: one less is in the second and third word, of a copy in the next two."""
-    blob, at = (copy, 2) if form in (Form.INDIRECT, Form.PADDED) else (products, 1)
-    if form is Form.PADDED or len(blob) < 4 * (at + 2):
-        return _square(products, images) if form is Form.PADDED else None
+def _window(blob: bytes, at: int) -> tuple[int, int] | None:
+    """Height and width of a window, of which a blob has one less in two words; None for what is none."""
+    if len(blob) < 4 * (at + 2):
+        return None
     height, width = (1 + each for each in struct.unpack_from("<2i", blob, 4 * at))
     if not (1 <= height <= _LARGEST_WINDOW and 1 <= width <= _LARGEST_WINDOW):
         return None
     return height, width
 
 
-def _square(products: bytes, images: Images) -> tuple[int, int] | None:
-    """The window of a generic kernel whose second word is the bytes of an output channel, if it is square."""
-    if len(products) != 8:
+def _generic_window(products: bytes, copy: bytes, images: Images) -> tuple[int, int] | None:
+    """The window of a generic kernel, whose products have the bytes of an output channel as second word."""
+    if len(products) != _GENERIC_BLOB:
         return None
     (nbytes,) = struct.unpack_from("<i", products, 4)
-    return _square_of(nbytes / images.data[3])
+    copied = _window(copy, 2)
+    taps = nbytes / images.data[3]
+    if copied is not None and copied[0] * copied[1] == taps:
+        return copied
+    return _square_of(taps) if taps <= _LARGEST_WINDOW else None
 
 
 def _square_of(taps: float) -> tuple[int, int] | None:

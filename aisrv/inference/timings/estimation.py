@@ -49,10 +49,11 @@ def _timed(device: DeviceModel, file: FileGeneration, operator: Operator, cost: 
     doubt = Band(1.0, 1.0) if file.is_certain else laws.UNCERTAIN
     slots, low, high = cost.on_threads(device.threads), 0.0, 0.0
     low, high = slots * cost.band.low, slots * cost.band.high
+    lines = cost.lines
     for each in cost.before:
+        lines = lines.plus(each.lines)
         slots += each.slots
         low, high = low + each.slots * each.band.low, high + each.slots * each.band.high
-    lines = cost.lines
     return OperatorTime(
         operator.index,
         operator.name,

@@ -11,7 +11,7 @@ from typing import Final
 from aisrv.inference.timings import laws
 from aisrv.inference.timings.converted import convolution_of
 from aisrv.inference.timings.convolution import Convolution, cost_of, outside_taps
-from aisrv.inference.timings.cost import Band, Basis, Conditions, Cost, CostRule
+from aisrv.inference.timings.cost import NO_LINES, Band, Basis, Conditions, Cost, CostRule, Lines
 from aisrv.inference.timings.laws import GROUP, VECTOR, Form
 from aisrv.inference.timings.operator_tensors import Images, OperatorTensors
 from aisrv.inference.timings.reference import reshape, softmax
@@ -23,6 +23,14 @@ _FURTHER: Final = Band(0.7, 1.5)
 """Of kernels of 2021, whose code is older than any that was measured."""
 _OLDER: Final = "as the kernels of 2022"
 _POOL: Final = "as a depthwise convolution"
+
+
+def _moved_lines(nbytes: int, conditions: Conditions) -> Lines:
+    """Lines of external memory of a pad that reads and writes so many bytes."""
+    if not conditions.external_arena:
+        return NO_LINES
+    count = laws.ARENA_OPERATOR + laws.ARENA_MOVED_LINE * 2 * nbytes / VECTOR
+    return Lines.within(count, laws.ARENA_BAND)
 
 
 def _weights_shape(node: OperatorTensors) -> tuple[int, ...] | None:
@@ -53,18 +61,21 @@ class _Padding:
     def is_needed(self) -> bool:
         return self.padded != (self.height, self.width)
 
-    def before(self) -> tuple[Cost, ...]:
+    def before(self, conditions: Conditions) -> tuple[Cost, ...]:
         """The pads that the converter puts before the convolution: of channels, then of the image."""
         costs = []
         channels = self.channels
         if channels == 3:
             slots = laws.PAD_3_TO_4.fixed + laws.PAD_3_TO_4.per_unit * self.batch * self.height * self.width
             law = laws.PAD_3_TO_4
-            costs.append(Cost(slots, law.basis, law.band, law.source))
+            lines = _moved_lines(4 * self.batch * self.height * self.width, conditions)
+            costs.append(Cost(slots, law.basis, law.band, law.source, lines=lines))
             channels = 4
         if self.is_needed:
             nbytes = self.batch * math.prod(self.padded) * channels
-            costs.append(_pad_cost(self.batch * self.height, nbytes))
+            pad = _pad_cost(self.batch * self.height, nbytes)
+            lines = _moved_lines(nbytes, conditions)
+            costs.append(Cost(pad.slots, pad.basis, pad.band, pad.source, lines=lines))
         return tuple(costs)
 
     def outside(self, images: Images, kernel: tuple[int, int]) -> int:
@@ -86,7 +97,7 @@ def _conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     own = conditions.generation.is_early and padding.is_needed
     form = Form.PADDED if own else Form.DIRECT if is_direct else Form.INDIRECT
     layer = Convolution(form, height, width, channels, (kernel_h, kernel_w), depth, batch)
-    return cost_of(layer, conditions, before=() if own else padding.before())
+    return cost_of(layer, conditions, before=() if own else padding.before(conditions))
 
 
 def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -107,7 +118,7 @@ def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | 
         batch,
         padding.outside(images, kernel) if own else 0,
     )
-    return cost_of(layer, conditions, before=() if own else padding.before())
+    return cost_of(layer, conditions, before=() if own else padding.before(conditions))
 
 
 def _fully_connected(node: OperatorTensors, conditions: Conditions) -> Cost | None:

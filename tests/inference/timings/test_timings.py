@@ -559,3 +559,13 @@ def test_global_average_pool_has_the_whole_image_as_its_window(output: tuple[int
 def test_pool_without_a_window_is_estimated_by_the_bytes_that_it_moves(window: object) -> None:
     time = time_of(pool_of("XC_maxpool2d", window))
     assert (time.source, time.basis) == ("bytes moved", Basis.ESTIMATE)
+
+
+def test_pads_before_a_convolution_read_external_memory_too() -> None:
+    shapes = ((1, 5, 5, 4), (16, 3, 3, 4))
+    valid = model_of("CONV_2D", (1, 7, 7, 4), shapes[1], output=(1, 5, 5, 16), constants=1, options=VALID)
+    padded = model_of("CONV_2D", *shapes, output=(1, 5, 5, 16), constants=1)
+    device = DeviceModel(arena=Memory.EXTERNAL)
+    more = time_of(padded, device).ticks - time_of(valid, device).ticks
+    # 15 lines, and 0.35 of each 32 bytes in and out; a line is 27 clocks of 75 MHz.
+    assert more == pytest.approx(pad_slots(5, 196) * 5 / 6 + (15 + 0.7 * 196 / 32) * 36, abs=2)

@@ -8,6 +8,9 @@ LARGEST_OPTIONS: Final = 1 << 16
 MAX_ELEMENTS: Final = 10
 """Elements of a list that is read: as many as XMOS's kernels fill tensors in one load."""
 
+_MAX_PARTS: Final = 100
+"""Elements of a list of bytes that is read: what the kernels of a convolution have, thread by thread."""
+
 # The package follows every offset and takes every length for true: slices and conversions fail in many ways.
 _UNREADABLE: Final = (struct.error, ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
@@ -97,8 +100,8 @@ def _is_list(value: Any) -> bool:  # noqa: ANN401
 def _elements(value: Any) -> list[Any]:  # noqa: ANN401
     vector = value.AsVector if value.IsVector else value.AsTypedVector
     count = len(vector)
-    if count > MAX_ELEMENTS:
-        raise ValueError(f"a list has {count} elements, at most {MAX_ELEMENTS} can be")
+    if count > _MAX_PARTS:
+        raise ValueError(f"a list has {count} elements, at most {_MAX_PARTS} can be")
     return [vector[index] for index in range(count)]
 
 

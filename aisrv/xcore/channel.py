@@ -76,7 +76,7 @@ def chan_in_word(c: ChanEnd) -> Steps[int]:
 
 @verb
 def chan_out_two_words(c: ChanEnd, first: int, second: int) -> Steps[None]:
-    """Output two words: `chan_out_word` twice."""
+    """Output `first` and `second`: `chan_out_word` twice."""
     yield from _out(c, word_to_wire(first))
     yield from _out(c, word_to_wire(second))
 

@@ -61,7 +61,10 @@ class Tracer:
 
 
 def report_packet(tracer: Tracer, source: TracedEnd, destination: TracedEnd, *data: bytes) -> None:
-    """Report runs of data and END, which open and close a route, as output and input."""
+    """Report runs of `data` and END from `source` to `destination`, as output and input, to `tracer`.
+
+    They open and close a route.
+    """
     runs: tuple[Run, ...] = (*filter(None, data), int(Control.END))
     tracer.route_opened(source, destination)
     for run in runs:
@@ -72,7 +75,7 @@ def report_packet(tracer: Tracer, source: TracedEnd, destination: TracedEnd, *da
 
 
 def report_normal_output(tracer: Tracer, source: TracedEnd, destination: TracedEnd, data: bytes) -> None:
-    """Report a normal output of `data` and the input that takes it."""
+    """Report a normal output of `data` from `source`, and the input at `destination`, to `tracer`."""
     report_packet(tracer, source, destination)
     report_rest_of_normal_output(tracer, source, destination, data)
 
@@ -80,7 +83,7 @@ def report_normal_output(tracer: Tracer, source: TracedEnd, destination: TracedE
 def report_rest_of_normal_output(
     tracer: Tracer, source: TracedEnd, destination: TracedEnd, data: bytes
 ) -> None:
-    """As `report_normal_output`, after the first END."""
+    """Report a normal output of `data` from `source` to `destination` after its first END, to `tracer`."""
     report_packet(tracer, destination, source)
     report_packet(tracer, source, destination, data)
     report_packet(tracer, destination, source)
@@ -89,7 +92,10 @@ def report_rest_of_normal_output(
 def report_array(
     tracer: Tracer, source: TracedEnd, destination: TracedEnd, array: bytes | bytearray | memoryview
 ) -> None:
-    """Report an array as `array.send_array` sends it: in pieces of words, then what is left over."""
+    """Report `array` from `source` to `destination`, as `array.send_array` sends it, to `tracer`.
+
+    It goes in pieces of words, then what is left over.
+    """
     whole = len(array) & -WORD_BYTES
     starts = range(0, whole, PIECE_BYTES)
     words = (words_to_wire(array[start : min(start + PIECE_BYTES, whole)]) for start in starts)

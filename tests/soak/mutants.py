@@ -62,7 +62,7 @@ TARGETS: Final = {
         *(
             "channel_at_once",
             "runtime_fairness",
-            "traced_runs",
+            "trace_runs",
             "xcore_statistics",
             "report",
             "node_deadlock",
@@ -70,14 +70,14 @@ TARGETS: Final = {
         *("tile_resource_rules", "verb_cancellation", "xcore_against_oracle", "chanend_shortcuts"),
     ),
     "handover": _substrate(
-        "handover", "channel_at_once", "array", "channel_protocols", "traced_runs", "chanend_shortcuts"
+        "handover", "channel_at_once", "array", "channel_protocols", "trace_runs", "chanend_shortcuts"
     ),
     "select": _substrate(
         "select",
         *("select", "select_on_call", "xcore_statistics", "report", "node_deadlock", "tile_resource_rules"),
         "runtime_fairness",
     ),
-    "array": _substrate("array", "array", "traced_runs", "xcore_against_oracle"),
+    "array": _substrate("array", "array", "trace_runs", "xcore_against_oracle"),
 }
 SECONDS: Final = 180
 """After which the tests count as failed: many a mutant loops."""

@@ -340,8 +340,8 @@ def test_html_has_a_bar_for_each_operator(profile: ModelProfile) -> None:
     bars = chart(_Page(to_html([profile])), "Times of the operators")
     assert len(bars) == 6
     widths = [float(bar["width"] or 0) for bar in bars]
-    assert widths[0] == 480
-    assert widths[2] == pytest.approx(480 * DIGITS_TICKS[2] / DIGITS_TICKS[0], abs=0.1)
+    assert widths[0] == 240
+    assert widths[2] == pytest.approx(240 * DIGITS_TICKS[2] / DIGITS_TICKS[0], abs=0.1)
     assert [bar["class"] for bar in bars] == [
         "fitted",
         "estimate",
@@ -376,8 +376,8 @@ def test_html_has_a_bar_for_each_number_of_threads_with_its_estimates(profile: M
     bars = chart(_Page(to_html([profile])), "Times by threads")
     assert [bar["class"] for bar in bars] == ["fitted", "estimate"] * 5
     one = profile.predictions[0]
-    assert float(bars[0]["width"] or 0) + float(bars[1]["width"] or 0) == pytest.approx(480, abs=0.1)
-    assert float(bars[1]["width"] or 0) == pytest.approx(480 * one.estimate_ticks / one.ram.ticks, abs=0.1)
+    assert float(bars[0]["width"] or 0) + float(bars[1]["width"] or 0) == pytest.approx(240, abs=0.1)
+    assert float(bars[1]["width"] or 0) == pytest.approx(240 * one.estimate_ticks / one.ram.ticks, abs=0.1)
 
 
 def test_html_draws_the_model_with_the_time_of_each_operator(profile: ModelProfile) -> None:

@@ -422,6 +422,12 @@ class ChanEnd:
         self._steps = self.left = self._left_alone(verb)
         self._switch.step(self)
 
+    def forget_left(self) -> None:
+        """Give up a verb that goes on by itself, which knows its end: the node has ended."""
+        if self.is_left:
+            self._steps = None
+        self.left = None
+
     @property
     def is_left(self) -> bool:
         """Whether the verb in progress goes on by itself."""

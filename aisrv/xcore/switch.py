@@ -20,6 +20,9 @@ class SwitchedEnd(Protocol):
     def advance(self) -> None:
         """Step the verb in progress, if any, as far as its tokens and room allow."""
 
+    def forget_left(self) -> None:
+        """Give up a verb that goes on by itself."""
+
 
 E = TypeVar("E", bound=SwitchedEnd)
 
@@ -46,6 +49,8 @@ class Switch(Generic[E]):
 
     def clear(self) -> None:
         """Forget all ends, which know their switch: a node that has ended is not a cycle."""
+        for end in self._ends.values():
+            end.forget_left()
         self._ends.clear()
 
     def find(self, resource_id: int) -> E | None:

@@ -28,6 +28,8 @@ PRODUCT: Final = ("aisrv", "flash_server", "host_tools", "phy")
 
 ELSEWHERE: Final = {
     "aisrv/whole_file.py write_whole": "the one place",
+    "aisrv/whole_file.py _held": "the file beside the one that is written",
+    "aisrv/whole_file.py _remove_left": "opens what a killed process left, to look for its lock",
     "phy/usb/taps/capture.py CaptureFile.__init__": "a recording: it has what was captured so far",
     "phy/vcd_recording.py VcdRecording.__init__": "a recording",
     "aisrv/device/graph.py DeviceGraph._driver": "a recording of what a graph sends",

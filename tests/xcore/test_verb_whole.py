@@ -127,4 +127,4 @@ async def test_a_node_ends_with_its_cores_in_such_verbs() -> None:
             node.tiles[0].start(ask, c, 7)
             await settle()
             node.stop()
-    assert c.is_left
+    assert not c.is_left  # which would keep the node in memory

@@ -251,7 +251,9 @@ def with_its_subgraph_twice(model: bytes) -> bytes:
     graph = root.Subgraphs(0)._tab.Pos
     vectors = {slot: root._tab.Vector(root._tab.Offset(4 + 2 * slot)) - 4 for slot in (1, 4, 6)}
     # From 8 on where the fields are in the table, from 32 on the table, from 56 on the list of subgraphs.
-    fields = struct.pack("<9H", 18, 24, 4, 8, 12, 0, 16, 0, 20)
+    fields = struct.pack(
+        "<9H", 18, 24, 4, 8, 12, 0, 16, 0, 0
+    )  # without metadata: a plan of memory is of one graph
     places = {40: vectors[1], 48: vectors[4], 52: vectors[6], 60: graph, 64: graph}
     table = struct.pack("<6I", 32 - 8, 3, 0, 56 - 44, 0, 0)
     front = bytearray(struct.pack("<I4s18s6x24sI20x", 32, b"TFL3", fields, table, 2))

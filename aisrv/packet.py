@@ -105,7 +105,8 @@ def _wire_annotations(cls: type) -> Iterator[tuple[str, Wire, bool]]:
         is_constant = origin is ClassVar
         inner = get_args(annotation)[0] if is_constant else annotation
         for wire in getattr(inner, "__metadata__", ()):
-            if isinstance(wire, Wire):
+            # By name: `typing` has one alias for equal ones, maybe that of another copy of this module.
+            if type(wire).__name__ == Wire.__name__:
                 yield field, wire, is_constant
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aisrv.packet import I32, U8, U16, U32, Packet, Pad3, Pointer, Rest, Wire, replace
+from tests.support.programs import run_python
 
 
 class LayerError(ValueError):
@@ -191,3 +192,22 @@ def test_interpreters_without_msgspec_run_the_same_tests() -> None:
 def test_round_trip(version: int, size: int, body: bytes) -> None:
     value = Framed(size=size, body=body, version=version)
     assert Framed.from_bytes(bytes(value)) == value
+
+
+def test_two_copies_of_the_module_in_one_process_do_not_meet() -> None:
+    """As where a program has this project, and `aisrv exec` puts its own copy beside it."""
+    code = """
+import sys
+from importlib.util import module_from_spec, spec_from_file_location
+import aisrv.packet as first
+spec = spec_from_file_location("second", first.__file__)
+second = sys.modules["second"] = module_from_spec(spec)
+spec.loader.exec_module(second)
+for packet in first, second:
+    class Framed(packet.Packet, byte_order=">", error=ValueError):
+        mark: packet.ClassVar[packet.Annotated[bytes, packet.Wire("2s")]] = b"ok"
+        gap: packet.ClassVar[packet.Pad3]
+        size: packet.U8
+    print(bytes(Framed(7)).hex())
+"""
+    assert run_python(code).split() == ["6f6b00000007"] * 2

@@ -69,6 +69,7 @@ def on_a_terminal(command: Sequence[object]) -> Iterator[Terminal]:
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
+        env=os.environ | {"TERM": "xterm"},
         start_new_session=True,
         preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
     )

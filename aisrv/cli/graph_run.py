@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,26 @@ from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.protocol.engine_kind import EngineKind, default_kind
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
+from aisrv.terminal.option_group import option, option_group
 
 if TYPE_CHECKING:
     from aisrv.board import Board
     from aisrv.graph.run.status import GraphStatus, NodeStatus
+
+
+@dataclass(frozen=True, slots=True)
+class EngineOptions:
+    """The engine that a graph uses."""
+
+    model: Path | None = option("--model", type=FILE, help="Model of the engine that the graph uses.")
+    kind: EngineKind = option(
+        "--engine",
+        type=ENGINE_KIND,
+        default=default_kind,
+        metavar="KIND",
+        help="Interpreter of that engine, as for `aisrv run`.",
+    )
+    cores: int = option("--cores", type=click.IntRange(1, 8), default=1, help="Interpreters. [default: 1]")
 
 
 @click.command("run")
@@ -29,15 +45,7 @@ if TYPE_CHECKING:
     metavar="IO=WHAT",
     help="What an IO is joined to: 4=wav:speech.wav, 6=file:out.raw, 8=gpio:led.",
 )
-@click.option("--model", type=FILE, help="Model of the engine that the graph uses.")
-@click.option(
-    "--engine",
-    type=ENGINE_KIND,
-    default=default_kind,
-    metavar="KIND",
-    help="Interpreter of that engine, as for `aisrv run`.",
-)
-@click.option("--cores", type=click.IntRange(1, 8), default=1, help="Interpreters. [default: 1]")
+@option_group("engine", EngineOptions)
 @click.option(
     "--platform",
     type=FILE,
@@ -50,9 +58,7 @@ if TYPE_CHECKING:
 def run_graph(
     graph: Path,
     ios: Sequence[str],
-    model: Path | None,
-    engine: EngineKind,
-    cores: int,
+    engine: EngineOptions,
     platform: Path | None,
     seconds: float | None,
     as_json: bool,
@@ -75,13 +81,14 @@ def run_graph(
 
     start_logging(verbose)
     board = Board(
-        engines=(EngineSpec(kind=engine),),
+        engines=(EngineSpec(kind=engine.kind),),
         spi=None,
-        graph=GraphSpec(graph, cores=cores, platform=platform, paced=False),
+        graph=GraphSpec(graph, cores=engine.cores, platform=platform, paced=False),
     )
     board = with_graph(board, GraphOptions(ios=ios))
     with one_line_errors():
-        status = trio.run(_status_at_end, board, None if model is None else read_regular(model), seconds)
+        model = None if engine.model is None else read_regular(engine.model)
+        status = trio.run(_status_at_end, board, model, seconds)
     click.echo(json.dumps(_values(status), indent=2) if as_json else _text(status))
     if status.waits_for is not None or status.standstill or any(node.errors for node in status.nodes):
         raise SystemExit(1)

@@ -1,7 +1,7 @@
 """`aisrv replay`: the host's side of a USB capture against a device, with every answer compared."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,7 @@ from aisrv.board.catalog import find_board
 from aisrv.cli.options.board import complete_board
 from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
+from aisrv.terminal.option_group import option, option_group
 from host_tools.errors import HostError
 from host_tools.transports.requests import RequestTransport
 from host_tools.transports.schemes import open_transport
@@ -34,6 +35,29 @@ def _device(_context: click.Context, _parameter: click.Parameter, text: str | No
     return int(bus), int(device)
 
 
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How a capture is read, and what of its answers is compared."""
+
+    protocol: str = option(
+        "--protocol",
+        type=click.Choice(list(FOLLOWERS)),
+        default="aisrv",
+        show_default=True,
+        help="What the recorded device speaks.",
+    )
+    unmasked: bool = option(
+        "--unmasked", default=False, is_flag=True, help="Also compare timings, debug log and profile."
+    )
+    timeout: float = option(
+        "--timeout",
+        type=click.FloatRange(min=0.001),
+        default=30.0,
+        show_default=True,
+        help="Seconds for each transfer.",
+    )
+
+
 @click.command("replay")
 @click.argument("capture", type=FILE)
 @click.option(
@@ -48,21 +72,7 @@ def _device(_context: click.Context, _parameter: click.Parameter, text: str | No
 @click.option(
     "--of", "of", callback=_device, metavar="BUS.DEVICE", help="Device of the capture. [default: its first]"
 )
-@click.option(
-    "--protocol",
-    type=click.Choice(list(FOLLOWERS)),
-    default="aisrv",
-    show_default=True,
-    help="What the recorded device speaks.",
-)
-@click.option("--unmasked", is_flag=True, help="Also compare timings, debug log and profile.")
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0.001),
-    default=30.0,
-    show_default=True,
-    help="Seconds for each transfer.",
-)
+@option_group("comparison", Comparison)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.pass_context
 def replay_command(
@@ -71,9 +81,7 @@ def replay_command(
     device: str | None,
     board: str | None,
     of: tuple[int, int] | None,
-    protocol: str,
-    unmasked: bool,
-    timeout: float,
+    comparison: Comparison,
     as_json: bool,
 ) -> None:
     """Play the host's side of the USB capture CAPTURE to a device, and compare every answer.
@@ -105,7 +113,13 @@ def replay_command(
         try:
             if not isinstance(transport, RequestTransport):
                 raise click.UsageError(f"{address} is not on USB, the capture is")
-            result = replay(transfers, transport, protocol=protocol, mask=not unmasked, timeout=timeout)
+            result = replay(
+                transfers,
+                transport,
+                protocol=comparison.protocol,
+                mask=not comparison.unmasked,
+                timeout=comparison.timeout,
+            )
         finally:
             transport.close()
     except HostError as error:

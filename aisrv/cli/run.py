@@ -20,10 +20,10 @@ from aisrv.board import Board
 from aisrv.cli.one_line_errors import one_line_errors
 from aisrv.cli.options.board import BoardOptions, board_options
 from aisrv.cli.options.devices import DeviceOptions, device_options, make_boards
-from aisrv.cli.options.dump import dump_option, dump_tensors
+from aisrv.cli.options.dump import dump_tensors
 from aisrv.cli.options.graph import GraphOptions, graph_options, with_graph
 from aisrv.cli.options.jacdac import JacdacOptions, jacdac_options
-from aisrv.cli.options.logging import loop_watches, start_logging, verbose_option
+from aisrv.cli.options.logging import loop_watches, start_logging
 from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.status import StatusOptions, show, status_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
@@ -154,8 +154,6 @@ async def read_to_end(file: int) -> None:
 @jacdac_options
 @status_options
 @graph_options
-@dump_option
-@verbose_option
 def run(
     server: ServerOptions,
     board: BoardOptions,
@@ -165,8 +163,6 @@ def run(
     jacdac: JacdacOptions,
     status: StatusOptions,
     graph: GraphOptions,
-    dump_folder: Path | None,
-    verbose: int,
 ) -> None:
     """Run a virtual device, or several, and serve it over USB/IP until Ctrl-C.
 
@@ -191,13 +187,13 @@ def run(
       aisrv run --flash chip.bin --flash-port 3242 --boot-from-flash arena
       sudo usbip attach -r 127.0.0.1 -b 1-1     (on Linux, to plug it into the kernel)
     """
-    start_logging(verbose)
+    start_logging(status.verbose)
     with one_line_errors():
         boards = [with_graph(each, graph) for each in make_boards(board, devices)]
         boards[0] = jacdac.board(boards[0])
         check_spi_options(spi, boards[0], ("--spi-port", server.spi_port))
-        if dump_folder is not None:
-            boards = dump_tensors(boards, dump_folder)
+        if status.tensor_folder is not None:
+            boards = dump_tensors(boards, status.tensor_folder)
         if server.flash_port is not None and not boards[0].flashes:
             raise click.UsageError("--flash-port needs a chip: give --flash FILE")
         if server.socket is not None and server.port is not None:
@@ -207,6 +203,6 @@ def run(
         running = DeviceSet(boards, devices.models, devices.command, usb, spi, status, devices.on_trap)
         code = trio.run(
             lambda: run_until_signal(running, listening, until_eof=server.until_eof, hint=hint),
-            instruments=loop_watches(verbose),
+            instruments=loop_watches(status.verbose),
         )
     sys.exit(code)

@@ -1,5 +1,6 @@
 """Groups of options as one argument of a command."""
 
+import ast
 import enum
 from dataclasses import dataclass
 
@@ -8,6 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from aisrv.terminal.option_group import GroupedCommand, enum_option, option, option_group
+from tests.support.paths import ROOT
+
+PRODUCT = ("aisrv", "phy", "flash_server", "host_tools")
 
 
 class Color(enum.Enum):
@@ -93,3 +97,27 @@ def test_the_help_lists_no_arguments_among_the_options() -> None:
 
     lines = CliRunner().invoke(show, ["--help"]).output.splitlines()
     assert [line.split()[0] for line in lines[lines.index("Options:") + 1 :]] == ["--json", "--help"]
+
+
+def parameters_of_commands(source: str) -> dict[str, int]:
+    """The number of parameters of each function that a decorator makes a command."""
+    return {
+        node.name: len(node.args.args) + len(node.args.kwonlyargs)
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.FunctionDef)
+        and any(
+            isinstance(each, ast.Call) and ast.unparse(each.func).endswith((".command", ".group"))
+            for each in node.decorator_list
+        )
+    }
+
+
+def test_no_command_takes_more_than_eight_parameters() -> None:
+    files = [path for package in PRODUCT for path in sorted((ROOT / package).rglob("*.py"))]
+    counts = {
+        f"{path.relative_to(ROOT)} {name}": count
+        for path in files
+        for name, count in parameters_of_commands(path.read_text(encoding="utf-8")).items()
+    }
+    assert len(counts) > 50  # the commands were found
+    assert {name: count for name, count in counts.items() if count > 8} == {}

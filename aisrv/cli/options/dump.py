@@ -8,14 +8,6 @@ import click
 
 from aisrv.board import Board
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
-from aisrv.terminal.file_types import FOLDER
-
-dump_option = click.option(
-    "--dump-tensors",
-    "dump_folder",
-    type=FOLDER,
-    help="Write every tensor of every run below this folder, as .npy files; needs --engine kernels.",
-)
 
 
 def dump_tensors(boards: Sequence[Board], folder: Path) -> list[Board]:

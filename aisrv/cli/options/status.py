@@ -1,4 +1,4 @@
-"""The options of `run` that show what devices do: a view on the terminal and a drawing of the LEDs."""
+"""The options of `run` that show what devices do: on the terminal, in files and in the log."""
 
 import os
 import sys
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from aisrv.attach.usbip.server import BusPlace
 from aisrv.cli.options.spi import spidev_name
 from aisrv.device.device import Device
-from aisrv.terminal.file_types import NEW_FILE
+from aisrv.terminal.file_types import FOLDER, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
@@ -37,7 +37,7 @@ def _check_terminal(_context: click.Context, _parameter: click.Parameter, wanted
 
 @dataclass(frozen=True, slots=True)
 class StatusOptions:
-    """Whether to show what devices do, and a drawing of the LEDs."""
+    """What is shown of devices: a view on the terminal, files of LEDs and tensors, the log."""
 
     status: bool = option(
         "--status",
@@ -57,6 +57,14 @@ class StatusOptions:
         "--gpio-vcd",
         type=NEW_FILE,
         help="Record the LEDs of the first device's engines in this file, for GTKWave and sigrok.",
+    )
+    tensor_folder: Path | None = option(
+        "--dump-tensors",
+        type=FOLDER,
+        help="Write every tensor of every run below this folder, as .npy files; needs --engine kernels.",
+    )
+    verbose: int = option(
+        "-v", "--verbose", default=0, count=True, help="Log to standard error; twice for every detail."
     )
 
 

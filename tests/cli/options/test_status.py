@@ -273,5 +273,6 @@ def test_status_without_a_terminal_is_a_usage_error() -> None:
 
 
 def test_options_are_values() -> None:
-    said = CliRunner().invoke(command, ["--gpio-vcd", "leds.vcd"])
-    assert said.output == "StatusOptions(status=False, json=False, gpio_vcd=PosixPath('leds.vcd'))\n"
+    said = CliRunner().invoke(command, ["--gpio-vcd", "leds.vcd", "-vv", "--dump-tensors", "folder"])
+    values = "gpio_vcd=PosixPath('leds.vcd'), tensor_folder=PosixPath('folder'), verbose=2"
+    assert said.output == f"StatusOptions(status=False, json=False, {values})\n"

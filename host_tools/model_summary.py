@@ -17,9 +17,7 @@ class ModelSummary:
     """A model's tensors by number, and the names of its operators and classes where they are known."""
 
     inputs: tuple[TensorSpec, ...]
-    """The input tensors."""
     outputs: tuple[TensorSpec, ...]
-    """The output tensors."""
     operators: tuple[str, ...] = ()
     """In execution order; none where the device alone was asked."""
     labels: tuple[str, ...] = ()

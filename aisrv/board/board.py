@@ -57,7 +57,7 @@ class Board:
     usb_tile: int = 1
     """The tile of the USB tasks."""
     core_clock_mhz: int = 600
-    """Core clock in MHz."""
+    """Clock of every tile, shared by its cores, in MHz."""
     reference_mhz: float = 100
     """Clock that timers count, in MHz; GET_TIMINGS is in ticks of it."""
     flash_path: FlashPath | float | None = None

@@ -93,9 +93,7 @@ class Link(Struct, frozen=True):
     """A channel: an end on the tile of each of two tasks."""
 
     a: End
-    """One end."""
     b: End
-    """The other end."""
     carries: str
     """The data that it carries."""
 
@@ -104,7 +102,6 @@ class Plan(Struct, frozen=True):
     """The tasks in the order in which they get their cores, and the channels between them."""
 
     tasks: tuple[Task, ...]
-    """The tasks."""
     links: tuple[Link, ...]
     """The channels."""
 

@@ -64,7 +64,7 @@ class FlashPath(enum.Enum):
     SERVER = "server"
     """Through the flash server."""
     FAST = "fast"
-    """By fast flash."""
+    """Fast flash, which came with the tools of 2024."""
 
 
 class ArenaMemory(enum.Enum):

@@ -32,7 +32,6 @@ class ElementType:
     """A quantized type of activations: its name, its format in a memoryview, and its range."""
 
     name: str
-    """Its name."""
     format: str
     """Its format in a memoryview."""
     low: int
@@ -88,7 +87,6 @@ class PerChannelQuantParam:
     zero_points: tuple[int, ...]
     """An integer for each index."""
     quantized_dimension: int
-    """Which dimension that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +102,6 @@ class ConvolutionParams:
     weights: Buffer
     """The weights, OHWI."""
     weights_shape: Shape4
-    """Shape of the weights."""
     weights_quant: QuantParam
     """Quantization of the weights as a whole."""
     weights_per_channel_quant: PerChannelQuantParam | None
@@ -239,7 +236,6 @@ class ElementwiseParams:
     input2_quant: QuantParam
     """Quantization of the second input."""
     output: Buffer
-    """The output."""
     output_quant: QuantParam
     """Quantization of the output."""
     activation: FusedActivation

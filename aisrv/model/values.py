@@ -241,16 +241,13 @@ class Metadata(Struct, frozen=True):
     """A named blob of the file."""
 
     name: str
-    """The name."""
     data: bytes
-    """The bytes."""
 
 
 class Subgraph(Struct, frozen=True):
     """A subgraph besides the main one, which operators of control flow run; operators in execution order."""
 
     tensors: tuple[Tensor, ...]
-    """Its tensors."""
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
     """Indices of its inputs."""

@@ -130,7 +130,6 @@ class Network:
     """
 
     tensors: tuple[Tensor, ...]
-    """Its tensors."""
     operators: tuple[NetworkOperator, ...]
     inputs: tuple[str, ...]
     """Names of the input tensors."""

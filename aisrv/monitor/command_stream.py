@@ -19,9 +19,7 @@ class Data(enum.Enum):
     NONE = "the next command"
     """Nothing: the next packet is a command."""
     PACKET = "one packet of data"
-    """One packet of data."""
     TRANSFER = "packets of data, up to a short one"
-    """Packets of data, up to a short one."""
 
 
 Framing = Callable[[bytes], Data | None]

@@ -20,7 +20,6 @@ class Traffic:
     from_device: int = 0
     """Bytes."""
     commands: int = 0
-    """Commands."""
 
     def __sub__(self, before: Self) -> "Traffic":
         return Traffic(
@@ -104,7 +103,6 @@ class EngineStatus:
     number: int
     """Its number on the board."""
     tile: int
-    """Its tile."""
     model_bytes: int | None
     """Size of the model file; None without a model."""
     inferences: int
@@ -138,11 +136,8 @@ class DeviceStatus:
     time: float = field(compare=False)
     """Seconds of Trio's clock."""
     tiles: tuple[TileStatus, ...]
-    """Its tiles."""
     engines: tuple[EngineStatus, ...]
-    """Its engines."""
     ports: tuple[PortStatus, ...]
-    """Its ports."""
     deadlock: str = ""
     """The tasks that only each other could wake, as a path; empty unless there are such."""
     graph: "GraphStatus | None" = None
@@ -160,7 +155,6 @@ class Rates:
     from_device: float = 0.0
     """Bytes."""
     commands: float = 0.0
-    """Commands."""
 
 
 def rates_between(before: DeviceStatus, after: DeviceStatus) -> tuple[Rates, ...]:

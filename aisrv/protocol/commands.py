@@ -343,7 +343,7 @@ class Spec(AisrvPacket, name="a spec"):
     """Answer of GET_SPEC: 5 words over USB, a sixth (sensor frame bytes) over SPI."""
 
     server_kind: U8 = 0
-    """The kind of server."""
+    """0: the specification numbers no kinds."""
     tiles: U8 = 0
     """Tiles of the node."""
     internal_kib: U16 = 0

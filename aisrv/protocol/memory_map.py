@@ -51,13 +51,10 @@ class MemoryMap(AisrvPacket, name="a memory map"):
     """
 
     arena_bytes: U32
-    """Bytes of the arena."""
     external_bytes: U32
-    """Bytes of external memory."""
     model_memory: Annotated[ModelMemory | None, Wire("I", _memory, _NUMBERS.__getitem__)] = None
     """Where the model is; None where none is loaded."""
     model_bytes: U32 = 0
-    """Bytes of the model."""
     head_bytes: U32 = 0
     """Bytes of the tensors' data."""
     tail_bytes: U32 = 0

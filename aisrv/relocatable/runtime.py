@@ -71,7 +71,6 @@ class RelNetworkInfo:
     """What an image needs; fields have the source's names."""
 
     c_name: str
-    """The name of the network."""
     variant: int
     """The flags of the image."""
     code_sz: int
@@ -93,11 +92,8 @@ class NetworkReport:
     """What an instance reports."""
 
     name: str
-    """The name of the network."""
     inputs: tuple[TensorInfo, ...]
-    """Its input tensors."""
     outputs: tuple[TensorInfo, ...]
-    """Its output tensors."""
     nodes: tuple[NodeInfo, ...]
     """Its operators."""
     runs: int
@@ -238,8 +234,8 @@ class Runtime:
         """Install the image at an address of the flash, and create its instance.
 
         RAM at address 0, or of size 0, comes from the heap. RuntimeFailure with its cause; nothing is written
-        then unless the image's own `create` fails. `ram_addr` and `ram_size` are the RAM that it may use,
-        from `malloc` or anywhere else, but not of another instance; `mode` is a `LoadMode`.
+        then unless the image's own `create` fails. The RAM, `ram_size` bytes, is from `malloc` or anywhere
+        else, but not of another instance; `mode` is a `LoadMode`.
         """
         try:
             image = image_at(self.flash, obj)

@@ -89,7 +89,6 @@ class SensorRegister:
     number: int
     """Its address on the sensor."""
     name: str
-    """Its name."""
     meaning: str
     """What it does."""
     at_reset: int = 0

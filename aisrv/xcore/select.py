@@ -62,7 +62,6 @@ class SelectStatistics(Struct, frozen=True):
     """How a select stands at one moment."""
 
     cases: int
-    """All cases of the select."""
     cases_enabled: int
     """Cases whose guard holds now, or that have none."""
     events_ready: int

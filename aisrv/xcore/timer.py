@@ -20,7 +20,7 @@ def _signed(difference: int) -> int:
 
 
 class Timer:
-    """One of the ten timers of a tile. Times are 32-bit and wrap: they compare within 21 s."""
+    """One of the ten timers of a tile. A `time` is in ticks of 10 ns and wraps: times compare within 21 s."""
 
     def __init__(self, runtime: Runtime, tile: int, pool: Pool) -> None:
         """Create a timer with a number from its tile's pool, which gets it back when the timer is freed."""
@@ -88,7 +88,7 @@ class Timer:
 
 
 class TimerAfter:
-    """The event that a timer has passed a time: strictly, `(int32)(now - time) > 0`."""
+    """The event that a timer has passed a `time` in ticks: strictly, `(int32)(now - time) > 0`."""
 
     def __init__(self, timer: Timer, time: int) -> None:
         self.timer: Final = timer

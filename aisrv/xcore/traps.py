@@ -46,7 +46,7 @@ class Deadlock(XcoreError):
 
 
 def check_size(size: int, what: str) -> None:
-    """Raise SizeError for a negative count or size.
+    """Raise SizeError for a negative number of bytes, or of anything else.
 
     `what` begins the message.
     """

@@ -13,7 +13,7 @@ from flash_server.image.packager import contents_of
 
 @dataclass(frozen=True, slots=True)
 class ImageDifference:
-    """One difference; `engine` and `part` are None where it is about the image. `offset` is in the part."""
+    """One difference; `engine` and `part` are None if the image differs. `offset` is in bytes of the part."""
 
     what: str
     """What differs, in words."""

@@ -103,9 +103,7 @@ class Segments:
 
     model: Segment | None = None
     parameters: Segment | None = None
-    """The parameters."""
     operators: Segment | None = None
-    """The operators."""
     xip: Segment | None = None
     """The execute-in-place data."""
 

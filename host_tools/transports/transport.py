@@ -33,9 +33,9 @@ class Transport(Protocol):
     def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
         """Do several writes, then a read unless `length` is 0, and return what was read.
 
-        The same as one call after another, and `one_after_another` is that; a transport that can have all of
-        them in flight at once saves a round trip for each. `TransferStall.writes_done` counts those that were
-        done.
+        `length` is in bytes, `timeout` in seconds for each transfer. The same as `one_after_another`, but a
+        transport that can have all of them in flight at once saves a round trip for each.
+        `TransferStall.writes_done` counts those that were done.
         """
 
     def halted(self) -> frozenset[int]:
@@ -54,10 +54,7 @@ class Transport(Protocol):
 def one_after_another(
     transport: Transport, writes: Sequence[Buffer], length: int, timeout: float | None
 ) -> bytes:
-    """`Transport.exchange` in terms of `write` and `read`.
-
-    `writes`, `length` and `timeout` are those of `Transport.exchange`.
-    """
+    """Do a `Transport.exchange` of `length` bytes by `write` and `read`."""
     done = 0
     try:
         for data in writes:

@@ -1,18 +1,16 @@
-"""The public API, which docs/reference/api lists: everything in it says what its parameters mean.
+"""The public API, which docs/reference/api lists: its docstrings say what names and types cannot.
 
-A parameter is explained where its name stands: in the docstring of its function, or in backquotes in that of
-the class or module. One whose type is a class of this project that bears its name, such as `board: Board`, is
-explained there. A field has a string below it, or stands in the docstring of its class.
+Numbers have units, arrays have shapes, and errors that a function raises itself are named. No sentence says
+a name a second time. A method without a docstring has that of the method that it overrides.
 """
 
 import ast
-import enum
 import importlib
 import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from types import ModuleType
 from typing import Any, NamedTuple
 
@@ -47,23 +45,51 @@ class PublicCall(NamedTuple):
     parameters: list[inspect.Parameter]
 
 
-def is_named(word: str, text: str) -> bool:
-    """Whether a text has a parameter's name, or its words in the singular or plural."""
-    words = re.escape(word.strip("_").replace("_", " "))
-    flat = " ".join(text.replace("`", "").split())
-    return bool(
-        re.search(rf"\b{re.escape(word)}\b", text) or re.search(rf"\b{words}(?:e?s)?\b", flat, re.IGNORECASE)
+QUANTITIES = re.compile(
+    r"age|capacity|clock|delay|duration|frequency|interval|length|limit|offset|period|rate|room|size|time|timeout"
+)
+"""Last words of the names of numbers that say nothing without a unit."""
+UNITS = re.compile(
+    r"(?<![a-z'])(bits?|bytes?|characters?|columns?|[kmg]?hz|hertz|[kmg]i?b|elements?|entries|frames?|instructions?"
+    r"|instants?|lines?|[µmnu]?s|(milli|micro|nano)?seconds?|operators?|packets?|pages?|pixels?|rows?|runs|samples?"
+    r"|sectors?|ticks?|tokens?|transfers?|words?)(?![a-z])",
+    re.IGNORECASE,
+)
+SHAPES = re.compile(
+    r"\bshaped?\b|\[\w+(, \w+)*\]|\(\w+(, \w+)+\)|\b(dimension|row|column)s?\b|\b(flat|one-dimensional)\b"
+)
+EMPTY = re.compile(r"(an?|all|and|are|as|at|be|by|each|for|in|is|its?|of|on|one|or|that|the|this|to|which)")
+
+
+def is_number(annotation: object) -> bool:
+    text = annotation.__name__ if isinstance(annotation, type) else str(annotation)
+    return bool(re.fullmatch(r"(int|float)( \| (int|float|None))*", text))
+
+
+def is_array(annotation: object) -> bool:
+    """Whether a type is an array of numbers; one of bytes is plain memory."""
+    return "ndarray" in str(annotation) and "uint8" not in str(annotation)
+
+
+def sentences_of(name: str, text: str) -> str:
+    """The sentences of a text that have a name in backquotes."""
+    return " ".join(
+        each for each in re.split(r"(?<=\.)\s", text) if re.search(rf"`\*{{0,2}}{re.escape(name)}`", each)
     )
 
 
-def is_explained(call: PublicCall, parameter: inspect.Parameter) -> bool:
-    if parameter.name.startswith("_") or is_named(parameter.name, call.text):
-        return True
-    if re.search(rf"`\*{{0,2}}{re.escape(parameter.name)}`", call.around):
-        return True
-    types = re.findall(r"[A-Z]\w+", str(parameter.annotation).rpartition(".")[2])
-    last = parameter.name.rpartition("_")[2].rstrip("s")
-    return any(last in re.sub(r"s$", "", kind.lower()) for kind in types)
+def repeats(name: str, text: str, types: str = "") -> bool:
+    """Whether a text has no word that is not in the name or its types already."""
+
+    def stems(words: str) -> set[str]:
+        split = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", words).replace("_", " ").lower()
+        return {
+            re.sub(r"(e?s|ed|ing)$", "", each)
+            for each in re.findall(r"-?[a-z0-9]+", split)
+            if not EMPTY.fullmatch(each)
+        }
+
+    return stems(text) <= stems(f"{name} {types}")
 
 
 def members(module: ModuleType) -> Iterator[tuple[str, Any]]:
@@ -129,34 +155,92 @@ def raised(function: Callable[..., Any]) -> set[str]:
     }
 
 
+class Value(NamedTuple):
+    """A parameter, a result or a field: what it is called, its type, and all that is said of it."""
+
+    owner: str
+    name: str
+    annotation: object
+    text: str
+
+
+def values(module: ModuleType) -> Iterator[Value]:
+    for call in calls(module):
+        for each in call.parameters:
+            text = call.text + (
+                call.around if is_array(each.annotation) else sentences_of(each.name, call.around)
+            )
+            yield Value(call.name, each.name, each.annotation, text)
+        name = call.name.rpartition(".")[2]
+        yield Value(
+            call.name, name, inspect.signature(call.function).return_annotation, call.text + call.around
+        )
+    for title, member in members(module):
+        if inspect.isclass(member) and (is_dataclass(member) or issubclass(member, Struct)):
+            docs, about = member_docs(member), inspect.getdoc(member) or ""
+            for name, annotation in vars(member).get("__annotations__", {}).items():
+                if not name.startswith("_"):
+                    yield Value(title, name, annotation, docs.get(name, "") + about)
+
+
+def docstrings(module: ModuleType) -> Iterator[tuple[str, str]]:
+    """Each docstring of a module with its owner's name; strings below fields count as such."""
+    yield module.__name__, inspect.getdoc(module) or ""
+    for title, member in members(module):
+        if inspect.isclass(member):
+            yield title, member.__doc__ or ""
+            yield from ((f"{title}.{name}", text) for name, text in member_docs(member).items())
+            yield from ((f"{title}.{name}", each.__doc__ or "") for name, each, _ in methods(member))
+        elif inspect.isfunction(inspect.unwrap(member)) if callable(member) else False:
+            yield title, member.__doc__ or ""
+
+
 @pytest.mark.parametrize("name", MODULES)
-def test_parameters_are_explained(name: str) -> None:
+def test_everything_has_a_docstring_of_its_own_or_inherits_one(name: str) -> None:
     found = calls(importlib.import_module(name))
+    assert [each.name for each in found if not each.text.strip()] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_numbers_have_units(name: str) -> None:
+    found = values(importlib.import_module(name))
     assert [
-        f"{call.name}({parameter.name})"
-        for call in found
-        for parameter in call.parameters
-        if not is_explained(call, parameter)
+        f"{each.owner}: {each.name}"
+        for each in found
+        if is_number(each.annotation)
+        and QUANTITIES.fullmatch(each.name.rpartition("_")[2])
+        and not UNITS.search(f"{each.name} {each.text}")
     ] == []
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_fields_and_members_are_explained(name: str) -> None:
-    missing = []
-    for title, member in members(importlib.import_module(name)):
-        if not inspect.isclass(member):
-            continue
-        text, docs = inspect.getdoc(member) or "", member_docs(member)
-        if issubclass(member, enum.Enum):
-            names = [each.name for each in member]
-        elif is_dataclass(member):
-            names = [each.name for each in fields(member) if each.init and not each.name.startswith("_")]
-        elif issubclass(member, Struct):
-            names = list(member.__struct_fields__)
-        else:
-            names = []
-        missing += [f"{title}.{each}" for each in names if each not in docs and not is_named(each, text)]
-    assert missing == []
+def test_arrays_have_shapes(name: str) -> None:
+    found = values(importlib.import_module(name))
+    assert [
+        f"{each.owner}: {each.name}"
+        for each in found
+        if is_array(each.annotation) and not SHAPES.search(each.text)
+    ] == []
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_no_sentence_says_a_name_again(name: str) -> None:
+    """Neither the string below a field, nor a sentence such as "`bus` is the bus."."""
+    module = importlib.import_module(name)
+    again = []
+    for title, member in members(module):
+        if inspect.isclass(member):
+            given = {key: str(each) for key, each in vars(member).get("__annotations__", {}).items()}
+            again += [
+                f"{title}.{field}"
+                for field, text in member_docs(member).items()
+                if repeats(field, text, f"{title} {given.get(field, '').partition('Meta(')[0]}")
+            ]
+    for owner, text in docstrings(module):
+        for said in re.finditer(r"`(\w+)` (?:is|are) ([^.;,`]+)[.;,]", text):
+            if repeats(said[1], said[2]):
+                again.append(f"{owner}: {said[0]}")
+    assert again == []
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -119,7 +119,6 @@ class ModelProfile:
     notes: tuple[str, ...]
     """What is to be said about the times."""
     times: tuple[OperatorTime, ...]
-    """The time of each operator."""
     classes: tuple[OperatorClass, ...]
     """The time of each kind of operator."""
     memory: MemoryProfile

@@ -46,7 +46,6 @@ class SuiteModel:
     path: Path
     """The file."""
     name: str
-    """The name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,6 @@ class Suite:
     """What a file of configurations asks for."""
 
     models: tuple[SuiteModel, ...]
-    """The models."""
     configurations: tuple[Configuration, ...]
     """The devices."""
 

@@ -45,7 +45,6 @@ class Compiled:
     codes: dict[int, Code]
     """The code of each script by its arc."""
     warnings: tuple[Message, ...]
-    """The warnings."""
 
     @property
     def words(self) -> list[int]:

@@ -39,7 +39,6 @@ class NodeSetup:
     inputs: tuple[Format, ...] = ()
     """The format of each input, as the node sees it."""
     outputs: tuple[Format, ...] = ()
-    """The format of each output."""
     segments: tuple[Bytes, ...] = ()
     """The memory that the node's manifest asked for, in its order; kept from RESET to RESET."""
     preset: int = 0

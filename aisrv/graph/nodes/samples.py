@@ -58,41 +58,31 @@ def need_type(form: Format, *dtypes: str) -> np.dtype[Any]:
 
 
 def bits_of(dtype: np.dtype[Any]) -> int:
-    """Return the bits of a sample.
-
-    `dtype` is the type of the sample.
-    """
+    """Return the bits of a sample."""
     return 8 * dtype.itemsize
 
 
 def offset_of(dtype: np.dtype[Any]) -> int:
-    """Return the value that stands for 0: half of the range where samples are unsigned.
-
-    `dtype` is the type of the sample.
-    """
+    """Return the value that stands for 0: half of the range where samples are unsigned."""
     return 1 << bits_of(dtype) - 1 if dtype.kind == "u" else 0
 
 
 def to_signed(samples: Samples) -> Samples:
-    """Return integer samples as int64, unsigned ones around 0."""
+    """Return integer samples of any shape as int64, unsigned ones around 0."""
     return samples.astype(np.int64) - offset_of(samples.dtype)
 
 
 def from_signed(values: Samples, dtype: np.dtype[Any]) -> Samples:
-    """Saturate int64 values to an integer type, around half of its range where that is unsigned.
-
-    `dtype` is that type.
-    """
+    """Saturate int64 values of any shape to an integer type, around half of its range if that is unsigned."""
     half = 1 << bits_of(dtype) - 1
     clipped: Samples = np.clip(values, -half, half - 1) + offset_of(dtype)
     return clipped.astype(dtype)
 
 
 def convert(samples: Samples, dtype: np.dtype[Any]) -> Samples:
-    """Convert samples to another type.
+    """Convert samples of any shape to another type.
 
     Integers shift to the new width; narrowing gives floor(x/2^s + 0.5), saturated. Floats: full scale is 1.0.
-    `dtype` is that type.
     """
     source = samples.dtype
     if source == dtype:

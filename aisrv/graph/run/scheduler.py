@@ -138,10 +138,7 @@ class Interpreter:
             port.driver = driver
 
     def io_ack(self, io: int, data: Buffer | None, size: int | None = None) -> int:
-        """Take an acknowledgement for an IO, by its number in the graph; see `IoPort.acknowledge`.
-
-        `data` and `size` are what the driver moved.
-        """
+        """Acknowledge `size` bytes of an IO, by its number in the graph; see `IoPort.acknowledge`."""
         return self.state.ports[io].acknowledge(data, size)
 
     # Commands.

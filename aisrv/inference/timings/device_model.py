@@ -49,7 +49,7 @@ class FlashPath(enum.Enum):
     SERVER = "server"
     """Through the flash server, byte by byte."""
     FAST = "fast"
-    """By fast flash."""
+    """Fast flash, which came with the tools of 2024."""
 
 
 class OperatorTime(Struct, frozen=True):
@@ -60,7 +60,6 @@ class OperatorTime(Struct, frozen=True):
     name: str
     """Its name, such as CONV_2D."""
     ticks: int
-    """The time."""
     low: int
     """Ticks that it takes at the least..."""
     high: int

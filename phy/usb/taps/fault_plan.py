@@ -46,7 +46,6 @@ class Nth:
     """At one transfer, counted from 1."""
 
     number: int
-    """Which one."""
 
     def __post_init__(self) -> None:
         if self.number < 1:

@@ -10,9 +10,10 @@ from __future__ import annotations
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
+from aisrv.engine.handlers import answers, carries_out
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.model import Tensor, TensorType
-from aisrv.protocol.commands import AcquireMode, FrameRegion, RegisterWrite, Status
+from aisrv.protocol.commands import AcquireMode, Command, FrameRegion, RegisterWrite, Status
 from aisrv.xcore.tokens import WORD_BYTES
 
 if TYPE_CHECKING:
@@ -28,23 +29,23 @@ LARGEST_SIDE: Final = 0xFFFF
 # GET commands.
 
 
-def acquire_mode(engine: AIEngine, _tensor: int) -> bytes:
-    """Answer GET_ACQUIRE_MODE: 0, single, without a sensor."""
+@answers(Command.GET_ACQUIRE_MODE)
+def _acquire_mode(engine: AIEngine, _tensor: int) -> bytes:
     return engine.acquire_mode.to_bytes(WORD_BYTES, "little")
 
 
-def sensor_tensor_length(engine: AIEngine, _tensor: int) -> bytes:
-    """Answer GET_SENSOR_TENSOR_LENGTH: 0 without a sensor."""
+@answers(Command.GET_SENSOR_TENSOR_LENGTH)
+def _sensor_tensor_length(engine: AIEngine, _tensor: int) -> bytes:
     return _frame_bytes(engine).to_bytes(WORD_BYTES, "little")
 
 
-def sensor_format(engine: AIEngine, _tensor: int) -> bytes:
-    """Answer GET_SENSOR_FORMAT: nothing without a sensor."""
+@answers(Command.GET_SENSOR_FORMAT)
+def _sensor_format(engine: AIEngine, _tensor: int) -> bytes:
     return b"" if engine.frames is None else bytes(engine.frames)
 
 
-async def sensor_tensor(engine: AIEngine, _tensor: int) -> bytes:
-    """Answer GET_SENSOR_TENSOR."""
+@answers(Command.GET_SENSOR_TENSOR)
+async def _sensor_tensor(engine: AIEngine, _tensor: int) -> bytes:
     async with _refusals():
         return await _sensor(engine)[0].frame()
 
@@ -52,7 +53,8 @@ async def sensor_tensor(engine: AIEngine, _tensor: int) -> bytes:
 # SET commands.
 
 
-async def start_single(engine: AIEngine, _tensor: int, array: Array) -> None:
+@carries_out(Command.START_ACQUIRE_SINGLE)
+async def _start_single(engine: AIEngine, _tensor: int, array: Array) -> None:
     """Acquire one frame; ends a stream."""
     sensor, frames = _sensor(engine)
     request = _part(engine, frames, bytes(array.data)) if array.length else _whole(engine, frames)
@@ -63,8 +65,9 @@ async def start_single(engine: AIEngine, _tensor: int, array: Array) -> None:
             await _load(engine, sensor, request)
 
 
-async def start_stream(engine: AIEngine, _tensor: int, array: Array) -> None:
-    """Start a stream of acquisitions and inferences; `take_frame` continues it."""
+@carries_out(Command.START_ACQUIRE_STREAM)
+async def _start_stream(engine: AIEngine, _tensor: int, array: Array) -> None:
+    """Start a stream, which `take_frame` continues."""
     if array.length > WORD_BYTES:
         raise CommandFailed(
             Status.ERROR_BAD_CMD, f"START_ACQUIRE_STREAM takes no data, got {array.length} bytes"
@@ -90,8 +93,12 @@ async def stream_by_itself(engine: AIEngine) -> None:
         engine.log.write(f"no stream: {failure}")
 
 
-async def set_sensor_tensor(engine: AIEngine, _tensor: int, array: Array) -> None:
-    """Put a frame in the place of the sensor's latest."""
+def _frame_limit(engine: AIEngine) -> int:
+    return _frame_bytes(engine) + WORD_BYTES  # padded
+
+
+@carries_out(Command.SET_SENSOR_TENSOR, _frame_limit)
+async def _set_sensor_tensor(engine: AIEngine, _tensor: int, array: Array) -> None:
     sensor, frames = _sensor(engine)
     if array.overflowed:
         raise CommandFailed(Status.ERROR_BAD_CMD, f"a frame has {frames.nbytes} bytes, not {array.length}")
@@ -99,8 +106,8 @@ async def set_sensor_tensor(engine: AIEngine, _tensor: int, array: Array) -> Non
         await sensor.write_frame(bytes(array.data))
 
 
-async def set_i2c(engine: AIEngine, _tensor: int, array: Array) -> None:
-    """Write a register over I2C."""
+@carries_out(Command.START_ACQUIRE_SET_I2C)
+async def _set_i2c(engine: AIEngine, _tensor: int, array: Array) -> None:
     sensor, _ = _sensor(engine)
     if not 3 <= array.length <= WORD_BYTES:
         raise CommandFailed(
@@ -110,11 +117,6 @@ async def set_i2c(engine: AIEngine, _tensor: int, array: Array) -> None:
     async with _refusals():
         await sensor.set_i2c(write.address, write.register, write.value)
     engine.log.write(f"I2C 0x{write.address:02x}: register 0x{write.register:02x} = 0x{write.value:02x}")
-
-
-def frame_limit(engine: AIEngine) -> int:
-    """Bytes that SET_SENSOR_TENSOR can take: a frame, padded."""
-    return _frame_bytes(engine) + WORD_BYTES
 
 
 # A stream.

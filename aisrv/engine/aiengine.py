@@ -9,18 +9,12 @@ Commands and Channel to an AI engine.
 """
 
 from collections.abc import Mapping, Sequence
+from inspect import iscoroutinefunction
+from typing import Any, Final
 
 from aisrv.engine.acquisition import take_frame
-from aisrv.engine.commands import (
-    GET_HANDLERS,
-    SET_HANDLERS,
-    SMALL,
-    UNKNOWN_SET,
-    AtOnce,
-    GetHandler,
-    SetHandler,
-    infer,
-)
+from aisrv.engine.commands import infer
+from aisrv.engine.handlers import GET_HANDLERS, SET_HANDLERS, SMALL, Answer, GetHandler, SetHandler
 from aisrv.engine.state import AIEngine, CommandFailed
 from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, is_set
@@ -60,7 +54,7 @@ def answers_at_once(
     engine: AIEngine, set_handlers: Mapping[int, SetHandler], get_handlers: Mapping[int, GetHandler]
 ) -> OnCall:
     """Create what carries out the commands that need no other task."""
-    gets = {code: handler.answer for code, handler in get_handlers.items() if isinstance(handler, AtOnce)}
+    gets = {code: handler for code, handler in get_handlers.items() if not iscoroutinefunction(handler)}
     sets = {code: handler.at_once for code, handler in set_handlers.items() if handler.at_once is not None}
 
     def answer(call: Call) -> tuple[int, bytes] | None:
@@ -73,7 +67,7 @@ def answers_at_once(
                 return Status.OKAY, b""
             if (get := gets.get(command)) is None or room <= SMALL:
                 return None
-            data = get(engine, tensor)
+            data: Any = get(engine, tensor)
         except CommandFailed as failure:
             return engine.record(command, failure), b""
         return (Status.OKAY, bytes(data)) if len(data) < room else None
@@ -114,10 +108,20 @@ async def serve_command(
     """Take one command from a client and answer it."""
     command, tensor = await receive_command(c)
     if is_set(command):
-        handler = set_handlers.get(command, UNKNOWN_SET)
-        await _serve_set(engine, c, command, tensor, handler)
+        await _serve_set(engine, c, command, tensor, set_handlers.get(command, _UNKNOWN_SET))
     else:
         await _serve_get(engine, c, command, tensor, get_handlers.get(command))
+
+
+def _unknown() -> CommandFailed:
+    return CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")
+
+
+async def _refuse(_engine: AIEngine, _tensor: int, _array: Array) -> None:
+    raise _unknown()
+
+
+_UNKNOWN_SET: Final = SetHandler(_refuse)
 
 
 async def _serve_get(
@@ -125,8 +129,9 @@ async def _serve_get(
 ) -> None:
     try:
         if handler is None:
-            raise CommandFailed(Status.ERROR_BAD_CMD, "the engine does not know this command")
-        data = await handler(engine, tensor)
+            raise _unknown()
+        answer = handler(engine, tensor)
+        data = answer if isinstance(answer, Answer) else await answer
     except CommandFailed as failure:
         await refuse_get(c, engine.record(command, failure))
     else:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import struct
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from aisrv.packet import I8, U8, U16, U32, Packet, replace
 
@@ -59,6 +59,17 @@ class Spi(enum.Enum):
     """A transaction that starts something."""
 
 
+class Fetched(enum.Enum):
+    """When an SPI port asks its engine for what it answers a master."""
+
+    AT_START = "at start"
+    """Once: it never changes."""
+    WITH_MODEL = "with a model"
+    """Whenever the model has changed."""
+    WITH_RESULTS = "with results"
+    """After each inference; a new model empties it."""
+
+
 class Varies(enum.Enum):
     """What of an answer differs from run to run."""
 
@@ -79,6 +90,8 @@ class Declared(NamedTuple):
     """What it is over SPI; None where SPI refuses it."""
     size: int | Callable[[Spec], int] | None = None
     """Bytes that an SPI host reads of the answer, or the number that IN_SPEC answers; a spec may say it."""
+    fetched: Fetched | None = None
+    """When the SPI port asks for it; None where the port knows itself."""
     varies: Varies = Varies.NOTHING
     """What of the answer differs from run to run."""
 
@@ -86,27 +99,23 @@ class Declared(NamedTuple):
 class Command(enum.IntEnum):
     """Commands of the AI engine, each declared here: what else is known of them follows from it.
 
-    Each has a handler in `aisrv.engine.commands`; those that SPI reads are kept in `phy.spi.memory`.
+    Each has a handler in `aisrv.engine`, but the one of SPI alone.
     """
 
     spi: Spi | None
     """What it is over SPI; None where SPI refuses it."""
     size: int | Callable[[Spec], int] | None
     """See `Declared.size`."""
+    fetched: Fetched | None
+    """When the SPI port asks for it; None where the port knows itself."""
     varies: Varies
     """What of the answer differs from run to run."""
 
-    def __new__(
-        cls,
-        code: int,
-        spi: Spi | None = None,
-        size: int | Callable[[Spec], int] | None = None,
-        varies: Varies = Varies.NOTHING,
-    ) -> Self:
+    def __new__(cls, code: int, *more: Any) -> Self:  # noqa: ANN401 - the fields of `Declared`
         """Make a member of what is `Declared`."""
         member = int.__new__(cls, code)
+        _, member.spi, member.size, member.fetched, member.varies = Declared(member, *more)
         member._value_ = code
-        member.spi, member.size, member.varies = spi, size, varies
         return member
 
     def size_by(self, spec: Spec) -> int:
@@ -125,7 +134,9 @@ class Command(enum.IntEnum):
     """The bytes of an output tensor."""
     GET_SPEC = Declared(0x08, Spi.READ, size=24)
     """The spec words: five over USB, six over SPI."""
-    GET_TIMINGS = Declared(0x09, Spi.READ, size=lambda spec: 4 * spec.timing_count, varies=Varies.DATA)
+    GET_TIMINGS = Declared(
+        0x09, Spi.READ, lambda spec: 4 * spec.timing_count, Fetched.WITH_RESULTS, varies=Varies.DATA
+    )
     """A u32 for each operator of the last run, in ticks of 10 ns."""
     GET_INPUT_TENSOR_LENGTH = Declared(0x0A, Spi.IN_SPEC, size=lambda spec: spec.input_bytes)
     """u32: the bytes of an input tensor."""
@@ -139,7 +150,7 @@ class Command(enum.IntEnum):
     """u32: 0 single, 1 stream; 0 without a sensor."""
     GET_DEBUG_LOG = Declared(0x0F, Spi.READ, size=2048, varies=Varies.LENGTH)
     """2,048 bytes: the newest lines of the log as text, padded with NUL."""
-    GET_ID = Declared(0x10, Spi.READ, size=4)
+    GET_ID = Declared(0x10, Spi.READ, size=4, fetched=Fetched.AT_START)
     """u32: 0x12345678."""
     GET_OUTPUT_GPIO_EN = 0x11
     """u32: 1 while inferences drive the outputs, else 0."""
@@ -147,7 +158,7 @@ class Command(enum.IntEnum):
     """Four i8, the threshold of each output."""
     GET_OUTPUT_GPIO_MODE = 0x13
     """u32: 0 none, 1 max."""
-    GET_BOOT = Declared(0x14, Spi.READ, size=20)
+    GET_BOOT = Declared(0x14, Spi.READ, size=20, fetched=Fetched.AT_START)
     """Ours: five words, what was booted at the last reset; no data without flash."""
     GET_MEMORY = 0x15
     """Ours: six words, where a model and its tensors lie in the engine's memories."""
@@ -191,6 +202,10 @@ class Command(enum.IntEnum):
     """No data: the model is read from flash, into external memory."""
 
 
+ENGINE_COMMANDS: Final = tuple(command for command in Command if command is not Command.SET_SERVER)
+"""The commands that an engine carries out; the upgrade of the server is none of its."""
+
+
 def is_set(command: int) -> bool:
     """Whether the host writes data with this command code, known or not."""
     return bool(command & 0x80)
@@ -199,6 +214,11 @@ def is_set(command: int) -> bool:
 def commands_of(*kinds: Spi) -> frozenset[Command]:
     """Return the commands that are of one of these kinds over SPI."""
     return frozenset(command for command in Command if command.spi in kinds)
+
+
+def commands_fetched(moment: Fetched) -> tuple[Command, ...]:
+    """Return the commands that an SPI port asks its engine at a moment."""
+    return tuple(command for command in Command if command.fetched is moment)
 
 
 def command_name(command: int) -> str:

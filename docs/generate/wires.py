@@ -4,7 +4,7 @@ import re
 import struct
 from typing import Final
 
-from aisrv.protocol.commands import Command, Spec, Spi, Status, commands_of
+from aisrv.protocol.commands import ENGINE_COMMANDS, Command, Spec, Spi, Status, commands_of
 from aisrv.protocol.ioserver import IoserverCommand
 from aisrv.protocol.jacdac.service_spec import document
 from aisrv.protocol.jacdac.service_tables import SERVICES
@@ -22,9 +22,8 @@ _TYPES: Final = {"B": "u8", "H": "u16", "I": "u32", "x": "u8"}
 
 def command_table() -> str:
     """The engine's commands over USB and local channel ends: code, name, data."""
-    over_usb = [command for command in Command if command is not Command.SET_SERVER]
     docs = member_docs(Command)
-    rows = [(f"0x{command:02X}", command.name, plain(docs[command.name])) for command in over_usb]
+    rows = [(f"0x{command:02X}", command.name, plain(docs[command.name])) for command in ENGINE_COMMANDS]
     return table(("code", "command", "data"), rows)
 
 

@@ -10,14 +10,10 @@ from typing import Final, Protocol, SupportsBytes
 
 from msgspec import Struct
 
-from aisrv.protocol.commands import STATUS_ERRORS, Spec, Status
+from aisrv.protocol.commands import STATUS_ERRORS, Command, Status
 
 BLOCK_SIZE: Final = 512
 """Data bytes of a write transaction; a block with fewer ends its set."""
-
-UNKNOWN: Final = Spec(sensor_bytes=0)
-"""All words 0."""
-
 
 logger = logging.getLogger(__name__)
 
@@ -30,26 +26,25 @@ class RefusalLog(SupportsBytes, Protocol):
 
 
 class SharedMemory(Struct):
-    """What reads answer, zeros or empty until the buffer has asked the engine; and the block of a write."""
+    """The status, what reads answer, and the block of a write."""
 
     status: Status = Status.OKAY
-    spec: Spec = UNKNOWN
-    """In its form of six words."""
-    server_id: bytes = b""
-    timings: bytes = b""
-    """Of the last inference, one word for each operator; empty since a model was set."""
-    output: bytes | memoryview = b""
-    """Output tensor 0 of the last inference, a stream's too, or the sensor frame since an acquisition."""
-    debug_log: bytes = b""
-    """As it was after the last failure."""
+    answers: dict[int, bytes | memoryview] = {}
+    """By command, as far as the buffer has asked the engine.
+
+    The answer of GET_OUTPUT_TENSOR is output tensor 0 of the last inference, a stream's too, or the sensor's
+    frame since an acquisition; that of GET_DEBUG_LOG is the log as it was after the last failure.
+    """
     block: bytes = b""
     """Data of the write that is in progress while the status is BUSY: BLOCK_SIZE bytes at most."""
     block_length: int = 0
     """Bytes that the write really had: past BLOCK_SIZE the block is not whole."""
-    boot_report: bytes = b""
-    """What the device booted; empty without a flash."""
     log: RefusalLog | None = None
     """Where refusals of this layer leave a line."""
+
+    def read(self, command: int) -> bytes | memoryview:
+        """Return what a read answers; empty where that is not known yet."""
+        return self.show_status() if command == Command.GET_STATUS else self.answers.get(command, b"")
 
     def show_status(self) -> bytes:
         """Return the status word for the master, whose error bits are cleared by that."""
@@ -62,7 +57,7 @@ class SharedMemory(Struct):
         logger.warning("%s", reason)
         if self.log is not None:
             self.log.write(f"SPI: {reason}")
-            self.debug_log = bytes(self.log)
+            self.answers[Command.GET_DEBUG_LOG] = bytes(self.log)
 
     def leave_block(self, data: bytes, length: int) -> None:
         """Hand a write to the buffer: from now on the status is BUSY."""

@@ -7,7 +7,7 @@ It passes blocks on as they come, and keeps the shared memory up to date with wh
 import logging
 from typing import Final
 
-from aisrv.protocol.commands import Command, Spec, Status
+from aisrv.protocol.commands import Command, Fetched, Spec, Status, commands_fetched
 from aisrv.protocol.engine_channel import (
     MODEL_CHANGED,
     OUTPUT_CHANGED,
@@ -52,13 +52,13 @@ class SpiBuffer:
         self._set: int | None = None  # command of the set in progress
         self._errors = Status.OKAY  # of the action in progress
         self._sensor_bytes = b""  # the spec's word that the engine's lacks
+        self._output_bytes = 0  # of the model, by its spec
 
     async def run(self) -> None:
         """Serve the slave and the engine's notifications until cancelled."""
         self._sensor_bytes = await self._fetch(Command.GET_SENSOR_TENSOR_LENGTH)
         await self._refresh_spec()
-        self._memory.server_id = await self._fetch(Command.GET_ID)
-        self._memory.boot_report = await self._fetch(Command.GET_BOOT)
+        await self._refresh(Fetched.AT_START)
         cases: list[Event | Case] = [self._slave]
         if self._changes is not None:
             cases.append(Case(self._changes, lambda: self._set is None))  # the engine could answer nothing
@@ -119,9 +119,9 @@ class SpiBuffer:
 
     async def _refresh_results(self) -> None:
         # A question about a tensor that is not there would count as an error of the engine's.
-        has_output = self._memory.spec.output_bytes
-        self._memory.output = await self._fetch_large(Command.GET_OUTPUT_TENSOR) if has_output else b""
-        self._memory.timings = await self._fetch(Command.GET_TIMINGS)
+        output = await self._fetch_large(Command.GET_OUTPUT_TENSOR) if self._output_bytes else b""
+        self._memory.answers[Command.GET_OUTPUT_TENSOR] = output
+        await self._refresh(Fetched.WITH_RESULTS)
 
     async def _acquire(self) -> None:
         block = self._memory.block
@@ -134,7 +134,8 @@ class SpiBuffer:
         if not any(region):
             region = b""
         if not await self._start(Command.START_ACQUIRE_SINGLE, region):
-            self._memory.output = await self._fetch_large(Command.GET_SENSOR_TENSOR)
+            frame = await self._fetch_large(Command.GET_SENSOR_TENSOR)
+            self._memory.answers[Command.GET_OUTPUT_TENSOR] = frame
 
     async def _start(self, command: Command, data: bytes) -> Status:
         status = await set_command(self._engine, command, 0, data)
@@ -143,10 +144,16 @@ class SpiBuffer:
 
     async def _refresh_spec(self) -> None:
         """Fetch the spec of a model that may be new; the results of the previous model are dropped."""
-        self._memory.output = self._memory.timings = b""
-        words = await self._fetch(Command.GET_SPEC)
-        if words:
-            self._memory.spec = Spec.from_bytes(words + self._sensor_bytes.ljust(WORD_BYTES, b"\0"))
+        for command in (Command.GET_OUTPUT_TENSOR, *commands_fetched(Fetched.WITH_RESULTS)):
+            self._memory.answers[command] = b""
+        if words := await self._fetch(Command.GET_SPEC):
+            self._output_bytes = Spec.from_bytes(words).output_bytes
+            self._memory.answers[Command.GET_SPEC] = words + self._sensor_bytes.ljust(WORD_BYTES, b"\0")
+        await self._refresh(Fetched.WITH_MODEL)
+
+    async def _refresh(self, moment: Fetched) -> None:
+        for command in commands_fetched(moment):
+            self._memory.answers[command] = await self._fetch(command)
 
     async def _take_notifications(self, *known: int) -> None:
         """Acknowledge the notifications of the engine, then fetch what they and `known` say has changed."""
@@ -174,7 +181,7 @@ class SpiBuffer:
             self._errors |= status
             log_status, log = await get_command(self._engine, Command.GET_DEBUG_LOG)
             if not log_status:
-                self._memory.debug_log = log
+                self._memory.answers[Command.GET_DEBUG_LOG] = log
         return status
 
 

@@ -4,7 +4,6 @@ The first byte is the command. A read answers from byte 3 on, after two dummy by
 acts when chip select goes high. Source: "XCORE AI server: numbers and wire behavior", section SPI.
 """
 
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from aisrv.protocol.commands import Command, Spi, Status, commands_of
@@ -17,17 +16,8 @@ FIRST_DATA: Final = 1 + DUMMY_BYTES
 NO_EFFECT: Final = frozenset((*commands_of(Spi.SILENT), 0xAA, 0xAB))
 """HELLO also as a slave sees it that comes in one bit late, with either next bit."""
 
-READS: Final[dict[int, Callable[[SharedMemory], bytes | memoryview]]] = {
-    Command.GET_STATUS: SharedMemory.show_status,
-    Command.GET_ID: lambda memory: memory.server_id,
-    Command.GET_SPEC: lambda memory: bytes(memory.spec),
-    Command.GET_TIMINGS: lambda memory: memory.timings,
-    Command.GET_OUTPUT_TENSOR: lambda memory: memory.output,
-    Command.GET_DEBUG_LOG: lambda memory: memory.debug_log,
-    Command.GET_BOOT: lambda memory: memory.boot_report,
-}
-
-ACTIONS: Final = commands_of(Spi.BLOCKS, Spi.BARE)
+_READS: Final = commands_of(Spi.READ)
+_ACTIONS: Final = commands_of(Spi.BLOCKS, Spi.BARE)
 """What the buffer carries out."""
 
 
@@ -55,10 +45,10 @@ _SILENT: Final = _Silent()
 
 
 class _Read(_Role):
-    """Answers what `fetch` returns when the first data byte goes out, then zeros."""
+    """Answers what the memory has when the first data byte goes out, then zeros."""
 
-    def __init__(self, fetch: Callable[[SharedMemory], bytes | memoryview], memory: SharedMemory) -> None:
-        self._fetch = fetch
+    def __init__(self, command: int, memory: SharedMemory) -> None:
+        self._command = command
         self._memory = memory
         self._data: bytes | memoryview | None = None
 
@@ -67,7 +57,7 @@ class _Read(_Role):
         if end <= 0:
             return bytes(len(mosi))
         if self._data is None:
-            self._data = self._fetch(self._memory)
+            self._data = self._memory.read(self._command)
         return (bytes(max(0, -start)) + self._data[max(0, start) : end]).ljust(len(mosi), b"\0")
 
     def deselect(self) -> None:
@@ -120,9 +110,9 @@ class SpiTransaction:
         if command in NO_EFFECT:
             return _SILENT
         busy = Status.BUSY in self._memory.status
-        if command in READS and (not busy or command == Command.GET_STATUS):
-            return _Read(READS[command], self._memory)
-        if command in ACTIONS and not busy:
+        if command in _READS and (not busy or command == Command.GET_STATUS):
+            return _Read(command, self._memory)
+        if command in _ACTIONS and not busy:
             return _Write(command, self._memory)
         reason = "the device is busy" if busy else "SPI has no such command"
         self._memory.refuse(f"command 0x{command:02x} refused: {reason}")

@@ -11,7 +11,6 @@ from aisrv import digits
 from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, ModelRefused, open_device
-from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS
 from aisrv.engine.debug_log import SIZE as DEBUG_LOG_SIZE
 from aisrv.inference.process.inline import inline
 from aisrv.model.reader import read_model
@@ -487,7 +486,3 @@ async def test_load_model_of_an_embedding_program_says_why_not() -> None:
     async with engine() as device:
         with pytest.raises(ModelRefused, match=r"engine 0 answered .*ERROR_MODEL_ERR"):
             await device.load_model(b"nonsense")
-
-
-def test_each_command_has_a_handler_but_the_one_of_spi_alone() -> None:
-    assert {*GET_HANDLERS, *SET_HANDLERS} == set(Command) - {Command.SET_SERVER}

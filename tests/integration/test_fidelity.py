@@ -1,18 +1,18 @@
 """The page of differences: what can be read off the code is on it as it is there."""
 
 import re
+from inspect import iscoroutinefunction
 
-from aisrv.engine.commands import GET_HANDLERS, SET_HANDLERS, AtOnce
+from aisrv.engine.handlers import GET_HANDLERS, SET_HANDLERS
 from aisrv.graph.nodes.registry import STANDARD_NODES, can_run
 from aisrv.graph.run.commands import ReturnMode
 from aisrv.graph.run.node_entry import MOST_CALLS
 from aisrv.graph.text.grammar import SCRIPT_NODE_NAME
-from aisrv.protocol.commands import Command
+from aisrv.protocol.commands import Command, Spi, commands_of
 from aisrv.protocol.engine_channel import AT_ONCE
 from aisrv.relocatable.container import Core
 from aisrv.relocatable.machine import can_execute
 from docs.generate.member_docs import member_docs
-from phy.spi.transaction import ACTIONS, READS
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs/reference/fidelity.md").read_text()
@@ -22,13 +22,13 @@ OURS = [Command[name] for name, text in member_docs(Command).items() if text.sta
 
 def test_the_commands_of_ours_are_told_with_the_ways_to_them() -> None:
     told = dict(re.findall(r"^\| 0x[0-9A-F]{2} \| (\w+) \| (USB|USB and SPI) \|", PAGE, re.MULTILINE))
-    over_spi = {*READS, *ACTIONS}
+    over_spi = commands_of(Spi.READ, Spi.BLOCKS, Spi.BARE)
     assert told == {each.name: "USB and SPI" if each in over_spi else "USB" for each in OURS}
     assert {"GET_SENSOR_TENSOR_LENGTH", "GET_SENSOR_FORMAT", "GET_BOOT"} <= set(told)
 
 
 def test_what_is_carried_out_in_the_task_of_the_client() -> None:
-    gets = [command for command, handler in GET_HANDLERS.items() if not isinstance(handler, AtOnce)]
+    gets = [command for command, handler in GET_HANDLERS.items() if iscoroutinefunction(handler)]
     sets = [command for command, handler in SET_HANDLERS.items() if handler.at_once is not None]
     (told,) = [item for item in ITEMS if "in the task of the client" in item]
     names = re.findall(r"[GS]ET_[A-Z_]+", told)

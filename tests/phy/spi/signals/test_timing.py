@@ -9,7 +9,7 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.protocol.commands import Spec, Status
+from aisrv.protocol.commands import Command, Spec, Status
 from aisrv.xcore.node import open_node
 from phy.spi.bus import LARGEST_MESSAGE, UNSTATED, SpiBus, SpiError, SpiTransfer, Timing
 from phy.spi.memory import SharedMemory
@@ -348,7 +348,12 @@ async def test_a_message_that_was_cancelled_leaves_no_trace() -> None:
 
 
 async def with_the_products_slave(*transfers: SpiTransfer) -> tuple[list[bytes], SharedMemory]:
-    memory = SharedMemory(server_id=b"\x78\x56\x34\x12", spec=Spec(tiles=2, sensor_bytes=0))
+    memory = SharedMemory(
+        answers={
+            Command.GET_ID: b"\x78\x56\x34\x12",
+            Command.GET_SPEC: bytes(Spec(tiles=2, sensor_bytes=0)),
+        }
+    )
     async with open_node() as node:
         bus = SpiBus()
         node.tiles[1].start(spi_slave, bus, memory, node.channel(node.tiles[1], node.tiles[1]).a)

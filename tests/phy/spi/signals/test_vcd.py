@@ -13,6 +13,7 @@ import trio
 from click.testing import CliRunner
 from trio.testing import MockClock
 
+from aisrv.protocol.commands import Command
 from aisrv.xcore.node import open_node
 from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer, Timing
 from phy.spi.memory import SharedMemory
@@ -383,8 +384,8 @@ async def record_get_id(path: Path) -> None:
     """GET_ID, answered by the product's slave."""
     async with open_node() as node:
         channel = node.channel(node.tiles[1], node.tiles[1])
-        bus = SpiBus()
-        node.tiles[1].start(spi_slave, bus, SharedMemory(server_id=bytes.fromhex("78563412")), channel.a)
+        bus, memory = SpiBus(), SharedMemory(answers={Command.GET_ID: bytes.fromhex("78563412")})
+        node.tiles[1].start(spi_slave, bus, memory, channel.a)
         with VcdFile(path) as file:
             await VcdPort(bus, file).message([SpiTransfer(b"\x10" + bytes(6), clock_hz=10_000_000)])
         node.stop()

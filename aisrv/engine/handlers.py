@@ -1,0 +1,87 @@
+"""Handlers of commands: a decorator makes a function the handler of the command that it names.
+
+A GET that a plain function answers needs no other task, and is answered in that of the client. An async
+function may wait.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from msgspec import Struct
+
+from aisrv.engine.state import AIEngine
+from aisrv.protocol.commands import ENGINE_COMMANDS, Command, is_set
+from aisrv.xcore.array import Array
+
+SMALL: Final = 512
+"""Data bytes kept of a SET that carries a setting."""
+
+Answer = bytes | memoryview
+GetHandler = Callable[[AIEngine, int], Answer | Awaitable[Answer]]
+"""Answers a GET for an engine and a tensor number.
+
+One that is not async may be called twice for one command; where it gives more than SMALL bytes it must change
+nothing.
+"""
+SetAction = Callable[[AIEngine, int, Array], Awaitable[None]]
+G = TypeVar("G", bound=GetHandler)
+S = TypeVar("S", bound=SetAction)
+
+
+def _small(_engine: AIEngine) -> int:
+    return SMALL
+
+
+class SetHandler(Struct, frozen=True):
+    """The handler of a SET, and the most bytes of data that it takes."""
+
+    run: SetAction
+    limit: Callable[[AIEngine], int] = _small
+    at_once: Callable[[AIEngine, int, Array], None] | None = None
+    """The same for data of up to AT_ONCE bytes, where that needs no other task."""
+
+
+GET_HANDLERS: Final[dict[int, GetHandler]] = {}
+SET_HANDLERS: Final[dict[int, SetHandler]] = {}
+
+
+def answers(*commands: Command) -> Callable[[G], G]:
+    """Make a function the handler of these GETs."""
+
+    def register(function: G) -> G:
+        for command in commands:
+            _check(command, set_=False)
+            GET_HANDLERS[command] = function
+        return function
+
+    return register
+
+
+def carries_out(
+    command: Command,
+    limit: Callable[[AIEngine], int] = _small,
+    at_once: Callable[[AIEngine, int, Array], None] | None = None,
+) -> Callable[[S], S]:
+    """Make an async function the handler of a SET; see `SetHandler`."""
+
+    def register(function: S) -> S:
+        _check(command, set_=True)
+        SET_HANDLERS[command] = SetHandler(function, limit, at_once)
+        return function
+
+    return register
+
+
+def _check(command: Command, *, set_: bool) -> None:
+    """Raise TypeError for a handler of the wrong kind, or a second one."""
+    if is_set(command) is not set_:
+        raise TypeError(f"{command.name} is a {'SET' if is_set(command) else 'GET'}")
+    if command in (SET_HANDLERS if set_ else GET_HANDLERS):
+        raise TypeError(f"{command.name} has two handlers")
+
+
+def check_all_handled() -> None:
+    """Raise TypeError where a command of the engine has no handler."""
+    missing = [each.name for each in ENGINE_COMMANDS if each not in {*GET_HANDLERS, *SET_HANDLERS}]
+    if missing:
+        raise TypeError(f"no handler in aisrv/engine: {', '.join(missing)}")

@@ -9,13 +9,15 @@ from zlib import crc32
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
-SOURCE = "aisrv/kernels/backends/native/kernels.c"
+FOLDER = "aisrv/kernels/backends/native"
+HEADER, SOURCE = f"{FOLDER}/kernels.h", f"{FOLDER}/kernels.c"
 
 NATIVE_KERNELS = Extension(
     "aisrv.kernels.backends.native._kernels",
     sources=[SOURCE],
+    depends=[HEADER],
     # By this the package sees that the library is of another state of the source than it is.
-    define_macros=[("AISRV_SOURCE_CRC", f"{crc32(Path(SOURCE).read_bytes())}u")],
+    define_macros=[("AISRV_SOURCE_CRC", f"{crc32(Path(HEADER).read_bytes() + Path(SOURCE).read_bytes())}u")],
     extra_compile_args=["-O2", "-g0", "-fno-tree-pre", "-fvisibility=hidden", "-pthread"],
     extra_link_args=["-pthread"],
     optional=True,

@@ -16,7 +16,7 @@ PACKAGES = ("aisrv", "flash_server", "host_tools", "phy")
 
 OTHERS = {
     "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
-    "aisrv/kernels/backends/native/library.py: (FOLDER / SOURCE).read_bytes": "a file of the package",
+    "aisrv/kernels/backends/native/library.py: (FOLDER / name).read_bytes": "a file of the package",
     "aisrv/inference/interpreters/warm_up.py: (Path(aisrv.__file__).parent / MODEL).read_bytes": (
         "a file of the package, read in a worker"
     ),

@@ -1,4 +1,4 @@
-"""The arithmetic of int8 kernels in plain integers: multipliers, roundings, activations, windows.
+"""The arithmetic of int8 kernels in plain integers: multipliers, roundings, activations.
 
 Reals of a model (scales) become a 31-bit mantissa and a shift, once, in the prepare phase; values are then
 integers only. Those are words of 32 bits on a device, and wrap: what is multiplied here does so, too. Source:
@@ -13,7 +13,7 @@ import math
 import struct
 from typing import Final, NamedTuple
 
-from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
+from aisrv.kernels.errors import InternalError, UnsupportedActivation
 from aisrv.kernels.params import (
     INT8,
     Conv2dParams,
@@ -23,11 +23,9 @@ from aisrv.kernels.params import (
     FullyConnectedParams,
     FusedActivation,
     MulParams,
-    PoolParams,
     QuantParam,
     ScaleProduct,
 )
-from aisrv.model import Padding
 
 INT8_MIN: Final = -128
 INT8_MAX: Final = 127
@@ -62,18 +60,6 @@ class Bounds(NamedTuple):
 
     low: int
     high: int
-
-
-class Window(NamedTuple):
-    """The windows along one dimension: their number, their extent, and the padding before and after.
-
-    Output `i` has its tap `j` at input `i * stride - before + j * dilation`.
-    """
-
-    outputs: int
-    extent: int
-    before: int
-    after: int
 
 
 class AddMultipliers(NamedTuple):
@@ -210,7 +196,7 @@ def mul_multiplier(params: MulParams) -> Multiplier:
     )
 
 
-# Activations and windows.
+# Activations.
 
 
 def activation_bounds(
@@ -234,37 +220,3 @@ def activation_bounds(
 def _steps(real: float, scale: float) -> int:
     quotient = float32(real / scale)
     return INT32_MAX if quotient >= INT32_MAX else round_half_away(quotient)
-
-
-def window(inputs: int, taps: int, stride: int, dilation: int, padding: Padding) -> Window:
-    """Lay windows along one dimension of `inputs` elements; InvalidShape where not even one fits.
-
-    A window has `taps` elements that are `dilation` apart; windows begin `stride` elements apart.
-    """
-    extent = (taps - 1) * dilation + 1
-    if padding is Padding.SAME:
-        outputs = -(-inputs // stride)
-        total = max(0, (outputs - 1) * stride + extent - inputs)
-        return Window(outputs, extent, total // 2, total - total // 2)
-    outputs = (inputs + stride - extent) // stride
-    if outputs < 1:
-        raise InvalidShape(f"a window of {extent} does not fit into {inputs} without padding")
-    return Window(outputs, extent, 0, 0)
-
-
-def conv_windows(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[Window, Window]:
-    """The windows of a convolution along the height and along the width."""
-    (_, height, width, _), (_, rows, columns, _) = params.input_shape, params.weights_shape
-    return (
-        window(height, rows, params.stride_h, params.dilation_h_factor, params.padding),
-        window(width, columns, params.stride_w, params.dilation_w_factor, params.padding),
-    )
-
-
-def pool_windows(params: PoolParams) -> tuple[Window, Window]:
-    """The windows of a pool along the height and along the width."""
-    _, height, width, _ = params.input_shape
-    return (
-        window(height, params.filter_h, params.stride_h, 1, params.padding),
-        window(width, params.filter_w, params.stride_w, 1, params.padding),
-    )

@@ -11,12 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from typing import Final, TypeAlias
 
-from aisrv.kernels.arithmetic import (
-    Window,
-    activation_bounds,
-    conv_windows,
-    pool_windows,
-)
+from aisrv.kernels.arithmetic import activation_bounds
 from aisrv.kernels.errors import AlignmentError, InternalError, InvalidShape
 from aisrv.kernels.params import (
     INT8,
@@ -33,6 +28,7 @@ from aisrv.kernels.params import (
     Shape4,
     SoftmaxParams,
 )
+from aisrv.kernels.windows import Window, conv_windows, pool_windows
 
 ALIGNMENT: Final = 16
 """Bytes: where buffers start that an aligned backend is given."""

@@ -23,6 +23,7 @@ from aisrv.kernels.params import (
     SoftmaxParams,
 )
 from aisrv.kernels.softmax import exponential_table
+from aisrv.kernels.windows import conv_windows, pool_windows
 from aisrv.relocatable.dimensions import Dimension, broadcast_dimensions, packed
 from aisrv.relocatable.errors import BuildError
 from aisrv.relocatable.structures import (
@@ -107,7 +108,7 @@ def _convolution(
     batches, in_h, in_w, depth = params.input_shape
     _, out_h, out_w, out_c = params.output_shape
     _, taps_h, taps_w, _ = params.weights_shape
-    rows, columns = arithmetic.conv_windows(params)
+    rows, columns = conv_windows(params)
     multipliers = arithmetic.conv_multipliers(params)
     bias = _bias(params.bias, out_c)
     _check_sums(bias, weight_sums, LARGEST_DIFFERENCE, multipliers)
@@ -184,7 +185,7 @@ def _pool(params: PoolParams, places: Places) -> Pool:
     checks.check_pool(params)
     batches, in_h, in_w, channels = params.input_shape
     _, out_h, out_w, _ = params.output_shape
-    rows, columns = arithmetic.pool_windows(params)
+    rows, columns = pool_windows(params)
     low, high = arithmetic.activation_bounds(params.activation, params.output_quant)
     return Pool(
         input=places.buffer(params.input),

@@ -16,7 +16,6 @@ from aisrv.kernels.arithmetic import (
     Bounds,
     Multiplier,
     Rounding,
-    Window,
     activation_bounds,
     add_multipliers,
     conv_multipliers,
@@ -29,10 +28,9 @@ from aisrv.kernels.arithmetic import (
     quantized_multiplier,
     round_half_away,
     rounding_shift,
-    window,
     wrapped,
 )
-from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
+from aisrv.kernels.errors import InternalError, UnsupportedActivation
 from aisrv.kernels.params import (
     ElementwiseAddParams,
     FusedActivation,
@@ -42,7 +40,6 @@ from aisrv.kernels.params import (
     ScaleProduct,
 )
 from aisrv.kernels.softmax import exponential, exponential_table, reciprocal, softmax_row
-from aisrv.model import Padding
 from tests.support.operators import Draw, values
 
 
@@ -217,34 +214,6 @@ def test_activation_bounds(
 def test_activations_without_kernel(name: str) -> None:
     with pytest.raises(UnsupportedActivation, match=f"the activation {name} has no int8 kernel"):
         activation_bounds(FusedActivation[name], QuantParam(1.0, 0))
-
-
-# Windows.
-
-
-@pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        ((5, 2, 1, 1, Padding.SAME), (5, 2, 0, 1)),  # the odd pixel comes after
-        ((5, 3, 1, 1, Padding.SAME), (5, 3, 1, 1)),
-        ((5, 3, 2, 1, Padding.SAME), (3, 3, 1, 1)),
-        ((6, 3, 2, 1, Padding.SAME), (3, 3, 0, 1)),
-        ((5, 4, 2, 3, Padding.SAME), (3, 10, 4, 5)),
-        ((5, 1, 3, 1, Padding.SAME), (2, 1, 0, 0)),
-        ((1, 4, 1, 1, Padding.SAME), (1, 4, 1, 2)),
-        ((7, 3, 2, 1, Padding.VALID), (3, 3, 0, 0)),
-        ((8, 3, 2, 1, Padding.VALID), (3, 3, 0, 0)),
-        ((7, 3, 1, 3, Padding.VALID), (1, 7, 0, 0)),
-    ],
-)
-def test_window(arguments: tuple[int, int, int, int, Padding], expected: tuple[int, int, int, int]) -> None:
-    assert window(*arguments) == Window(*expected)
-
-
-@pytest.mark.parametrize(("inputs", "stride"), [(6, 1), (6, 9), (1, 3)])
-def test_window_that_does_not_fit(inputs: int, stride: int) -> None:
-    with pytest.raises(InvalidShape, match=f"a window of 7 does not fit into {inputs} without padding"):
-        window(inputs, 3, stride, 3, Padding.VALID)
 
 
 # Multipliers of the operators.

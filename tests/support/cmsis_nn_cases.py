@@ -12,7 +12,7 @@ from typing import Any, Final
 from tflite import BuiltinOperator
 
 from aisrv.kernels import int16
-from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, window
+from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.graph.operators.weights import unpack_int4
@@ -31,6 +31,7 @@ from aisrv.kernels.params import (
     QuantParam,
     SoftmaxParams,
 )
+from aisrv.kernels.windows import window
 from aisrv.model import Padding
 from tests.support.cmsis_nn import Unsuitable, Vectors
 from tests.support.operators import Case

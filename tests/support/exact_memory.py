@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pytest
 
-from aisrv.kernels.backends.native import backend, convolution, elementwise, recurrent
+from aisrv.kernels.backends.native import backend, convolution, steps
 from aisrv.kernels.backends.native import library as native_library
 from aisrv.kernels.graph import load as graph_load
 from aisrv.kernels.graph.plan import plan_apart
@@ -137,7 +137,7 @@ def _install() -> ExactMemory:
     exact = real._replace(functions=Functions(real.functions, memory))  # type: ignore[arg-type]
     for module in (native_library, backend):
         module.load = lambda: exact  # type: ignore[attr-defined]
-    for module in (convolution, elementwise, recurrent):
+    for module in (convolution, steps):
         module.address = memory.address  # type: ignore[attr-defined]
     # Tensors that share bytes at different times would be copied over each other.
     assert graph_load.load_graph.__kwdefaults__ is not None

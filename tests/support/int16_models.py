@@ -11,7 +11,8 @@ import numpy.typing as npt
 from msgspec.structs import replace
 from tflite import BuiltinOperator
 
-from aisrv.kernels.arithmetic import float32, window
+from aisrv.kernels.arithmetic import float32
+from aisrv.kernels.windows import window
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator

@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from tflite import BuiltinOperator
 
-from aisrv.kernels.arithmetic import float32, window
+from aisrv.kernels.arithmetic import float32
 from aisrv.kernels.backend import KernelBackend, int16_kernels
 from aisrv.kernels.params import (
     Conv2dParams,
@@ -24,6 +24,7 @@ from aisrv.kernels.params import (
     QuantParam,
     SoftmaxParams,
 )
+from aisrv.kernels.windows import window
 from aisrv.model import Padding
 from tests.support.operator_models import operator_model
 

@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from tflite import BuiltinOperator
 
-from aisrv.kernels.arithmetic import float32, window
+from aisrv.kernels.arithmetic import float32
 from aisrv.kernels.graph.operators import OPERATORS
+from aisrv.kernels.windows import window
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Tensor
 from tests.support import control_steps, float_steps, layout_steps, value_steps

@@ -20,6 +20,7 @@ from aisrv.kernels.backends.numpy.requantize import Workspace, requantize
 from aisrv.kernels.backends.numpy.steps import Array, Line, Rescaling, Steps, Wrapping
 from aisrv.kernels.backends.numpy.windows import padded_input
 from aisrv.kernels.params import DepthwiseConv2dParams, ElementwiseAddParams, MulParams, SoftmaxParams
+from aisrv.kernels.windows import conv_spans, overlapping_taps
 
 FEWEST_CHANNELS: Final = 16
 """Depthwise windows of fewer channels are faster in NumPy, which takes a whole row of windows at a time."""
@@ -64,9 +65,9 @@ class NumbaBackend(NumpyBackend):
     def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
         """Prepare DEPTHWISE_CONV_2D."""
         checks.check_depthwise_conv2d(params)
-        spans = numpy_conv.conv_spans(params)
+        spans = conv_spans(params)
         whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
-        weights = numpy_conv.met(whole, spans)
+        weights = overlapping_taps(whole, spans)
         if weights.shape[2] < FEWEST_CHANNELS or params.input_shape[3] == 1 or not weights.size:
             return super().depthwise_conv2d(params)
         sums = numpy_conv.depthwise_accumulation(params, weights, self.rounding, self.workspace)

@@ -7,8 +7,8 @@ Source: "The INT8 kernel engine", section Arithmetic.
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from aisrv.kernels import arithmetic, checks, int16, softmax
-from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, MULTIPLY, Bounds, Multiplier, Rounding, Window
+from aisrv.kernels import arithmetic, checks, int16, softmax, windows
+from aisrv.kernels.arithmetic import ADD_LEFT_SHIFT, MULTIPLY, Bounds, Multiplier, Rounding
 from aisrv.kernels.backend import Kernel, ScratchFree
 from aisrv.kernels.int16 import Multiply
 from aisrv.kernels.params import (
@@ -25,6 +25,7 @@ from aisrv.kernels.params import (
     Shape4,
     SoftmaxParams,
 )
+from aisrv.kernels.windows import Window
 
 
 class ReferenceBackend(ScratchFree):
@@ -49,7 +50,7 @@ class ReferenceBackend(ScratchFree):
     def conv2d(self, params: Conv2dParams) -> Kernel:
         """Prepare CONV_2D: bias + sum of (x - zero point) * weight, scaled by output channel."""
         checks.check_conv2d(params, self.elements)
-        windows, multipliers = arithmetic.conv_windows(params), arithmetic.conv_multipliers(params)
+        spans, multipliers = windows.conv_windows(params), arithmetic.conv_multipliers(params)
         multiply = self.scaling(params.bias, multipliers)
         bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
         zero_in, zero_out = params.input_quant.zero_point, params.output_quant.zero_point
@@ -58,7 +59,7 @@ class ReferenceBackend(ScratchFree):
         def invoke() -> None:
             for at, (batch, row, column, out_channel) in enumerate(_indices(params.output_shape)):
                 total = params.bias[out_channel] if params.bias else 0
-                for (y, x), (tap_row, tap_column) in _conv_taps(params, windows, row, column):
+                for (y, x), (tap_row, tap_column) in _conv_taps(params, spans, row, column):
                     for channel in channels:
                         value = params.input[_offset(params.input_shape, batch, y, x, channel)]
                         weight = params.weights[
@@ -72,7 +73,7 @@ class ReferenceBackend(ScratchFree):
     def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
         """Prepare DEPTHWISE_CONV_2D: output channel ic * depth_multiplier + j sees input channel ic alone."""
         checks.check_depthwise_conv2d(params, self.elements)
-        windows, multipliers = arithmetic.conv_windows(params), arithmetic.conv_multipliers(params)
+        spans, multipliers = windows.conv_windows(params), arithmetic.conv_multipliers(params)
         multiply = self.scaling(params.bias, multipliers)
         bounds = arithmetic.activation_bounds(params.activation, params.output_quant, self.elements)
         zero_in, zero_out = params.input_quant.zero_point, params.output_quant.zero_point
@@ -81,7 +82,7 @@ class ReferenceBackend(ScratchFree):
             for at, (batch, row, column, out_channel) in enumerate(_indices(params.output_shape)):
                 channel = out_channel // params.depth_multiplier
                 total = params.bias[out_channel] if params.bias else 0
-                for (y, x), (tap_row, tap_column) in _conv_taps(params, windows, row, column):
+                for (y, x), (tap_row, tap_column) in _conv_taps(params, spans, row, column):
                     value = params.input[_offset(params.input_shape, batch, y, x, channel)]
                     weight = params.weights[
                         _offset(params.weights_shape, 0, tap_row, tap_column, out_channel)
@@ -244,10 +245,10 @@ def _taps(window: Window, at: int, stride: int, dilation: int, inputs: int) -> l
 
 
 def _conv_taps(
-    params: Conv2dParams | DepthwiseConv2dParams, windows: tuple[Window, Window], row: int, column: int
+    params: Conv2dParams | DepthwiseConv2dParams, spans: tuple[Window, Window], row: int, column: int
 ) -> Iterator[tuple[tuple[int, int], tuple[int, int]]]:
     """The taps of one window: (y, x) in the input, (row, column) in the weights."""
-    down, across = windows
+    down, across = spans
     _, height, width, _ = params.input_shape
     for y, tap_row in _taps(down, row, params.stride_h, params.dilation_h_factor, height):
         for x, tap_column in _taps(across, column, params.stride_w, params.dilation_w_factor, width):
@@ -256,7 +257,7 @@ def _conv_taps(
 
 def _pool_values(params: PoolParams) -> Iterator[list[int]]:
     """What each output's window holds of the input, in the order of the outputs."""
-    down, across = arithmetic.pool_windows(params)
+    down, across = windows.pool_windows(params)
     _, height, width, _ = params.input_shape
     for batch, row, column, channel in _indices(params.output_shape):
         yield [

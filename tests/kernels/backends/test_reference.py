@@ -11,11 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tflite import BuiltinOperator
 
-from aisrv.kernels import arithmetic, softmax
-from aisrv.kernels.arithmetic import Bounds, Multiplier, Rounding, Window
+from aisrv.kernels import arithmetic, softmax, windows
+from aisrv.kernels.arithmetic import Bounds, Multiplier, Rounding
 from aisrv.kernels.backends import reference
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.params import INT8, ElementType, FusedActivation, PoolParams, QuantParam
+from aisrv.kernels.windows import Window
 from tests.support.operators import METHODS, Case, Draw, values
 
 CONV, DEPTHWISE = BuiltinOperator.CONV_2D, BuiltinOperator.DEPTHWISE_CONV_2D
@@ -73,7 +74,7 @@ def test_softmax_of_equal_classes(count: int) -> None:
 
 # Wrong arithmetic, one change each: the fixed cases must tell.
 
-right_window, right_bounds = arithmetic.window, arithmetic.activation_bounds
+right_window, right_bounds = windows.window, arithmetic.activation_bounds
 right_multiplier, right_taps = arithmetic.quantized_multiplier, reference._taps
 
 
@@ -128,8 +129,8 @@ MUTANTS: list[tuple[str, Any, str, Any, tuple[int, ...]]] = [
     ("shift one more", arithmetic, "quantized_multiplier", shifted(1), (*SCALED, SOFTMAX)),
     ("shift one less", arithmetic, "quantized_multiplier", shifted(-1), (*SCALED, SOFTMAX)),
     ("mantissa of 15 bits", arithmetic, "quantized_multiplier", coarse_mantissa, SCALED),
-    ("odd pixel before", arithmetic, "window", padded_before, (CONV, DEPTHWISE, AVERAGE, MAX)),
-    ("no padding", arithmetic, "window", padded_nowhere, (CONV, DEPTHWISE, AVERAGE, MAX)),
+    ("odd pixel before", windows, "window", padded_before, (CONV, DEPTHWISE, AVERAGE, MAX)),
+    ("no padding", windows, "window", padded_nowhere, (CONV, DEPTHWISE, AVERAGE, MAX)),
     ("dilation ignored", reference, "_taps", without_dilation, (CONV, DEPTHWISE)),
     ("low bound one up", arithmetic, "activation_bounds", bounded(1, 0), (*SCALED, AVERAGE, MAX)),
     ("high bound one down", arithmetic, "activation_bounds", bounded(0, -1), (*SCALED, AVERAGE, MAX)),

@@ -4,6 +4,7 @@ A window is read in segments: bytes that follow each other in memory. A 1x1 wind
 itself; others are read from a copy with borders. Source: "Speed of the INT8 kernels", section Kernels.
 """
 
+import ctypes
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,12 +15,10 @@ from aisrv.kernels import arithmetic
 from aisrv.kernels.arithmetic import Multiplier
 from aisrv.kernels.backends.native.library import Variant
 from aisrv.kernels.backends.native.rescaling import LANES, is_plain, pack_rescaling
-from aisrv.kernels.backends.native.steps import Kind, Step, address, aligned
-from aisrv.kernels.backends.native.structures import Convolution, Depthwise, Depthwise3x3, Picture
+from aisrv.kernels.backends.native.steps import STRUCTURES, Step, address, aligned, make_step, structure
 from aisrv.kernels.backends.native.tiles import choose_groups, chunk_pixels
-from aisrv.kernels.backends.numpy.conv import conv_spans, met
-from aisrv.kernels.backends.numpy.windows import TapSpan
 from aisrv.kernels.params import Conv2dParams, DepthwiseConv2dParams, FullyConnectedParams
+from aisrv.kernels.windows import Spans, conv_spans, conv_windows, overlapping_taps
 
 SPARE: Final = 128
 """Elements behind a copy, which kernels may read and do not use."""
@@ -41,13 +40,15 @@ class Format:
     """Elements of a window that are multiplied by one instruction."""
     sign: int
     """What the kernel adds to each input."""
-    convolution: Kind
-    depthwise: Kind
+    convolution: str
+    """The kind of step."""
+    depthwise: str
+    """The kind of step."""
 
 
 FORMATS: Final = {
-    Variant.AVX512_VNNI: Format(np.int8, 4, _SIGN, Kind.CONVOLUTION_512, Kind.DEPTHWISE_512),
-    Variant.AVX2: Format(np.int16, 2, 0, Kind.CONVOLUTION_256, Kind.DEPTHWISE_256),
+    Variant.AVX512_VNNI: Format(np.int8, 4, _SIGN, "CONVOLUTION_512", "DEPTHWISE_512"),
+    Variant.AVX2: Format(np.int16, 2, 0, "CONVOLUTION_256", "DEPTHWISE_256"),
 }
 
 
@@ -55,13 +56,13 @@ FORMATS: Final = {
 class Source:
     """What windows are read from: the input itself, or a copy that is made before."""
 
-    picture: Picture
+    picture: ctypes.Structure
     address: int
     row: int
     """Elements from row to row."""
     plane: int
     """Elements from picture to picture."""
-    kept: tuple[object, ...]
+    keep_alive: tuple[object, ...]
 
 
 def conv2d(params: Conv2dParams, variant: Variant) -> Step:
@@ -76,19 +77,19 @@ def fully_connected(params: FullyConnectedParams, variant: Variant) -> Step:
         raise NotImplementedError("weights with a zero point")
     outputs, inputs = params.weights_shape
     rows = len(params.input) // inputs
-    kind = FORMATS[variant]
+    format_ = FORMATS[variant]
     weights = np.frombuffer(params.weights, np.int8).reshape(outputs, inputs).T
-    if _reads_directly(kind, inputs):
+    if _readable_in_place(format_, inputs):
         source = _direct(params.input, rows, inputs)
     else:
-        source = _copied(params.input, rows, 1, inputs, inputs, 1, 0, params.input_quant.zero_point, kind)
+        source = _copied(params.input, rows, 1, inputs, inputs, 1, 0, params.input_quant.zero_point, format_)
     pixels = (np.arange(rows) * source.plane).astype(np.int32)
     multipliers = arithmetic.fully_connected_multipliers(params)
     return _tiled(params, variant, source, pixels, [(0, inputs)], weights, multipliers, inputs)
 
 
 def depthwise_conv2d(params: DepthwiseConv2dParams, variant: Variant) -> Step:
-    """Prepare DEPTHWISE_CONV_2D: as CONV_2D where there is one input channel."""
+    """Prepare DEPTHWISE_CONV_2D: like CONV_2D if there is one input channel."""
     whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
     if params.input_shape[3] == 1:
         return _convolution(params, whole[:, :, None], variant)
@@ -101,16 +102,17 @@ def _convolution(
     params: Conv2dParams | DepthwiseConv2dParams, weights: npt.NDArray[np.int8], variant: Variant
 ) -> Step:
     """Convolve with weights [rows, columns, input channels, output channels]."""
-    kind, spans = FORMATS[variant], conv_spans(params)
-    taps = met(weights, spans)
+    format_, spans = FORMATS[variant], conv_spans(params)
+    taps = overlapping_taps(weights, spans)
     if not taps.size:
         raise NotImplementedError("windows that never meet the input")
     channels = params.input_shape[3]
     segments = _segments(spans, channels, spans[1].size * channels)
-    if all(_reads_directly(kind, length) for _, length in segments) and _has_no_border(params, spans):
+    in_place = all(_readable_in_place(format_, length) for _, length in segments)
+    if in_place and _needs_no_padding(params, spans):
         source = _direct(params.input, params.input_shape[0], *params.input_shape[1:])
     else:
-        source = _bordered(params, spans, kind)
+        source = _padded(params, spans, format_)
     pixels = _pixels(spans, source, params.input_shape[0], channels)
     multipliers = arithmetic.conv_multipliers(params)
     flat = taps.reshape(-1, taps.shape[3])
@@ -118,11 +120,11 @@ def _convolution(
     return _tiled(params, variant, source, pixels, segments, flat, multipliers, pixel_bytes)
 
 
-def _reads_directly(kind: Format, length: int) -> bool:
-    return kind.element == np.int8 and length % kind.depth == 0
+def _readable_in_place(format_: Format, length: int) -> bool:
+    return format_.element == np.int8 and length % format_.depth == 0
 
 
-def _has_no_border(params: Conv2dParams | DepthwiseConv2dParams, spans: tuple[TapSpan, TapSpan]) -> bool:
+def _needs_no_padding(params: Conv2dParams | DepthwiseConv2dParams, spans: Spans) -> bool:
     return all(
         span.before == 0 and span.size == size
         for span, size in zip(spans, params.input_shape[1:3], strict=True)
@@ -132,13 +134,13 @@ def _has_no_border(params: Conv2dParams | DepthwiseConv2dParams, spans: tuple[Ta
 def _direct(source: memoryview, batches: int, *shape: int) -> Source:
     plane = len(source) // batches
     row = plane // shape[0] if len(shape) > 1 else plane
-    return Source(Picture(), address(source), row, plane, (source,))
+    return Source(STRUCTURES["picture"](), address(source), row, plane, (source,))
 
 
-def _bordered(
+def _padded(
     params: Conv2dParams | DepthwiseConv2dParams,
-    spans: tuple[TapSpan, TapSpan],
-    kind: Format,
+    spans: Spans,
+    format_: Format,
     repeats: int = 1,
 ) -> Source:
     """A copy of the input with borders of its zero point, each channel so many times."""
@@ -149,7 +151,7 @@ def _bordered(
     start = down.before * row + across.before * pixel
     zero = params.input_quant.zero_point
     return _copied(
-        params.input, batches, height, width * channels, row, down.size, start, zero, kind, repeats
+        params.input, batches, height, width * channels, row, down.size, start, zero, format_, repeats
     )
 
 
@@ -162,14 +164,15 @@ def _copied(
     rows: int,
     start: int,
     zero: int,
-    kind: Format,
+    format_: Format,
     repeats: int = 1,
 ) -> Source:
     """A copy of pictures of `height` times `width`, from element `start` on of `rows` rows of `row`."""
     plane = rows * row
-    memory = aligned(np.full(batches * plane + SPARE, zero, kind.element))
-    picture = Picture(
-        source=address(data),
+    memory = aligned(np.full(batches * plane + SPARE, zero, format_.element))
+    picture = structure(
+        "picture",
+        source=data,
         copy=address(memory) + start * memory.itemsize,
         batches=batches,
         height=height,
@@ -181,7 +184,7 @@ def _copied(
     return Source(picture, address(memory), row, plane, (data, memory))
 
 
-def _segments(spans: tuple[TapSpan, TapSpan], channels: int, row: int) -> list[tuple[int, int]]:
+def _segments(spans: Spans, channels: int, row: int) -> list[tuple[int, int]]:
     """Offset and length of what follows each other in a window, in the order of the weights."""
     down, across = spans
     segments: list[tuple[int, int]] = []
@@ -196,7 +199,7 @@ def _segments(spans: tuple[TapSpan, TapSpan], channels: int, row: int) -> list[t
     return segments
 
 
-def _pixels(spans: tuple[TapSpan, TapSpan], source: Source, batches: int, channels: int) -> _Offsets:
+def _pixels(spans: Spans, source: Source, batches: int, channels: int) -> _Offsets:
     down, across = spans
     planes = np.arange(batches)[:, None, None] * source.plane
     rows = np.arange(down.outputs)[None, :, None] * down.stride * source.row
@@ -236,10 +239,10 @@ def _tiled(
     pixel_bytes: int,
 ) -> Step:
     """Prepare sums of windows: weights [taps, channels] in the order of the segments."""
-    kind = FORMATS[variant]
+    format_ = FORMATS[variant]
     channels = weights.shape[1]
-    rescaling = _rescaling(params, weights.astype(np.int64), multipliers, kind.sign)
-    padded = _pad_segments(weights, segments, kind)
+    rescaling = _rescaling(params, weights.astype(np.int64), multipliers, format_.sign)
+    padded = _pad_segments(weights, segments, format_)
     blocks = padded.shape[2]
     groups = choose_groups(variant, len(pixels), blocks)
     parts, table, at = [], [], 0
@@ -250,43 +253,44 @@ def _tiled(
         table.append((group.pixels, group.blocks, group.first_block, at))
         at += part.nbytes
     packed, order = aligned(np.concatenate(parts)), np.array(table, np.int64)
-    ends = np.array(
-        [(offset, offset + -(-length // kind.depth) * kind.depth) for offset, length in segments], np.int32
-    )
+    depth = format_.depth
+    ends = [(offset, offset + -(-length // depth) * depth) for offset, length in segments]
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
-    step = Convolution(
+    return make_step(
+        format_.convolution,
+        "convolution",
+        len(pixels) * weights.size,
+        source.keep_alive,
         picture=source.picture,
         input=source.address,
-        output=address(params.output),
-        weights=address(packed),
-        rescaling=address(rescaling),
-        pixels=address(pixels),
-        segments=address(ends),
-        groups=address(order),
+        output=params.output,
+        weights=packed,
+        rescaling=rescaling,
+        pixels=pixels,
+        segments=np.array(ends, np.int32),
+        groups=order,
         pixel_count=len(pixels),
         segment_count=len(segments),
         group_count=len(groups),
         channels=channels,
-        chunk=chunk_pixels(groups, pixel_bytes * np.dtype(kind.element).itemsize),
+        chunk=chunk_pixels(groups, pixel_bytes * np.dtype(format_.element).itemsize),
         plain=is_plain(rescaling),
         low=bounds.low,
         high=bounds.high,
     )
-    kept = (source.kept, params.output, packed, rescaling, pixels, ends, order)
-    return Step(kind.convolution, step, kept, len(pixels) * weights.size)
 
 
 def _pad_segments(
-    weights: npt.NDArray[np.int8] | npt.NDArray[np.int64], segments: list[tuple[int, int]], kind: Format
+    weights: npt.NDArray[np.int8] | npt.NDArray[np.int64], segments: list[tuple[int, int]], format_: Format
 ) -> npt.NDArray[np.int8]:
     """Weights as [depth, element, block, lane], zeros behind each segment and behind the last channel."""
     channels = weights.shape[1]
     blocks = -(-channels // LANES)
     parts, at = [], 0
     for _, length in segments:
-        part = np.zeros((-(-length // kind.depth) * kind.depth, blocks * LANES), kind.element)
+        part = np.zeros((-(-length // format_.depth) * format_.depth, blocks * LANES), format_.element)
         part[:length, :channels] = weights[at : at + length]
-        parts.append(part.reshape(-1, kind.depth, blocks, LANES))
+        parts.append(part.reshape(-1, format_.depth, blocks, LANES))
         at += length
     return np.concatenate(parts)
 
@@ -313,14 +317,17 @@ def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8])
     packed[1, :, :channels, 1:] = weights.transpose(1, 2, 0)
     packed = aligned(packed.reshape(2, 3, blocks, LANES, 4).transpose(2, 0, 1, 3, 4))
     border = np.full(width * channels, params.input_quant.zero_point, np.int8)
-    down, across = arithmetic.conv_windows(params)
+    down, across = conv_windows(params)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
-    step = Depthwise3x3(
-        input=address(params.input),
-        output=address(params.output),
-        weights=address(packed),
-        rescaling=address(rescaling),
-        border=address(border),
+    return make_step(
+        "DEPTHWISE_3X3_512",
+        "depthwise_3x3",
+        len(params.output) * _DEPTHWISE_WORK,
+        input=params.input,
+        output=params.output,
+        weights=packed,
+        rescaling=rescaling,
+        border=border,
         batches=batches,
         height=height,
         width=width,
@@ -335,44 +342,46 @@ def _depthwise_3x3(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8])
         low=bounds.low,
         high=bounds.high,
     )
-    kept = (params.input, params.output, packed, rescaling, border)
-    return Step(Kind.DEPTHWISE_3X3_512, step, kept, len(params.output) * _DEPTHWISE_WORK)
 
 
 def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], variant: Variant) -> Step:
     """Prepare windows of any form with weights [rows, columns, channels]."""
-    kind, spans = FORMATS[variant], conv_spans(params)
-    taps = met(weights, spans)
+    format_, spans = FORMATS[variant], conv_spans(params)
+    taps = overlapping_taps(weights, spans)
     if not taps.size:
         raise NotImplementedError("windows that never meet the input")
     down, across = spans
     channels = taps.shape[2]
-    source = _bordered(params, spans, kind, params.depth_multiplier)
+    source = _padded(params, spans, format_, params.depth_multiplier)
     rows = (down.skip + np.arange(down.taps) * down.dilation)[:, None] * source.row
     columns = (across.skip + np.arange(across.taps) * across.dilation)[None, :] * channels
-    groups = -(-taps.shape[0] * taps.shape[1] // kind.depth)
-    offsets = np.zeros(groups * kind.depth, np.int32)
+    groups = -(-taps.shape[0] * taps.shape[1] // format_.depth)
+    offsets = np.zeros(groups * format_.depth, np.int32)
     offsets[: rows.size * columns.size] = _offsets(rows + columns)
     flat = taps.reshape(-1, channels)
-    rescaling = _rescaling(params, flat, arithmetic.conv_multipliers(params), kind.sign)
+    rescaling = _rescaling(params, flat, arithmetic.conv_multipliers(params), format_.sign)
     blocks = len(rescaling)
-    padded = np.zeros((groups * kind.depth, blocks * LANES), kind.element)
+    padded = np.zeros((groups * format_.depth, blocks * LANES), format_.element)
     padded[: len(flat), :channels] = flat
     # [block, group, lane, tap]
-    packed = padded.reshape(groups, kind.depth, blocks, LANES).transpose(2, 0, 3, 1)
+    packed = padded.reshape(groups, format_.depth, blocks, LANES).transpose(2, 0, 3, 1)
     if variant is Variant.AVX2:
         packed = packed[:, :, _INTERLEAVED]
     packed = aligned(packed)
     pixels = _pixels(spans, source, params.input_shape[0], channels)
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
-    step = Depthwise(
+    return make_step(
+        format_.depthwise,
+        "depthwise",
+        len(params.output) * _DEPTHWISE_WORK,
+        source.keep_alive,
         picture=source.picture,
         input=source.address,
-        output=address(params.output),
-        weights=address(packed),
-        rescaling=address(rescaling),
-        pixels=address(pixels),
-        taps=address(offsets),
+        output=params.output,
+        weights=packed,
+        rescaling=rescaling,
+        pixels=pixels,
+        taps=offsets,
         pixel_count=len(pixels),
         tap_groups=groups,
         channels=channels,
@@ -380,8 +389,6 @@ def _depthwise(params: DepthwiseConv2dParams, weights: npt.NDArray[np.int8], var
         low=bounds.low,
         high=bounds.high,
     )
-    kept = (source.kept, params.output, packed, rescaling, pixels, offsets)
-    return Step(kind.depthwise, step, kept, len(params.output) * _DEPTHWISE_WORK)
 
 
 _INTERLEAVED: Final = [*range(4), *range(8, 12), *range(4, 8), *range(12, 16)]

@@ -1,30 +1,23 @@
 """ADD, MUL, pools, SOFTMAX, PAD and copies as steps of the library."""
 
-import ctypes
-from typing import Final
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic, softmax
 from aisrv.kernels.arithmetic import Bounds, Rounding
-from aisrv.kernels.backends.native.library import Library, Variant
-from aisrv.kernels.backends.native.steps import Kind, Step, address
-from aisrv.kernels.backends.native.structures import (
-    Addition,
-    Copy,
-    Padding,
-    Pairs,
-    Pool,
-    Softmax,
-    StepStructure,
-)
+from aisrv.kernels.backends.native.library import Library, Team, Variant
+from aisrv.kernels.backends.native.steps import NativeKernel, Step, make_step
 from aisrv.kernels.backends.numpy import elementwise as tables
-from aisrv.kernels.params import ElementwiseAddParams, MulParams, PadParams, PoolParams, SoftmaxParams
+from aisrv.kernels.params import Buffer, ElementwiseAddParams, MulParams, PadParams, PoolParams, SoftmaxParams
+from aisrv.kernels.windows import pool_windows
 
-ADDITIONS: Final = {Variant.AVX512_VNNI: Kind.ADDITION_512, Variant.AVX2: Kind.ADDITION_256}
-AVERAGE_POOLS: Final = {Variant.AVX512_VNNI: Kind.AVERAGE_POOL_512, Variant.AVX2: Kind.AVERAGE_POOL_256}
-MAX_POOLS: Final = {Variant.AVX512_VNNI: Kind.MAX_POOL_512, Variant.AVX2: Kind.MAX_POOL_256}
+Bytes: TypeAlias = Buffer | npt.NDArray[Any]
+
+ADDITIONS: Final = {Variant.AVX512_VNNI: "ADDITION_512", Variant.AVX2: "ADDITION_256"}
+AVERAGE_POOLS: Final = {Variant.AVX512_VNNI: "AVERAGE_POOL_512", Variant.AVX2: "AVERAGE_POOL_256"}
+MAX_POOLS: Final = {Variant.AVX512_VNNI: "MAX_POOL_512", Variant.AVX2: "MAX_POOL_256"}
 
 MOST_TAPS: Final = 1 << 16
 """Taps of an average pool whose quotients are exact in float32."""
@@ -34,15 +27,23 @@ _BYTES: Final = np.arange(256, dtype=np.uint8)
 _VALUES: Final = _BYTES.view(np.int8).astype(np.float64)
 
 
+class _Line(NamedTuple):
+    """first * factor1 + second * factor2 + offset, to the nearest integer from low to high."""
+
+    low: int
+    high: int
+    factor1: float
+    factor2: float
+    offset: float
+
+
 def add(params: ElementwiseAddParams, variant: Variant, library: Library) -> Step:
     """Prepare ADD: as a line in float32 where that is exact for all pairs of bytes, else as a table."""
     table = tables.sums_table(params, Rounding.DOUBLE)
-    line = _line(params, table, variant, library)
-    if line is None:
+    line = _line(params, table)
+    if line is None or not _equals(line, table, variant, library):
         return _pairs(params, table)
-    line.first, line.second = address(params.input1), address(params.input2)
-    line.output, line.count = address(params.output), len(params.output)
-    return Step(ADDITIONS[variant], line, (params.input1, params.input2, params.output))
+    return _addition(variant, line, params.input1, params.input2, params.output)
 
 
 def mul(params: MulParams) -> Step:
@@ -50,50 +51,52 @@ def mul(params: MulParams) -> Step:
     return _pairs(params, tables.products_table(params, Rounding.DOUBLE))
 
 
-def _line(
-    params: ElementwiseAddParams, table: npt.NDArray[np.int8], variant: Variant, library: Library
-) -> Addition | None:
-    """The line a * factor1 + b * factor2 + offset that rounds to the table for all pairs; or None."""
+def _line(params: ElementwiseAddParams, table: npt.NDArray[np.int8]) -> _Line | None:
+    """The line a * factor1 + b * factor2 + offset that rounds to the table for all pairs; None without one.
+
+    float32 may still miss it: see `_equals`.
+    """
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
     scale = params.output_quant.scale
-    factor1 = np.float32(params.input1_quant.scale / scale)
-    factor2 = np.float32(params.input2_quant.scale / scale)
-    sums = np.add.outer(_VALUES * float(factor1), _VALUES * float(factor2)).reshape(-1)
+    factor1 = arithmetic.float32(params.input1_quant.scale / scale)
+    factor2 = arithmetic.float32(params.input2_quant.scale / scale)
+    sums = np.add.outer(_VALUES * factor1, _VALUES * factor2).reshape(-1)
     outputs = table.astype(np.float64)
     # Each pair leaves room for the offset: half an output on each side, and beyond a bound all of it.
     least = np.where(table == bounds.low, -np.inf, outputs - 0.5 - sums).max()
     most = np.where(table == bounds.high, np.inf, outputs + 0.5 - sums).min()
     if not (np.isfinite(least) and np.isfinite(most)):
         return None
-    line = Addition(
-        low=bounds.low, high=bounds.high, factor1=factor1, factor2=factor2, offset=(least + most) / 2
-    )
-    return line if _equals(line, table, variant, library) else None
+    offset = (least + most) / 2
+    return _Line(*bounds, factor1, factor2, offset)
 
 
-def _equals(line: Addition, table: npt.NDArray[np.int8], variant: Variant, library: Library) -> bool:
+def _addition(variant: Variant, line: _Line, first: Bytes, second: Bytes, output: Bytes) -> Step:
+    buffers: dict[str, Any] = {"first": first, "second": second, "output": output, "count": len(output)}
+    return make_step(ADDITIONS[variant], "addition", **buffers, **line._asdict())
+
+
+def _equals(line: _Line, table: npt.NDArray[np.int8], variant: Variant, library: Library) -> bool:
     """Whether the library computes the table from all pairs."""
     first, second, output = np.repeat(_BYTES, 256), np.tile(_BYTES, 256), np.empty(1 << 16, np.int8)
-    line.first, line.second, line.output = address(first), address(second), address(output)
-    line.count = len(output)
-    step = StepStructure(ADDITIONS[variant], ctypes.addressof(line), 1)
-    library.functions.aisrv_run(ctypes.byref(step), ctypes.c_int64(1))
+    NativeKernel(Team(library), (_addition(variant, line, first, second, output),))()
     return bool((output == table).all())
 
 
 def _pairs(params: ElementwiseAddParams | MulParams, table: npt.NDArray[np.int8]) -> Step:
     """Prepare a look-up for each pair; a shorter input repeats."""
     table = np.ascontiguousarray(table)
-    step = Pairs(
-        first=address(params.input1),
-        second=address(params.input2),
-        output=address(params.output),
-        table=address(table),
+    return make_step(
+        "PAIRS",
+        "pairs",
+        first=params.input1,
+        second=params.input2,
+        output=params.output,
+        table=table,
         first_count=len(params.input1),
         second_count=len(params.input2),
         count=len(params.output),
     )
-    return Step(Kind.PAIRS, step, (params.input1, params.input2, params.output, table))
 
 
 def average_pool(params: PoolParams, variant: Variant) -> Step:
@@ -109,13 +112,15 @@ def max_pool(params: PoolParams, variant: Variant) -> Step:
     return _pool(params, MAX_POOLS[variant])
 
 
-def _pool(params: PoolParams, kind: Kind) -> Step:
+def _pool(params: PoolParams, kind: str) -> Step:
     bounds: Bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
-    down, across = arithmetic.pool_windows(params)
+    down, across = pool_windows(params)
     batches, height, width, channels = params.input_shape
-    step = Pool(
-        input=address(params.input),
-        output=address(params.output),
+    return make_step(
+        kind,
+        "pool",
+        input=params.input,
+        output=params.output,
         batches=batches,
         height=height,
         width=width,
@@ -131,7 +136,6 @@ def _pool(params: PoolParams, kind: Kind) -> Step:
         low=bounds.low,
         high=bounds.high,
     )
-    return Step(kind, step, (params.input, params.output))
 
 
 def softmax_rows(params: SoftmaxParams) -> Step:
@@ -140,29 +144,32 @@ def softmax_rows(params: SoftmaxParams) -> Step:
     exponentials = np.array(table, np.int32)
     rounded = np.array([arithmetic.rounding_shift(each, _SUM_SHIFT) for each in table], np.int32)
     rows, classes = params.input_shape
-    step = Softmax(
-        input=address(params.input),
-        output=address(params.output),
-        exponentials=address(exponentials),
-        rounded=address(rounded),
+    return make_step(
+        "SOFTMAX",
+        "softmax",
+        input=params.input,
+        output=params.output,
+        exponentials=exponentials,
+        rounded=rounded,
         rows=rows,
         classes=classes,
     )
-    return Step(Kind.SOFTMAX, step, (params.input, params.output, exponentials, rounded))
 
 
 def copy(source: memoryview, output: memoryview) -> Step:
     """Prepare a copy of bytes."""
-    step = Copy(input=address(source), output=address(output), count=len(output))
-    return Step(Kind.COPY, step, (source, output))
+    return make_step("COPY", "copy", input=source, output=output, count=len(output))
 
 
 def pad(params: PadParams) -> Step:
     """Prepare PAD of the height and the width."""
     batches, height, width, pixel = params.input_shape
-    step = Padding(
-        input=address(params.input),
-        output=address(params.output),
+    return make_step(
+        "PADDING",
+        "padding",
+        len(params.output),
+        input=params.input,
+        output=params.output,
         batches=batches,
         height=height,
         width=width * pixel,
@@ -172,4 +179,3 @@ def pad(params: PadParams) -> Step:
         left=params.left * pixel,
         fill=params.fill,
     )
-    return Step(Kind.PADDING, step, (params.input, params.output), len(params.output))

@@ -14,7 +14,9 @@ from aisrv.kernels.errors import KernelError
 
 FOLDER: Final = Path(__file__).parent
 PATTERN: Final = "_kernels*.so"
-SOURCE: Final = "kernels.c"
+HEADER: Final = "kernels.h"
+SOURCES: Final = (HEADER, "kernels.c")
+"""What the library is compiled from; its CRC-32 is that of all, one after the other."""
 
 _PIECE_WORK: Final = 1 << 18
 """Multiply-accumulates of a piece at least: about a microsecond."""
@@ -44,6 +46,16 @@ class Library(NamedTuple):
     """What this processor can run, the fastest last."""
 
 
+def read_source(name: str) -> bytes:
+    """Read one of SOURCES."""
+    return (FOLDER / name).read_bytes()
+
+
+def source_crc() -> int:
+    """The CRC-32 of the sources as they are now."""
+    return crc32(b"".join(map(read_source, SOURCES)))
+
+
 @functools.cache
 def load() -> Library:
     """Load the library; NativeError where it is not there or cannot serve."""
@@ -60,8 +72,8 @@ def load() -> Library:
         compiled = functions.aisrv_source_crc()
     except (OSError, AttributeError) as error:
         raise NativeError(f"the library of native kernels does not load: {error}; {_BUILD}") from error
-    if compiled != crc32((FOLDER / SOURCE).read_bytes()):
-        raise NativeError(f"the library of native kernels was compiled from another {SOURCE}; {_BUILD}")
+    if compiled != source_crc():
+        raise NativeError(f"the library of native kernels was compiled from another {SOURCES[-1]}; {_BUILD}")
     variants = tuple(
         variant
         for variant, bit in ((Variant.AVX2, _AVX2_BIT), (Variant.AVX512_VNNI, _VNNI_BIT))

@@ -7,8 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels.arithmetic import Multiplier
-from aisrv.kernels.backends.native.steps import Kind, Step, address
-from aisrv.kernels.backends.native.structures import Lstm, Svdf
+from aisrv.kernels.backends.native.steps import Step, make_step
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
 
 LANES: Final = 16
@@ -24,27 +23,24 @@ def lstm(params: LstmParams) -> Step:
     steps, batch, inputs = params.input.shape
     units = params.state.shape[1]
     weights, recurrent = _rows(params.weights.T), _rows(params.recurrent.T)
-    factors = _factors((update.forget, update.remember, update.show))
-    input_factors, state_factors = _factors(params.input_multipliers), _factors(params.state_multipliers)
-    sigmoid, tanh, cell_tanh = map(_halfwords, (update.sigmoid, update.tanh, update.cell_tanh))
-    row = np.zeros(max(weights.shape[1], recurrent.shape[1]), np.int16)
-    gates = np.zeros(4 * units, np.int64)
-    step = Lstm(
-        input=address(params.input),
-        output=address(params.output),
-        state=address(params.state),
-        cells=address(update.cells),
-        weights=address(weights),
-        recurrent=address(recurrent),
-        bias=address(params.bias),
-        input_factors=address(input_factors),
-        state_factors=address(state_factors),
-        factors=address(factors),
-        sigmoid=address(sigmoid),
-        tanh=address(tanh),
-        cell_tanh=address(cell_tanh),
-        row=address(row),
-        gates=address(gates),
+    return make_step(
+        "LSTM",
+        "lstm",
+        input=params.input,
+        output=params.output,
+        state=params.state,
+        cells=update.cells,
+        weights=weights,
+        recurrent=recurrent,
+        bias=params.bias,
+        input_factors=_factors(params.input_multipliers),
+        state_factors=_factors(params.state_multipliers),
+        factors=_factors((update.forget, update.remember, update.show)),
+        sigmoid=update.sigmoid.astype(np.int16),
+        tanh=update.tanh.astype(np.int16),
+        cell_tanh=update.cell_tanh.astype(np.int16),
+        row=np.zeros(max(weights.shape[1], recurrent.shape[1]), np.int16),
+        gates=np.zeros(4 * units, np.int64),
         steps=steps,
         batch=batch,
         inputs=inputs,
@@ -60,8 +56,6 @@ def lstm(params: LstmParams) -> Step:
         low=update.limits[0],
         high=update.limits[1],
     )
-    made = weights, recurrent, factors, input_factors, state_factors, sigmoid, tanh, cell_tanh, row, gates
-    return Step(Kind.LSTM, step, (params, *made))
 
 
 def svdf(params: SvdfParams) -> Step:
@@ -70,17 +64,17 @@ def svdf(params: SvdfParams) -> Step:
     if not params.times.shape[1]:
         raise NotImplementedError("a memory of nothing")
     features, times = _rows(params.features), np.ascontiguousarray(params.times, np.int16)
-    factors = _factors((params.to_state, params.to_output))
-    row = np.zeros(features.shape[1], np.int16)
-    step = Svdf(
-        input=address(params.input),
-        output=address(params.output),
-        state=address(params.state),
-        features=address(features),
-        times=address(times),
-        bias=address(params.bias),
-        factors=address(factors),
-        row=address(row),
+    return make_step(
+        "SVDF",
+        "svdf",
+        input=params.input,
+        output=params.output,
+        state=params.state,
+        features=features,
+        times=times,
+        bias=params.bias,
+        factors=_factors((params.to_state, params.to_output)),
+        row=np.zeros(features.shape[1], np.int16),
         batch=batch,
         inputs=inputs,
         width=features.shape[1],
@@ -92,7 +86,6 @@ def svdf(params: SvdfParams) -> Step:
         state_zero=params.state_zero,
         output_zero=params.output_zero,
     )
-    return Step(Kind.SVDF, step, (params, features, times, factors, row))
 
 
 def _rows(matrix: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
@@ -101,10 +94,6 @@ def _rows(matrix: npt.NDArray[Any]) -> npt.NDArray[np.int16]:
     filled = np.zeros((rows, -(-columns // LANES) * LANES), np.int16)
     filled[:, :columns] = matrix
     return filled
-
-
-def _halfwords(table: npt.NDArray[np.int64]) -> npt.NDArray[np.int16]:
-    return table.astype(np.int16)
 
 
 def _factors(multipliers: Sequence[Multiplier]) -> npt.NDArray[np.int64]:

@@ -1,8 +1,8 @@
-"""Steps of the library: their kinds, their arguments, and kernels that run several in one call."""
+"""Steps of the library, with arguments as `kernels.h` declares them, and kernels of several steps."""
 
 import ctypes
-import enum
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -12,44 +12,71 @@ import numpy.typing as npt
 
 from aisrv.kernels import checks
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.native.library import Team
-from aisrv.kernels.backends.native.structures import StepStructure
+from aisrv.kernels.backends.native.library import HEADER, Team, read_source
 
 CACHE_LINE: Final = 64
 """Bytes: loads of a whole register that cross a line take twice as long."""
 
+_DECLARATIONS: Final = read_source(HEADER).decode()
 
-class Kind(enum.IntEnum):
-    """The kinds of step, in the order of the library's table."""
+_KIND: Final = re.compile(r"^ +([A-Z]\w+),$", re.MULTILINE)
+_STRUCTURE: Final = re.compile(r"^struct (\w+) \{\n(.*?)^\};", re.MULTILINE | re.DOTALL)
+_FIELD: Final = re.compile(r"^ +(?:const )?(?:struct )?(\w+) (\*?)(\w+);", re.MULTILINE)
 
-    COPY = 0
-    PAIRS = 1
-    SOFTMAX = 2
-    CONVOLUTION_512 = 3
-    DEPTHWISE_512 = 4
-    DEPTHWISE_3X3_512 = 5
-    ADDITION_512 = 6
-    AVERAGE_POOL_512 = 7
-    MAX_POOL_512 = 8
-    CONVOLUTION_256 = 9
-    DEPTHWISE_256 = 10
-    ADDITION_256 = 11
-    AVERAGE_POOL_256 = 12
-    MAX_POOL_256 = 13
-    PADDING = 14
-    LSTM = 15
-    SVDF = 16
+KINDS: Final = {name: number for number, name in enumerate(_KIND.findall(_DECLARATIONS))}
+"""The number of each kind of step."""
+
+
+def _structures(declarations: str) -> dict[str, type[ctypes.Structure]]:
+    """The structures of a C header by name, of fields that are int64_t, float, pointers or structures."""
+    found: dict[str, type[ctypes.Structure]] = {}
+    types: dict[str, Any] = {"int64_t": ctypes.c_int64, "float": ctypes.c_float}
+    for name, body in _STRUCTURE.findall(declarations):
+        fields = [
+            (field, ctypes.c_void_p if pointer else types[kind])
+            for kind, pointer, field in _FIELD.findall(body)
+        ]
+        found[name] = types[name] = type(name, (ctypes.Structure,), {"_fields_": fields})
+    return found
+
+
+STRUCTURES: Final = _structures(_DECLARATIONS)
+
+
+def structure(name: str, **values: object) -> ctypes.Structure:
+    """Fill a structure of the header; arrays and buffers become their addresses, and the caller keeps them.
+
+    TypeError where `values` are not its fields, one for each.
+    """
+    kind = STRUCTURES[name]
+    fields = {field[0] for field in kind._fields_}
+    if fields != values.keys():
+        raise TypeError(f"struct {name}: {', '.join(sorted(fields ^ values.keys()))} missing or unknown")
+    return kind(
+        **{
+            field: address(value) if isinstance(value, memoryview | np.ndarray) else value
+            for field, value in values.items()
+        }
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step with its arguments, and what these point to."""
 
-    kind: Kind
+    kind: str
+    """Its name in KINDS."""
     arguments: ctypes.Structure
-    kept: tuple[object, ...]
+    keep_alive: tuple[object, ...]
     work: int = 0
     """Multiply-accumulates, or what takes as long."""
+
+
+def make_step(
+    kind: str, name: str, work: int = 0, keep_alive: tuple[object, ...] = (), **values: object
+) -> Step:
+    """Make a step of a kind, with the structure of a name filled as `structure` does."""
+    return Step(kind, structure(name, **values), (*keep_alive, *values.values()), work)
 
 
 class NativeKernel(functools.partial[None]):
@@ -63,9 +90,10 @@ class NativeKernel(functools.partial[None]):
 
     def __new__(cls, team: Team, steps: Sequence[Step]) -> Self:
         """Join steps."""
-        array = (StepStructure * len(steps))(
+        structure = STRUCTURES["step"]
+        array = (structure * len(steps))(
             *(
-                StepStructure(step.kind, ctypes.addressof(step.arguments), team.pieces(step.work))
+                structure(KINDS[step.kind], ctypes.addressof(step.arguments), team.pieces(step.work))
                 for step in steps
             )
         )

@@ -21,9 +21,10 @@ from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.ranges import may_wrap, sum_range
 from aisrv.kernels.backends.numpy.requantize import Workspace, padded_elements
 from aisrv.kernels.backends.numpy.steps import Array, Rescaling, Wrapping, rescaling, rescaling_steps
-from aisrv.kernels.backends.numpy.windows import TapSpan, padded_input, span, windows
+from aisrv.kernels.backends.numpy.windows import padded_input, windows
 from aisrv.kernels.errors import InternalError
 from aisrv.kernels.params import Conv2dParams, DepthwiseConv2dParams, FullyConnectedParams
+from aisrv.kernels.windows import conv_spans, overlapping_taps
 
 COLUMNS_BYTES: Final = 1 << 19
 """Bytes of windows that are copied before they are multiplied: they should stay in a core's second cache."""
@@ -81,29 +82,12 @@ def conv2d(params: Conv2dParams, rounding: Rounding, workspace: Workspace) -> Ke
     return _convolve(params, weights, rounding, workspace)
 
 
-def conv_spans(params: Conv2dParams | DepthwiseConv2dParams) -> tuple[TapSpan, TapSpan]:
-    """The taps that meet the input, along the height and along the width."""
-    (_, height, width, _), (_, rows, columns, _) = params.input_shape, params.weights_shape
-    down, across = arithmetic.conv_windows(params)
-    return (
-        span(down, rows, params.stride_h, params.dilation_h_factor, height),
-        span(across, columns, params.stride_w, params.dilation_w_factor, width),
-    )
-
-
-def met(weights: Array, spans: tuple[TapSpan, TapSpan]) -> npt.NDArray[np.int64]:
-    """The weights [rows, columns, ...] of the taps that meet the input."""
-    down, across = spans
-    rows, columns = slice(down.first, down.first + down.taps), slice(across.first, across.first + across.taps)
-    return weights[rows, columns].astype(np.int64)
-
-
 def _convolve(
     params: Conv2dParams | DepthwiseConv2dParams, weights: Array, rounding: Rounding, workspace: Workspace
 ) -> Kernel:
     """Convolve with weights [rows, columns, input channels, output channels]."""
     spans = conv_spans(params)
-    weights = met(weights, spans)
+    weights = overlapping_taps(weights, spans)
     weights = weights.reshape(-1, weights.shape[3])
     sums = Accumulation(params, weights, arithmetic.conv_multipliers(params), rounding, workspace)
     if not weights.size:
@@ -194,7 +178,7 @@ def depthwise_conv2d(params: DepthwiseConv2dParams, rounding: Rounding, workspac
     if params.input_shape[3] == 1:
         return _convolve(params, whole[:, :, None], rounding, workspace)
     spans = conv_spans(params)
-    weights = met(whole, spans)
+    weights = overlapping_taps(whole, spans)
     rows, columns, channels = weights.shape
     sums = depthwise_accumulation(params, weights, rounding, workspace)
     if not weights.size:

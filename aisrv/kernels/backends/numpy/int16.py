@@ -12,10 +12,10 @@ import numpy.typing as npt
 from aisrv.kernels import arithmetic, checks, int16
 from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.conv import conv_spans, float_type, met, pieces
+from aisrv.kernels.backends.numpy.conv import float_type, pieces
 from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.backends.numpy.steps import Array
-from aisrv.kernels.backends.numpy.windows import TapSpan, padded_input, span, windows
+from aisrv.kernels.backends.numpy.windows import padded_input, windows
 from aisrv.kernels.backends.numpy.words import Words, wide_scale, word_scale
 from aisrv.kernels.params import (
     INT16,
@@ -27,6 +27,7 @@ from aisrv.kernels.params import (
     PoolParams,
     SoftmaxParams,
 )
+from aisrv.kernels.windows import Spans, conv_spans, overlapping_taps, pool_spans
 
 _LARGEST_INPUT: Final = 1 << 15
 
@@ -43,7 +44,7 @@ class NumpyInt16:
         checks.check_conv2d(params, INT16)
         spans = conv_spans(params)
         whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape).transpose(1, 2, 3, 0)
-        weights = met(whole, spans)
+        weights = overlapping_taps(whole, spans)
         right = weights.reshape(-1, weights.shape[3]).astype(_sum_type(weights.reshape(-1, weights.shape[3])))
         sums, finish = self._accumulators(params, params.output_shape[3])
         if not weights.size:
@@ -70,7 +71,9 @@ class NumpyInt16:
         """Prepare DEPTHWISE_CONV_2D: one pass over the picture for each tap."""
         checks.check_depthwise_conv2d(params, INT16)
         spans = conv_spans(params)
-        weights = met(np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0], spans)
+        weights = overlapping_taps(
+            np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0], spans
+        )
         taps = weights.astype(_sum_type(weights.reshape(-1, weights.shape[2])))
         sums, finish = self._accumulators(params, params.output_shape[3])
         if not weights.size:
@@ -107,7 +110,7 @@ class NumpyInt16:
         """Prepare AVERAGE_POOL_2D: sums over the taps inside of the input, by their number."""
         checks.check_pool(params, INT16)
         bounds = arithmetic.activation_bounds(params.activation, params.output_quant, INT16)
-        down, across = spans = _pool_spans(params)
+        down, across = spans = pool_spans(params)
         image, load = _pooled_image(params, spans, 0)
         ones, fill = padded_input(np.ones((1, *params.input_shape[1:3], 1), np.int16), spans, 0, np.int64)
         fill()
@@ -127,7 +130,7 @@ class NumpyInt16:
         """Prepare MAX_POOL_2D; nothing is smaller than what borders are filled with."""
         checks.check_pool(params, INT16)
         bounds = arithmetic.activation_bounds(params.activation, params.output_quant, INT16)
-        spans = _pool_spans(params)
+        spans = pool_spans(params)
         image, load = _pooled_image(params, spans, INT16.low)
         view = windows(image, spans)
         output = np.frombuffer(params.output, np.int16).reshape(params.output_shape)
@@ -226,7 +229,7 @@ def _sum_type(products: Array) -> npt.DTypeLike:
 
 def _image(
     params: Conv2dParams | DepthwiseConv2dParams,
-    spans: tuple[TapSpan, TapSpan],
+    spans: Spans,
     dtype: npt.DTypeLike,
     copies: int = 1,
 ) -> tuple[Array, Kernel]:
@@ -234,15 +237,6 @@ def _image(
     return padded_input(source, spans, 0, dtype, copies)
 
 
-def _pool_spans(params: PoolParams) -> tuple[TapSpan, TapSpan]:
-    _, height, width, _ = params.input_shape
-    down, across = arithmetic.pool_windows(params)
-    return (
-        span(down, params.filter_h, params.stride_h, 1, height),
-        span(across, params.filter_w, params.stride_w, 1, width),
-    )
-
-
-def _pooled_image(params: PoolParams, spans: tuple[TapSpan, TapSpan], border: int) -> tuple[Array, Kernel]:
+def _pooled_image(params: PoolParams, spans: Spans, border: int) -> tuple[Array, Kernel]:
     source = np.frombuffer(params.input, np.int16).reshape(params.input_shape)
     return padded_input(source, spans, border, np.int64)

@@ -7,13 +7,14 @@ import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import arithmetic
-from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, Window
+from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends.numpy.conv import float_type
 from aisrv.kernels.backends.numpy.requantize import Workspace, padded_elements
 from aisrv.kernels.backends.numpy.steps import Array, mean_steps, rescaling
-from aisrv.kernels.backends.numpy.windows import padded_input, span
+from aisrv.kernels.backends.numpy.windows import padded_input
 from aisrv.kernels.params import PoolParams
+from aisrv.kernels.windows import Window, pool_spans, pool_windows
 
 
 def max_pool(params: PoolParams, workspace: Workspace) -> Kernel:
@@ -38,7 +39,7 @@ def avg_pool(params: PoolParams, workspace: Workspace) -> Kernel:
     bounds = arithmetic.activation_bounds(params.activation, params.output_quant)
     output = np.frombuffer(params.output, np.int8)
     _, height, width, channels = params.input_shape
-    down, across = arithmetic.pool_windows(params)
+    down, across = pool_windows(params)
     counts = np.outer(
         _inside(down, params.filter_h, params.stride_h, height),
         _inside(across, params.filter_w, params.stride_w, width),
@@ -93,10 +94,8 @@ def _separable(
     workspace: Workspace,
 ) -> Kernel:
     """Combine what each window holds: rows first, then columns."""
-    batches, height, width, channels = params.input_shape
-    lower, wider = arithmetic.pool_windows(params)
-    down = span(lower, params.filter_h, params.stride_h, 1, height)
-    across = span(wider, params.filter_w, params.stride_w, 1, width)
+    batches, _, _, channels = params.input_shape
+    down, across = pool_spans(params)
     source = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
     image, load = padded_input(source, (down, across), border, dtype)
     if image.dtype == np.int8 and image.shape == source.shape:

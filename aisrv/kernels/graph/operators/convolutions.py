@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import window
 from aisrv.kernels.backend import GroupingBackend, Int16Kernels, Kernel, KernelBackend
 from aisrv.kernels.checks import check_conv2d
 from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.tensors import allocate
 from aisrv.kernels.params import INT8, Bias, Buffer, Conv2dParams, ElementType, PerChannelQuantParam, Shape4
+from aisrv.kernels.windows import window
 from aisrv.model import Padding
 
 LARGEST_INPUT: Final = 64 * 1024 * 1024

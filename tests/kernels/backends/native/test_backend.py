@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tflite import BuiltinOperator
 
-from aisrv.kernels.arithmetic import Multiplier, float32, multiply_twice_rounded, quantized_multiplier, window
+from aisrv.kernels.arithmetic import Multiplier, float32, multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native.backend import NativeBackend
 from aisrv.kernels.backends.native.elementwise import MOST_TAPS
@@ -32,6 +32,7 @@ from aisrv.kernels.params import (
     PoolParams,
     QuantParam,
 )
+from aisrv.kernels.windows import window
 from aisrv.model import Padding, TensorType
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor

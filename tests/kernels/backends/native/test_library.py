@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from aisrv.kernels.backends.native import library as native_library
-from aisrv.kernels.backends.native.library import FOLDER, PATTERN, SOURCE, NativeError, load
+from aisrv.kernels.backends.native.library import FOLDER, PATTERN, SOURCES, NativeError, load
 from tests.support.native import library
 
 
@@ -16,7 +16,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     library()
     (compiled,) = FOLDER.glob(PATTERN)
     shutil.copy(compiled, tmp_path)
-    shutil.copy(FOLDER / SOURCE, tmp_path)
+    for name in SOURCES:
+        shutil.copy(FOLDER / name, tmp_path)
     monkeypatch.setattr(native_library, "FOLDER", tmp_path)
     return tmp_path
 
@@ -25,8 +26,9 @@ def test_the_library_of_this_source_loads(folder: Path) -> None:
     assert load.__wrapped__().variants == library().variants
 
 
-def test_a_library_of_another_source_is_refused(folder: Path) -> None:
-    with (folder / SOURCE).open("a") as source:
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_library_of_another_source_is_refused(name: str, folder: Path) -> None:
+    with (folder / name).open("a") as source:
         source.write("\n")
     with pytest.raises(NativeError, match=r"was compiled from another kernels\.c; install aisrv again"):
         load.__wrapped__()

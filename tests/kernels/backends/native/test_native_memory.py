@@ -10,11 +10,10 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from zlib import crc32
 
 import pytest
 
-from aisrv.kernels.backends.native.library import FOLDER, SOURCE
+from aisrv.kernels.backends.native.library import FOLDER, SOURCES, source_crc
 from tests.support.amounts import IN_FULL, some
 from tests.support.native import library
 from tests.support.paths import ROOT
@@ -74,9 +73,10 @@ def sanitized(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if not sanitizer.is_absolute():
         missing("gcc has no AddressSanitizer here: apt install libasan8, or that of your gcc")
     folder = tmp_path_factory.mktemp("sanitized")
-    shutil.copy(FOLDER / SOURCE, folder)
-    options = (*SANITIZE, f"-DAISRV_SOURCE_CRC={crc32((FOLDER / SOURCE).read_bytes())}u")
-    library_and_source = "-o", folder / "_kernels.so", folder / SOURCE
+    for name in SOURCES:
+        shutil.copy(FOLDER / name, folder)
+    options = (*SANITIZE, f"-DAISRV_SOURCE_CRC={source_crc()}u")
+    library_and_source = "-o", folder / "_kernels.so", folder / SOURCES[-1]
     subprocess.run(
         ["gcc", "-shared", "-fPIC", "-O1", "-g", "-pthread", *options, *library_and_source], check=True
     )
@@ -95,4 +95,4 @@ def test_sanitizers_find_nothing(sanitized: dict[str, str]) -> None:
 def test_sanitizers_see_a_read_behind_a_buffer(sanitized: dict[str, str]) -> None:
     done = run_kernels("heap", SHORT_COPIES, AISRV_TEST_SPARE_ELEMENTS="0", **sanitized)
     assert "ERROR: AddressSanitizer" in done.stderr
-    assert f"{SOURCE}:" in done.stderr
+    assert f"{SOURCES[-1]}:" in done.stderr

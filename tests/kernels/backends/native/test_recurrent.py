@@ -12,7 +12,7 @@ from aisrv.kernels.backends.fallback import Fallback
 from aisrv.kernels.backends.native import recurrent as native
 from aisrv.kernels.backends.native.backend import NativeBackend, native_backend
 from aisrv.kernels.backends.native.library import Variant
-from aisrv.kernels.backends.native.steps import Kind, NativeKernel
+from aisrv.kernels.backends.native.steps import NativeKernel
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.recurrent import LstmParams, SvdfParams
 from aisrv.model.reader import read_model
@@ -29,7 +29,7 @@ def _installed() -> None:
     library()
 
 
-def kinds_of(model: bytes, backend: Any = None) -> list[Kind]:
+def kinds_of(model: bytes, backend: Any = None) -> list[str]:
     """The steps of the library that a model runs."""
     kernels = loaded(model, backend or native_backend()).kernels
     return [step.kind for kernel in kernels if isinstance(kernel, NativeKernel) for step in kernel.steps]
@@ -38,8 +38,8 @@ def kinds_of(model: bytes, backend: Any = None) -> list[Kind]:
 @pytest.mark.parametrize("variant", list(Variant))
 def test_the_library_computes_both(variant: Variant) -> None:
     backend = NativeBackend(need_variant(variant))
-    assert kinds_of(lstm(), backend) == [Kind.LSTM]
-    assert kinds_of(svdf(), backend) == [Kind.SVDF]
+    assert kinds_of(lstm(), backend) == ["LSTM"]
+    assert kinds_of(svdf(), backend) == ["SVDF"]
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -62,7 +62,7 @@ def test_sums_that_wrap() -> None:
     size = 300_000
     scales = (0.5, 0.5, 0.1, 0.001, 8.0)
     model = svdf(size=size, units=3, rank=1, memory=1, zeros=(127, 0, 0), scales=scales)
-    assert kinds_of(model) == [Kind.SVDF]
+    assert kinds_of(model) == ["SVDF"]
     features = np.frombuffer(read_model(model).tensors[1].data or b"", np.int8).reshape(3, size)
     ends = np.where(features[0] > 0, -128, 127).astype(np.int8).reshape(1, size)
     assert (features[0] * (ends[0].astype(np.int64) - 127)).sum() < -(1 << 31)
@@ -144,7 +144,7 @@ class Declining:
         raise NotImplementedError
 
 
-@pytest.mark.parametrize(("model", "kind"), [(lstm(), Kind.LSTM), (svdf(), Kind.SVDF)], ids=["lstm", "svdf"])
-def test_what_one_backend_declines_the_next_one_takes(model: bytes, kind: Kind) -> None:
+@pytest.mark.parametrize(("model", "kind"), [(lstm(), "LSTM"), (svdf(), "SVDF")], ids=["lstm", "svdf"])
+def test_what_one_backend_declines_the_next_one_takes(model: bytes, kind: str) -> None:
     assert kinds_of(model, Fallback(Declining(), native_backend())) == [kind]
     assert kinds_of(model, Fallback(Declining(), NumpyBackend())) == []

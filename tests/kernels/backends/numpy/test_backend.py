@@ -10,12 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tflite import BuiltinOperator
 
-from aisrv.kernels.arithmetic import Rounding, window
+from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
 from aisrv.kernels.backends.numpy.conv import float_type
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
 from aisrv.kernels.params import FusedActivation, PerChannelQuantParam, QuantParam
+from aisrv.kernels.windows import window
 from aisrv.model import Padding
 from tests.support.operators import METHODS, Case, Draw, values, words
 

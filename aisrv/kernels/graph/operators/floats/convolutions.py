@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from aisrv.kernels.arithmetic import Window, window
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, shape4
@@ -21,6 +20,7 @@ from aisrv.kernels.graph.operators.floats.tensors import (
     quiet,
 )
 from aisrv.kernels.graph.operators.windows import bound_window
+from aisrv.kernels.windows import Window, window
 
 
 class _Taps(NamedTuple):

@@ -1,0 +1,236 @@
+/* What Python gives the library: the kinds of steps, and the structure of each one's arguments.
+
+   `steps.py` reads this file, so a declaration here is a field to a line, without comments between its words.
+   Pointers are addresses of memory that Python keeps for as long as the step. */
+
+#include <stdint.h>
+
+/* Kinds end in the size of the registers that a variant computes with, in bits. */
+enum step_kind {
+    COPY,
+    PAIRS,
+    SOFTMAX,
+    CONVOLUTION_512,
+    DEPTHWISE_512,
+    DEPTHWISE_3X3_512,
+    ADDITION_512,
+    AVERAGE_POOL_512,
+    MAX_POOL_512,
+    CONVOLUTION_256,
+    DEPTHWISE_256,
+    ADDITION_256,
+    AVERAGE_POOL_256,
+    MAX_POOL_256,
+    PADDING,
+    LSTM,
+    SVDF,
+};
+
+struct step {
+    int64_t kind;
+    const void *arguments;
+    int64_t pieces; /* what is worth to be shared by threads; 1: nothing */
+};
+
+/* A padded copy of an input; unused if batches is 0. The border is written once and stays. Sizes count elements. */
+struct picture {
+    const int8_t *source;
+    void *copy;      /* at the first element that is not border */
+    int64_t batches;
+    int64_t height;
+    int64_t width;   /* of a row of the source, channels included */
+    int64_t line;    /* from row to row of the copy */
+    int64_t plane;   /* from picture to picture of the copy */
+    int64_t repeats; /* how often each element comes, one beside the other */
+};
+
+struct convolution {
+    struct picture picture;
+    const void *input;
+    int8_t *output;
+    const void *weights;
+    const int32_t *rescaling; /* by block */
+    const int32_t *pixels;    /* offset of each pixel's window in the input */
+    const int32_t *segments;  /* pairs: offset in the window, and its end, in elements */
+    const int64_t *groups;    /* fours: pixels and blocks of a tile, first block, offset of the weights in bytes */
+    int64_t pixel_count;
+    int64_t segment_count;
+    int64_t group_count;
+    int64_t channels;
+    int64_t chunk;
+    int64_t plain; /* whether the rescaling is: shifts left of 1, to the right of 1 at least */
+    int64_t low;
+    int64_t high;
+};
+
+/* Windows of any form, one channel each: `taps` are offsets, `weights` by block and by group of taps. */
+struct depthwise {
+    struct picture picture;
+    const void *input;
+    int8_t *output;
+    const void *weights;
+    const int32_t *rescaling;
+    const int32_t *pixels;
+    const int32_t *taps;
+    int64_t pixel_count;
+    int64_t tap_groups;
+    int64_t channels;
+    int64_t plain;
+    int64_t low;
+    int64_t high;
+};
+
+/* Windows of 3x3, strides of 1 or 2, at most one row and column of border on each side. */
+struct depthwise_3x3 {
+    const int8_t *input;
+    int8_t *output;
+    const int8_t *weights;    /* by block: columns of a window, each as a row of four words of bytes */
+    const int32_t *rescaling;
+    const int8_t *border;     /* a row of the zero point */
+    int64_t batches;
+    int64_t height;
+    int64_t width;
+    int64_t channels;
+    int64_t out_height;
+    int64_t out_width;
+    int64_t stride;
+    int64_t top;
+    int64_t left;
+    int64_t zero;
+    int64_t plain;
+    int64_t low;
+    int64_t high;
+};
+
+/* Elements of one length: a line in float32, which was proven for all pairs. */
+struct addition {
+    const int8_t *first;
+    const int8_t *second;
+    int8_t *output;
+    int64_t count;
+    int64_t low;
+    int64_t high;
+    float factor1;
+    float factor2;
+    float offset;
+};
+
+/* A table of all pairs; a shorter input repeats. */
+struct pairs {
+    const uint8_t *first;
+    const uint8_t *second;
+    int8_t *output;
+    const int8_t *table;
+    int64_t first_count;
+    int64_t second_count;
+    int64_t count;
+};
+
+struct pool {
+    const int8_t *input;
+    int8_t *output;
+    int64_t batches;
+    int64_t height;
+    int64_t width;
+    int64_t channels;
+    int64_t out_height;
+    int64_t out_width;
+    int64_t filter_h;
+    int64_t filter_w;
+    int64_t stride_h;
+    int64_t stride_w;
+    int64_t top;
+    int64_t left;
+    int64_t low;
+    int64_t high;
+};
+
+struct softmax {
+    const int8_t *input;
+    int8_t *output;
+    const int32_t *exponentials; /* of the differences 0, -1, ... to the largest of a row */
+    const int32_t *rounded;      /* the same, as they are summed */
+    int64_t rows;
+    int64_t classes;
+};
+
+struct copy {
+    const int8_t *input;
+    int8_t *output;
+    int64_t count;
+};
+
+/* Pictures that get a border of one byte's value; widths count bytes. */
+struct padding {
+    const int8_t *input;
+    int8_t *output;
+    int64_t batches;
+    int64_t height;
+    int64_t width;
+    int64_t out_height;
+    int64_t out_width;
+    int64_t top;
+    int64_t left;
+    int64_t fill;
+};
+
+/* M(x, m, s), with two roundings: the shift to the left and that to the right of a factor. */
+struct factor {
+    int64_t mantissa;
+    int64_t left;
+    int64_t right;
+};
+
+/* Gates in the order input, forget, output, candidate, a row for each unit. Rows of weights end in zeros. */
+struct lstm {
+    const int8_t *input;
+    int8_t *output;
+    int8_t *state;
+    int16_t *cells;
+    const int16_t *weights;
+    const int16_t *recurrent;
+    const int64_t *bias;
+    const struct factor *input_factors; /* by row */
+    const struct factor *state_factors;
+    const struct factor *factors; /* forget, remember, show */
+    const int16_t *sigmoid;       /* by the 16 bits of an argument */
+    const int16_t *tanh;
+    const int16_t *cell_tanh;
+    int16_t *row;   /* room for an input, or a state, without its zero point */
+    int64_t *gates; /* room for the sums of one picture's gates */
+    int64_t steps;
+    int64_t batch;
+    int64_t inputs;
+    int64_t units;
+    int64_t input_width; /* elements from row to row of the weights, a multiple of 16 */
+    int64_t state_width;
+    int64_t input_step; /* bytes from step to step, and from picture to picture */
+    int64_t input_batch;
+    int64_t output_step;
+    int64_t output_batch;
+    int64_t input_zero;
+    int64_t state_zero;
+    int64_t low; /* of cells */
+    int64_t high;
+};
+
+struct svdf {
+    const int8_t *input;
+    int8_t *output;
+    void *state;             /* [batch, filters, memory], of int8 or of int16 */
+    const int16_t *features; /* rows end in zeros */
+    const int16_t *times;
+    const int64_t *bias;
+    const struct factor *factors; /* to the state, to the output */
+    int16_t *row;
+    int64_t batch;
+    int64_t inputs;
+    int64_t width;
+    int64_t units;
+    int64_t rank;
+    int64_t memory;
+    int64_t is_wide; /* whether the state is of int16 */
+    int64_t input_zero;
+    int64_t state_zero;
+    int64_t output_zero;
+};

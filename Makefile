@@ -9,7 +9,7 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --prefer-binary
 PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist loadgroup
 # What most changes break first: values, the substrate, engines, layers, devices, host tools; few other programs.
 # Jacdac's tests are left out: its devices announce themselves twice a second, and hosts wait for that.
-QUICK := $(addprefix tests/,protocol settings model terminal xcore engine board phy host_tools) \
+QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools) \
 	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py \
 	$(addprefix --ignore=tests/,phy/jacdac host_tools/jacdac host_tools/test_jacdac.py host_tools/exchange/test_jacdac.py)
 

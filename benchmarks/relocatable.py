@@ -21,13 +21,13 @@ from typing import Final
 import numpy as np
 
 from aisrv import digits
+from aisrv.image_builder.build import build_image, static_sizes
+from aisrv.image_builder.report import flash
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.relocatable.builder.build import build_image, static_sizes
-from aisrv.relocatable.container import Image
+from aisrv.model.relocatable.container import Image
+from aisrv.model.relocatable.network import Network
 from aisrv.relocatable.memory import FLASH_BASE
-from aisrv.relocatable.network import Network
-from aisrv.relocatable.report import flash
 from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
 from benchmarks.rows import Row
 from tests.support import mlperf_tiny

@@ -9,12 +9,12 @@
 """
 
 from dataclasses import replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from aisrv import __version__
-from aisrv.relocatable.errors import RelocatableError
+from aisrv.model.relocatable.errors import RelocatableError
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.json_errors import JsonGroup, json_wanted
 from aisrv.terminal.option_group import option_group
@@ -23,20 +23,41 @@ from flash_server.commands.chip import read, write
 from flash_server.commands.inspect import diff, inspect, verify
 from flash_server.commands.options import FlashSettings
 from flash_server.commands.pack import pack, params, unpack
-from flash_server.commands.reloc import reloc
 from flash_server.errors import FlashError
 from flash_server.files import InputError
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
 NAME: Final = "aisrv-flash"
+
+GROUP: Final = "flash_server.commands"
+"""Entry points of commands that need more than flash images, such as `reloc`."""
 
 EXIT_CODES: Final[dict[type[Exception], int]] = {InputError: 2, FlashError: 1, RelocatableError: 1}
 """The exit code of each error; the first kind that fits counts."""
 
 
 class FlashGroup(JsonGroup):
-    """The command, with its exit codes."""
+    """The command, with its exit codes; further commands are the entry points of GROUP."""
 
     exit_codes = EXIT_CODES
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names of all commands."""
+        return sorted({*super().list_commands(ctx), *_registered().names})
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return a command, an entry point's loaded at its first use; None for a name that is not there."""
+        if cmd_name not in self.commands and cmd_name in (found := _registered()).names:
+            self.add_command(found[cmd_name].load(), cmd_name)
+        return super().get_command(ctx, cmd_name)
+
+
+def _registered() -> "EntryPoints":
+    from importlib.metadata import entry_points  # which the other commands do not need
+
+    return entry_points(group=GROUP)
 
 
 @click.group(
@@ -60,5 +81,5 @@ def main(context: click.Context, settings: FlashSettings) -> None:
     context.obj = replace(settings, as_json=json_wanted(context))
 
 
-for _command in (pack, inspect, unpack, verify, diff, write, read, params, boot_image, boot, reloc):
+for _command in (pack, inspect, unpack, verify, diff, write, read, params, boot_image, boot):
     main.add_command(_command)

@@ -5,8 +5,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from aisrv.regular_file import LARGEST_FILE, open_regular
-from aisrv.whole_file import write_whole
+from aisrv.values.regular_file import LARGEST_FILE, open_regular
+from aisrv.values.whole_file import write_whole
 from flash_server.errors import FlashError
 
 Progress = Callable[[int, int], None]

@@ -29,7 +29,7 @@ from aisrv.protocol.commands import (
     is_set,
 )
 from aisrv.protocol.memory_map import MemoryMap
-from aisrv.regular_file import read_regular
+from aisrv.values.regular_file import read_regular
 from host_tools.errors import (
     BadCommandError,
     CommandError,

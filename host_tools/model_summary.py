@@ -60,7 +60,7 @@ def check_model(data: "Buffer", name: object) -> "Model":
     `name` says in the message what was read.
     """
     from aisrv.model import ModelFileError
-    from aisrv.relocatable.model import read_loadable
+    from aisrv.model.relocatable.model import read_loadable
 
     try:
         return read_loadable(bytes(data))

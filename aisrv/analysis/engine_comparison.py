@@ -14,7 +14,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.extras import install_command
 from aisrv.inference.interpreter import create_interpreter, describe, run_once
 from aisrv.kernels.backends.registry import default_backend, find_backend
 from aisrv.kernels.graph.errors import GraphError
@@ -24,6 +23,7 @@ from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
 from aisrv.model.reader import read_model
 from aisrv.protocol.engine_kind import KERNELS, NO_MODEL, EngineKind
+from aisrv.values.extras import install_command
 
 Tensors = Mapping[int, bytes]
 """Bytes of tensors by their index in the model."""

@@ -30,7 +30,7 @@ from aisrv.board.specs import (
     TaskSpec,
     UsbProtocol,
 )
-from aisrv.settings.size import KIB
+from aisrv.values.settings.size import KIB
 
 __all__ = [
     "BOOT_COMMANDS",

@@ -27,7 +27,7 @@ from aisrv.board.specs import (
 )
 from aisrv.board.user_tasks import check_tasks
 from aisrv.protocol.commands import GPIO_COUNT
-from aisrv.settings.size import KIB
+from aisrv.values.settings.size import KIB
 from flash_server.chip.part import WIDTHS
 
 MOST_GRAPH_CORES: Final = 7

@@ -7,7 +7,7 @@ from typing import Final
 
 from aisrv.board import CHANNEL_ENDS, CORES, ArenaMemory, Board, Plan, Task, UsbProtocol, plan_of
 from aisrv.protocol.commands import GPIO_COUNT
-from aisrv.settings.size import Size
+from aisrv.values.settings.size import Size
 
 _GAP: Final = "   "
 _ARENAS: Final = {ArenaMemory.INTERNAL: "arena", ArenaMemory.EXTERNAL: "external arena"}

@@ -8,7 +8,7 @@ from typing import Final
 
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
-from aisrv.settings.size import KIB
+from aisrv.values.settings.size import KIB
 from flash_server.chip.part import CLOCK_HZ, MX25R6435F, WIDTH, FlashPart
 from flash_server.client.cache import XCORE_AI_CACHE, CacheGeometry
 

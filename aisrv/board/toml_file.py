@@ -30,11 +30,11 @@ from aisrv.board import (
 )
 from aisrv.model.labels import LARGEST_LABELS, labels_in
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
-from aisrv.regular_file import read_regular
-from aisrv.settings.errors import SettingsError
-from aisrv.settings.size import KIB, Size
-from aisrv.settings.tables import Integer, Number, Table, convert
-from aisrv.settings.toml_file import TomlFile, parse_toml, read_toml
+from aisrv.values.regular_file import read_regular
+from aisrv.values.settings.errors import SettingsError
+from aisrv.values.settings.size import KIB, Size
+from aisrv.values.settings.tables import Integer, Number, Table, convert
+from aisrv.values.settings.toml_file import TomlFile, parse_toml, read_toml
 from flash_server.chip.part import PARTS, Erase, FlashPart, part_named
 from flash_server.client.cache import CacheGeometry
 from flash_server.errors import FlashError

@@ -29,9 +29,9 @@ from aisrv.board import (
     SpiSpec,
     plan_of,
 )
-from aisrv.settings.errors import SettingsError
-from aisrv.settings.size import KIB
-from aisrv.settings.toml_file import read_bounded
+from aisrv.values.settings.errors import SettingsError
+from aisrv.values.settings.size import KIB
+from aisrv.values.settings.toml_file import read_bounded
 from flash_server.chip.part import MX25R6435F, PARTS, SECTOR_ERASE, Erase, FlashPart
 from flash_server.errors import FlashError
 

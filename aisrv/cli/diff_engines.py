@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import click
 
 from aisrv.cli.options.engine_kind import ENGINE_KIND
-from aisrv.extras import install_command
 from aisrv.protocol.engine_kind import KERNELS, EngineKind
-from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
+from aisrv.values.extras import install_command
+from aisrv.values.regular_file import read_regular
 
 if TYPE_CHECKING:
     from aisrv.analysis.engine_comparison import Comparison, EngineError, TensorDifference, Tensors

@@ -22,13 +22,13 @@ from aisrv.attach.preload.wire import PACKAGE
 from aisrv.attach.usbip.vhci import SYSFS, Vhci, VhciError
 from aisrv.cli.serving import first_error
 from aisrv.device.device import open_device
-from aisrv.extras import install_command
 from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import IsolatedInterpreter, isolated
 from aisrv.inference.process.sandbox_layers import sandbox_layers
 from aisrv.protocol.commands import USB_PRODUCT_ID, USB_VENDOR_ID
 from aisrv.protocol.engine_kind import PACKAGES, EngineKind, default_kind
-from aisrv.regular_file import read_regular
+from aisrv.values.extras import install_command
+from aisrv.values.regular_file import read_regular
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,9 +12,9 @@ import trio
 from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.cli.options.logging import start_logging, verbose_option
 from aisrv.protocol.engine_kind import EngineKind, default_kind
-from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
+from aisrv.values.regular_file import read_regular
 
 if TYPE_CHECKING:
     from aisrv.board import Board

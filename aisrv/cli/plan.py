@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
-from aisrv.extras import install_command
-from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.written_files import write_files
+from aisrv.values.extras import install_command
+from aisrv.values.regular_file import read_regular
 
 if TYPE_CHECKING:
     from aisrv.model import Model

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from aisrv.regular_file import read_regular
-from aisrv.settings.size import Size
-from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
 from aisrv.terminal.written_files import write_files
+from aisrv.values.regular_file import read_regular
+from aisrv.values.settings.size import Size
+from aisrv.values.settings.size_option import SIZE
 
 if TYPE_CHECKING:
     from aisrv.analysis.profile import ModelProfile, Suite, SuiteSettings

@@ -13,9 +13,9 @@ from aisrv.analysis.replay.transfers import devices_of, transfers_of
 from aisrv.board import BoardError
 from aisrv.board.catalog import find_board
 from aisrv.cli.options.board import complete_board
-from aisrv.regular_file import read_regular
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
+from aisrv.values.regular_file import read_regular
 from host_tools.errors import HostError
 from host_tools.transports.requests import RequestTransport
 from host_tools.transports.schemes import open_transport

@@ -24,8 +24,8 @@ from aisrv.device.device import Device, ModelRefused, open_devices
 from aisrv.device.failures import first_cause
 from aisrv.inference.process.worker_pool import WorkerPool, open_worker_pool
 from aisrv.protocol.commands import Command
-from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import os_error_text
+from aisrv.values.regular_file import read_regular
 from aisrv.xcore.runtime import OnTrap
 from host_tools.server_address import UNIX
 from phy.spi.bus import SpiPort

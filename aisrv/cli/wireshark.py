@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from aisrv.whole_file import write_whole
+from aisrv.values.whole_file import write_whole
 
 _PATIENCE_SECONDS: Final = 20.0
 

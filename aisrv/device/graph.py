@@ -25,10 +25,10 @@ from aisrv.graph.run.live import LiveGraph
 from aisrv.graph.run.scheduler import Interpreter
 from aisrv.graph.run.state import GraphState
 from aisrv.graph.run.status import GraphStatus, graph_status
-from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.sensors.image.frame import FrameSource, SourceError
 from aisrv.sensors.sources.opening import open_source
 from aisrv.sensors.sources.spec import SourceSpec
+from aisrv.values.regular_file import ANY_SIZE, opened_regular
 from aisrv.xcore.chanend import ChanEnd
 
 logger = logging.getLogger("aisrv.graph")

@@ -18,9 +18,9 @@ import numpy.typing as npt
 from aisrv import digits
 from aisrv.digits.quantize import quantize, with_features
 from aisrv.digits.training import Array, Indices, Parameters, accuracy, train
-from aisrv.extras import install_command
 from aisrv.terminal.file_types import FOLDER
-from aisrv.whole_file import write_whole
+from aisrv.values.extras import install_command
+from aisrv.values.whole_file import write_whole
 
 TRAINING_IMAGES: Final = 1400
 SEED: Final = 0

@@ -4,7 +4,7 @@ import logging
 from collections import deque
 from typing import Final
 
-from aisrv.printable import printable_lines
+from aisrv.values.printable import printable_lines
 
 SIZE: Final = 2048
 """Bytes of the answer: the newest lines that fit, each ended by a newline, then NUL."""

@@ -397,7 +397,7 @@ async def _close(runner: Runner) -> None:
 
 
 def _parse(model: ModelBytes) -> Model:
-    from aisrv.relocatable.model import read_loadable  # which a device without a model does not need
+    from aisrv.model.relocatable.model import read_loadable  # which a device without a model does not need
 
     try:
         return read_loadable(model)

@@ -11,9 +11,9 @@ from importlib import import_module
 from itertools import accumulate
 from typing import Final, NamedTuple, Protocol, Self, cast
 
-from aisrv.extras import install_command
 from aisrv.inference.errors import InferenceError, ModelError
 from aisrv.protocol.engine_kind import NO_MODEL, RELOCATABLE, EngineKind, EngineKindError
+from aisrv.values.extras import install_command
 
 ALIGNMENT: Final = 64
 """Bytes to which the start of a tensor is rounded up in memory that holds several."""

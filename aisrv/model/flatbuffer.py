@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from aisrv.model.errors import MAX_TABLES, ModelFileError
 from aisrv.model.schema import TABLES
-from aisrv.printable import printable
+from aisrv.values.printable import printable
 
 U16: Final = struct.Struct("<H")
 I32: Final = struct.Struct("<i")

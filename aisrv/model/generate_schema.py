@@ -18,7 +18,7 @@ import tflite
 from flatbuffers import table as flatbuffer_table
 
 from aisrv.model.options import TABLES as OPTIONS
-from aisrv.whole_file import write_whole
+from aisrv.values.whole_file import write_whole
 
 TABLES: Final = (
     "Model",

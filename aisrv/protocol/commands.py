@@ -11,7 +11,7 @@ import enum
 import struct
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from aisrv.packet import I8, U8, U16, U32, Packet, replace
+from aisrv.values.packet import I8, U8, U16, U32, Packet, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,8 +7,8 @@ a device speaks one protocol or the other. USB identity, endpoints and packet si
 
 import enum
 
-from aisrv.packet import U8
 from aisrv.protocol.commands import AisrvPacket
+from aisrv.values.packet import U8
 from aisrv.xcore.tokens import WORD_BYTES
 
 

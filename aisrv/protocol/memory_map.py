@@ -13,8 +13,8 @@ from typing import Annotated, Final
 
 from msgspec import Struct
 
-from aisrv.packet import U32, Wire
 from aisrv.protocol.commands import AisrvPacket
+from aisrv.values.packet import U32, Wire
 
 
 class ModelMemory(enum.Enum):

@@ -2,8 +2,8 @@
 
 import enum
 
-from aisrv.packet import U32
 from aisrv.protocol.commands import AisrvPacket
+from aisrv.values.packet import U32
 
 
 class PixelEncoding(enum.IntEnum):

@@ -12,7 +12,7 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Final, NamedTuple
 
-from aisrv.packet import I32, U8, U16, U32, Packet, Pad3, Rest, Wire
+from aisrv.values.packet import I32, U8, U16, U32, Packet, Pad3, Rest, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

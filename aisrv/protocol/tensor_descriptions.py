@@ -9,8 +9,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Annotated, Self
 
-from aisrv.packet import I32, U8, U16, U32, Wire
 from aisrv.protocol.commands import AisrvPacket, ProtocolError
+from aisrv.values.packet import I32, U8, U16, U32, Wire
 
 _F32 = Annotated[float, Wire("f")]
 

@@ -13,7 +13,6 @@ import struct
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar, Final
 
-from aisrv.packet import U8, U16, Packet, Pad1, Rest, replace
 from aisrv.protocol.commands import (
     ENDPOINT_IN,
     ENDPOINT_OUT,
@@ -23,6 +22,7 @@ from aisrv.protocol.commands import (
     USB_PRODUCT_ID,
     USB_VENDOR_ID,
 )
+from aisrv.values.packet import U8, U16, Packet, Pad1, Rest, replace
 
 if TYPE_CHECKING:
     from typing import Self

@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 from typing import Annotated, ClassVar, Final
 
-from aisrv.packet import I32, U8, U16, U32, Packet, Pad1, Pad4, Pad8, Pad12, Pad24, Wire
+from aisrv.values.packet import I32, U8, U16, U32, Packet, Pad1, Pad4, Pad8, Pad12, Pad24, Wire
 
 PORT: Final = 3240
 VERSION: Final = 0x0111

@@ -9,10 +9,10 @@ import ctypes
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from aisrv.extras import install_command
-from aisrv.relocatable.container import Core
-from aisrv.relocatable.errors import ExecutionFault, MachineError
-from aisrv.relocatable.memory import PAGE, Memory, Span
+from aisrv.model.relocatable.container import PAGE, Core
+from aisrv.model.relocatable.errors import ExecutionFault, MachineError
+from aisrv.relocatable.memory import Memory, Span
+from aisrv.values.extras import install_command
 
 if TYPE_CHECKING:
     from unicorn import Uc
@@ -35,13 +35,6 @@ _FULL_ACCESS: Final = 0x00F0_0000
 _FPU_ON: Final = 0x4000_0000
 """FPEXC."""
 
-_MODELS: Final = {
-    Core.CORTEX_M3: "UC_CPU_ARM_CORTEX_M3",
-    Core.CORTEX_M4: "UC_CPU_ARM_CORTEX_M4",
-    Core.CORTEX_M7: "UC_CPU_ARM_CORTEX_M7",
-    Core.CORTEX_M33: "UC_CPU_ARM_CORTEX_M33",
-}
-
 _BLOCK_HOOK: Final = ctypes.CFUNCTYPE(
     None, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_void_p
 )
@@ -52,11 +45,6 @@ _LOAD_HOOK: Final = ctypes.CFUNCTYPE(
 
 Observer = Callable[[int, int, int], None]
 """Called with the observer's three arguments: cookie, moment, address of the node's report."""
-
-
-def can_execute(core: Core) -> bool:
-    """Whether there is a machine for a core."""
-    return core in _MODELS
 
 
 class Machine:
@@ -75,7 +63,7 @@ class Machine:
         self._prot: Any = unicorn.unicorn_const
         self._uc: Uc = unicorn.Uc(unicorn.UC_ARCH_ARM, unicorn.UC_MODE_THUMB | unicorn.UC_MODE_MCLASS)
         self._uc.ctl_set_tcg_buffer_size(_TRANSLATION_BYTES)
-        self._uc.ctl_set_cpu_model(getattr(arm, _MODELS[core]))
+        self._uc.ctl_set_cpu_model(getattr(arm, f"UC_CPU_ARM_{core.name}"))
         if has_fpu:
             self._uc.reg_write(arm.UC_ARM_REG_C1_C0_2, _FULL_ACCESS)
             self._uc.reg_write(arm.UC_ARM_REG_FPEXC, _FPU_ON)

@@ -5,10 +5,8 @@ import mmap
 from dataclasses import dataclass
 from typing import Final, Self
 
-from aisrv.relocatable.errors import MachineError
-
-PAGE: Final = 4096
-"""Bytes: what can be mapped into a machine."""
+from aisrv.model.relocatable.container import PAGE
+from aisrv.model.relocatable.errors import MachineError
 
 FLASH_BASE: Final = 0x0800_0000
 RAM_BASE: Final = 0x2000_0000

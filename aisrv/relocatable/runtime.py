@@ -17,7 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from aisrv.relocatable.container import (
+from aisrv.model.relocatable.container import (
+    EXECUTABLE,
     RUNS_IN_PLACE,
     WORD,
     Core,
@@ -25,7 +26,7 @@ from aisrv.relocatable.container import (
     Image,
     offset,
 )
-from aisrv.relocatable.errors import (
+from aisrv.model.relocatable.errors import (
     Cause,
     ErrorCode,
     ErrorType,
@@ -34,9 +35,7 @@ from aisrv.relocatable.errors import (
     NetworkErrorWord,
     RuntimeFailure,
 )
-from aisrv.relocatable.machine import OBSERVER, SCRATCH, SCRATCH_BYTES, Machine, can_execute
-from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE, Memory, Span
-from aisrv.relocatable.network import (
+from aisrv.model.relocatable.network import (
     BUFFER,
     OBSERVE_AFTER,
     OBSERVE_BEFORE,
@@ -46,9 +45,11 @@ from aisrv.relocatable.network import (
     Report,
     TensorInfo,
 )
-from aisrv.relocatable.network import (
+from aisrv.model.relocatable.network import (
     OBSERVER as OBSERVER_LAYOUT,
 )
+from aisrv.relocatable.machine import OBSERVER, SCRATCH, SCRATCH_BYTES, Machine
+from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE, Memory, Span
 
 MIB: Final = 1 << 20
 DEFAULT_SECONDS: Final = 10.0
@@ -477,7 +478,7 @@ class Runtime:
             raise _create_failed(
                 f"compiled for {variant.core.label}, this is {self.core.label}", Cause.NOT_SUPPORTED
             )
-        if not can_execute(variant.core):
+        if variant.core not in EXECUTABLE:
             raise _create_failed(f"{variant.core.label} cannot be executed here", Cause.NOT_SUPPORTED)
         if variant.uses_fpu and not self.fpu_enabled:
             raise _create_failed("uses the FPU, which is off", Cause.NOT_SUPPORTED)

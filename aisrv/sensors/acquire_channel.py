@@ -14,10 +14,10 @@ failed to, so that a client can wait in a select for it. The protocol is ours, i
 import enum
 from typing import Annotated, Final, NamedTuple
 
-from aisrv.packet import U8, U32, Packet, Wire
 from aisrv.protocol.commands import FrameRegion, RegisterWrite, Status
 from aisrv.protocol.engine_channel import MAX_ARRAY
 from aisrv.sensors.image.frame import Encoding, frame_size
+from aisrv.values.packet import U8, U32, Packet, Wire
 from aisrv.xcore.array import Array, receive_array, send_array
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import click
 
-from aisrv.regular_file import check_regular
+from aisrv.values.regular_file import check_regular
 
 
 class RegularFile(click.Path):

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from aisrv.printable import printable_lines
 from aisrv.terminal.log_limit import QUIET_SECONDS, LogLimit
+from aisrv.values.printable import printable_lines
 
 QUEUE_LINES: Final = 1000
 """Lines that wait to be written."""

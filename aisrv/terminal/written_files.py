@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from aisrv.whole_file import write_whole
+from aisrv.values.whole_file import write_whole
 
 
 def write_files(files: Mapping[Path, str | bytes]) -> None:

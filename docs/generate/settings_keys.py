@@ -23,7 +23,7 @@ from aisrv.board import (
 )
 from aisrv.board.toml_file import BoardTables
 from aisrv.inference.timings import DeviceModel
-from aisrv.settings.size import KIB, Size
+from aisrv.values.settings.size import KIB, Size
 from docs.generate.markdown import code, plain, table
 from docs.generate.member_docs import member_docs
 from flash_server.chip.part import Erase, FlashPart

@@ -10,7 +10,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Annotated, Final, Self
 
-from aisrv.packet import U16, U32, Packet, Wire
+from aisrv.values.packet import U16, U32, Packet, Wire
 from flash_server.errors import FlashError
 
 MAGIC: Final = b"XSRV"

@@ -19,8 +19,8 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import IO, Final, Protocol, Self, cast
 
-from aisrv.regular_file import ANY_SIZE, opened_regular
-from aisrv.whole_file import write_whole
+from aisrv.values.regular_file import ANY_SIZE, opened_regular
+from aisrv.values.whole_file import write_whole
 from flash_server.errors import StorageError
 
 logger = logging.getLogger(__name__)

@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from aisrv.relocatable.container import (
+from aisrv.model.relocatable.container import (
     HEADER_BYTES,
     MAGIC_BYTES,
     Context,
@@ -18,8 +18,8 @@ from aisrv.relocatable.container import (
     is_image,
     offset,
 )
-from aisrv.relocatable.errors import ImageError
-from aisrv.relocatable.stored import StoredHeader, merge
+from aisrv.model.relocatable.errors import ImageError
+from aisrv.model.relocatable.stored import StoredHeader, merge
 from aisrv.xcore.array import own_pages
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.image.headers import IMAGE_PARTS, WEIGHTS_PARTS, Part

@@ -7,11 +7,11 @@ from typing import Final, Protocol
 
 import click
 
-from aisrv.settings.size_option import SIZE
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
+from aisrv.values.settings.size_option import SIZE
 from flash_server.chip.part import FlashPart, part_named
 from flash_server.commands.options import FlashSettings, pass_settings
 from flash_server.errors import FlashError

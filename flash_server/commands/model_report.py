@@ -8,7 +8,7 @@ import click
 
 from aisrv.model import Model, ModelFileError, Tensor
 from aisrv.model.reader import read_model
-from aisrv.printable import printable
+from aisrv.values.printable import printable
 from flash_server.files import InputError
 
 NAME_LIMIT: Final = 60

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
-from aisrv.packet import U32, Packet
+from aisrv.values.packet import U32, Packet
 from flash_server.errors import LayoutError
 from flash_server.image.generations import Generation, ImageFormat
 from flash_server.image.steps import Steps, finish

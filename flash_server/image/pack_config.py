@@ -17,10 +17,10 @@ Everything but the engines may be left out. Paths are relative to the TOML file.
 from pathlib import Path
 from typing import Literal
 
-from aisrv.settings.errors import SettingsError
-from aisrv.settings.size import Size
-from aisrv.settings.tables import Table, convert
-from aisrv.settings.toml_file import read_toml
+from aisrv.values.settings.errors import SettingsError
+from aisrv.values.settings.size import Size
+from aisrv.values.settings.tables import Table, convert
+from aisrv.values.settings.toml_file import read_toml
 from flash_server.files import InputError
 from flash_server.image import Generation
 from flash_server.image.image_file import EngineFiles

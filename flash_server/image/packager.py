@@ -7,10 +7,10 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from aisrv.relocatable.container import WORD, is_image
-from aisrv.relocatable.container import Image as RelocatableImage
-from aisrv.relocatable.errors import ImageError
-from aisrv.relocatable.stored import with_header
+from aisrv.model.relocatable.container import WORD, is_image
+from aisrv.model.relocatable.container import Image as RelocatableImage
+from aisrv.model.relocatable.errors import ImageError
+from aisrv.model.relocatable.stored import with_header
 from flash_server.files import InputError, Progress, ignore, write_file
 from flash_server.image import DataPartition, EngineImage, Part
 from flash_server.image.headers import IMAGE_PARTS, WEIGHTS_PARTS
@@ -65,7 +65,7 @@ def contents_of(engine: int, files: EngineFiles) -> dict[Part, memoryview | byte
         )
     parts = [part for part in IMAGE_PARTS if is_image(found.get(part, b""))]
     for part in parts:
-        from aisrv.relocatable.loadable import check_loadable  # which other images do not need
+        from aisrv.model.relocatable.loadable import check_loadable  # which other images do not need
 
         try:
             image = RelocatableImage.from_bytes(found[part])

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
+from aisrv.values.regular_file import read_regular
 from host_tools.commands.model_file import InputOptions, input_options
 from host_tools.commands.settings import HostSettings, pass_settings
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE
+from aisrv.values.regular_file import read_regular
 from host_tools.commands.settings import HostSettings, pass_settings
 
 if TYPE_CHECKING:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.terminal.progress import progress_bar
+from aisrv.values.regular_file import read_regular
 from host_tools.commands.model_file import (
     InputOptions,
     device_model,

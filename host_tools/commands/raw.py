@@ -5,9 +5,9 @@ from pathlib import Path
 import click
 
 from aisrv.protocol.commands import Command, command_name, is_set
-from aisrv.regular_file import read_regular
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import FILE, NEW_FILE
+from aisrv.values.regular_file import read_regular
 from host_tools.commands.settings import NUMBER, HostSettings, pass_settings
 
 

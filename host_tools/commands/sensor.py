@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from aisrv.extras import install_command
 from aisrv.terminal.command_group import examples
 from aisrv.terminal.file_types import NEW_FILE
+from aisrv.values.extras import install_command
 from host_tools.commands.settings import HostSettings, pass_settings
 from host_tools.errors import TensorError
 

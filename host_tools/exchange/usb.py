@@ -13,7 +13,6 @@ Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from aisrv.printable import printable_lines
 from aisrv.protocol.commands import (
     PACKET_SIZE,
     STATUS_ERRORS,
@@ -24,6 +23,7 @@ from aisrv.protocol.commands import (
     command_name,
     is_set,
 )
+from aisrv.values.printable import printable_lines
 from host_tools.errors import (
     CommandError,
     NoEngineError,

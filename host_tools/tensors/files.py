@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from aisrv.regular_file import check_regular, read_regular
-from aisrv.whole_file import write_whole
+from aisrv.values.regular_file import check_regular, read_regular
+from aisrv.values.whole_file import write_whole
 from host_tools.errors import TensorError
 from host_tools.tensors import images
 from host_tools.tensors.npy import npy_file, read_npy

@@ -11,8 +11,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aisrv.extras import install_command
-from aisrv.regular_file import opened_regular
+from aisrv.values.extras import install_command
+from aisrv.values.regular_file import opened_regular
 from host_tools.errors import TensorError
 from host_tools.tensors.tensor_spec import TensorSpec
 

@@ -4,7 +4,7 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
-from aisrv.regular_file import read_regular
+from aisrv.values.regular_file import read_regular
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from aisrv.extras import install_command
 from aisrv.protocol.spi_link import MAX_MESSAGE, SpiLinkError
+from aisrv.values.extras import install_command
 from host_tools.errors import (
     BadAddressError,
     DeviceAccessDenied,

@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final, Protocol
 
-from aisrv.packet import I8, U8, U16, U32, Wire
 from aisrv.protocol.jacdac.frame import (
     CONTROL_INDEX,
     LARGEST_PAYLOAD,
@@ -22,6 +21,7 @@ from aisrv.protocol.jacdac.packing import Value
 from aisrv.protocol.jacdac.service_spec import GET, SET, ServiceSpec
 from aisrv.protocol.jacdac.service_tables import SENSOR_AGGREGATOR
 from aisrv.protocol.jacdac.timers import MILLISECOND
+from aisrv.values.packet import I8, U8, U16, U32, Wire
 from phy.jacdac.numbers import FLOAT_BYTES
 from phy.jacdac.service import Host, Service
 

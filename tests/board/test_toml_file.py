@@ -28,7 +28,7 @@ from aisrv.board.catalog import find_board
 from aisrv.board.toml_file import parse_board, read_board
 from aisrv.protocol.commands import Command
 from aisrv.protocol.engine_kind import EngineKind, default_kind
-from aisrv.settings.toml_file import LARGEST_FILE
+from aisrv.values.settings.toml_file import LARGEST_FILE
 from flash_server.chip.part import MX25R3235F, Erase, FlashPart
 from flash_server.client.cache import CacheGeometry
 from tests.support.paths import ROOT

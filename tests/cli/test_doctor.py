@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from aisrv.attach.preload import server as preload_server
 from aisrv.cli import doctor
 from aisrv.cli.doctor import RULE, Extra, Finding, State
-from aisrv.extras import install_command
 from aisrv.inference.process.sandbox_layers import SandboxLayer, sandbox_layers
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+from aisrv.values.extras import install_command
 
 
 async def found(*findings: Finding) -> list[Finding]:

@@ -9,7 +9,7 @@ from tflite import BuiltinOperator, TensorType
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator
-from aisrv.printable import printable, printable_lines
+from aisrv.values.printable import printable, printable_lines
 from host_tools.exchange.usb import log_text
 from tests.support.programs import AISRV, HOST, run_process
 

@@ -8,10 +8,9 @@ from aisrv.graph.nodes.registry import STANDARD_NODES, can_run
 from aisrv.graph.run.commands import ReturnMode
 from aisrv.graph.run.node_entry import MOST_CALLS
 from aisrv.graph.text.grammar import SCRIPT_NODE_NAME
+from aisrv.model.relocatable.container import EXECUTABLE
 from aisrv.protocol.commands import Command, Spi, commands_of
 from aisrv.protocol.engine_channel import AT_ONCE
-from aisrv.relocatable.container import Core
-from aisrv.relocatable.machine import can_execute
 from docs.generate.member_docs import member_docs
 from tests.support.paths import ROOT
 
@@ -39,7 +38,7 @@ def test_what_is_carried_out_in_the_task_of_the_client() -> None:
 
 def test_cores_that_are_executed() -> None:
     (told,) = [item for item in ITEMS if item.startswith("Cores are")]
-    executed = {core.label.removeprefix("cortex-").upper() for core in Core if can_execute(core)}
+    executed = {core.label.removeprefix("cortex-").upper() for core in EXECUTABLE}
     assert set(re.findall(r"M[0-9]+", told.partition(".")[0])) == executed
 
 

@@ -12,10 +12,10 @@ from aisrv.attach.inprocess import InProcessHost
 from aisrv.board import Board, EngineSpec, FlashSpec, SpiSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
+from aisrv.model.relocatable.stored import stored
 from aisrv.protocol.commands import Command, CommandPacket, Dialect, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.relocatable.stored import stored
 from flash_server.boot.boot_image import (
     HEADER_BYTES,
     BootReason,

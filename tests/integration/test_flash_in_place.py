@@ -12,20 +12,20 @@ from aisrv import digits
 from aisrv.board import Board, EngineSpec, FlashSpec
 from aisrv.device.device import Device, open_device
 from aisrv.inference.engine import Runners
+from aisrv.inference.interpreters.fetches import fetch_counters
 from aisrv.inference.process.inline import inline
 from aisrv.inference.process.isolation import isolated
+from aisrv.model.relocatable.container import Image, offset
+from aisrv.model.relocatable.stored import StoredHeader, stored, with_header
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.relocatable.container import Image, offset
 from aisrv.relocatable.memory import FLASH_BASE, Memory
 from aisrv.relocatable.runtime import LoadMode, Runtime
-from aisrv.relocatable.stored import StoredHeader, stored, with_header
 from flash_server.chip.chip import FlashChip
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import FileStorage
 from flash_server.client.cache import CacheCounters
-from flash_server.client.fetches import fetch_counters
 from flash_server.image import DataPartition, EngineImage, Generation
 from flash_server.image.headers import Header
 from flash_server.protocol import FlashFailure, FlashReadError

@@ -28,7 +28,7 @@ INSIDE = {
     "aisrv.analysis.profile.html_report",
     "aisrv.engine.state",
     "aisrv.graph.binary.words",
-    "aisrv.relocatable.container",
+    "aisrv.model.relocatable.container",
     "aisrv.relocatable.memory",
 }
 """Modules from which a page takes a single name, and whose others are not for users."""

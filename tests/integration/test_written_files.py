@@ -27,14 +27,14 @@ from tests.support.relocatable import needs_compiler
 PRODUCT: Final = ("aisrv", "flash_server", "host_tools", "phy")
 
 ELSEWHERE: Final = {
-    "aisrv/whole_file.py write_whole": "the one place",
-    "aisrv/whole_file.py _held": "the file beside the one that is written",
-    "aisrv/whole_file.py _remove_left": "opens what a killed process left, to look for its lock",
+    "aisrv/values/whole_file.py write_whole": "the one place",
+    "aisrv/values/whole_file.py _held": "the file beside the one that is written",
+    "aisrv/values/whole_file.py _remove_left": "opens what a killed process left, to look for its lock",
     "phy/usb/taps/capture.py CaptureFile.__init__": "a recording: it has what was captured so far",
     "phy/vcd_recording.py VcdRecording.__init__": "a recording",
     "aisrv/device/graph.py DeviceGraph._driver": "a recording of what a graph sends",
     "flash_server/chip/storage.py _nameless": "an erased chip, which gets its name when it is whole",
-    "aisrv/relocatable/builder/compiler.py _compile": "in a temporary directory",
+    "aisrv/image_builder/compiler.py _compile": "in a temporary directory",
     "aisrv/attach/preload/tree.py PreloadTree._add_device": "in a temporary directory",
     "aisrv/attach/preload/tree.py PreloadTree._write": "in a temporary directory",
     "aisrv/attach/preload/tree.py ReadyFifo.__init__": "a pipe",

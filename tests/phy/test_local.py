@@ -13,8 +13,8 @@ from aisrv.board import Board
 from aisrv.board.catalog import BOARDS
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from aisrv.packet import replace
 from aisrv.protocol.commands import AcquireMode, Command, GpioMode, ProtocolError, Spec, Status
+from aisrv.values.packet import replace
 from aisrv.xcore.chanend import ChanEnd
 from phy import local
 from tests.support import networks

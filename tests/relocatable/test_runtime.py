@@ -9,11 +9,11 @@ import pytest
 
 from aisrv import digits
 from aisrv.model import ModelFileError
-from aisrv.relocatable.container import Core, Image, offset
-from aisrv.relocatable.errors import Cause, ErrorCode, ErrorType, NetworkErrorWord, RuntimeFailure
+from aisrv.model.relocatable.container import Core, Image, offset
+from aisrv.model.relocatable.errors import Cause, ErrorCode, ErrorType, NetworkErrorWord, RuntimeFailure
+from aisrv.model.relocatable.model import read_loadable
+from aisrv.model.relocatable.network import OBSERVE_AFTER, OBSERVE_BEFORE
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
-from aisrv.relocatable.model import read_loadable
-from aisrv.relocatable.network import OBSERVE_AFTER, OBSERVE_BEFORE
 from aisrv.relocatable.runtime import Handle, LoadMode, NodeEvent, Runtime
 from tests.support.networks import run as run_tflite
 from tests.support.relocatable import DIGITS_FPU, DIGITS_M33, SEED, digits_image, read, unmap_flash

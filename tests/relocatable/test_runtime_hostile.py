@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from aisrv import digits
-from aisrv.relocatable.container import Image
-from aisrv.relocatable.errors import Cause, RuntimeFailure
+from aisrv.model.relocatable.container import Image
+from aisrv.model.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.machine import Machine
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from aisrv.relocatable.runtime import LoadMode, Runtime

@@ -9,8 +9,8 @@ import pytest
 
 from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.relocatable.container import Core, Header, Variant
-from aisrv.relocatable.errors import Cause, RuntimeFailure
+from aisrv.model.relocatable.container import Core, Header, Variant
+from aisrv.model.relocatable.errors import Cause, RuntimeFailure
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from aisrv.relocatable.runtime import Handle, LoadMode, Runtime
 from tests.support import mlperf_tiny

@@ -22,8 +22,8 @@ from aisrv.board.toml_file import parse_board
 from aisrv.board.xn_file import parse_xn
 from aisrv.model.errors import ModelFileError
 from aisrv.model.reader import read_model
-from aisrv.relocatable.container import Image as RelocatableImage
-from aisrv.relocatable.errors import ImageError
+from aisrv.model.relocatable.container import Image as RelocatableImage
+from aisrv.model.relocatable.errors import ImageError
 from flash_server.boot.boot_image import build_boot_image, build_boot_partition, parse_boot_image
 from flash_server.boot.slots import report_of
 from flash_server.errors import FlashError

@@ -46,7 +46,7 @@ def copy() -> Iterator[Copy]:
 
 def test_mutants_are_tried_in_a_copy_with_its_other_processes(copy: Copy) -> None:
     """The test that notices has a process of its own write a file and be killed."""
-    target = Target("aisrv/whole_file.py", ("tests/test_whole_file.py",))
+    target = Target("aisrv/values/whole_file.py", ("tests/values/test_whole_file.py",))
     source = (ROOT / target.path).read_bytes()
     changes = [mutant.change for mutant in mutants(source)]
     tried = list(living(copy, target, [changes.index("without _remove_left(target.parent, stem)")]))
@@ -55,7 +55,7 @@ def test_mutants_are_tried_in_a_copy_with_its_other_processes(copy: Copy) -> Non
 
 
 def test_tests_that_fail_without_a_mutant_notice_nothing(copy: Copy) -> None:
-    target = Target("aisrv/whole_file.py", ("tests/there_is_none.py",))
+    target = Target("aisrv/values/whole_file.py", ("tests/there_is_none.py",))
     with pytest.raises(AssertionError, match="they fail without a mutant"):
         list(living(copy, target, [0]))
 

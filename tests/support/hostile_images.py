@@ -3,7 +3,7 @@
 import struct
 from random import Random
 
-from aisrv.relocatable.container import Image
+from aisrv.model.relocatable.container import Image
 from aisrv.relocatable.memory import FLASH_BASE, RAM_BASE
 from tests.support.hostile_models import Case
 from tests.support.relocatable import DIGITS

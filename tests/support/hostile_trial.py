@@ -21,10 +21,10 @@ from aisrv.inference.engine import Runners
 from aisrv.inference.errors import InferenceError
 from aisrv.inference.process.isolation import Limits
 from aisrv.model import Model
+from aisrv.model.relocatable.container import is_image
+from aisrv.model.relocatable.model import read_loadable
 from aisrv.protocol.commands import SERVER_ID, Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
-from aisrv.relocatable.container import is_image
-from aisrv.relocatable.model import read_loadable
 from tests.support.hostile_models import Case
 
 LIMITS: Final = Limits(memory_bytes=1 << 29, load_seconds=5.0, invoke_seconds=1.0)

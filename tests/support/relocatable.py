@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 from msgspec.structs import replace
 
-from aisrv.relocatable.builder.build import build_image
-from aisrv.relocatable.builder.compiler import COMPILER
-from aisrv.relocatable.container import RAM, ROM, VECTORS, Header, Variant, align4
+from aisrv.image_builder.build import build_image
+from aisrv.image_builder.compiler import COMPILER
+from aisrv.model.relocatable.container import RAM, ROM, VECTORS, Header, Variant, align4
 from aisrv.relocatable.runtime import Handle, Runtime
 from tests.support.paths import ROOT
 

@@ -33,10 +33,10 @@ from aisrv.inference.timings import (
 )
 from aisrv.inference.timings.estimation import estimate_times, flash_basis
 from aisrv.model import Model, ModelFileError
-from aisrv.printable import printable
+from aisrv.model.relocatable.model import read_loadable
 from aisrv.protocol.memory_map import ModelMemory
-from aisrv.relocatable.model import read_loadable
-from aisrv.settings.size import KIB
+from aisrv.values.printable import printable
+from aisrv.values.settings.size import KIB
 
 NAME_LIMIT: Final = 100
 """Characters of a name that are shown."""

@@ -26,11 +26,11 @@ from msgspec.structs import replace
 from aisrv.analysis.profile.errors import ProfileError
 from aisrv.analysis.profile.model_profile import NAME_LIMIT, Configuration
 from aisrv.inference.timings import FlashPath, Generation, Kernels, Memory
-from aisrv.printable import printable
-from aisrv.settings.errors import KeyPath, SettingsError
-from aisrv.settings.size import Size
-from aisrv.settings.tables import Table, convert
-from aisrv.settings.toml_file import TomlFile, parse_toml, read_toml
+from aisrv.values.printable import printable
+from aisrv.values.settings.errors import KeyPath, SettingsError
+from aisrv.values.settings.size import Size
+from aisrv.values.settings.tables import Table, convert
+from aisrv.values.settings.toml_file import TomlFile, parse_toml, read_toml
 
 MAX_ENTRIES: Final = 64
 """Models, and configurations, of one file."""

@@ -16,7 +16,7 @@ import trio
 
 from aisrv.attach.preload.tree import usb_node
 from aisrv.attach.preload.wire import PACKAGE
-from aisrv.whole_file import write_whole
+from aisrv.values.whole_file import write_whole
 
 logger = logging.getLogger(__name__)
 

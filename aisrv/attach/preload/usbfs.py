@@ -7,7 +7,7 @@ Linux-USB Host Side API", section "The USB character device nodes", for what the
 import enum
 from typing import ClassVar, Final, Self
 
-from aisrv.packet import I32, U8, U32, Packet, Pad3, Pointer, replace
+from aisrv.values.packet import I32, U8, U32, Packet, Pad3, Pointer, replace
 
 MEMORY_LIMIT: Final = 16 * 1024 * 1024
 """Bytes that pending requests may take together, as `usbfs_memory_mb` of the kernel says by default."""

@@ -9,7 +9,7 @@ import enum
 import struct
 from typing import Annotated, Final
 
-from aisrv.packet import Packet, Wire
+from aisrv.values.packet import Packet, Wire
 
 LIBRARY: Final = "libumockdev-preload.so.0"
 PACKAGE: Final = "umockdev"

@@ -9,7 +9,7 @@ import enum
 from collections.abc import Sequence
 from typing import ClassVar, Final, Self
 
-from aisrv.packet import I32, U32, U64, Packet, Pad4, Pad8, Pad16, Pad20, Pad24, Pad40, Rest
+from aisrv.values.packet import I32, U32, U64, Packet, Pad4, Pad8, Pad16, Pad20, Pad24, Pad40, Rest
 
 MAJOR: Final = 7
 OLDEST_MINOR: Final = 16

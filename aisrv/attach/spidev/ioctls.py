@@ -9,7 +9,7 @@ import errno
 import struct
 from typing import ClassVar, Final, NamedTuple
 
-from aisrv.packet import U8, U16, U32, U64, Packet, Pad1
+from aisrv.values.packet import U8, U16, U32, U64, Packet, Pad1
 
 BUFFER_SIZE: Final = 4096
 """Bytes that a read, a write, or either direction of a message may have: `bufsiz` of the kernel's module."""

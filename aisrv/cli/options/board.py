@@ -22,9 +22,9 @@ from aisrv.cli.options.engine_kind import ENGINE_KIND
 from aisrv.device.engine_kinds import check_engine_kinds
 from aisrv.kernels.backends.names import MOST_THREADS, NATIVE, THREADS
 from aisrv.protocol.engine_kind import ENGINE_KINDS, KERNELS, EngineKind
-from aisrv.settings.size_option import SIZE
 from aisrv.terminal.file_types import NEW_FILE
 from aisrv.terminal.option_group import option, option_group
+from aisrv.values.settings.size_option import SIZE
 from flash_server.chip.part import MX25R6435F, PARTS, WIDTHS
 
 

@@ -20,7 +20,7 @@ from aisrv.graph.script.assembler import Code
 from aisrv.graph.text.parser import parse_file, parse_text
 from aisrv.graph.text.sections import GraphText
 from aisrv.graph.text.subgraphs import expand
-from aisrv.regular_file import read_regular
+from aisrv.values.regular_file import read_regular
 
 logger = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from aisrv.graph.errors import Messages, Place, shown
-from aisrv.regular_file import read_regular
+from aisrv.values.regular_file import read_regular
 
 LARGEST_FILE: Final = 4_000_000
 """Bytes of the largest text or manifest that is read."""

@@ -10,13 +10,13 @@ from typing import Final
 
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import Confinement, MissingPackageError, TensorLayout
+from aisrv.inference.interpreters.fetches import fetch_counters
 from aisrv.model.errors import LoadResult
-from aisrv.relocatable.container import Core, Image, is_image
-from aisrv.relocatable.errors import ImageError, MachineError, RelocatableError
-from aisrv.relocatable.memory import FLASH_BASE, PAGE, Memory
+from aisrv.model.relocatable.container import PAGE, Core, Image, is_image
+from aisrv.model.relocatable.errors import ImageError, MachineError, RelocatableError
+from aisrv.model.relocatable.stored import weights_place
+from aisrv.relocatable.memory import FLASH_BASE, Memory
 from aisrv.relocatable.runtime import Handle, LoadMode, NetworkReport, Runtime, image_at
-from aisrv.relocatable.stored import weights_place
-from flash_server.client.fetches import fetch_counters
 
 DEFAULT_CORE: Final = Core.CORTEX_M4
 COUNTED_LINES: Final = 10_000_000

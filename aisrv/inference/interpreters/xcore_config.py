@@ -16,7 +16,7 @@ from aisrv.inference.errors import ModelError
 from aisrv.model import Model
 from aisrv.model.flatbuffer import I32, U16, U32, File, Table
 from aisrv.model.schema import FILE_IDENTIFIER
-from aisrv.regular_file import read_regular
+from aisrv.values.regular_file import read_regular
 
 PREFIX: Final = "XC_"
 """How the names of XMOS's operators begin."""

@@ -31,8 +31,8 @@ from aisrv.inference.process.worker_process import (
     new_worker,
 )
 from aisrv.model.errors import LoadResult
-from aisrv.printable import printable
 from aisrv.protocol.engine_kind import EngineKind, default_kind
+from aisrv.values.printable import printable
 
 T = TypeVar("T")
 

@@ -19,8 +19,8 @@ import trio
 import aisrv
 from aisrv.inference.interpreter import is_shipped
 from aisrv.inference.process.worker import MESSAGE_LIMIT, NUMBER_BYTES, OUTPUT_LIMIT, Startup
-from aisrv.printable import printable_lines
 from aisrv.protocol.engine_kind import EngineKind
+from aisrv.values.printable import printable_lines
 
 _BOOT: Final = (
     "import sys; count = int(sys.argv[1]) + 2; sys.path[:] = sys.argv[count:]; "

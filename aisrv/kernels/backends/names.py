@@ -2,14 +2,14 @@
 
 from typing import Final
 
-SHIPPED: Final = {
+SHIPPED: Final[dict[str, str | None]] = {
     "reference": "aisrv.kernels.backends.reference:ReferenceBackend",
     "numpy": "aisrv.kernels.backends.numpy.backend:NumpyBackend",
     "native": "aisrv.kernels.backends.native.backend:native_backend",
     "numba": "aisrv.kernels.backends.numba_backend:NumbaBackend",
-    "relocatable": "aisrv.relocatable.backend:relocatable_backend",
+    "relocatable": None,
 }
-"""Where the shipped backends are; no package can take one of these names."""
+"""Where the shipped backends are, None for an entry point; no other package can take one of these names."""
 
 ASSUME_ALIGNED: Final = "+assume-aligned"
 """Behind the name of any backend: it refuses buffers that do not start at a multiple of 16 bytes."""

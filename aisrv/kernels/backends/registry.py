@@ -8,7 +8,6 @@ import pkgutil
 from importlib.util import find_spec
 from typing import Final
 
-from aisrv.extras import install_command
 from aisrv.kernels.backend import KernelBackend
 from aisrv.kernels.backends.assume_aligned import AssumeAligned
 from aisrv.kernels.backends.fallback import own_method
@@ -23,6 +22,7 @@ from aisrv.kernels.backends.names import (
 )
 from aisrv.kernels.backends.native.library import NativeError, load
 from aisrv.kernels.errors import KernelError
+from aisrv.values.extras import install_command
 
 GROUP: Final = "aisrv.kernel_backends"
 
@@ -74,7 +74,7 @@ def default_backend() -> str:
 
 
 def _create(name: str, options: dict[str, int]) -> KernelBackend:
-    place = SHIPPED.get(name) or _registered().get(name)
+    place = SHIPPED.get(name) or _registered(shipped=name in SHIPPED).get(name)
     if place is None:
         raise BackendError(f"there is no kernel backend {name!r}; there are: {', '.join(backend_names())}")
     try:
@@ -106,11 +106,15 @@ def registered_backends() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def _registered() -> dict[str, str]:
-    """Return where registered backends are, as `module:attribute`, by name."""
-    from importlib.metadata import entry_points  # which the shipped ones do not need
+def _registered(*, shipped: bool = False) -> dict[str, str]:
+    """Return where registered backends are, as `module:attribute`, by name: shipped ones, or all others."""
+    from importlib.metadata import entry_points  # which most of the shipped ones do not need
 
-    return {each.name: _place(each.value) for each in entry_points(group=GROUP) if each.name not in SHIPPED}
+    return {
+        each.name: _place(each.value)
+        for each in entry_points(group=GROUP)
+        if (each.dist is not None and each.dist.name == "aisrv" if shipped else each.name not in SHIPPED)
+    }
 
 
 def _place(value: str) -> str:

@@ -26,7 +26,7 @@ from aisrv.kernels.graph.graph import Graph, GraphOperator
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import Model, Operator
 from aisrv.model.dtypes import DTYPES
-from aisrv.whole_file import write_whole
+from aisrv.values.whole_file import write_whole
 
 
 class Observer:

@@ -12,7 +12,7 @@ from binascii import crc_hqx
 from collections.abc import Iterable
 from typing import Final, NamedTuple, Self
 
-from aisrv.packet import U8, U16, U64, Packet
+from aisrv.values.packet import U8, U16, U64, Packet
 
 FRAME_HEADER_BYTES: Final = 12
 PACKET_HEADER_BYTES: Final = 4

@@ -9,9 +9,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from aisrv.packet import U16, U64
 from aisrv.protocol.jacdac.frame import PIPE_INDEX, Frame, FrameFlags, JacdacPacket, ServicePacket
 from aisrv.protocol.jacdac.timers import MILLISECOND, Timer, Timers
+from aisrv.values.packet import U16, U64
 
 METADATA: Final = 0x40
 CLOSE: Final = 0x20

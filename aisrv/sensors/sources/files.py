@@ -4,8 +4,8 @@ import os
 from pathlib import Path
 from typing import BinaryIO
 
-from aisrv.regular_file import ANY_SIZE, opened_regular
 from aisrv.sensors.image.frame import SourceError
+from aisrv.values.regular_file import ANY_SIZE, opened_regular
 
 
 def open_file(path: Path, largest: int = ANY_SIZE) -> BinaryIO:

@@ -9,10 +9,10 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from aisrv.extras import install_command
 from aisrv.sensors.image.frame import Encoding, SourceError
 from aisrv.sensors.sources.files import open_file
 from aisrv.sensors.sources.numbered import NumberedSource
+from aisrv.values.extras import install_command
 
 if TYPE_CHECKING:
     from aisrv.sensors.image.resample import Bytes

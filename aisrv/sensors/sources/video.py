@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import trio
 
-from aisrv.extras import install_command
 from aisrv.sensors.image.frame import Encoding, RawFrame, SourceError
 from aisrv.sensors.sources.files import file_size
 from aisrv.sensors.sources.numbered import FixedSizeSource, NumberedSource, checked_frame_size
+from aisrv.values.extras import install_command
 
 if TYPE_CHECKING:
     from aisrv.sensors.image.resample import Bytes

@@ -8,7 +8,7 @@ import enum
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
-from aisrv.packet import I32, I64, U8, U16, U32, U64, Packet, Pad4, Pad8, Wire
+from aisrv.values.packet import I32, I64, U8, U16, U32, U64, Packet, Pad4, Pad8, Wire
 
 LINKTYPE_USB_LINUX_MMAPPED: Final = 220
 """Link type of packets that start with the 64-byte header."""

@@ -9,9 +9,9 @@ import enum
 from dataclasses import replace
 from typing import Final
 
-from aisrv.packet import U8, U16, U32, U64, Packet
 from aisrv.protocol.usb_descriptors import DIRECTION_IN
 from aisrv.protocol.usbip import UrbStatus
+from aisrv.values.packet import U8, U16, U32, U64, Packet
 from phy.usb.taps.usbmon import IN_PROGRESS, EventType, TransferType, UsbmonEvent
 
 LINKTYPE_USBPCAP: Final = 249

@@ -35,9 +35,9 @@ from aisrv.inference.timings import Basis, DeviceModel, FlashPath, Kernels
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
 from aisrv.model.writer import Network, NetworkOperator, constant_tensor
-from aisrv.printable import printable
 from aisrv.protocol.memory_map import ModelMemory
-from aisrv.settings.size import Size
+from aisrv.values.printable import printable
+from aisrv.values.settings.size import Size
 from tests.support import native, networks
 from tests.support.amounts import amount
 

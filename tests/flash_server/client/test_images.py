@@ -2,8 +2,8 @@
 
 import pytest
 
-from aisrv.relocatable.container import Image
-from aisrv.relocatable.stored import stored, with_header
+from aisrv.model.relocatable.container import Image
+from aisrv.model.relocatable.stored import stored, with_header
 from flash_server.client.images import read_image
 from flash_server.protocol import FlashFailure, FlashReadError
 from tests.support.flash_node import VERSION, Parts, flash_node, image

@@ -11,10 +11,10 @@ from flatbuffers import flexbuffers
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.relocatable.container import ROM, Core, Variant, offset
-from aisrv.relocatable.container import Image as RelocatableImage
-from aisrv.relocatable.network import INFO_MAGIC, Network
-from aisrv.relocatable.stored import checked, restored
+from aisrv.model.relocatable.container import ROM, Core, Variant, offset
+from aisrv.model.relocatable.container import Image as RelocatableImage
+from aisrv.model.relocatable.network import INFO_MAGIC, Network
+from aisrv.model.relocatable.stored import checked, restored
 from flash_server.errors import FlashError, LayoutError
 from flash_server.files import InputError, map_file, write_file
 from flash_server.image import DataPartition, EngineImage, Generation, Part

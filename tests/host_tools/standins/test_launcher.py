@@ -179,7 +179,7 @@ def test_failure_of_another_sitecustomize_is_told_and_harmless(foreign_python: P
 
 
 OF_AISRV = (
-    "aisrv.packet",
+    "aisrv.values.packet",
     "aisrv.protocol.commands",
     "aisrv.protocol.usb_descriptors",
     "aisrv.protocol.usbip",
@@ -189,7 +189,7 @@ OF_AISRV = (
 @pytest.mark.parametrize(
     "module",
     [
-        "aisrv/packet.py",
+        "aisrv/values/packet.py",
         "aisrv/protocol/commands.py",
         "aisrv/protocol/usb_descriptors.py",
         "aisrv/protocol/usbip.py",

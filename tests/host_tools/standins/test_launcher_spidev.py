@@ -132,7 +132,7 @@ def test_program_without_spidev_pays_nothing(bare_python: Path, address: str, tm
 @pytest.mark.parametrize(
     "module",
     [
-        "aisrv/packet.py",
+        "aisrv/values/packet.py",
         "aisrv/protocol/spi_link.py",
         "host_tools/server_address.py",
         "host_tools/spi_link.py",
@@ -146,7 +146,7 @@ def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     ours = {
-        "aisrv.packet",
+        "aisrv.values.packet",
         "aisrv.protocol.spi_link",
         "msgspec",
         "msgspec.structs",

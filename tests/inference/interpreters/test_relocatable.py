@@ -12,20 +12,20 @@ from aisrv.device.device import open_device
 from aisrv.inference.engine import InferenceEngine
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import create_interpreter
+from aisrv.inference.interpreters.fetches import count_fetches
 from aisrv.inference.interpreters.relocatable import RelocatableInterpreter
 from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter, Limits, isolated
 from aisrv.inference.timings import Basis, DeviceModel
 from aisrv.inference.timings.estimation import estimate_times
 from aisrv.model.errors import LoadResult
+from aisrv.model.relocatable.container import Core, Image, Variant, offset
+from aisrv.model.relocatable.model import read_loadable
+from aisrv.model.relocatable.network import Network
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import ModelMemory
-from aisrv.relocatable.container import Core, Image, Variant, offset
-from aisrv.relocatable.model import read_loadable
-from aisrv.relocatable.network import Network
-from flash_server.client.fetches import count_fetches
 from tests.support import mlperf_tiny, networks
 from tests.support.relocatable import (
     DIGITS_FPU,

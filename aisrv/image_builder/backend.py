@@ -1,0 +1,155 @@
+"""A kernel backend that executes the C kernels of a relocatable image, operator by operator.
+
+What the C kernels leave out (sums that may leave 32 bits, more classes of a softmax than they hold) is
+computed by the backend `numpy`. Buffers are copied into the machine and back at each call.
+"""
+
+from collections.abc import Callable, Sequence
+from importlib.resources import files
+from typing import Any, Final
+
+from aisrv.image_builder import parameters
+from aisrv.image_builder.parameters import KernelParams, Places, Step
+from aisrv.image_builder.structures import KERNELS
+from aisrv.kernels.backend import Kernel, KernelBackend, ScratchFree
+from aisrv.kernels.backends.fallback import Fallback
+from aisrv.kernels.errors import InternalError
+from aisrv.kernels.params import (
+    Buffer,
+    Conv2dParams,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    FullyConnectedParams,
+    MulParams,
+    PoolParams,
+    SoftmaxParams,
+)
+from aisrv.model.relocatable.container import Core, Image
+from aisrv.model.relocatable.errors import BuildError, RelocatableError
+from aisrv.model.relocatable.network import PLACE_WEIGHTS
+from aisrv.relocatable.memory import FLASH_BASE
+from aisrv.relocatable.runtime import LoadMode, Runtime
+
+IMAGE: Final = "kernels-cortex-m4.nbin"
+"""The image of all kernels that is shipped."""
+
+_PLACE_ALIGNMENT: Final = 16
+
+
+def relocatable_backend() -> KernelBackend:
+    """The shipped image's kernels, and `numpy` for the rest; ModuleNotFoundError without unicorn."""
+    import unicorn  # noqa: F401 - the first kernel would be too late to say that it is missing
+
+    from aisrv.kernels.backends.registry import find_backend
+
+    image = (files("aisrv.image_builder") / "images" / IMAGE).read_bytes()
+    return Fallback(RelocatableBackend(image), find_backend("numpy"))
+
+
+class RelocatableBackend(ScratchFree):
+    """The kernels of an image, each prepared kernel with an instance of its own."""
+
+    def __init__(self, image: bytes) -> None:
+        """Check the image; ImageError."""
+        self._core: Final[Core] = Image.from_bytes(image).variant.core
+        self._image: Final = image
+
+    def conv2d(self, params: Conv2dParams) -> Kernel:
+        """Prepare CONV_2D."""
+        return self._prepare(parameters.conv_2d, params, (params.input,))
+
+    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
+        """Prepare DEPTHWISE_CONV_2D."""
+        return self._prepare(parameters.depthwise_conv_2d, params, (params.input,))
+
+    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
+        """Prepare FULLY_CONNECTED."""
+        return self._prepare(parameters.fully_connected, params, (params.input,))
+
+    def avg_pool(self, params: PoolParams) -> Kernel:
+        """Prepare AVERAGE_POOL_2D."""
+        return self._prepare(parameters.average_pool, params, (params.input,))
+
+    def max_pool(self, params: PoolParams) -> Kernel:
+        """Prepare MAX_POOL_2D."""
+        return self._prepare(parameters.max_pool, params, (params.input,))
+
+    def softmax(self, params: SoftmaxParams) -> Kernel:
+        """Prepare SOFTMAX."""
+        return self._prepare(parameters.softmax, params, (params.input,))
+
+    def add(self, params: ElementwiseAddParams) -> Kernel:
+        """Prepare ADD."""
+        return self._prepare(parameters.add, params, (params.input1, params.input2))
+
+    def mul(self, params: MulParams) -> Kernel:
+        """Prepare MUL."""
+        return self._prepare(parameters.mul, params, (params.input1, params.input2))
+
+    def _prepare(
+        self, prepare: Callable[[Any, Places], Step], params: KernelParams, inputs: Sequence[Buffer]
+    ) -> Kernel:
+        places = _KernelPlaces()
+        try:
+            step = prepare(params, places)
+        except BuildError as error:
+            raise NotImplementedError(str(error)) from error
+        try:
+            return self._kernel(step, places, inputs, params.output)
+        except RelocatableError as error:
+            raise InternalError(str(error)) from error
+
+    def _kernel(
+        self, step: Step, places: "_KernelPlaces", inputs: Sequence[Buffer], output: Buffer
+    ) -> Kernel:
+        constants = bytes(places.constants)
+        at = FLASH_BASE + len(self._image)
+        runtime = Runtime(
+            self._core,
+            flash_bytes=len(self._image) + len(constants),
+            ram_bytes=places.size + (1 << 16),
+            seconds=None,  # its loops end with the tensors
+        )
+        runtime.write_flash(FLASH_BASE, self._image)
+        runtime.write_flash(at, constants)
+        handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
+        activations = runtime.malloc(places.size)
+        runtime.use_memory(handle, at, activations, places.size)
+        sources = [(activations + places.buffer(each), each) for each in inputs]
+        target = activations + places.buffer(output)
+        number, packed = KERNELS.index(step.kernel), bytes(step.parameters)
+        ram = runtime.ram
+
+        def invoke() -> None:
+            for address, buffer in sources:
+                ram.write(address, buffer)
+            try:
+                runtime.forward(handle, number, packed)
+            except RelocatableError as error:
+                raise InternalError(str(error)) from error
+            output[:] = ram.view(target, len(output)).cast("b")
+
+        return invoke
+
+
+class _KernelPlaces:
+    """Places of one kernel's buffers, one behind the other, and its constants."""
+
+    def __init__(self) -> None:
+        self.constants: Final = bytearray()
+        self.size = 0
+        self._known: dict[int, int] = {}
+
+    def buffer(self, buffer: Buffer) -> int:
+        """The place of a buffer."""
+        key = id(buffer)
+        if key not in self._known:
+            self._known[key] = self.size
+            self.size += -(-len(buffer) // _PLACE_ALIGNMENT) * _PLACE_ALIGNMENT
+        return self._known[key]
+
+    def constant(self, data: bytes) -> int:
+        """The place of a copy of constants."""
+        at = len(self.constants)
+        self.constants.extend(data + bytes(-len(data) % 4))
+        return at | PLACE_WEIGHTS

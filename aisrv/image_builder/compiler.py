@@ -1,0 +1,115 @@
+"""Compiling and linking with Debian's `gcc-arm-none-eabi`.
+
+Source: "Runtime-loadable model images", section Building images.
+"""
+
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from importlib.resources import as_file, files
+from pathlib import Path
+from typing import Final
+
+from aisrv.model.relocatable.container import Core, FloatAbi, Variant
+from aisrv.model.relocatable.errors import BuildError
+from aisrv.values.regular_file import read_regular
+
+COMPILER: Final = "arm-none-eabi-gcc"
+
+SOURCES: Final = ("kernels.c", "network.c")
+LINKER_SCRIPT: Final = "image.ld"
+
+CORES: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
+"""The cores that images are built for."""
+
+_KEPT: Final = ("vectors", "flags", "context")
+
+_FPUS: Final = {
+    Core.CORTEX_M4: "fpv4-sp-d16",
+    Core.CORTEX_M7: "fpv5-d16",
+    Core.CORTEX_M33: "fpv5-sp-d16",
+}
+
+_FLAGS: Final = (
+    "-mthumb",
+    "-O2",
+    "-std=c11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-ffreestanding",
+    "-fno-common",
+    "-fno-tree-loop-distribute-patterns",
+    "-ffunction-sections",
+)
+
+_RELOCATABLE: Final = (
+    "-fpic",
+    "-msingle-pic-base",
+    "-mpic-register=r9",
+    # Without it data are reached relative to the pc, which breaks once RAM and code move apart.
+    "-mno-pic-data-is-text-relative",
+)
+
+
+def compile_image(source: str, variant: Variant, keep: Sequence[str] = ()) -> bytes:
+    """Compile the source of a network with our kernels; the linked ELF file, with its relocations.
+
+    `keep` are symbols that nothing refers to and that stay. BuildError with the compiler's words.
+    """
+    return _compile(source, variant, (*_FLAGS, *_RELOCATABLE), (*_KEPT, *keep))
+
+
+def compile_static(source: str, variant: Variant) -> bytes:
+    """Compile the same for a fixed place, as part of a firmware: what relocatable code is compared with."""
+    return _compile(source, variant, _FLAGS, _KEPT)
+
+
+def _compile(source: str, variant: Variant, flags: Sequence[str], keep: Sequence[str]) -> bytes:
+    with (
+        as_file(files("aisrv.image_builder") / "c") as folder,
+        tempfile.TemporaryDirectory(prefix="aisrv-reloc-") as scratch,
+    ):
+        generated, output = Path(scratch, "model.c"), Path(scratch, "image.elf")
+        generated.write_text(source)
+        run_compiler(
+            (
+                *target_flags(variant),
+                *flags,
+                f"-I{folder}",
+                *(str(folder / name) for name in SOURCES),
+                str(generated),
+                "-nostdlib",
+                "-T",
+                str(folder / LINKER_SCRIPT),
+                "-Wl,--emit-relocs,--gc-sections,--no-warn-rwx-segments,-e0,--build-id=none",
+                *(f"-Wl,-u,{symbol}" for symbol in keep),
+                "-lgcc",
+                "-o",
+                str(output),
+            )
+        )
+        return read_regular(output)
+
+
+def target_flags(variant: Variant) -> Iterator[str]:
+    """The compiler's options that the flags of an image stand for; BuildError for a core without any."""
+    if variant.core not in CORES:
+        raise BuildError(
+            f"{variant.core.label}: images are built for {', '.join(core.label for core in CORES)}"
+        )
+    yield f"-mcpu={variant.core.label}"
+    yield f"-mfloat-abi={variant.float_abi.name.lower()}"
+    if variant.float_abi is not FloatAbi.SOFT:
+        yield f"-mfpu={_FPUS[variant.core]}"
+
+
+def run_compiler(arguments: Sequence[str]) -> None:
+    """Run the compiler; BuildError where it is missing or fails."""
+    program = shutil.which(COMPILER)
+    if program is None:
+        raise BuildError(f"{COMPILER} is not installed: apt-get install gcc-arm-none-eabi")
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise BuildError(f"{COMPILER} failed:\n{done.stderr.strip()}")

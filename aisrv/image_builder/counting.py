@@ -1,0 +1,69 @@
+"""Instructions of each node, counted in one run of an image and written into its description."""
+
+import struct
+from collections import Counter
+from typing import Final
+
+from msgspec.structs import replace
+
+from aisrv.image_builder.thumb import work_of
+from aisrv.model.relocatable.container import PAGE, Image
+from aisrv.model.relocatable.network import Network
+from aisrv.relocatable.memory import FLASH_BASE
+from aisrv.relocatable.runtime import LoadMode, NodeEvent, Runtime
+
+_SECONDS: Final = 600.0
+_WORD_LIMIT: Final = (1 << 32) - 1
+
+
+def with_counts(image: bytes, weights: bytes) -> bytes:
+    """The image with the instructions and the bytes of each of its nodes, for inputs of zeros."""
+    checked = Image.from_bytes(image)
+    network = Network.of(checked)
+    counts = count_nodes(checked, weights)
+    changed = bytearray(image)
+    for index, (node, (instructions, moved)) in enumerate(zip(network.nodes, counts, strict=True)):
+        info = replace(node, instructions=min(instructions, _WORD_LIMIT), bytes_moved=min(moved, _WORD_LIMIT))
+        struct.pack_into(f"<{info.SIZE}s", changed, network.nodes_at + index * info.SIZE, bytes(info))
+    return bytes(changed)
+
+
+def count_nodes(image: Image, weights: bytes) -> list[tuple[int, int]]:
+    """Instructions, and bytes loaded and stored, of each node in one run; `weights` are all of them."""
+    size = len(image.data) + len(weights)
+    needed = image.sizes.xip + image.context.activations_size
+    runtime = Runtime(
+        image.variant.core, flash_bytes=size + PAGE, ram_bytes=needed + 4 * PAGE, seconds=_SECONDS
+    )
+    runtime.write_flash(FLASH_BASE, image.data)
+    at = FLASH_BASE + len(image.data)
+    runtime.write_flash(at, weights)
+    handle = runtime.load_and_create(FLASH_BASE, 0, 0, LoadMode.XIP)
+    runtime.init(handle, at, runtime.malloc(image.context.activations_size))
+    blocks: list[Counter[tuple[int, int]]] = [Counter() for _ in Network.of(image).nodes]
+    current: list[Counter[tuple[int, int]]] = []
+
+    def observed(event: NodeEvent) -> None:
+        current[:] = [blocks[event.index]] if event.is_before else []
+
+    def counted(address: int, length: int) -> None:
+        if current:
+            current[0][address, length] += 1
+
+    runtime.observer_register(handle, observed)
+    end = runtime.machine(handle).count_blocks(counted)
+    runtime.invoke(handle)
+    end()
+    runtime.destroy(handle)
+    return [_total(runtime, counter) for counter in blocks]
+
+
+def _total(runtime: Runtime, blocks: Counter[tuple[int, int]]) -> tuple[int, int]:
+    instructions = moved = 0
+    for (address, length), times in blocks.items():
+        if not runtime.flash.holds(address, length):
+            continue
+        work = work_of(runtime.flash.read(address, length))
+        instructions += times * work.instructions
+        moved += times * work.bytes_moved
+    return instructions, moved

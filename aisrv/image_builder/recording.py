@@ -1,0 +1,193 @@
+"""The steps of a model: which kernels run with which parameters, and the constants that they read.
+
+The model is loaded as a graph of kernels is, with all checks, on a backend that computes nothing and notes
+what it is given.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aisrv.image_builder import parameters
+from aisrv.image_builder.parameters import Places, Step
+from aisrv.image_builder.structures import KERNELS
+from aisrv.image_builder.tensor_steps import TENSOR_STEPS
+from aisrv.kernels.backend import Kernel, ScratchFree
+from aisrv.kernels.checks import address
+from aisrv.kernels.errors import KernelError
+from aisrv.kernels.graph.graph import Graph, GraphOperator
+from aisrv.kernels.graph.load import load_graph
+from aisrv.kernels.params import (
+    Buffer,
+    Conv2dParams,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    FullyConnectedParams,
+    MulParams,
+    PoolParams,
+    SoftmaxParams,
+)
+from aisrv.model import Tensor
+from aisrv.model.relocatable.errors import BuildError
+from aisrv.model.relocatable.network import MOST_DIMENSIONS, PLACE_WEIGHTS, NodeInfo, TensorInfo
+from aisrv.model.schema import OPERATORS
+
+CONSTANT_ALIGNMENT: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operator of the network: its description and the call of its kernel."""
+
+    info: NodeInfo
+    step: Step
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedNetwork:
+    """All that an image of a model is made of."""
+
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    nodes: tuple[Node, ...]
+    activations_size: int
+    weights: bytes
+
+
+def record(model: bytes) -> RecordedNetwork:
+    """Read a `.tflite` file; BuildError names the operator that no C kernel computes."""
+    try:
+        graph = load_graph(model, RecordingBackend())
+    except KernelError as error:
+        raise BuildError(str(error)) from error
+    places = GraphPlaces(graph)
+    nodes = []
+    for operator in graph.operators:
+        try:
+            nodes.append(_node(operator, places))
+        except (BuildError, KernelError) as error:
+            raise BuildError(f"{operator}: {error}") from error
+    return RecordedNetwork(
+        inputs=tuple(_described(tensor, places) for tensor in _tensors(graph, graph.model.inputs)),
+        outputs=tuple(_described(tensor, places) for tensor in _tensors(graph, graph.model.outputs)),
+        nodes=tuple(nodes),
+        activations_size=graph.plan.head,
+        weights=bytes(places.constants),
+    )
+
+
+class RecordingBackend(ScratchFree):
+    """A kernel backend whose kernels only know what they would have to compute."""
+
+    def conv2d(self, params: Conv2dParams) -> Kernel:
+        """Note CONV_2D."""
+        return _Recorded(parameters.conv_2d, params)
+
+    def grouped_conv2d(self, params: Conv2dParams) -> Kernel:
+        """Note CONV_2D of groups."""
+        return _Recorded(parameters.grouped_conv_2d, params)
+
+    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
+        """Note DEPTHWISE_CONV_2D."""
+        return _Recorded(parameters.depthwise_conv_2d, params)
+
+    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
+        """Note FULLY_CONNECTED."""
+        return _Recorded(parameters.fully_connected, params)
+
+    def avg_pool(self, params: PoolParams) -> Kernel:
+        """Note AVERAGE_POOL_2D."""
+        return _Recorded(parameters.average_pool, params)
+
+    def max_pool(self, params: PoolParams) -> Kernel:
+        """Note MAX_POOL_2D."""
+        return _Recorded(parameters.max_pool, params)
+
+    def softmax(self, params: SoftmaxParams) -> Kernel:
+        """Note SOFTMAX."""
+        return _Recorded(parameters.softmax, params)
+
+    def add(self, params: ElementwiseAddParams) -> Kernel:
+        """Note ADD."""
+        return _Recorded(parameters.add, params)
+
+    def mul(self, params: MulParams) -> Kernel:
+        """Note MUL."""
+        return _Recorded(parameters.mul, params)
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    prepare: Callable[[Any, Places], Step]
+    params: object
+
+    def __call__(self) -> None:
+        raise NotImplementedError("a recorded kernel computes nothing")
+
+    def step(self, places: Places) -> Step:
+        return self.prepare(self.params, places)
+
+
+class GraphPlaces:
+    """The places of a graph's tensors, and the constants that its kernels read."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.constants: Final = bytearray()
+        self._spans: list[tuple[int, int, int]] = []
+        self._known: dict[bytes, int] = {}
+        for each in graph.plan.allocations:
+            if each.tensor < len(graph.tensors) and (buffer := graph.tensors[each.tensor].buffer).nbytes:
+                self._spans.append((address(buffer), buffer.nbytes, each.offset))
+        self._constants = {
+            address(tensor.buffer): tensor.buffer
+            for tensor in graph.tensors
+            if tensor.tensor.is_constant and tensor.buffer.nbytes
+        }
+
+    def buffer(self, buffer: Buffer) -> int:
+        """The place of a tensor: in the activations, or among the constants."""
+        start = address(buffer)
+        for first, size, offset in self._spans:
+            if first == start and buffer.nbytes <= size:
+                return offset
+        if start in self._constants:
+            return self.constant(bytes(buffer))
+        raise BuildError("reads a tensor that is made anew for each run, for which there is no C kernel")
+
+    def constant(self, data: bytes) -> int:
+        """The place of a copy of constants; the same for the same bytes."""
+        if data not in self._known:
+            self.constants.extend(bytes(-len(self.constants) % CONSTANT_ALIGNMENT))
+            self._known[data] = len(self.constants)
+            self.constants.extend(data)
+            self.constants.extend(bytes(-len(self.constants) % CONSTANT_ALIGNMENT))
+        return self._known[data] | PLACE_WEIGHTS
+
+
+def _node(operator: GraphOperator, places: GraphPlaces) -> Node:
+    kernel, name = operator.kernel, operator.operator.name
+    if name in TENSOR_STEPS:
+        step = TENSOR_STEPS[name](operator, places)
+    elif isinstance(kernel, _Recorded):
+        step = kernel.step(places)
+    else:
+        raise BuildError(f"there is no C kernel for it; there are: {', '.join(KERNELS)}")
+    label = operator.outputs[0].tensor.name if operator.outputs else name
+    info = NodeInfo(OPERATORS.index(name), KERNELS.index(step.kernel), step.multiplications, 0, 0, label)
+    return Node(info, step)
+
+
+def _tensors(graph: Graph, indices: tuple[int, ...]) -> list[tuple[Tensor, Buffer]]:
+    return [(graph.tensors[index].tensor, graph.tensors[index].buffer) for index in indices]
+
+
+def _described(tensor: tuple[Tensor, Buffer], places: GraphPlaces) -> TensorInfo:
+    value, buffer = tensor
+    if len(value.shape) > MOST_DIMENSIONS:
+        raise BuildError(f"tensor {value.index} has {len(value.shape)} dimensions, at most six can be told")
+    if value.quantization is not None and value.quantization.is_per_channel:
+        raise BuildError(f"tensor {value.index}, an input or output, has more than one scale")
+    place = places.buffer(buffer)
+    if place & PLACE_WEIGHTS:
+        raise BuildError(f"tensor {value.index}, an output, is a constant")
+    return TensorInfo.of(value, place)

@@ -1,0 +1,53 @@
+"""An image as a model: its tensors and operators, as the layers above know them of a `.tflite` file."""
+
+from aisrv.model import Model, ModelFileError, Operator, Options, Tensor
+from aisrv.model.reader import read_model
+from aisrv.model.relocatable.container import Image, is_image
+from aisrv.model.relocatable.errors import ImageError
+from aisrv.model.relocatable.network import Network
+from aisrv.model.schema import OPERATORS
+
+
+def read_loadable(data: bytes | bytearray | memoryview) -> Model:
+    """Read whatever a device loads: a relocatable image, recognized by its magic, or a `.tflite` file.
+
+    ModelFileError.
+    """
+    if not is_image(data):
+        return read_model(data)
+    try:
+        return model_of(Image.from_bytes(data))
+    except ImageError as error:
+        raise ModelFileError(f"the relocatable image: {error}") from error
+
+
+def model_of(image: Image) -> Model:
+    """Inputs, outputs and nodes; ImageError for an image that does not describe them.
+
+    An operator has no tensors, which the image does not tell; its options are what was counted:
+    "instructions" and "bytes_moved". The version is 0, which no file has.
+    """
+    network = Network.of(image)
+    tensors: tuple[Tensor, ...] = tuple(
+        info.tensor(index) for index, info in enumerate((*network.inputs, *network.outputs))
+    )
+    operators = tuple(
+        Operator(
+            index,
+            OPERATORS[node.operator_code],
+            (),
+            (),
+            Options({"instructions": node.instructions, "bytes_moved": node.bytes_moved}),
+        )
+        for index, node in enumerate(network.nodes)
+    )
+    inputs = len(network.inputs)
+    return Model(
+        version=0,
+        description=image.name,
+        tensors=tensors,
+        operators=operators,
+        inputs=tuple(range(inputs)),
+        outputs=tuple(range(inputs, len(tensors))),
+        memory=(image.context.activations_size, image.sizes.xip),
+    )

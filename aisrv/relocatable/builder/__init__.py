@@ -1,1 +1,0 @@
-"""From a model file to a relocatable image: record its kernels, write C, compile, link, pack."""

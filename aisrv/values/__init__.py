@@ -1,0 +1,1 @@
+"""What the rest is made of: packets, settings, text and files within bounds."""

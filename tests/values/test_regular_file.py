@@ -1,0 +1,202 @@
+"""Files that are read whole, and that nothing in the product reads a file in another way."""
+
+import ast
+import os
+import re
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from aisrv.values.regular_file import opened_regular, read_regular
+from tests.support.paths import ROOT
+
+PACKAGES = ("aisrv", "flash_server", "host_tools", "phy")
+
+OTHERS = {
+    "aisrv/digits/__init__.py: files(__name__).joinpath(name).read_bytes": "a file of the package",
+    "aisrv/kernels/backends/native/library.py: (FOLDER / name).read_bytes": "a file of the package",
+    "aisrv/inference/interpreters/warm_up.py: (Path(aisrv.__file__).parent / MODEL).read_bytes": (
+        "a file of the package, read in a worker"
+    ),
+    "aisrv/image_builder/backend.py: (files('aisrv.image_builder') / 'images' / IMAGE).read_bytes": (
+        "a file of the package"
+    ),
+    "aisrv/cli/wireshark.py: DISSECTOR.read_bytes": "a file of the package",
+    "aisrv/inference/process/sandbox_layers.py: Path('/proc/self/uid_map').read_text": "the kernel's",
+    "aisrv/attach/usbip/vhci.py: path.read_text": "the kernel's, in sysfs",
+    "host_tools/transports/spi.py: BUFSIZ_FILE.read_text": "the kernel's, in sysfs",
+    "host_tools/standins/spidev.py: open(BUFSIZ_FILE)": "the kernel's, in sysfs, in programs of others",
+    "aisrv/attach/preload/trial.py: _note(trial).read_text": "a note of ours in a private directory",
+    "aisrv/inference/process/sandbox.py: os.open": "a place for Landlock, which is not read",
+    "aisrv/attach/preload/tree.py: os.open": "a device node",
+    "aisrv/attach/spidev/cuse.py: os.open": "a device node",
+    "host_tools/standins/launcher.py: os.open": "the terminal",
+    "host_tools/standins/spidev.py: os.open": "a device node, to have its error",
+    "host_tools/private_directory.py: os.open": "locks, which are not read",
+    "aisrv/terminal/command_group.py: os.open": "/dev/null",
+    "aisrv/values/whole_file.py: path.open('r+b')": "locked, and not read",
+    "flash_server/chip/storage.py: os.open": "checked there: it is locked before, and written",
+    "aisrv/values/regular_file.py: os.open": "what all others use",
+    "aisrv/sensors/sources/images.py: Image.open": "of an open regular file",
+    "host_tools/tensors/images.py: Image.open": "of an open regular file",
+    "aisrv/sensors/sources/samples.py: wave.open": "of an open regular file",
+    "flash_server/commands/options.py: Image.open": "a flash image, which is mapped by `map_file`",
+    "flash_server/commands/chip.py: Image.open": "a flash image, which is mapped by `map_file`",
+    "flash_server/commands/pack.py: Image.open": "a flash image, which is mapped by `map_file`",
+    "aisrv/sensors/sources/video.py: cv2.VideoCapture": "by its name alone, which was checked before",
+}
+"""What reads by itself: place and call, and why."""
+
+_OF_A_PATH = {"read_text", "read_bytes"}
+_BY_NAME = {
+    "os.open",
+    "Image.open",
+    "wave.open",
+    "tarfile.open",
+    "gzip.open",
+    "np.load",
+    "np.fromfile",
+    "np.memmap",
+    "np.loadtxt",
+    "np.genfromtxt",
+    "cv2.VideoCapture",
+    "cv2.imread",
+}
+_OF_FILES = {"mode", "encoding", "newline", "buffering", "errors"}
+"""Parameters of Path.open, which other methods of that name lack."""
+
+
+def reads(tree: ast.AST) -> Iterator[str]:
+    """Yield each call that opens a file by its name and does not only write it."""
+    entered = {
+        id(item.context_expr) for node in ast.walk(tree) if isinstance(node, ast.With) for item in node.items
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        name = ast.unparse(node.func)
+        if name in _BY_NAME or (name.rpartition(".")[2] in _OF_A_PATH and "." in name):
+            yield name
+        elif name != "open" and not (name.endswith(".open") and _is_of_a_path(node, id(node) in entered)):
+            continue
+        elif not set(_mode(node)) & set("wxa") or "+" in _mode(node):
+            yield ast.unparse(node)
+
+
+def _is_of_a_path(call: ast.Call, entered: bool) -> bool:
+    """Whether a call of a method `open` is one of Path, by its arguments."""
+    if not (call.args or call.keywords):
+        return entered
+    return bool(_mode(call)) or any(each.arg in _OF_FILES for each in call.keywords)
+
+
+def _mode(call: ast.Call) -> str:
+    for each in (*call.args, *(each.value for each in call.keywords if each.arg == "mode")):
+        if isinstance(each, ast.Constant) and re.fullmatch("[rwxabt+]+", str(each.value)):
+            return str(each.value)
+    return ""
+
+
+def test_product_reads_files_through_read_regular() -> None:
+    """Whatever is named by a user may be a pipe, which waits, or a device, which never ends."""
+    found = set()
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for call in reads(ast.parse(path.read_bytes())):
+                found.add(f"{path.relative_to(ROOT).as_posix()}: {call}")
+    assert found - OTHERS.keys() == set(), "use read_regular or opened_regular of aisrv.values.regular_file"
+    assert OTHERS.keys() - found == set(), "is no more"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "path.read_text()",
+        "path.read_bytes()",
+        "open(name)",
+        "open(name, 'rb')",
+        "path.open('rb')",
+        "path.open('r+b')",
+        "path.open(mode='r')",
+        "path.open(encoding='utf-8')",
+        "with path.open() as file: pass",
+        "np.load(path)",
+        "Image.open(path)",
+        "os.open(path, os.O_RDONLY)",
+    ],
+)
+def test_check_notices_a_read(text: str) -> None:
+    assert len(list(reads(ast.parse(text)))) == 1
+
+
+@pytest.mark.parametrize(
+    "text", ["path.open('wb')", "open(name, 'x')", "AiServer.open(device)", "node.open()"]
+)
+def test_check_leaves_what_is_no_read(text: str) -> None:
+    assert list(reads(ast.parse(text))) == []
+
+
+def test_regular_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    assert read_regular(tmp_path / "f", 3) == b"abc"
+    with opened_regular(tmp_path / "f") as file:
+        assert file.read(2) == b"ab"
+
+
+def test_larger_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abcd")
+    with pytest.raises(OSError, match="larger than 3 bytes"):
+        read_regular(tmp_path / "f", 3)
+
+
+def test_file_that_grows_while_it_is_read_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    real = os.fstat
+
+    def grown(descriptor: int) -> os.stat_result:
+        status = real(descriptor)
+        with (tmp_path / "f").open("ab") as file:
+            file.write(b"d")
+        return status
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", grown)
+        with pytest.raises(OSError, match="larger than 3 bytes"):
+            read_regular(tmp_path / "f", 3)
+
+
+def test_no_more_memory_is_taken_than_there_are_bytes(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    tracemalloc.start()
+    try:
+        assert read_regular(tmp_path / "f") == b"abc"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_file_that_grows_within_the_bound_is_read_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "f").write_bytes(b"abc")
+    real = os.fstat
+
+    def grown(descriptor: int) -> os.stat_result:
+        status = real(descriptor)
+        with (tmp_path / "f").open("ab") as file:
+            file.write(b"d")
+        return status
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fstat", grown)
+        data = read_regular(tmp_path / "f")
+    assert data == (tmp_path / "f").read_bytes()
+
+
+def test_pipe_and_endless_device_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(OSError, match="not a regular file"):
+            read_regular(path)

@@ -30,6 +30,8 @@ MODEL_FILE: Final = "digits.tflite"
 TWO_OUTPUT_MODEL_FILE: Final = "digits_two_outputs.tflite"
 IMAGES_FILE: Final = "digits_test_images.idx"
 LABELS_FILE: Final = "digits_test_labels.idx"
+TRAINING_IMAGES_FILE: Final = "digits_training_images.idx"
+TRAINING_LABELS_FILE: Final = "digits_training_labels.idx"
 
 _INT8_OF_PIXEL: Final = bytes((INT8_STEP * pixel + INT8_PAPER) & 0xFF for pixel in range(INK + 1))
 _PIXEL_OF_INT8: Final = {value: pixel for pixel, value in enumerate(_INT8_OF_PIXEL)}
@@ -37,7 +39,7 @@ _INT8_TABLE: Final = _INT8_OF_PIXEL.ljust(256, b"\0")
 
 
 class Digit(NamedTuple):
-    """A test image: the network's input tensor, 64 bytes of int8, and the digit it shows."""
+    """An image: the network's input tensor, 64 bytes of int8, and the digit it shows."""
 
     image: bytes
     label: int
@@ -59,12 +61,22 @@ def test_images() -> tuple[Digit, ...]:
 
     ValueError for files that do not belong together.
     """
-    images, labels = _read(IMAGES_FILE), _read(LABELS_FILE)
+    return _images(IMAGES_FILE, LABELS_FILE)
+
+
+@functools.cache
+def training_images() -> tuple[Digit, ...]:
+    """The 1,400 images that the network was trained on, in the order of their file; ValueError as above."""
+    return _images(TRAINING_IMAGES_FILE, TRAINING_LABELS_FILE)
+
+
+def _images(images_file: str, labels_file: str) -> tuple[Digit, ...]:
+    images, labels = _read(images_file), _read(labels_file)
     magic, count, height, width = struct.unpack_from(">4I", images)
     if (magic, height, width) != (IDX_IMAGES, IMAGE_SIDE, IMAGE_SIDE):
-        raise ValueError(f"{IMAGES_FILE} holds no {IMAGE_SIDE}x{IMAGE_SIDE} images; install aisrv again")
+        raise ValueError(f"{images_file} holds no {IMAGE_SIDE}x{IMAGE_SIDE} images; install aisrv again")
     if struct.unpack_from(">2I", labels) != (IDX_LABELS, count):
-        raise ValueError(f"{LABELS_FILE} does not hold {count} labels; install aisrv again")
+        raise ValueError(f"{labels_file} does not hold {count} labels; install aisrv again")
     size = height * width
     pixels = struct.iter_unpack(f"{size}s", images[16:])
     return tuple(

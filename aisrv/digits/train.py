@@ -1,7 +1,8 @@
 """Create the digits network and its test images: `python -m aisrv.digits.train [DIRECTORY]`.
 
 The data are the 1797 images of the UCI handwritten digits that scikit-learn bundles (extra `train`). A fixed
-permutation picks 1400 to train the network and to set its ranges; the other 397 are the test images. Without
+permutation picks 1400 to train the network and to set its ranges; the other 397 are the test images. Both
+are written as IDX files. Without
 DIRECTORY the files are written into the package.
 """
 
@@ -45,6 +46,16 @@ class Dataset:
     def __getitem__(self, picked: Indices) -> Self:
         return type(self)(self.pixels[picked], self.labels[picked])
 
+    def image_file(self) -> bytes:
+        """The pixels in the IDX format."""
+        return struct.pack(">4I", digits.IDX_IMAGES, *self.pixels.shape) + self.pixels.tobytes()
+
+    def label_file(self) -> bytes:
+        """The labels in the IDX format."""
+        return (
+            struct.pack(">2I", digits.IDX_LABELS, len(self.labels)) + self.labels.astype(np.uint8).tobytes()
+        )
+
 
 def load_data() -> tuple[Dataset, Dataset]:
     """The training images and the test images; raise TrainingError without scikit-learn."""
@@ -65,9 +76,10 @@ def make_files(parameters: Parameters, training: Dataset, test: Dataset) -> dict
     return {
         digits.MODEL_FILE: bytes(model),
         digits.TWO_OUTPUT_MODEL_FILE: bytes(with_features(model)),
-        digits.IMAGES_FILE: struct.pack(">4I", digits.IDX_IMAGES, *test.pixels.shape) + test.pixels.tobytes(),
-        digits.LABELS_FILE: struct.pack(">2I", digits.IDX_LABELS, len(test.labels))
-        + test.labels.astype(np.uint8).tobytes(),
+        digits.IMAGES_FILE: test.image_file(),
+        digits.LABELS_FILE: test.label_file(),
+        digits.TRAINING_IMAGES_FILE: training.image_file(),
+        digits.TRAINING_LABELS_FILE: training.label_file(),
     }
 
 

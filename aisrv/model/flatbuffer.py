@@ -1,6 +1,7 @@
 """The flatbuffer below a model file: tables of the schema, with every offset checked.
 
-What fields a table has, where and of what type is in `schema.py`. Nothing outside the file is read. Source:
+What fields a table has, where and of what type is in `schema.py` and `metadata_schema.py`. Nothing outside
+the file is read. Source:
 https://flatbuffers.dev/internals; all offsets count from the field that holds them.
 """
 
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from aisrv.model.errors import MAX_TABLES, ModelFileError
+from aisrv.model.metadata_schema import METADATA_TABLES
 from aisrv.model.schema import TABLES
 from aisrv.values.printable import printable
 
@@ -20,6 +22,8 @@ _VTABLE: Final = struct.Struct("<2H")
 _NUMBERS: Final = {kind: struct.Struct(f"<{kind}") for kind in "?bBhHiIqQfd"}
 _FIELD_LISTS: Final = [struct.Struct(f"<{words}H") for words in range(64)]
 """By the number of words; no table that is read has as many fields."""
+
+_TABLES: Final = TABLES | METADATA_TABLES
 
 ROOT: Final = "the model"
 """Name of the root table in messages."""
@@ -42,7 +46,11 @@ class File:
     @property
     def root(self) -> "Table":
         """The table at the start."""
-        return Table(self, "Model", self.integer(U32, 0, f"the offset of {ROOT}"), ROOT)
+        return self.root_of("Model", ROOT)
+
+    def root_of(self, kind: str, where: str) -> "Table":
+        """The table at the start, of a kind of the schema; `where` names it in messages."""
+        return Table(self, kind, self.integer(U32, 0, f"the offset of {where}"), where)
 
     def integer(self, kind: struct.Struct, position: int, where: str) -> int:
         """Read one number; `where` names it in messages."""
@@ -87,7 +95,7 @@ class Table:
         file.tables_left -= 1
         if file.tables_left < 0:
             raise ModelFileError(f"{where}: the file has more than {MAX_TABLES} tables")
-        self.file, self.position, self.where, self._fields = file, position, where, TABLES[kind]
+        self.file, self.position, self.where, self._fields = file, position, where, _TABLES[kind]
         # Texts are made for errors only: this runs for each table of the file.
         if position + 4 > file.size:
             file.check(position, 4, where)

@@ -5,6 +5,7 @@ from typing import Final
 
 EXTRAS: Final = {
     "camera": ("opencv-python-headless",),
+    "evaluate": ("pillow", "pyarrow"),
     "images": ("pillow",),
     "litert": ("ai-edge-litert",),
     "numba": ("numba",),

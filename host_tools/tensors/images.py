@@ -49,7 +49,7 @@ _CHANNEL_MODES: Final = {1: "L", 3: "RGB", 4: "RGBA"}
 
 def read_image(path: Path, spec: TensorSpec, value_range: str = AUTO, invert: bool = False) -> bytes:
     """Return the bytes of the tensor `spec` for an image file; as `image_tensor`."""
-    _image_shape(spec)
+    image_shape(spec)
     try:
         from PIL import Image
     except ImportError as error:
@@ -73,7 +73,7 @@ def image_tensor(
     import numpy as np
     from PIL import Image, ImageOps
 
-    height, width, channels = _image_shape(spec)
+    height, width, channels = image_shape(spec)
     if image.mode.startswith(("I", "F")):
         raise TensorError(f"the image has pixels of mode {image.mode}; save it with 8 bits a channel")
     upright = ImageOps.exif_transpose(image).convert(_CHANNEL_MODES[channels])
@@ -83,8 +83,11 @@ def image_tensor(
     return elements.astype(np.dtype(spec.dtype).newbyteorder("<")).tobytes()
 
 
-def _image_shape(spec: TensorSpec) -> tuple[int, int, int]:
-    """Height, width and channels of a tensor [1, H, W, C], [H, W, C], [1, H, W] or [H, W]."""
+def image_shape(spec: TensorSpec) -> tuple[int, int, int]:
+    """Height, width and channels of a tensor [1, H, W, C], [H, W, C], [1, H, W] or [H, W]; else TensorError.
+
+    `spec` is the tensor's.
+    """
     shape = spec.shape
     if len(shape) == 4 and shape[0] == 1:
         shape = shape[1:]
@@ -103,7 +106,7 @@ def pixels_to_elements(pixels: "Pixels", spec: TensorSpec, value_range: str = AU
 
     dtype = np.dtype(spec.dtype)
     if value_range == AUTO:
-        value_range = _covered_range(spec)
+        value_range = covered_range(spec)
     if value_range == FULL:
         if dtype.kind not in "iu" or dtype.itemsize != 1:
             raise TensorError(f"the tensor is {spec}: only int8 and uint8 have a full range for pixels")
@@ -112,8 +115,8 @@ def pixels_to_elements(pixels: "Pixels", spec: TensorSpec, value_range: str = AU
     return spec.quantize(black + pixels.astype(np.float64) * ((white - black) / 255))
 
 
-def _covered_range(spec: TensorSpec) -> str:
-    """Return the range whose ends a tensor's quantization meets within a tenth of its width."""
+def covered_range(spec: TensorSpec) -> str:
+    """Return the range whose ends the quantization of `spec` meets within a tenth of its width, else FULL."""
     import numpy as np
 
     dtype = np.dtype(spec.dtype)

@@ -17,11 +17,15 @@ def read_npy(path: Path) -> "Array":
 
     Raises OSError, and ValueError for what is not an array of numbers or has more elements than the file.
     """
+    return parse_npy(read_regular(path))
+
+
+def parse_npy(data: bytes) -> "Array":
+    """Return the array of a file's `data`; ValueError as `read_npy`."""
     import numpy as np
 
-    data = read_regular(path)
     file = io.BytesIO(data)
-    shape, in_columns, dtype = _header(file)
+    shape, in_columns, dtype = npy_header(file)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
     try:
@@ -31,8 +35,11 @@ def read_npy(path: Path) -> "Array":
         raise ValueError(f"{len(data) - file.tell()} bytes are fewer than {shape} of {dtype} takes") from None
 
 
-def _header(file: BinaryIO) -> "tuple[tuple[int, ...], bool, np.dtype[np.generic]]":
-    """Return shape, whether the elements are in the order of Fortran, and their type."""
+def npy_header(file: BinaryIO) -> "tuple[tuple[int, ...], bool, np.dtype[np.generic]]":
+    """Return shape, whether the elements are in the order of Fortran, and their type; ValueError.
+
+    `file` is left at the first element.
+    """
     from numpy.lib import format as npy
 
     version = npy.read_magic(file)  # type: ignore[no-untyped-call]

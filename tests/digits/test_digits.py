@@ -21,6 +21,8 @@ FILES = (
     digits.TWO_OUTPUT_MODEL_FILE,
     digits.IMAGES_FILE,
     digits.LABELS_FILE,
+    digits.TRAINING_IMAGES_FILE,
+    digits.TRAINING_LABELS_FILE,
 )
 
 

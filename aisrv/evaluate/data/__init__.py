@@ -1,0 +1,1 @@
+"""Data sets: folders of classes, tables, arrays and sounds, all as one value."""

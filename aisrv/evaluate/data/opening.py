@@ -1,0 +1,72 @@
+"""The data set that a user names: a folder, a file by its form, or the digits."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from aisrv.evaluate.data.arrays import digits_data, is_idx, read_idx, read_npz
+from aisrv.evaluate.data.data_set import DataSet
+from aisrv.evaluate.data.files import read_csv, read_folder, read_parquet
+from aisrv.evaluate.errors import DataError
+from aisrv.model.labels import LARGEST_LABELS, labels_in
+from aisrv.values.regular_file import ANY_SIZE, opened_regular, read_regular
+
+DIGITS: Final = ("digits", "digits:all")
+"""Data that aisrv brings, by name."""
+
+_HEAD_BYTES: Final = 16
+
+
+def open_data(
+    source: str, labels: Path | None = None, columns: Mapping[str, str] | None = None
+) -> tuple[DataSet, tuple[str, ...]]:
+    """Return a data set by its name or path, and the names of classes that are given; DataError, ExtraError.
+
+    `labels` is a text file with the name of a class in each line, or for IDX data the file of their labels;
+    `columns` name those of a table.
+    """
+    if source in DIGITS:
+        return digits_data(source), _names(labels)
+    path = Path(source)
+    if path.is_dir():
+        return read_folder(path), _names(labels)
+    match path.suffix.lower():
+        case ".csv":
+            return read_csv(path, columns or {}), _names(labels)
+        case ".parquet":
+            return read_parquet(path, columns or {}), _names(labels)
+        case ".npz":
+            return read_npz(path), _names(labels)
+    head = _head(path)
+    if is_idx(head) or head[:2] == b"\x1f\x8b":
+        if labels is not None and not _is_binary(labels):
+            return read_idx(path, None), _names(labels)
+        return read_idx(path, labels), ()
+    raise DataError(
+        f"{path}: not a data set: a folder of class folders, .csv, .parquet, .npz or IDX, or {DIGITS[0]}"
+    )
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with opened_regular(path, ANY_SIZE) as file:
+            return file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+
+
+def _is_binary(path: Path) -> bool:
+    head = _head(path)
+    return is_idx(head) or head[:2] == b"\x1f\x8b"
+
+
+def _names(path: Path | None) -> tuple[str, ...]:
+    if path is None:
+        return ()
+    try:
+        names = labels_in(read_regular(path, LARGEST_LABELS))
+    except OSError as error:
+        raise DataError(f"{path}: {error.strerror}") from None
+    if not names:
+        raise DataError(f"{path} is not text with the name of a class in each line")
+    return names

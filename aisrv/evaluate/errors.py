@@ -1,0 +1,17 @@
+"""What ends an evaluation before it has a result."""
+
+
+class EvaluateError(Exception):
+    """Base of the errors of this package; the message says what was wrong, where, and what to do."""
+
+
+class DataError(EvaluateError):
+    """A data set that cannot be read, or does not fit the model."""
+
+
+class InputError(EvaluateError):
+    """An example that does not become the model's input, or settings of how it would."""
+
+
+class ExtraError(EvaluateError):
+    """A package that is needed here and is not installed."""

@@ -1,0 +1,1 @@
+"""From examples to input tensors: settings in TOML, pictures, sounds and arrays."""

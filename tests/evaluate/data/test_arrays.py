@@ -1,0 +1,107 @@
+"""Arrays as data: archives of NumPy, IDX files and the shipped digits."""
+
+import gzip
+import struct
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from aisrv import digits
+from aisrv.evaluate.data.arrays import digits_data, parse_idx, read_idx, read_npz
+from aisrv.evaluate.errors import DataError
+
+
+def test_all_digits_are_those_of_scikit_learn() -> None:
+    data = digits_data("digits:all")
+    images = np.asarray(data.arrays[0]).reshape(-1, 64)
+    pixels = (images.astype(int) + 128) // 15
+    shipped = sorted(zip(pixels.tolist(), np.asarray(data.labels).tolist(), strict=True))
+    bunch = load_digits()
+    assert shipped == sorted(zip(bunch.data.astype(int).tolist(), bunch.target.tolist(), strict=True))
+    assert data.note == "1,400 of the 1,797 digits are those that the network was trained on"
+    assert digits_data("digits").note == ""
+    assert len(digits_data("digits")) == 397
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_archives_are_read_whether_compressed_or_not(save: object, tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    x, y = np.arange(24, dtype=np.int8).reshape(4, 2, 3), np.array([3, 1, 0, 2])
+    save(path, x=x, y=y)  # type: ignore[operator]
+    data = read_npz(path)
+    assert np.array_equal(data.arrays[0], x)
+    assert np.asarray(data.labels).tolist() == [3, 1, 0, 2]
+    assert not data.arrays[0].flags.writeable
+
+
+def test_another_label_is_another_listing(tmp_path: Path) -> None:
+    listings = set()
+    for label in range(3):
+        path = tmp_path / f"{label}.npz"
+        np.savez(path, x=np.zeros((2, 3), np.int8), y=np.array([0, label]))
+        listings.add(read_npz(path).listing_sha256)
+    assert len(listings) == 3
+
+
+@pytest.mark.parametrize(
+    ("arrays", "reason"),
+    [
+        ({"x": np.zeros((2, 3))}, "has x; it is to have examples x and labels y"),
+        ({"x": np.zeros((2, 3)), "y": np.zeros(3)}, "x has 2 examples, y has 3 labels"),
+        ({"x": np.zeros((0, 3)), "y": np.zeros(0)}, "there is no example"),
+        ({"x": np.zeros((2, 3)), "y": np.zeros((2, 2))}, "labels have the shape"),
+        ({"x": np.zeros((2, 3)), "y": np.array([{}, {}])}, "holds Python objects"),
+        ({"x": np.asfortranarray(np.zeros((2, 3, 4))), "y": np.zeros(2)}, "in the order of Fortran"),
+    ],
+)
+def test_archives_that_are_no_data(arrays: dict[str, np.ndarray], reason: str, tmp_path: Path) -> None:  # type: ignore[type-arg]
+    path = tmp_path / "data.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(DataError, match=reason):
+        read_npz(path)
+
+
+def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "data.npz"
+    np.savez(path, x=np.zeros((20, 30)), y=np.zeros(20))
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(DataError, match="not an archive of arrays"):
+        read_npz(path)
+
+
+def idx(values: np.ndarray) -> bytes:  # type: ignore[type-arg]
+    return (
+        struct.pack(">HBB", 0, 8, values.ndim)
+        + struct.pack(f">{values.ndim}I", *values.shape)
+        + values.tobytes()
+    )
+
+
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_idx_files_find_their_labels(ending: str, tmp_path: Path) -> None:
+    images = np.arange(2 * 5 * 4, dtype=np.uint8).reshape(2, 5, 4)
+    pack = gzip.compress if ending else bytes
+    path = tmp_path / f"t10k-images-idx3-ubyte{ending}"
+    path.write_bytes(pack(idx(images)))
+    with pytest.raises(DataError, match="its labels are in another file: name it with --labels"):
+        read_idx(path, None)
+    (tmp_path / f"t10k-labels-idx1-ubyte{ending}").write_bytes(pack(idx(np.array([7, 9], np.uint8))))
+    data = read_idx(path, None)
+    assert np.array_equal(data.arrays[0], images)
+    assert np.asarray(data.labels).tolist() == [7, 9]
+
+
+def test_the_shipped_files_are_idx_files() -> None:
+    folder = Path(digits.__file__).parent
+    data = read_idx(folder / digits.TRAINING_IMAGES_FILE, None)
+    assert data.arrays[0].shape == (1400, 8, 8)
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\0\0\x08", b"\0\0\x08\x03\0\0", b"\0\0\x07\x01\0\0\0\0", b"\0\0\x08\x01\0\0\0\2a"]
+)
+def test_what_is_no_idx_file(data: bytes) -> None:
+    with pytest.raises(DataError, match=r"^name: "):
+        parse_idx(data, "name")

@@ -29,6 +29,7 @@ from aisrv.protocol.commands import (
     is_set,
 )
 from aisrv.protocol.memory_map import MemoryMap
+from aisrv.protocol.timing_bands import TimingBands
 from aisrv.values.regular_file import read_regular
 from host_tools.errors import (
     BadCommandError,
@@ -36,12 +37,13 @@ from host_tools.errors import (
     NoModelError,
     NotRunError,
     TensorError,
+    TransactionTooLong,
     TransferError,
     UnsupportedCommand,
 )
 from host_tools.exchange.usb import Exchange, log_text
 from host_tools.progress import Progress
-from host_tools.tensors.timings import Timings
+from host_tools.tensors.timings import REFERENCE_MHZ, Timings
 from host_tools.transports.schemes import open_transport
 from host_tools.transports.transport import Buffer, Transport
 
@@ -113,10 +115,12 @@ class AiServer:
         engine: int = 0,
         dialect: Dialect = Dialect.CLASSIC,
         timeout: float | None = DEFAULT_TIMEOUT,
+        reference_mhz: float = REFERENCE_MHZ,
     ) -> None:
         """Talk to `engine` over an open transport; `timeout` is in seconds for each transfer.
 
-        `dialect` is the framing of USB; SPI has one.
+        `dialect` is the framing of USB; SPI has one. `reference_mhz` is the clock that the device's timers
+        count, where it does not say, as hardware does not: 175 for boards of 2021 and 2022.
         """
         self._transport = transport
         self._exchange = _wire(transport, engine, dialect, timeout)
@@ -127,6 +131,9 @@ class AiServer:
         self._has_run = False
         self._names_operators = True
         """Whether the device may answer GET_OPERATORS, as hardware does not."""
+        self._tells_bands = not self._exchange.as_float32
+        """Whether it may answer GET_TIMING_BANDS, likewise; over Jacdac there is no such question."""
+        self._reference_mhz = REFERENCE_MHZ if self._exchange.as_float32 else reference_mhz
 
     @classmethod
     def open(
@@ -136,15 +143,19 @@ class AiServer:
         engine: int = 0,
         dialect: Dialect = Dialect.CLASSIC,
         timeout: float | None = DEFAULT_TIMEOUT,
+        reference_mhz: float = REFERENCE_MHZ,
     ) -> Self:
         """Open a device by its address, such as `usb`, `usbip:localhost:3240`, `spi:0.0` or `virtual`.
 
         `engine` is the number of the engine, `timeout` the seconds for each transfer; None waits as long as
-        it takes.
+        it takes. `reference_mhz` is the clock of a device that does not say it: hardware of 2021 and 2022
+        counts 175 MHz.
         """
         transport = open_transport(device)
         try:
-            server = cls(transport, engine=engine, dialect=dialect, timeout=timeout)
+            server = cls(
+                transport, engine=engine, dialect=dialect, timeout=timeout, reference_mhz=reference_mhz
+            )
         except BaseException:
             transport.close()
             raise
@@ -382,10 +393,12 @@ class AiServer:
         return Outputs(decoded, model.labels)
 
     def timings(self) -> Timings:
-        """Return the time of each operator in the last inference, in execution order, in ticks of 10 ns.
+        """Return the time of each operator in the last inference, in execution order, in ticks.
 
         They have the operators' names where this object loaded the model, or was told its file, or a virtual
-        device says them over USB. `NotRunError` where all are 0, as before the first inference.
+        device says them over USB. Over USB and SPI a virtual device says what a tick is, and between what
+        each time is expected to be; of others a tick is one of `reference_mhz`. `NotRunError` where all are
+        0, as before the first inference.
         """
         data = self._exchange.get(Command.GET_TIMINGS)
         if len(data) % 4:
@@ -395,7 +408,21 @@ class AiServer:
         is_known = any(ticks) or not (ticks or self._exchange.as_float32)
         if not (is_known or self._has_run):
             raise NotRunError("there are no timings: no inference has run since the model was loaded")
-        return Timings(ticks, self._operator_names(len(ticks)))
+        return Timings(ticks, self._operator_names(len(ticks)), self._timing_bands(), self._reference_mhz)
+
+    def _timing_bands(self) -> TimingBands | None:
+        """Return what a virtual device says of its clock and its times; None of hardware."""
+        if not self._tells_bands:
+            return None
+        try:
+            bands = TimingBands.from_bytes(self._exchange.get(Command.GET_TIMING_BANDS))
+        except (BadCommandError, UnsupportedCommand, TransactionTooLong):
+            self._tells_bands = False
+            return None
+        except ProtocolError as error:
+            raise TransferError(f"GET_TIMING_BANDS: {error}") from error
+        self._tells_bands = bands.reference_hz > 0  # over SPI hardware answers zeros
+        return bands if self._tells_bands else None
 
     def _operator_names(self, count: int) -> tuple[str, ...]:
         """Return the names of as many operators, from the file or the device; none where neither has them."""

@@ -50,6 +50,10 @@ class TransferStall(TransferError):
         super().__init__(f"{activity}: the transfer ended with a stall")
 
 
+class TransactionTooLong(TransferError):
+    """An SPI transaction has more bytes than this machine's driver takes at once; nothing was sent."""
+
+
 class TransferTimeout(HostError):
     """A transfer was not done in time; the client's next command puts the wire in order again."""
 

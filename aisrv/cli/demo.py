@@ -14,12 +14,12 @@ from typing import Any, Final
 import click
 
 from aisrv import digits
-from aisrv.protocol.commands import TICKS_PER_SECOND
 from aisrv.terminal.file_types import FOLDER
 from aisrv.terminal.written_files import write_files
 from host_tools.client import AiServer
 from host_tools.errors import HostError
 from host_tools.tensors.tensor_spec import TensorSpec
+from host_tools.tensors.timings import Timings
 
 SHADES: Final = " ░▒▓█"
 IMAGE_FILES: Final = {"seven.npy": 3, "two.npy": 2}
@@ -45,9 +45,8 @@ class Result:
     """What the demo saw."""
 
     verdicts: tuple[Verdict, ...]
-    operators: tuple[str, ...]
-    ticks: tuple[int, ...]
-    """The device's own estimate for each operator of the last inference, in 10 ns."""
+    times: Timings
+    """The device's own prediction for each operator of the last inference; measured on hardware."""
     host_seconds: float
     """Wall time of one write, inference and read, mean over all images."""
     device_time: str = ""
@@ -75,11 +74,8 @@ def classify_digits(device: str, indices: Sequence[int], seen: Callable[[Verdict
             verdict = Verdict(index, images[index].label, scores.index(max(scores)), tuple(scores))
             verdicts.append(verdict)
             seen(verdict)
-        from aisrv.model.reader import read_model
-
-        names = tuple(operator.name for operator in read_model(model).operators)
         taken = seconds / max(1, len(indices))
-        return Result(tuple(verdicts), names, server.timings(), taken, _device_time(server))
+        return Result(tuple(verdicts), server.timings(), taken, _device_time(server))
 
 
 def _device_time(server: AiServer) -> str:
@@ -138,13 +134,23 @@ def _show_verdict(console: Any, verdict: Verdict) -> None:  # noqa: ANN401 - ric
     )
 
 
+def _as_json(result: Result) -> dict[str, Any]:
+    return {
+        "verdicts": [asdict(verdict) for verdict in result.verdicts],
+        "right": result.right,
+        "times": result.times.as_json(),
+        "device_time": result.device_time,
+        "host_seconds": result.host_seconds,
+    }
+
+
 def _show_summary(result: Result) -> None:
     from host_tools.commands.report import show_timings
 
-    device = result.device_time or f"{sum(result.ticks) / TICKS_PER_SECOND * 1e3:.3f} ms"
+    device = result.device_time or f"{result.times.microseconds / 1e3:.3f} ms"
     predicted = ", as predicted for the hardware" if result.device_time else ""
     click.echo(f"One inference takes {device}{predicted}; of that the operators:")
-    show_timings(result.ticks, result.operators)
+    show_timings(result.times)
     click.echo(f"{result.right} of {len(result.verdicts)} right.")
     took = f"{result.host_seconds * 1e6:.0f}"
     click.echo(f"Here a write, an inference and a read took {took} µs over USB/IP.")
@@ -197,6 +203,6 @@ def demo(count: int, all_images: bool, seed: int, device: str, as_json: bool, fi
     except HostError as error:
         raise click.ClickException(str(error)) from None
     if as_json:
-        click.echo(json.dumps({**asdict(result), "right": result.right}))
+        click.echo(json.dumps(_as_json(result)))
     else:
         _show_summary(result)

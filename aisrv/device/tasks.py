@@ -104,7 +104,7 @@ def _jacdac(parts: DeviceParts, _task: Task, ends: Ends) -> Run:
         if chips:
             chip = board.engines[number].flash
             store = EngineStore(chips[chip], engines_of[chip].index(number))
-        clients.append(EngineClient(commands, changes, store))
+        clients.append(EngineClient(commands, changes, store, reference_mhz=board.reference_mhz))
     settings = JacdacSettings(
         device_id=spec.device_id or device_id_of(board.serial or "aisrv"),
         identity=Identity(firmware_version=__version__),

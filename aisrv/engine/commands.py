@@ -126,6 +126,11 @@ def _describe(tensor: Tensor) -> "TensorDescription":
     return TensorDescription(tensor.type, tensor.shape, scale, zero_point)
 
 
+@answers(Command.GET_TIMING_BANDS)
+def _timing_bands(engine: AIEngine, _tensor: int) -> bytes:
+    return engine.inference.timing_bands
+
+
 @answers(Command.GET_PROFILE)
 async def _profile(engine: AIEngine, _tensor: int) -> bytes:
     """Carry out the firmware's print_profiler_summary, whose output is the debug log."""

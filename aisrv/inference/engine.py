@@ -12,7 +12,7 @@ host that works with all of them writes its inputs before every run.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Protocol, TypeVar
 
@@ -43,6 +43,7 @@ from aisrv.inference.timings import (
 from aisrv.model import LoadResult, Model, ModelFileError, Tensor
 from aisrv.protocol.engine_kind import EngineKind
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
+from aisrv.protocol.timing_bands import TickBand, TimingBands
 
 T = TypeVar("T")
 
@@ -112,6 +113,8 @@ class _ExaminedModel(Struct, frozen=True):
     operator_times: tuple[OperatorTime, ...]
     timings: tuple[int, ...]
     """The words of GET_TIMINGS after a run."""
+    timing_bands: bytes
+    """The answer of GET_TIMING_BANDS."""
     total: Total
     labels: tuple[str, ...]
     note: str
@@ -228,6 +231,13 @@ class InferenceEngine:
         return self._loaded.timings
 
     @property
+    def timing_bands(self) -> bytes:
+        """The answer of GET_TIMING_BANDS: the board's reference clock, and the bands of the model's times."""
+        if self._loaded is None:
+            return bytes(TimingBands(round(self._device.tick_mhz * 1e6)))
+        return self._loaded.timing_bands
+
+    @property
     def host_seconds(self) -> float | None:
         """How long this host took for the last run, None before the first; says nothing about the device."""
         return self._host_seconds
@@ -259,6 +269,7 @@ class InferenceEngine:
             examined.parameter_loads,
             examined.operator_times,
             examined.timings,
+            examined.timing_bands,
             examined.total,
             examined.labels,
             examined.note,
@@ -317,7 +328,15 @@ class InferenceEngine:
         total = total_of(times, device, parsed)
         note = estimate_note(times, total)
         return _ExaminedModel(
-            parsed, memory_map, loads, times, to_words(times), total, labels_of(model), note
+            parsed,
+            memory_map,
+            loads,
+            times,
+            to_words(times),
+            bytes(_bands_of(times, total)),
+            total,
+            labels_of(model),
+            note,
         )
 
     async def unload_model(self) -> None:
@@ -389,6 +408,11 @@ async def _load_instead(
         await runner.load(model, arena_bytes)
     except ModelError as error:
         raise ModelError(f"{refusal}; on {kind}: {error}", error.load_result) from error
+
+
+def _bands_of(times: Sequence[OperatorTime], total: Total) -> TimingBands:
+    bands = tuple(TickBand(time.low, time.high) for time in times)
+    return TimingBands(round(total.tick_mhz * 1e6), TickBand(total.low, total.high), bands)
 
 
 async def _close(runner: Runner) -> None:

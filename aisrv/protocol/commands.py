@@ -30,7 +30,7 @@ PACKET_SIZE: Final = 512
 """wMaxPacketSize of both bulk endpoints, in bytes: a shorter packet ends a transfer."""
 
 TICKS_PER_SECOND: Final = 100_000_000
-"""Rate of the reference clock in which GET_TIMINGS counts: a tick is 10 ns."""
+"""Rate of the reference clock, a tick of 10 ns, in which GET_TIMINGS counts unless a board has another."""
 
 GPIO_COUNT: Final = 4
 """Outputs that an engine can drive from its output tensor."""
@@ -137,7 +137,7 @@ class Command(enum.IntEnum):
     GET_TIMINGS = Declared(
         0x09, Spi.READ, lambda spec: 4 * spec.timing_count, Fetched.WITH_RESULTS, varies=Varies.DATA
     )
-    """A u32 for each operator of the last run, in ticks of 10 ns."""
+    """A u32 for each operator of the last run, in ticks of the reference clock: 10 ns at 100 MHz."""
     GET_INPUT_TENSOR_LENGTH = Declared(0x0A, Spi.IN_SPEC, size=lambda spec: spec.input_bytes)
     """u32: the bytes of an input tensor."""
     GET_OUTPUT_TENSOR_LENGTH = Declared(0x0B, Spi.IN_SPEC, size=lambda spec: spec.output_bytes)
@@ -172,6 +172,9 @@ class Command(enum.IntEnum):
     """Ours: the profiler summary of the last run as text, which goes to the debug log, too."""
     GET_OPERATORS = 0x19
     """Ours: the name of each operator of the model, in execution order, a zero byte behind each."""
+    GET_TIMING_BANDS = Declared(0x1A, Spi.READ, lambda spec: 12 + 8 * spec.timing_count, Fetched.WITH_MODEL)
+    """Ours: u32 Hz of the reference clock, u32 lowest and u32 highest ticks of an inference; the same two of
+    each operator."""
     HELLO = Declared(0x55, Spi.SILENT)
     """First contact over SPI; no effect."""
     SET_INPUT_TENSOR = Declared(0x83, Spi.BLOCKS)

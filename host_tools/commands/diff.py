@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from host_tools.device_comparison import OutputDifference
+    from host_tools.tensors.timings import Timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,19 +100,24 @@ def diff(
         servers = []
         for device in devices:
             server = AiServer.open(
-                device, engine=settings.engine, dialect=settings.dialect, timeout=settings.timeout
+                device,
+                engine=settings.engine,
+                dialect=settings.dialect,
+                timeout=settings.timeout,
+                reference_mhz=settings.reference,
             )
             servers.append(opened.enter_context(server))
             server.load_model(data, "ext" if how.ext else "arena")
         found = list(compare_devices(servers, runs, model.outputs, how.tolerance))
-        times = [server.timings().microseconds for server in servers]
+        times = [server.timings() for server in servers]
     apart = [one for one in found if one.differing]
     answer = {
         "devices": list(devices),
         "runs": len(runs),
         "same": not apart,
         "outputs": [asdict(one) for one in found],
-        "microseconds": times,
+        "microseconds": [each.microseconds for each in times],
+        "microseconds_band": [each.microseconds_band for each in times],
     }
     settings.answer(answer, lambda: _show(devices, len(runs), found, times))
     if apart:
@@ -119,7 +125,7 @@ def diff(
 
 
 def _show(
-    devices: tuple[str, str], runs: int, found: "Sequence[OutputDifference]", times: "Sequence[float]"
+    devices: tuple[str, str], runs: int, found: "Sequence[OutputDifference]", times: "Sequence[Timings]"
 ) -> None:
     from host_tools.commands import report
 
@@ -135,4 +141,4 @@ def _show(
     verdict = f"{differing} of {elements} elements differ" if apart else f"all {elements} elements agree"
     click.echo(f"{runs} runs: {verdict}")
     for device, time in zip(devices, times, strict=True):
-        click.echo(f"{device}: {time:.2f} µs in the last run")
+        click.echo(f"{device}: {time.duration} in the last run")

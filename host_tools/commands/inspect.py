@@ -185,11 +185,11 @@ def profile(settings: HostSettings) -> None:
 def timings(settings: HostSettings, model_file: Path | None) -> None:
     """Show how long each operator took in the last inference.
 
-    Times are the device's own, in ticks of 10 ns.
+    Times are the device's own. Those of a virtual device are predictions, each with between what it is
+    expected to be; hardware measures them.
     """
     from host_tools.commands import report
     from host_tools.tensors.files import read_model_file
-    from host_tools.tensors.timings import microseconds
 
     if settings.is_jacdac and model_file:
         raise UnsupportedCommand(
@@ -197,19 +197,11 @@ def timings(settings: HostSettings, model_file: Path | None) -> None:
         )
     given = tuple(operator.name for operator in read_model_file(model_file).operators) if model_file else ()
     with settings.connect() as server:
-        ticks = server.timings()
-    names = given or ticks.names
-    if given and len(given) != len(ticks):
+        found = server.timings()
+    if given and len(given) != len(found):
         raise TensorError(
-            f"{model_file} has {len(given)} operators, the device gives {len(ticks)} timings: "
+            f"{model_file} has {len(given)} operators, the device gives {len(found)} timings: "
             "it holds another model"
         )
-    data = {
-        "total_ticks": sum(ticks),
-        "total_us": microseconds(sum(ticks)),
-        "operators": [
-            {"index": index, "name": names[index] if names else None, "ticks": count}
-            for index, count in enumerate(ticks)
-        ],
-    }
-    settings.answer(data, lambda: report.show_timings(ticks, names))
+    named = found.named(given) if given else found
+    settings.answer(named.as_json(), lambda: report.show_timings(named))

@@ -7,15 +7,18 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final, Literal
 
-from host_tools.tensors.timings import microseconds
+from host_tools.tensors.timings import REFERENCE_MHZ
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
     from rich.table import Table
 
     from host_tools.tensors.outputs import Score
+    from host_tools.tensors.timings import Timings
 
 BAR_WIDTH: Final = 32
+_BESIDE_BANDS: Final = 12
+"""Columns of a bar that leave room for bands in a terminal of 80."""
 _PLAIN_WIDTH: Final = 120
 
 
@@ -53,28 +56,39 @@ def show_scores(scores: "Sequence[Score]") -> None:
     _console().print(table)
 
 
-def show_timings(ticks: Sequence[int], names: Sequence[str] = ()) -> None:
-    """Print the time of each operator, with its share and a bar, then the total; a tick is 10 ns."""
-    total = sum(ticks)
-    longest = max(ticks, default=0)
+def show_timings(timings: "Timings") -> None:
+    """Print the time of each operator with its band, its share and a bar, then the total."""
+    total = timings.total
+    longest = max(timings, default=0)
     table = _table(footer=True)
+    wanted = {"operator": bool(timings.names), "between": timings.band is not None}
+    width = BAR_WIDTH if timings.band is None else _BESIDE_BANDS
     for heading, footer, right in (
         ("#", "", True),
         ("operator", "total", False),
         ("ticks", str(total), True),
-        ("µs", f"{microseconds(total):.2f}", True),
+        ("µs", f"{timings.microseconds:.2f}", True),
+        ("between", _between(timings.microseconds_band), True),
         ("%", "", True),
         ("", "", False),
     ):
-        if heading != "operator" or names:
+        if wanted.get(heading, True):
             _add_column(table, heading, right=right, footer=footer)
-    for index, count in enumerate(ticks):
-        name = [names[index]] if names else []
-        share = f"{100 * count / total:.1f}" if total else ""
-        table.add_row(
-            str(index), *name, str(count), f"{microseconds(count):.2f}", share, _bar(count, longest)
-        )
+    for index, each in enumerate(timings.operators):
+        name = [each.name] if timings.names else []
+        band = [_between(each.microseconds_band)] if timings.band is not None else []
+        share = f"{100 * each.ticks / total:.1f}" if total else ""
+        cells = str(index), *name, str(each.ticks), f"{each.microseconds:.2f}", *band, share
+        table.add_row(*cells, _bar(each.ticks, longest, width))
     _console().print(table)
+    if timings.reference_mhz != REFERENCE_MHZ:
+        print(f"A tick is 1/{timings.reference_mhz:g} µs.")
+    if timings.band is None and total:
+        print("The device says no bands: hardware measures its times.")
+
+
+def _between(band: tuple[float, float] | None) -> str:
+    return "" if band is None else f"{band[0]:.2f} to {band[1]:.2f}"
 
 
 def hex_dump(data: bytes) -> str:
@@ -90,10 +104,10 @@ def _console() -> "Console":
     return Console(highlight=False, markup=False, emoji=False, width=width)
 
 
-def _bar(value: float, longest: float) -> "RenderableType":
+def _bar(value: float, longest: float, width: int = BAR_WIDTH) -> "RenderableType":
     from rich.bar import Bar
 
-    return Bar(longest, 0, value, width=BAR_WIDTH) if longest > 0 else ""
+    return Bar(longest, 0, value, width=width) if longest > 0 else ""
 
 
 def _table(*, footer: bool = False) -> "Table":

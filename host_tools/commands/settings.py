@@ -48,6 +48,15 @@ class HostSettings:
         show_default=True,
         help="Seconds for each transfer, and so for one inference.",
     )
+    reference: float = option(
+        "--reference",
+        type=click.FloatRange(min=0, min_open=True),
+        metavar="MHZ",
+        default=100.0,
+        show_default=True,
+        help="Clock of the device's timers, where it does not say it, as hardware does not: boards of 2021 "
+        "and 2022 have 175.",
+    )
     as_json: bool = option(
         "--json", default=False, is_flag=True, help="Answer in JSON; also after the subcommand."
     )
@@ -62,7 +71,11 @@ class HostSettings:
         from host_tools.client import AiServer
 
         return AiServer.open(
-            self.device or DEFAULT_DEVICE, engine=self.engine, dialect=self.dialect, timeout=self.timeout
+            self.device or DEFAULT_DEVICE,
+            engine=self.engine,
+            dialect=self.dialect,
+            timeout=self.timeout,
+            reference_mhz=self.reference,
         )
 
     def answer(self, data: object, show: Callable[[], object]) -> None:

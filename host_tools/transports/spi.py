@@ -21,6 +21,7 @@ from host_tools.errors import (
     DeviceGone,
     DeviceNotFound,
     HostError,
+    TransactionTooLong,
     TransferError,
     TransferTimeout,
 )
@@ -120,10 +121,10 @@ class SpidevTransport(SpiTransport):
             spi.max_speed_hz = CLOCK_HZ
 
     def transact(self, mosi: Buffer, timeout: float | None) -> bytes:  # noqa: ARG002 - see the class
-        """See `SpiTransport.transact`; TransferError past what the driver takes at once."""
+        """See `SpiTransport.transact`; TransactionTooLong past what the driver takes at once."""
         size = len(mosi)
         if size > self.largest:
-            raise TransferError(
+            raise TransactionTooLong(
                 f"a transaction of {size} bytes, spidev takes {self.largest} at once; "
                 f"on Linux the kernel parameter spidev.bufsiz=65536 makes that more"
             )

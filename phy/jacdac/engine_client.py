@@ -6,7 +6,7 @@ waits for neither.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Protocol
 
 import trio
 
@@ -17,8 +17,6 @@ from aisrv.protocol.tensor_descriptions import TensorDescriptions
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.tokens import WORD_BYTES
 from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
-
-TICKS_PER_MICROSECOND: Final = 100
 
 ModelListener = Callable[[ModelState, str], None]
 """Takes a model that another client has set, and what was said of it where there is none."""
@@ -45,8 +43,19 @@ class ModelStore(Protocol):
 class EngineClient:
     """Carries out the jobs of one Model Runner."""
 
-    def __init__(self, commands: ChanEnd, changes: ChanEnd, store: ModelStore | None = None) -> None:
-        """Use an end for commands, one for notifications, and the flash where there is one."""
+    def __init__(
+        self,
+        commands: ChanEnd,
+        changes: ChanEnd,
+        store: ModelStore | None = None,
+        *,
+        reference_mhz: float = 100,
+    ) -> None:
+        """Use an end for commands, one for notifications, and the flash where there is one.
+
+        The engine's times are in ticks of a clock of `reference_mhz`.
+        """
+        self._reference_mhz = reference_mhz
         self._commands = commands
         self._changes = changes
         self._store = store
@@ -130,7 +139,7 @@ class EngineClient:
             int.from_bytes(timings[at : at + WORD_BYTES], "little")
             for at in range(0, len(timings), WORD_BYTES)
         )
-        return RunResult(output, ticks // TICKS_PER_MICROSECOND)
+        return RunResult(output, int(ticks / self._reference_mhz))
 
     async def _describe(self) -> ModelState:
         memory = MemoryMap.from_bytes(await self._get(Command.GET_MEMORY))

@@ -16,6 +16,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, CommandPacket, Spec, Status
 from aisrv.protocol.engine_channel import get_command, set_command
+from aisrv.protocol.timing_bands import TimingBands
 from tests.inference.interpreters.test_tflite import scatter_network
 from tests.support import networks
 
@@ -332,6 +333,21 @@ async def test_the_profiler_summary_is_answered_and_logged() -> None:
         assert summary.startswith("One inference takes ")
         assert "\nOperators\n" in summary
         assert (await log_of(device)).endswith(summary)
+
+
+async def test_times_have_bands_and_a_clock() -> None:
+    async with engine(model=digits.model_bytes()) as device:
+        bands = TimingBands.from_bytes(await get(device, Command.GET_TIMING_BANDS))
+        assert bands.reference_hz == 100_000_000
+        await put(device, Command.START_INFER)
+        ticks = struct.unpack("<6I", await get(device, Command.GET_TIMINGS))
+        assert all(band.low < count < band.high for count, band in zip(ticks, bands.operators, strict=True))
+        assert bands.total.low < sum(ticks) < bands.total.high
+
+
+async def test_without_a_model_there_is_a_clock_alone() -> None:
+    async with engine() as device:
+        assert await get(device, Command.GET_TIMING_BANDS) == struct.pack("<3I", 100_000_000, 0, 0)
 
 
 async def test_the_operators_of_the_model_have_names() -> None:

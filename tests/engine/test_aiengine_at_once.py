@@ -47,6 +47,7 @@ gets = st.sampled_from(
         Command.GET_TIMINGS,
         Command.GET_PROFILE,
         Command.GET_OPERATORS,
+        Command.GET_TIMING_BANDS,
         0x5F,
     )
 )

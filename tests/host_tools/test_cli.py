@@ -20,6 +20,7 @@ from host_tools.commands.measure import Measurement
 from host_tools.commands.report import show_scores, show_timings
 from host_tools.errors import DeviceAccessDenied, DeviceBusy
 from host_tools.tensors.outputs import Score, best_scores
+from host_tools.tensors.timings import Timings
 from host_tools.transports import schemes as transports
 from host_tools.transports.schemes import Scheme
 from host_tools.transports.transport import DeviceInfo
@@ -303,6 +304,17 @@ def test_timings(backend: Backend, device: Device) -> None:
     assert lines[3][4].rstrip("▋") == "█" * 10  # a third of the longest
 
 
+def test_the_host_is_told_the_clock_of_hardware(backend: Backend, device: Device) -> None:
+    device.engine.timings = [350, 175]
+    device.engine.perform(0x86, 0, MODEL)
+    answer = json.loads(done("--reference", "175", "--json", "timings"))
+    assert (answer["total_ticks"], answer["total_us"]) == (525, 3.0)
+    assert [one["us"] for one in answer["operators"]] == [2.0, 1.0]
+    text = done("--reference", "175", "timings")
+    assert "A tick is 1/175 µs." in text
+    assert "hardware measures" in text
+
+
 def test_timings_with_names(backend: Backend, device: Device, digits_file: Path) -> None:
     done("load", digits_file)
     answer = json.loads(done("--json", "timings", "--model", digits_file))
@@ -331,7 +343,13 @@ def test_timings_before_an_inference(backend: Backend, device: Device) -> None:
 def test_timings_of_nothing(backend: Backend, device: Device) -> None:
     device.engine.perform(0x86, 0, MODEL)
     device.engine.timings = []
-    assert json.loads(done("--json", "timings")) == {"total_ticks": 0, "total_us": 0.0, "operators": []}
+    assert json.loads(done("--json", "timings")) == {
+        "reference_mhz": 100,
+        "total_ticks": 0,
+        "total_us": 0.0,
+        "total_us_band": None,
+        "operators": [],
+    }
     assert "ticks" in done("timings")
 
 
@@ -575,7 +593,7 @@ def test_the_best_scores_come_first_and_equal_ones_in_order() -> None:
 
 def test_scores_and_timings_of_zeros_have_no_bars(capsys: pytest.CaptureFixture[str]) -> None:
     show_scores([Score(0, "", 0.0)])
-    show_timings([0, 0])
+    show_timings(Timings([0, 0]))
     assert "█" not in capsys.readouterr().out
 
 

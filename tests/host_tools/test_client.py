@@ -166,6 +166,18 @@ def test_hardware_is_asked_for_names_once(server: AiServer, device: Device) -> N
     assert len(asked) == 1
 
 
+def test_hardware_is_asked_for_bands_once_and_its_clock_is_told(device: Device) -> None:
+    with connect(device, reference_mhz=175)[0] as server:
+        server.command(Command.SET_MODEL_ARENA, data=MODEL)
+        for _ in range(2):
+            timings = server.timings()
+            assert (timings.band, timings.reference_mhz) == (None, 175)
+            assert timings.microseconds == sum(timings) / 175
+            assert timings.operators[0].microseconds_band is None
+    asked = [seen for seen in device.engine.seen if seen[0] == Command.GET_TIMING_BANDS]
+    assert len(asked) == 1
+
+
 def test_gpio_enable(server: AiServer, device: Device) -> None:
     assert server.gpio_enabled() is False
     server.enable_gpio()

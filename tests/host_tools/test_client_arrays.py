@@ -220,10 +220,40 @@ def test_timings_have_the_operators_names(server: AiServer) -> None:
     server.run(PIXELS)
     timings = server.timings()
     assert timings.names == OPERATORS
-    assert timings.operators[0] == ("CONV_2D", timings[0])
+    assert timings.operators[0].name == "CONV_2D"
+    assert [each.ticks for each in timings.operators] == list(timings)
     assert timings.microseconds == pytest.approx(sum(timings) / 100)
     assert repr(timings).startswith("<Timings of 6 operators: ")
     assert "CONV_2D" in repr(timings)
+
+
+def test_timings_of_a_virtual_device_have_bands(server: AiServer) -> None:
+    server.run(PIXELS)
+    timings = server.timings()
+    assert timings.band is not None
+    assert timings.band.low < timings.total < timings.band.high
+    for each in timings.operators:
+        assert each.band is not None
+        assert each.band.low < each.ticks < each.band.high
+        low, high = each.microseconds_band or (0.0, 0.0)
+        assert low < each.microseconds < high
+    assert repr(timings).startswith("<Timings of 6 operators: 413.90 µs (343.87 to 485.99); CONV_2D 189.19 (")
+
+
+def test_microseconds_are_real_ones_on_a_board_of_another_clock(tmp_path: Path, digits_file: Path) -> None:
+    (tmp_path / "board.toml").write_text("[node]\nreference = 175\n[spi]\n")
+    options = ("--board", str(tmp_path / "board.toml"), "--model", str(digits_file), "--spi-port", "0")
+    with running(*options) as (_, ready):
+        addresses = [place.strip() for place in ready.split(",")]
+        assert [address.partition(":")[0] for address in addresses] == ["usbip", "spi"]
+        for address in addresses:
+            with AiServer.open(address, reference_mhz=50) as server:  # the device knows better
+                server.run(DIGIT.image)
+                timings = server.timings()
+                assert timings.total == pytest.approx(1.75 * 41390, rel=1e-4)
+                assert timings.reference_mhz == 175
+                assert timings.microseconds == pytest.approx(413.9, rel=1e-4)
+                assert timings.band is not None
 
 
 def test_timings_of_a_model_that_another_program_loaded(server: AiServer, address: str) -> None:

@@ -51,7 +51,7 @@ LENGTHS: Final = (0, 1, 2, 3, 4, 5, 16, 60, 64, 65, 68, 511, 512, 513, 1024, 500
 
 GETS: Final = tuple(each.value for each in Command if not each & 0x80 and each != Command.SET_SERVER)
 SETS: Final = tuple(each.value for each in Command if each & 0x80)
-SPI_READS: Final = (0x01, 0x05, 0x08, 0x09, 0x0F, 0x10, 0x14)
+SPI_READS: Final = (0x01, 0x05, 0x08, 0x09, 0x0F, 0x10, 0x14, 0x1A)
 SPI_SILENT: Final = (0x00, 0x55, 0xAA, 0xAB)
 SPI_REFUSED: Final = (0x03, 0x0A, 0x11, 0x15, 0x16, 0x18, 0x19, 0x8D, 0x91, 0x96, 0x42, 0xFF)
 BLOCK: Final = 512
@@ -272,7 +272,7 @@ class LocalWire:
 
 UNKNOWN_OF_IOSERVER: Final = (
     *(Command.GET_SPEC, Command.GET_MEMORY, Command.GET_TENSORS, Command.GET_OPERATORS),
-    *(Command.GET_TIMINGS, Command.GET_PROFILE),
+    *(Command.GET_TIMINGS, Command.GET_PROFILE, Command.GET_TIMING_BANDS),
 )
 """What a model's facts are needed for: the ioserver's models are not those of `facts_of`."""
 
@@ -288,6 +288,7 @@ class ExpectedSpi:
     errors: int = 0
     output: bytes = b""
     timings: bytes = b""
+    bands: bytes = b""
     debug_log: bytes = b""
     spec: bytes = b""
     loads: int = 0
@@ -307,6 +308,7 @@ class ExpectedSpi:
             self.output = self.timings = b""
         sensor = struct.pack("<I", len(engine.frame or b""))
         self.spec = engine.spec + sensor
+        self.bands = engine.timing_bands
 
     def read(self, command: int, count: int) -> bytes:
         if not count:
@@ -318,6 +320,7 @@ class ExpectedSpi:
             0x05: self.output,
             0x08: self.spec,
             0x09: self.timings,
+            0x1A: self.bands,
             0x0F: self.debug_log,
             0x10: bytes.fromhex("78563412"),
             0x14: b"",

@@ -31,6 +31,8 @@ class ModelFacts:
     operators: int = 0
     operator_names: bytes = b""
     """GET_OPERATORS once it is loaded."""
+    timing_bands: bytes = b""
+    """GET_TIMING_BANDS once it is loaded."""
     refusal: str = ""
     memory: bytes = b""
     """GET_MEMORY once it is loaded."""
@@ -271,6 +273,7 @@ class ExpectedEngine:
             Command.GET_BOOT: lambda: b"",
             Command.GET_MEMORY: lambda: self.loaded.memory or self.no_memory,
             Command.GET_TENSORS: lambda: self.loaded.tensors or bytes(4),
+            Command.GET_TIMING_BANDS: lambda: self.timing_bands,
             Command.GET_ACQUIRE_MODE: lambda: bytes(4),
             Command.GET_SENSOR_FORMAT: lambda: b"" if self.frame is None else struct.pack("<3I", 64, 1, 3),
             Command.GET_SENSOR_TENSOR_LENGTH: lambda: struct.pack("<I", len(self.frame or b"")),
@@ -293,6 +296,10 @@ class ExpectedEngine:
     @property
     def timings(self) -> bytes:
         return self.loaded.timings if self.ran else bytes(4 * self.loaded.operators)
+
+    @property
+    def timing_bands(self) -> bytes:
+        return self.loaded.timing_bands or struct.pack("<3I", 100_000_000, 0, 0)
 
     def _take_errors(self) -> bytes:
         errors, self.errors = self.errors, 0

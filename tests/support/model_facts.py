@@ -27,6 +27,7 @@ async def _learn(command: int, model: bytes) -> ModelFacts:
         read = read_model(model)
         _, memory = await get_command(engine, Command.GET_MEMORY)
         _, tensors = await get_command(engine, Command.GET_TENSORS)
+        _, bands = await get_command(engine, Command.GET_TIMING_BANDS)
         await set_command(engine, Command.START_INFER)
         _, timings = await get_command(engine, Command.GET_TIMINGS)
         _, profile = await get_command(engine, Command.GET_PROFILE)
@@ -35,6 +36,7 @@ async def _learn(command: int, model: bytes) -> ModelFacts:
             tuple(tensor.nbytes for tensor in read.output_tensors),
             len(read.operators),
             b"".join(operator.name.encode() + b"\0" for operator in read.operators),
+            bands,
             memory=memory,
             tensors=tensors,
             timings=timings,

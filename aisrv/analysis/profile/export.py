@@ -88,7 +88,9 @@ def _as_data(profile: ModelProfile) -> dict[str, Any]:
         "notes": list(profile.notes),
         "estimate_share": profile.estimate_share,
         "parameter_bytes": profile.parameters,
-        "flash_load_ticks": profile.flash_loads,
+        "flash_load_ticks": profile.flash_loads.ticks,
+        "flash_load_low": profile.flash_loads.low,
+        "flash_load_high": profile.flash_loads.high,
         "operators": [
             {
                 "index": time.index,

@@ -11,7 +11,7 @@ from aisrv.analysis.arena_drawing import picture, to_svg
 from aisrv.analysis.profile import wording
 from aisrv.analysis.profile.model_profile import CLOCKS_MHZ, ModelProfile, Prediction
 from aisrv.analysis.template import render
-from aisrv.inference.timings import Basis, Total
+from aisrv.inference.timings import Basis, Total, spell
 from aisrv.model import ModelFileError
 from aisrv.model.arena_plan import plan_arena
 
@@ -241,7 +241,8 @@ def _thread_bar(each: Prediction) -> Bar:
 def _rate(total: Total) -> str:
     """Inferences a second, and between what that is."""
     low, high = (1000 / total.in_ms(each) if each else 0.0 for each in (total.high, total.low))
-    return f"{1000 / total.ms:,.1f} ({low:,.1f} to {high:,.1f})"
+    rate = 1000 / total.ms
+    return f"{spell(rate)} ({spell(low, rate)} to {spell(high, rate)})"
 
 
 def _arena(profile: ModelProfile) -> str:

@@ -125,8 +125,8 @@ class ModelProfile:
     """What it takes of the memories."""
     parameters: int
     """Bytes of constants that an inference needs."""
-    flash_loads: int
-    """Ticks of `times` that operators take to load parameters from flash."""
+    flash_loads: Total
+    """What of `times` operators take to load parameters from flash."""
     predictions: tuple[Prediction, ...]
     """Times for other threads and clocks."""
     host: HostTime | None = None
@@ -190,7 +190,7 @@ def profile_model(
         classes=operator_classes(times),
         memory=memory,
         parameters=used_constants(model)[1],
-        flash_loads=_load_ticks(times),
+        flash_loads=sum_of([time for time in times if time.name in FLASH_LOADS], device.tick_mhz),
         predictions=_predictions(model, device, generation),
         model=model,
     )
@@ -221,10 +221,6 @@ def _estimate(model: Model, device: DeviceModel) -> tuple[OperatorTime, ...]:
     return tuple(
         replace(time, name=printable(time.name, NAME_LIMIT)) for time in estimate_times(device, model)
     )
-
-
-def _load_ticks(times: tuple[OperatorTime, ...]) -> int:
-    return sum(time.ticks for time in times if time.name in FLASH_LOADS)
 
 
 def _from_flash(model: Model, device: DeviceModel, total: Total) -> Total:

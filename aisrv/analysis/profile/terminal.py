@@ -62,10 +62,10 @@ def _show_comparison(console: Console, profiles: Sequence[ModelProfile]) -> None
             table,
             profile.name,
             *([profile.configuration.name] if has_names else []),
-            wording.with_band(profile.total, profile),
+            wording.short(profile.total),
             wording.difference(profile, profiles[0]),
             _bar(profile.total.ms, longest, bar, is_estimate=False),
-            wording.with_band(profile.flash_total, profile),
+            wording.short(profile.flash_total),
             f"{profile.memory.head + profile.memory.tail:,}",
             wording.fits_in(profile.memory),
         )
@@ -148,7 +148,7 @@ def _predictions(profile: ModelProfile, source: str, title: str) -> Table:
     cells = {(each.threads, each.clock_mhz): getattr(each, source) for each in profile.predictions}
     for threads in sorted({each.threads for each in profile.predictions}):
         row = [cells[threads, clock] for clock in CLOCKS_MHZ]
-        _add_row(table, str(threads), *(wording.with_band(total, profile, "-") for total in row))
+        _add_row(table, str(threads), *map(wording.short, row))
     return table
 
 

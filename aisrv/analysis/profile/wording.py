@@ -9,7 +9,16 @@ from aisrv.analysis.profile.model_profile import (
     ModelProfile,
     Placement,
 )
-from aisrv.inference.timings import Basis, DeviceModel, FlashPath, Memory, OperatorClass, OperatorTime, Total
+from aisrv.inference.timings import (
+    Basis,
+    DeviceModel,
+    FlashPath,
+    Memory,
+    OperatorClass,
+    OperatorTime,
+    Total,
+    spell,
+)
 from aisrv.protocol.memory_map import ModelMemory
 
 ORIGIN: Final = (
@@ -88,15 +97,21 @@ def milliseconds(each: Total | OperatorTime | OperatorClass, profile: ModelProfi
     return f"{profile.total.in_ms(each.ticks):.3f}"
 
 
-def band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile, to: str = " to ") -> str:
+def band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile) -> str:
     """Between what a time is, in ms."""
     low, high = profile.total.in_ms(each.low), profile.total.in_ms(each.high)
-    return f"{low:.3f}{to}{high:.3f}"
+    return f"{low:.3f} to {high:.3f}"
 
 
-def with_band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile, to: str = " to ") -> str:
+def with_band(each: Total | OperatorTime | OperatorClass, profile: ModelProfile) -> str:
     """A time in ms and between what it is."""
-    return f"{milliseconds(each, profile)} ({band(each, profile, to)})"
+    return f"{milliseconds(each, profile)} ({band(each, profile)})"
+
+
+def short(total: Total) -> str:
+    """A time in ms and between what it is, in three digits, for a table of many: 30.4 (28.5-30.7)."""
+    low, high = (spell(total.in_ms(ticks), total.ms) for ticks in (total.low, total.high))
+    return f"{spell(total.ms)} ({low}-{high})"
 
 
 def comparison(profiles: Sequence[ModelProfile]) -> tuple[bool, str]:

@@ -33,6 +33,7 @@ local commands = {
     [0x17] = "GET_SENSOR_FORMAT",
     [0x18] = "GET_PROFILE",
     [0x19] = "GET_OPERATORS",
+    [0x1a] = "GET_TIMING_BANDS",
     [0x55] = "HELLO",
     [0x83] = "SET_INPUT_TENSOR",
     [0x84] = "START_INFER",

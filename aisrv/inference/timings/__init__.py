@@ -24,7 +24,7 @@ from aisrv.inference.timings.summary import (
     operator_classes,
     profiler_summary,
 )
-from aisrv.inference.timings.total import Total, basis_shares, sum_of, total_of
+from aisrv.inference.timings.total import Total, basis_shares, spell, sum_of, total_of
 
 __all__ = [
     "FLASH_LOADS",
@@ -46,6 +46,7 @@ __all__ = [
     "generation_of",
     "operator_classes",
     "profiler_summary",
+    "spell",
     "sum_of",
     "to_words",
     "total_of",

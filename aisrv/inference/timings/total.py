@@ -51,13 +51,11 @@ class Total(Struct, frozen=True):
         return f"{spell(low, self.ms)} to {spell(high, self.ms)}{measured}"
 
 
-def spell(ms: float, like: float | None = None) -> str:
-    """A time in three digits, or with as many decimals as `like` has in three."""
-    scale = ms if like is None else like
-    decimals = 1 if scale >= 10 else 2 if scale >= 1 else 3 if scale >= 0.1 else 4 if scale >= 0.01 else 5
-    if (like is None and 1 <= ms < 10) or (like is not None and 1 <= like < 10):
-        decimals = 1
-    return f"{ms:,.{decimals}f}"
+def spell(number: float, like: float | None = None) -> str:
+    """A number in three digits, with two from 1 to 10, or with as many decimals as `like` has so."""
+    scale = number if like is None else like
+    decimals = 0 if scale >= 1000 else 1 if scale >= 1 else 3 if scale >= 0.1 else 4 if scale >= 0.01 else 5
+    return f"{number:,.{decimals}f}"
 
 
 def sum_of(times: Sequence[OperatorTime], tick_mhz: float = 100.0) -> Total:

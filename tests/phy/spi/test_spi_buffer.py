@@ -176,7 +176,7 @@ async def test_model_without_outputs_is_asked_for_none() -> None:
     spec = spi.SPEC[:12] + bytes(4) + spi.SPEC[16:]
     async with spi_device(ScriptedEngine(answers={spi.GET_SPEC: spec})) as device:
         await device.write(spi.START_INFER)
-        assert [each.command for each in device.engine.commands][4:] == [spi.START_INFER, spi.GET_TIMINGS]
+        assert [each.command for each in device.engine.commands][5:] == [spi.START_INFER, spi.GET_TIMINGS]
         await assert_results(device, b"", spi.TIMINGS)
 
 

@@ -1,6 +1,7 @@
 """An interpreter that speaks to the parent behind its worker's back, as native code that took over could."""
 
 import fcntl
+import mmap
 import os
 import signal
 import socket
@@ -101,6 +102,9 @@ class Liar:
         if name == "many":
             return TensorLayout((1,) * 4000, ())
         LIES[name]()
+        return LAYOUT
+
+    def load_in_place(self, memory: mmap.mmap, offset: int, arena_bytes: int, /) -> TensorLayout:
         return LAYOUT
 
     def set_input(self, number: int, data: memoryview) -> None:

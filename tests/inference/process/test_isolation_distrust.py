@@ -1,8 +1,10 @@
 """A worker that lies or stops costs one error of one command, within the parent's own deadlines."""
 
 import fcntl
+import mmap
 import os
 import signal
+from dataclasses import dataclass
 
 import pytest
 import trio
@@ -10,6 +12,7 @@ import trio
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.process import worker_process
 from aisrv.inference.process.isolation import ALARM_SECONDS, IsolatedInterpreter, Limits
+from aisrv.inference.process.worker import CHANGED, DONE
 from aisrv.inference.process.worker_process import WorkerProcess
 from tests.support import liar
 
@@ -17,6 +20,22 @@ LIMITS = Limits(load_seconds=3.0, invoke_seconds=0.3)
 PATIENCE = 30
 """Seconds after which a parent hangs; workers start slowly on a busy machine."""
 HONEST = {"", "resize", "files"}
+
+
+@dataclass
+class StoredModel:
+    """A model of zero bytes that runs in place, and how often its storage was changed."""
+
+    descriptor: int
+    offset: int = 0
+    changes: int = 0
+
+    @property
+    def memory(self) -> mmap.mmap:
+        return mmap.mmap(self.descriptor, 0)
+
+    def close(self) -> None:
+        pass
 
 
 def runner() -> IsolatedInterpreter:
@@ -118,6 +137,29 @@ async def test_reply_that_no_worker_gives(reply: bytes, monkeypatch: pytest.Monk
     assert interpreter.pid is None
     assert await run(interpreter) == 42
     await interpreter.close()
+
+
+async def test_more_than_was_asked_when_the_code_has_changed_is_one_failed_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    interpreter = runner()
+    model = StoredModel(os.memfd_create("stored", os.MFD_CLOEXEC))
+    os.ftruncate(model.descriptor, mmap.PAGESIZE)
+    await interpreter.load(b"", 1 << 16, model)
+    real = WorkerProcess.exchange
+
+    async def lying(self: WorkerProcess, request: bytes, file: int | None = None) -> bytes:
+        return DONE + b"more" if request == CHANGED else await real(self, request, file)
+
+    monkeypatch.setattr(WorkerProcess, "exchange", lying)
+    assert await run(interpreter) == 42
+    model.changes = 1
+    with pytest.raises(InvokeError, match=r"^the interpreter's process says more than it was asked$"):
+        await run(interpreter)
+    assert interpreter.pid is None
+    assert await run(interpreter) == 42
+    await interpreter.close()
+    os.close(model.descriptor)
 
 
 async def test_process_that_does_not_end_is_left_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,31 +83,23 @@ def test_any_text_is_a_target_that_says_the_same_or_is_refused(text: str) -> Non
         assert (target.kind.value, target.number) == (" ".join((part, *changes)), int(number))
 
 
-def test_a_client_of_an_engine() -> None:
-    assert joined(task(c="engine 1")) == [("a.c", "aiengine 1.clients", "commands")]
-
-
-def test_one_whom_an_engine_notifies() -> None:
-    assert joined(task(c="engine 0 changes")) == [("aiengine 0.watchers", "a.c", "model notifications")]
-
-
-def test_a_client_of_a_flash_chip() -> None:
-    assert joined(task(c="flash 0")) == [("a.c", "flash_server 0.loaders", "reads and writes")]
-
-
-def test_two_tasks_joined_by_a_channel() -> None:
-    assert joined(task("a", out="b.into"), task("b")) == [("a.out", "b.into", "out")]
-
-
-def test_a_task_before_the_one_that_it_is_joined_to_and_after_it() -> None:
-    assert joined(task("a", x="b.x"), task("b", y="a.y")) == [("a.x", "b.x", "x"), ("b.y", "a.y", "y")]
-
-
-def test_several_ends_at_one_engine() -> None:
-    assert joined(task(x="engine 0", y="engine 0")) == [
-        ("a.x", "aiengine 0.clients", "commands"),
-        ("a.y", "aiengine 0.clients", "commands"),
-    ]
+@pytest.mark.parametrize(
+    ("tasks", "links"),
+    [
+        ([task(c="engine 1")], [("a.c", "aiengine 1.clients", "commands")]),
+        ([task(c="engine 0 changes")], [("aiengine 0.watchers", "a.c", "model notifications")]),
+        ([task(c="flash 0")], [("a.c", "flash_server 0.loaders", "reads and writes")]),
+        ([task("a", out="b.into"), task("b")], [("a.out", "b.into", "out")]),
+        ([task("a", x="b.x"), task("b", y="a.y")], [("a.x", "b.x", "x"), ("b.y", "a.y", "y")]),
+        (
+            [task(x="engine 0", y="engine 0")],
+            [(f"a.{end}", "aiengine 0.clients", "commands") for end in "xy"],
+        ),
+    ],
+    ids=["an engine", "its changes", "a flash chip", "a task", "each other", "one engine twice"],
+)
+def test_what_tasks_are_joined_to(tasks: list[TaskSpec], links: list[tuple[str, str, str]]) -> None:
+    assert joined(*tasks) == links
 
 
 def test_a_task_comes_on_the_next_core_of_its_tile() -> None:

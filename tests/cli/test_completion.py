@@ -21,24 +21,18 @@ def completed(words: str) -> list[str]:
     return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
-def test_commands_are_completed() -> None:
-    assert completed("aisrv re") == ["replay"]
-
-
-def test_names_of_boards_are_completed() -> None:
-    assert completed("aisrv run --board c") == ["camera", "chained"]
-
-
-def test_kinds_of_engines_are_completed() -> None:
-    assert completed("aisrv exec --engine tf") == ["tflite", "tflm"]
-
-
-def test_kernel_backends_are_completed() -> None:
-    assert completed("aisrv run --engine kernels:num") == ["kernels:numpy", "kernels:numba"]
-
-
-def test_values_of_a_choice_are_completed() -> None:
-    assert completed("aisrv run --protocol io") == ["ioserver"]
+@pytest.mark.parametrize(
+    ("words", "replies"),
+    [
+        ("aisrv re", ["replay"]),
+        ("aisrv run --board c", ["camera", "chained"]),
+        ("aisrv exec --engine kernels:num", ["kernels:numpy", "kernels:numba"]),
+        ("aisrv run --protocol io", ["ioserver"]),
+    ],
+    ids=["commands", "boards", "kinds of engines", "choices"],
+)
+def test_words_are_completed(words: str, replies: list[str]) -> None:
+    assert completed(words) == replies
 
 
 @pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])

@@ -9,7 +9,7 @@ from aisrv.inference.engine import InferenceEngine, Runner
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import INTERPRETERS
 from aisrv.inference.process.inline import InlineInterpreter, inline
-from aisrv.protocol.engine_kind import ENGINE_KINDS, NO_MODEL, EngineKind, EngineKindError
+from aisrv.protocol.engine_kind import NO_MODEL, EngineKind, EngineKindError
 from aisrv.protocol.memory_map import ModelMemory
 from tests.support import networks
 
@@ -72,10 +72,6 @@ async def test_there_is_nothing_to_profile() -> None:
 
 
 # Kinds.
-
-
-def test_boards_know_every_kind() -> None:
-    assert (*INTERPRETERS, NO_MODEL) == ENGINE_KINDS
 
 
 def test_the_kind_without_a_model_has_no_interpreter() -> None:

@@ -82,31 +82,6 @@ async def test_room_asked_for_is_not_allocated() -> None:
         assert peak < 1 << 20
 
 
-async def test_garbage_instead_of_an_import(caplog: pytest.LogCaptureFixture) -> None:
-    rng = random.Random(1)
-    async with served(loopback) as server:
-        for _ in range(50):
-            caplog.clear()
-            host = await server.connect()
-            await host.stream.send_all(b"\xee" + rng.randbytes(rng.randrange(7, 400)))
-            assert await host.ended() == b""
-            assert len(caplog.records) == 1
-        await assert_serving(server)
-
-
-async def test_garbage_after_an_import(caplog: pytest.LogCaptureFixture) -> None:
-    rng = random.Random(2)
-    async with served(loopback) as server:
-        for _ in range(50):
-            caplog.clear()
-            host = await server.attach()
-            await host.send(b"\xee" + rng.randbytes(rng.randrange(47, 4000)))
-            assert await host.ended() == b""
-            (line,) = caplog.records
-            assert "where SUBMIT or UNLINK was expected" in line.getMessage()
-        await assert_serving(server)
-
-
 @pytest.mark.parametrize("message", [0, 3, 4, 5, 0x01000000, 0xFFFFFFFF])
 async def test_message_that_no_host_sends(message: int, caplog: pytest.LogCaptureFixture) -> None:
     async with served(loopback) as server:

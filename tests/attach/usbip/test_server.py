@@ -121,15 +121,6 @@ async def test_second_import_is_refused_while_the_first_goes_on(caplog: pytest.L
         assert await first.answer() == Answer(3, 1, 0, 10, b"still mine")
 
 
-async def test_import_again_after_the_first_host_left() -> None:
-    async with served(loopback) as server:
-        for _ in range(3):
-            host = await server.attach()
-            await host.works()
-            await host.leave()
-            server.assert_unused()
-
-
 @pytest.mark.parametrize("version", [0x0000, 0x0100, 0x0106, 0x0110, 0x0112, 0x1101, 0xFFFF])
 @pytest.mark.parametrize("code", [0x8003, 0x8005])
 async def test_wrong_version(version: int, code: int, caplog: pytest.LogCaptureFixture) -> None:
@@ -228,16 +219,6 @@ async def test_several_devices_serve_their_hosts_at_once() -> None:
 
         for number in (1, 2, 3):
             nursery.start_soon(transfer, number)
-
-
-async def test_idle_host_does_not_disturb_others() -> None:
-    async with served(loopback, loopback) as server:
-        silent, busy = await server.attach("1-2"), await server.attach("1-1")
-        await silent.send(submit_in(1, 512, devid=0x10002))
-        for _ in range(100):
-            await busy.works()
-        assert await silent.ask(submit_out(2, b"late", devid=0x10002)) == Answer(3, 2, 0, 4)
-        assert await silent.answer() == Answer(3, 1, 0, 4, b"late")
 
 
 async def test_host_that_breaks_off_is_logged(caplog: pytest.LogCaptureFixture) -> None:

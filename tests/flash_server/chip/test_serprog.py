@@ -25,7 +25,7 @@ from flash_server.chip.part import MX25R3235F, MX25R6435F, Erase, FlashPart
 from flash_server.chip.programmer import Programmer
 from flash_server.chip.serprog import SpiOperation, pack_command_map, pack_spi_operation, unpack_command_map
 from flash_server.chip.storage import FileStorage, MemoryStorage, Storage
-from flash_server.errors import FlashError, PartError, ProgrammerError, ProtectedError, StorageError
+from flash_server.errors import PartError, ProgrammerError, ProtectedError, StorageError
 from tests.support.programs import missing
 
 ACK, NAK = b"\x06", b"\x15"
@@ -492,9 +492,3 @@ def test_operations_that_do_not_fit() -> None:
 
 def test_the_command_map_round_trips() -> None:
     assert unpack_command_map(pack_command_map()) == {0, 1, 2, 3, 4, 5, 8, 16, 17, 18, 19, 20}
-
-
-def test_every_error_is_of_the_family() -> None:
-    assert all(
-        issubclass(each, FlashError) for each in (PartError, ProgrammerError, ProtectedError, StorageError)
-    )

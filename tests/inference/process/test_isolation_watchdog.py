@@ -64,12 +64,3 @@ async def test_infinity_is_no_limit() -> None:
     runner.input(0)[:] = LIMIT.to_bytes(4, "little")
     await runner.invoke()
     await runner.close()
-
-
-async def test_other_tasks_run_meanwhile_and_can_cancel_the_loop() -> None:
-    engine = InferenceEngine(isolated, arena_bytes=1 << 18, external_bytes=1 << 18)
-    await engine.load_model(endless_network(), ModelMemory.EXT)
-    with trio.move_on_after(SECONDS) as scope:
-        await engine.invoke()
-    assert scope.cancelled_caught
-    await engine.unload_model()

@@ -20,7 +20,6 @@ from aisrv.inference.process.isolation import IsolatedInterpreter, Limits
 from aisrv.model.errors import LoadResult
 from aisrv.protocol.engine_kind import EngineKind, EngineKindError
 from tests.support import puppet
-from tests.support.amounts import amount
 from tests.support.paths import ROOT
 
 ARENA = 1 << 16
@@ -181,21 +180,6 @@ async def test_loading_again_replaces_the_worker() -> None:
         await isolated.load("layout 3 1")
         assert not is_alive(first)
         assert isolated.interpreter.layout == TensorLayout((3,), (1,))
-
-
-@pytest.mark.in_full
-async def test_loads_of_all_kinds_leak_nothing() -> None:
-    async with open_puppet() as isolated:
-        before = descriptors(), children()
-        for _ in range(amount(10, every_day=2)):
-            for action in ("", "print", "layout 16 1000"):
-                await isolated.load(action)
-                await isolated.interpreter.invoke()
-                await isolated.interpreter.close()
-            for action in ("exit 3", "unicode"):
-                with pytest.raises(ModelError):
-                    await isolated.load(action)
-        assert (descriptors(), children()) == before
 
 
 def test_the_kind_without_a_model_has_no_interpreter() -> None:

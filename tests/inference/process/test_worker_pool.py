@@ -149,13 +149,6 @@ async def test_a_cancelled_load_uses_the_spare_up() -> None:
         assert len(workers.pids) == 1
 
 
-async def test_an_interpreter_that_cannot_be_imported_is_told_at_the_load() -> None:
-    with open_worker_pool(EngineKind("no.such.module:Thing")) as workers:
-        interpreter = workers.isolated(lambda _text: None, kind=EngineKind("no.such.module:Thing"))
-        with pytest.raises(ModelError, match="ModuleNotFoundError: No module named 'no'"):
-            await interpreter.load(b"", ARENA)
-
-
 async def test_limits_hold_for_spares() -> None:
     with open_worker_pool(puppet.KIND, limits=Limits(invoke_seconds=0.2)) as workers:
         interpreter = runner(workers)

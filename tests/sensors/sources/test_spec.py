@@ -92,11 +92,6 @@ def test_wrong_text_is_refused_and_named(text: str, message: str) -> None:
     assert message in str(raised.value)
 
 
-def test_wrong_text_is_an_error_of_values_and_of_sources() -> None:
-    assert issubclass(SourceSpecError, ValueError)
-    assert issubclass(SourceSpecError, SourceError)
-
-
 @given(st.one_of(st.text(), st.builds("{}:{}".format, st.sampled_from(sorted(SCHEMES)), st.text())))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

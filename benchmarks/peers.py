@@ -137,7 +137,7 @@ class _OurClient:
         return self._connection.bulk_out(ENDPOINT_OUT, data)
 
     def write_many(self, packets: list[bytes]) -> int:
-        transfers = self._connection.submit_many(ENDPOINT_OUT, packets)
+        transfers = self._connection.submit_batch([(ENDPOINT_OUT, packet) for packet in packets])
         return sum(self._connection.wait(transfer) for transfer in transfers)
 
     def read(self, size: int) -> int:

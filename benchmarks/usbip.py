@@ -154,11 +154,11 @@ def _small_requests(address: str) -> float:
 def _small_requests_of_library(connection: Connection) -> float:
     """The same with the host library."""
     half = IN_FLIGHT // 2
-    packets = [bytes(PACKET_SIZE)] * half
+    requests = [(ENDPOINT_OUT, bytes(PACKET_SIZE))] * half
     start = time.perf_counter()
-    flying = connection.submit_many(ENDPOINT_OUT, packets)
+    flying = connection.submit_batch(requests)
     for _ in range(1, SMALL_TOTAL // PACKET_SIZE // half):
-        following = connection.submit_many(ENDPOINT_OUT, packets)
+        following = connection.submit_batch(requests)
         for transfer in flying:
             connection.wait(transfer)
         flying = following

@@ -1,8 +1,12 @@
 """What the host library raises: one family, `HostError`, for the way to the device and for its answers.
 
 The status bits of a failed command follow "XCORE AI server: numbers and wire behavior", section Commands.
+Other people's programs load this module through `host_tools/standins/injection`: it suits Python 3.10.
 """
 
+from __future__ import annotations
+
+import errno
 from typing import Final
 
 from aisrv.protocol.commands import STATUS_ERRORS, Status, command_name
@@ -12,12 +16,16 @@ class HostError(Exception):
     """Anything that goes wrong between a host program and an AI server."""
 
 
-class BadAddressError(HostError):
-    """A device address (`scheme:spec`) that means nothing, or whose scheme is unknown."""
+class BadAddressError(HostError, ValueError):
+    """A device address (`scheme:spec`) or server address that means nothing, or whose scheme is unknown."""
 
 
 class DeviceNotFound(HostError):
-    """No device answers at the address."""
+    """No device answers at the address, or its server does not give it away."""
+
+
+class UnknownSlave(DeviceNotFound):
+    """The SPI link server has no slave of that name."""
 
 
 class DeviceAccessDenied(HostError):
@@ -33,21 +41,29 @@ class DeviceGone(HostError):
 
 
 class TransferError(HostError):
-    """A USB transfer failed, or brought bytes that the protocol does not allow."""
+    """A transfer failed, or brought bytes that the protocol does not allow."""
+
+    writes_done = 0
+    """In an exchange, how many transfers had ended well before."""
+
+    def __init__(self, message: str, *, status: int = 0, transferred: int = 0) -> None:
+        """Say what failed; `status` is a negative errno value of Linux or 0, `transferred` is in bytes."""
+        super().__init__(message)
+        self.status = status
+        self.transferred = transferred
 
 
 class TransferStall(TransferError):
-    """A transfer ended with a stall: its endpoint is halted.
+    """A transfer ended with a stall: its endpoint is halted, or refused the control request.
 
     The client raises a `CommandError` where the device halted both endpoints, as for a command that failed.
     """
 
-    writes_done = 0
-    """In a `Transport.exchange`, how many of its writes the device had taken before."""
-
-    def __init__(self, activity: str) -> None:
-        """Name the activity that the stall ended, such as "reading"."""
-        super().__init__(f"{activity}: the transfer ended with a stall")
+    def __init__(self, activity: str, transferred: int = 0) -> None:
+        """Name the activity that the stall ended, such as "reading"; `transferred` is in bytes."""
+        after = f" after {transferred} bytes" if transferred else ""
+        super().__init__(f"{activity}: the transfer ended with a stall{after}", transferred=transferred)
+        self.status = -errno.EPIPE
 
 
 class TransactionTooLong(TransferError):
@@ -56,6 +72,11 @@ class TransactionTooLong(TransferError):
 
 class TransferTimeout(HostError):
     """A transfer was not done in time; the client's next command puts the wire in order again."""
+
+    def __init__(self, message: str, transferred: int = 0) -> None:
+        """Say what took too long; `transferred` are the bytes that are known to have moved."""
+        super().__init__(message)
+        self.transferred = transferred
 
 
 class UnsupportedCommand(HostError):

@@ -9,6 +9,7 @@ programs load this module through `host_tools/standins/injection`: it suits Pyth
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING, TypeVar
 
@@ -27,13 +28,19 @@ from aisrv.protocol.spi_link import (
     frame,
     parse_head,
 )
+from host_tools.errors import (
+    DeviceGone,
+    DeviceNotFound,
+    HostError,
+    TransferError,
+    TransferTimeout,
+    UnknownSlave,
+)
 from host_tools.server_address import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Final
-
-__all__ = ["LinkGone", "LinkTransfer", "SpiLink", "UnknownSlave", "list_slaves"]
 
 _Answer = TypeVar("_Answer")
 
@@ -43,16 +50,8 @@ CONNECT_SECONDS: Final = 10.0
 _EXAMPLE_PORT: Final = 5000
 
 
-class LinkGone(ConnectionError):
-    """No server answers, or the connection broke."""
-
-
-class UnknownSlave(LookupError):
-    """The server has no slave of that name."""
-
-
 def list_slaves(address: str, timeout: float = CONNECT_SECONDS) -> tuple[str, ...]:
-    """Return the names of the server's slaves; LinkGone where none answers in time."""
+    """Return the names of the server's slaves; DeviceNotFound where none answers in time."""
     with SpiLink(address, timeout) as link:
         return link.slaves
 
@@ -66,17 +65,17 @@ class SpiLink:
     """
 
     def __init__(self, address: str, timeout: float = CONNECT_SECONDS) -> None:
-        """Connect and greet; LinkGone, SpiLinkError, or ValueError where `address` is not an address."""
+        """Connect and greet; DeviceNotFound, or BadAddressError."""
         self.address = address
         self._deadline: float | None = time.monotonic() + timeout
         try:
             self._socket = connect(address, timeout, _EXAMPLE_PORT)
         except OSError as error:
-            raise LinkGone(f"{address}: no SPI link server answers ({error})") from error
-        greeting = self._ask(frame(Hello()), FrameKind.SLAVES, Slaves.from_bytes)
+            raise DeviceNotFound(f"{address}: no SPI link server answers ({error})") from error
+        greeting = self._ask_at_first(frame(Hello()), FrameKind.SLAVES, Slaves.from_bytes)
         if greeting.version != VERSION:
             self.close()
-            raise SpiLinkError(f"{address} speaks version {greeting.version}, not {VERSION}")
+            raise DeviceNotFound(f"{address} speaks version {greeting.version}, not {VERSION}")
         self.slaves = greeting.names
         self.max_speed_hz = 0
 
@@ -84,7 +83,7 @@ class SpiLink:
     def open(cls, address: str, name: str, timeout: float = CONNECT_SECONDS) -> SpiLink:
         """Connect and open a slave such as `0.0`; UnknownSlave where the server has none of that name."""
         link = cls(address, timeout)
-        opened = link._ask(frame(Open(name)), FrameKind.OPENED, Opened.from_bytes)
+        opened = link._ask_at_first(frame(Open(name)), FrameKind.OPENED, Opened.from_bytes)
         if opened.error:
             link.close()
             names = ", ".join(link.slaves) or "none"
@@ -106,8 +105,8 @@ class SpiLink:
     def message(self, transfers: Sequence[LinkTransfer], timeout: float | None = None) -> bytes:
         """Clock transfers; what came on MISO, all of them joined.
 
-        Raises OSError with the errno that the server answers, TimeoutError past `timeout` seconds, LinkGone
-        or SpiLinkError.
+        Raises TransferError, with the errno that the server answered if any, TransferTimeout past `timeout`
+        seconds, or DeviceGone.
         """
         if timeout is not None:
             self._deadline = time.monotonic() + timeout
@@ -116,9 +115,8 @@ class SpiLink:
             self._socket.settimeout(None)
         done = self._ask(frame(LinkMessage(transfers)), FrameKind.DONE, Done.from_bytes)
         if done.error:
-            import os
-
-            raise OSError(done.error, os.strerror(done.error))
+            size = sum(len(each.mosi) for each in transfers)
+            raise TransferError(f"clocking {size} bytes: {os.strerror(done.error)}", status=-done.error)
         return done.miso
 
     def close(self) -> None:
@@ -131,6 +129,15 @@ class SpiLink:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _ask_at_first(
+        self, question: bytes, expected: FrameKind, parse: Callable[[bytes], _Answer]
+    ) -> _Answer:
+        """Ask as `_ask` does; what answers nonsense, or nothing in time, is no SPI link server."""
+        try:
+            return self._ask(question, expected, parse)
+        except HostError as error:
+            raise DeviceNotFound(str(error)) from error
+
     def _ask(self, question: bytes, expected: FrameKind, parse: Callable[[bytes], _Answer]) -> _Answer:
         """Send a frame; read the answer to it."""
         try:
@@ -139,22 +146,19 @@ class SpiLink:
             received = self._receive(b"", HEAD_SIZE)
             kind, size = parse_head(received)
             if kind != expected:
-                raise SpiLinkError(f"{self.address} sent frame {kind} where {expected} was expected")
+                raise SpiLinkError(f"sent frame {kind} where {expected} was expected")
             body = self._receive(received[HEAD_SIZE:], size)
             if len(body) != size:
-                raise SpiLinkError(f"{self.address} sent {len(body) - size} bytes after its answer")
+                raise SpiLinkError(f"sent {len(body) - size} bytes after its answer")
             return parse(body)
-        except TimeoutError:
+        except BaseException as error:
             self.close()
-            raise TimeoutError(f"{self.address}: no answer in time") from None
-        except LinkGone:
-            self.close()
-            raise
-        except OSError as error:
-            self.close()
-            raise LinkGone(f"{self.address}: the connection broke ({error})") from error
-        except BaseException:
-            self.close()
+            if isinstance(error, TimeoutError):
+                raise TransferTimeout(f"{self.address}: no answer in time") from None
+            if isinstance(error, OSError | EOFError):
+                raise DeviceGone(f"{self.address}: the connection broke ({error})") from error
+            if isinstance(error, SpiLinkError):
+                raise TransferError(f"{self.address}: {error}") from error
             raise
 
     def _receive(self, received: bytes, size: int) -> bytes:
@@ -164,7 +168,7 @@ class SpiLink:
             self._bound()
             piece = self._socket.recv(max(missing, 8192))
             if not piece:
-                raise LinkGone(f"{self.address}: the server closed the connection")
+                raise EOFError("the server closed it")
             pieces.append(piece)
             missing -= len(piece)
         return pieces[1] if not received and len(pieces) == 2 else b"".join(pieces)

@@ -7,7 +7,7 @@ from typing import Final, Self
 
 from aisrv.protocol.jacdac.frame import Frame, FrameError
 from aisrv.protocol.jacdac.stream import FrameSplitter, with_length
-from host_tools.errors import BadAddressError, DeviceGone, DeviceNotFound
+from host_tools.errors import DeviceGone, DeviceNotFound
 from host_tools.server_address import parse_address
 
 PORT: Final = 8082
@@ -20,10 +20,7 @@ class JacdacConnection:
 
     def __init__(self, address: str) -> None:
         """Connect to `HOST:PORT`; BadAddressError or DeviceNotFound where that cannot be."""
-        try:
-            place = parse_address(address, PORT)
-        except ValueError as error:
-            raise BadAddressError(f"jacdac:{error}") from error
+        place = parse_address(address, PORT)
         try:
             self._socket = socket.create_connection(place, CONNECT_TIMEOUT)
         except OSError as error:

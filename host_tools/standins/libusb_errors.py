@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Final
 from usb.backend import libusb1
 from usb.core import USBError, USBTimeoutError
 
-from aisrv.protocol.usb_descriptors import DescriptorError
 from aisrv.protocol.usbip import UrbStatus
-from host_tools.usbip.errors import DeviceBusyError, TransferError, TransferTimeoutError, UsbipClientError
+from host_tools.errors import DeviceBusy, HostError, TransferError, TransferTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,8 +33,6 @@ _ERRORS: Final[dict[int, tuple[str, int]]] = {
 _CODE_OF_STATUS: Final[dict[int, int]] = {
     UrbStatus.STALL: libusb1.LIBUSB_ERROR_PIPE,
     UrbStatus.OVERFLOW: libusb1.LIBUSB_ERROR_OVERFLOW,
-    UrbStatus.NO_DEVICE: libusb1.LIBUSB_ERROR_NO_DEVICE,
-    UrbStatus.SHUTDOWN: libusb1.LIBUSB_ERROR_NO_DEVICE,
 }
 """What libusb makes of a request's status; every other one is an input/output error to it."""
 
@@ -47,13 +44,13 @@ def usb_error(code: int) -> USBError:
     return kind(text, code, number)
 
 
-def libusb_code(error: UsbipClientError) -> int:
-    """Return libusb's code for an error of the USB/IP client."""
-    if isinstance(error, TransferTimeoutError):
+def libusb_code(error: HostError) -> int:
+    """Return libusb's code for an error of the host library."""
+    if isinstance(error, TransferTimeout):
         return int(libusb1.LIBUSB_ERROR_TIMEOUT)
     if isinstance(error, TransferError):
         return int(_CODE_OF_STATUS.get(error.status, libusb1.LIBUSB_ERROR_IO))
-    if isinstance(error, DeviceBusyError):
+    if isinstance(error, DeviceBusy):
         return int(libusb1.LIBUSB_ERROR_BUSY)
     return int(libusb1.LIBUSB_ERROR_NO_DEVICE)
 
@@ -63,7 +60,5 @@ def libusb_errors() -> Iterator[None]:
     """Raise what goes wrong over USB/IP as pyusb's libusb1 backend would."""
     try:
         yield
-    except UsbipClientError as error:
+    except HostError as error:
         raise usb_error(libusb_code(error)) from error
-    except DescriptorError as error:
-        raise usb_error(libusb1.LIBUSB_ERROR_IO) from error

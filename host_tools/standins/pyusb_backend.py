@@ -32,6 +32,7 @@ from aisrv.protocol.usb_descriptors import (
     InterfaceDescriptor,
     SetupPacket,
 )
+from host_tools.errors import DeviceBusy, HostError, TransferStall, TransferTimeout
 from host_tools.server_address import check_address
 from host_tools.standins.libusb_errors import libusb_code, libusb_errors, usb_error
 from host_tools.standins.pyusb_descriptors import (
@@ -40,14 +41,8 @@ from host_tools.standins.pyusb_descriptors import (
     pyusb_endpoint,
     pyusb_interface,
 )
-from host_tools.usbip.client import (
-    Connection,
-    DeviceBusyError,
-    StallError,
-    TransferTimeoutError,
-    UsbipClientError,
-    list_devices,
-)
+from host_tools.usbip.client import Connection
+from host_tools.usbip.discovery import list_devices
 from host_tools.usbip.standard_requests import (
     clear_halt,
     get_configuration,
@@ -124,7 +119,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         """Return what the server exports now; nothing where no server answers."""
         try:
             return [Device(exported.record) for exported in list_devices(self.address)]
-        except UsbipClientError as error:
+        except HostError as error:
             _logger.debug("no devices: %s", error)
             return []
 
@@ -139,7 +134,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         try:
             self._read_descriptors(dev)
         except USBError as error:
-            level = logging.DEBUG if isinstance(error.__cause__, DeviceBusyError) else logging.WARNING
+            level = logging.DEBUG if isinstance(error.__cause__, DeviceBusy) else logging.WARNING
             _logger.log(level, "the descriptors of device %s cannot be read: %s", dev.busid, error.__cause__)
         descriptor = dev.descriptor or _descriptor_of_record(dev.record)
         ports = _ports(dev.busid)
@@ -254,7 +249,7 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         with libusb_errors():
             try:
                 set_interface(link.connection, intf, altsetting)
-            except StallError:
+            except TransferStall:
                 # A device with a single setting may refuse; the kernel then clears the halts in its stead.
                 if len(settings) > 1:
                     raise
@@ -311,14 +306,14 @@ class UsbipBackend(usb.backend.IBackend):  # type: ignore[misc]  # pyusb has no 
         """See IBackend. As with libusb, a time-out after some data is not an error."""
         try:
             return dev_handle.connection.bulk_out(ep & 0x7F, memoryview(data), timeout / 1000 or None)
-        except UsbipClientError as error:
+        except HostError as error:
             return _moved_or_raise(error)
 
     def bulk_read(self, dev_handle: Handle, ep: int, intf: int, buff: array[Any], timeout: int) -> int:  # noqa: ARG002
         """See IBackend. As with libusb, a time-out after some data is not an error."""
         try:
             return dev_handle.connection.bulk_in_into(ep | 0x80, memoryview(buff), timeout / 1000 or None)
-        except UsbipClientError as error:
+        except HostError as error:
             return _moved_or_raise(error)
 
     # USB/IP carries an interrupt transfer as it does a bulk transfer.
@@ -355,8 +350,8 @@ def get_backend(address: str) -> UsbipBackend:
     return UsbipBackend(address)
 
 
-def _moved_or_raise(error: UsbipClientError) -> int:
-    if isinstance(error, TransferTimeoutError) and error.transferred:
+def _moved_or_raise(error: HostError) -> int:
+    if isinstance(error, TransferTimeout) and error.transferred:
         return error.transferred
     raise usb_error(libusb_code(error)) from error
 

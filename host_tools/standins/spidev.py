@@ -18,8 +18,9 @@ from _thread import allocate_lock
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from aisrv.protocol.spi_link import LinkTransfer, SpiLinkError
-from host_tools.spi_link import LinkGone, SpiLink, UnknownSlave
+from aisrv.protocol.spi_link import LinkTransfer
+from host_tools.errors import HostError, TransferError, UnknownSlave
+from host_tools.spi_link import SpiLink
 from host_tools.standins.spidev_arguments import (
     LONG_MAX,
     MAX_LIST,
@@ -363,8 +364,9 @@ class SpiDev:
             hold = (delay & 0xFFFF) * 1000 or None
             try:
                 return link.message((LinkTransfer(mosi, True, clock_hz, None, hold),))
-            except (LinkGone, SpiLinkError) as error:
-                raise _error(errno.ESHUTDOWN, str(error)) from error
+            except HostError as error:
+                number = -error.status if isinstance(error, TransferError) else 0
+                raise _error(number or errno.ESHUTDOWN, "" if number else str(error)) from error
 
 
 def _connect(name: str) -> SpiLink:
@@ -374,5 +376,5 @@ def _connect(name: str) -> SpiLink:
         return SpiLink.open(address, name)
     except UnknownSlave:
         raise _error(errno.ENOENT) from None
-    except (LinkGone, SpiLinkError, TimeoutError, ValueError) as error:
+    except HostError as error:
         raise _error(errno.ENODEV, f"{SERVER_VARIABLE}: {error}") from error

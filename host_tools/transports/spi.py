@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from aisrv.protocol.spi_link import MAX_MESSAGE, SpiLinkError
+from aisrv.protocol.spi_link import MAX_MESSAGE, LinkTransfer
 from aisrv.values.extras import install_command
 from host_tools.errors import (
     BadAddressError,
@@ -23,9 +23,8 @@ from host_tools.errors import (
     HostError,
     TransactionTooLong,
     TransferError,
-    TransferTimeout,
 )
-from host_tools.spi_link import LinkGone, LinkTransfer, SpiLink, UnknownSlave, list_slaves
+from host_tools.spi_link import SpiLink, list_slaves
 from host_tools.transports.transport import Buffer, DeviceInfo
 
 CLOCK_HZ: Final = 10_000_000
@@ -63,45 +62,32 @@ class LinkTransport(SpiTransport):
     """A slave of an SPI link server."""
 
     def __init__(self, address: str, name: str) -> None:
-        """Open slave `name` of the server at `address`; DeviceNotFound, or ValueError for a bad address."""
+        """Open slave `name` of the server at `address`; DeviceNotFound or BadAddressError."""
         self._address = address
         self._name = name
         self._given_back = False
-        self._link = self._open()
+        self._link = SpiLink.open(address, name)
 
     def transact(self, mosi: Buffer, timeout: float | None) -> bytes:
         """See `SpiTransport.transact`. Past the largest message chip select stays low in between."""
         if self._link.closed:
             if self._given_back:
                 raise DeviceGone(f"{self._address}: the slave was given back")
-            self._link = self._open()  # after a time-out: the answer to an earlier message must not be read
+            self._link = SpiLink.open(
+                self._address, self._name
+            )  # after a time-out: the answer to an earlier message must not be read
         data = bytes(mosi)
         parts = []
         for start in range(0, max(len(data), 1), MAX_MESSAGE):
             end = start + MAX_MESSAGE
-            parts.append(self._message(LinkTransfer(data[start:end], end >= len(data), CLOCK_HZ), timeout))
+            transfer = LinkTransfer(data[start:end], end >= len(data), CLOCK_HZ)
+            parts.append(self._link.message((transfer,), timeout))
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def close(self) -> None:
         """See `SpiTransport.close`."""
         self._given_back = True
         self._link.close()
-
-    def _open(self) -> SpiLink:
-        try:
-            return SpiLink.open(self._address, self._name)
-        except (UnknownSlave, LinkGone, SpiLinkError, TimeoutError) as error:
-            raise DeviceNotFound(str(error)) from error
-
-    def _message(self, transfer: LinkTransfer, timeout: float | None) -> bytes:
-        try:
-            return self._link.message((transfer,), timeout)
-        except TimeoutError as error:
-            raise TransferTimeout(str(error)) from error
-        except LinkGone as error:
-            raise DeviceGone(str(error)) from error
-        except (OSError, SpiLinkError) as error:
-            raise TransferError(f"clocking {len(transfer.mosi)} bytes: {error}") from error
 
 
 class SpidevTransport(SpiTransport):
@@ -166,10 +152,7 @@ def open_spi(spec: str) -> SpiTransport:
             f"spi:{spec}: {name!r} does not name a bus and chip select, such as {DEFAULT_NAME}"
         )
     if at:
-        try:
-            return LinkTransport(address, numbers.group())
-        except ValueError as error:
-            raise BadAddressError(f"spi:{spec}: {error}") from error
+        return LinkTransport(address, numbers.group())
     try:
         import spidev
     except ImportError as error:
@@ -194,12 +177,7 @@ def list_spi(spec: str) -> list[DeviceInfo]:
     name, at, address = spec.partition("@")
     server = address if at else os.environ.get("AISRV_SPI", "")
     if server:
-        try:
-            names = list_slaves(server)
-        except ValueError as error:
-            raise BadAddressError(f"spi:{spec}: {error}") from error
-        except (LinkGone, SpiLinkError, TimeoutError) as error:
-            raise DeviceNotFound(str(error)) from error
+        names = list_slaves(server)
     else:
         nodes = sorted(str(path) for path in Path("/dev").glob("spidev*.*"))
         names = tuple(node.removeprefix("/dev/spidev") for node in nodes)

@@ -1,8 +1,8 @@
 """Devices that a USB/IP server exports, opened and listed by `HOST[:PORT][/BUSID]` or `unix:PATH[/BUSID]`."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Final
 
@@ -15,23 +15,14 @@ from aisrv.protocol.commands import (
     USB_PRODUCT_ID,
     USB_VENDOR_ID,
 )
-from aisrv.protocol.usb_descriptors import DIRECTION_IN, DescriptorError
-from aisrv.protocol.usbip import PORT, DeviceRecord, UrbStatus
-from host_tools.errors import (
-    BadAddressError,
-    DeviceBusy,
-    DeviceGone,
-    DeviceNotFound,
-    HostError,
-    TransferError,
-    TransferStall,
-    TransferTimeout,
-)
+from aisrv.protocol.usb_descriptors import DIRECTION_IN
+from aisrv.protocol.usbip import PORT, URB_ZERO_PACKET, DeviceRecord
+from host_tools.errors import DeviceNotFound, HostError, TransferStall
 from host_tools.server_address import UNIX, check_address
 from host_tools.transports.requests import TIMED_OUT, Outcome, Request
 from host_tools.transports.transport import Buffer, DeviceInfo
-from host_tools.usbip import client as usbip_client
 from host_tools.usbip.client import Connection
+from host_tools.usbip.discovery import list_devices
 from host_tools.usbip.pipeline import Transfer, deadline_after
 from host_tools.usbip.standard_requests import (
     clear_halt,
@@ -47,13 +38,8 @@ _ENDPOINTS: Final = (ENDPOINT_OUT, ENDPOINT_IN)
 
 _BUSID: Final = re.compile(r"[0-9]+-[0-9]+(\.[0-9]+)*")
 
-_ZERO_PACKET: Final = 0x40
-"""URB_ZERO_PACKET of Linux, in the flags of a request."""
-
 _SMALL_ANSWER: Final = 16 * 1024
 """Bytes of an exchange's answer up to which one buffer serves for all."""
-
-_GONE: Final = (UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN)
 
 
 class UsbipTransport:
@@ -63,7 +49,7 @@ class UsbipTransport:
         """Configure an imported device. The connection is the transport's, and closed in any case."""
         self._connection = connection
         self._answer = memoryview(bytearray(_SMALL_ANSWER))  # fresh zeros for each answer would take longer
-        with ExitStack() as opened, _host_errors("configuring the device"):
+        with ExitStack() as opened:
             opened.callback(connection.close)
             # Even where the value is set already: whatever an earlier program left unfinished is dropped.
             set_configuration(connection, CONFIGURATION)
@@ -71,24 +57,13 @@ class UsbipTransport:
 
     def write(self, data: Buffer, timeout: float | None) -> None:
         """See `Transport.write`."""
-        try:
-            self._connection.bulk_out(ENDPOINT_OUT, data, timeout)
-        except usbip_client.TransferTimeoutError as error:
-            after = f" after {error.transferred} of {len(data)} bytes" if error.transferred else ""
-            raise TransferTimeout(f"writing: timed out{after}") from error
-        except usbip_client.UsbipClientError as error:
-            raise host_error(error, "writing") from error
+        self._connection.bulk_out(ENDPOINT_OUT, data, timeout)
 
     def read(self, length: int, timeout: float | None) -> bytes:
         """See `Transport.read`."""
         if length <= 0 or length % PACKET_SIZE:
             raise ValueError(f"a read takes a multiple of {PACKET_SIZE} bytes, not {length}")
-        buffer = bytearray(length)
-        try:
-            received = self._connection.bulk_in_into(ENDPOINT_IN, buffer, timeout)
-        except usbip_client.UsbipClientError as error:
-            raise host_error(error, "reading") from error
-        return bytes(memoryview(buffer)[:received])
+        return self._connection.bulk_in(ENDPOINT_IN, length, timeout)
 
     def exchange(self, writes: Sequence[Buffer], length: int, timeout: float | None) -> bytes:
         """See `Transport.exchange`. All requests are in flight at once."""
@@ -96,20 +71,13 @@ class UsbipTransport:
         requests: list[tuple[int, Buffer]] = [(ENDPOINT_OUT, data) for data in writes]
         if length:
             requests.append((ENDPOINT_IN, answer))
-        try:
-            count = self._connection.transact(requests, timeout)
-        except usbip_client.UsbipClientError as error:
-            failure = host_error(error, "exchanging")
-            if isinstance(failure, TransferStall) and isinstance(error, usbip_client.StallError):
-                failure.writes_done = error.requests_done
-            raise failure from error
+        count = self._connection.transact(requests, timeout)
         return bytes(answer[:count]) if length else b""
 
     def halted(self) -> frozenset[int]:
         """See `Transport.halted`."""
         try:
-            with _host_errors("asking for the halts"):
-                return frozenset(each for each in _ENDPOINTS if is_halted(self._connection, each))
+            return frozenset(each for each in _ENDPOINTS if is_halted(self._connection, each))
         except TransferStall:  # it does not know the request
             return frozenset()
 
@@ -117,24 +85,20 @@ class UsbipTransport:
         """See `RequestTransport.start`."""
         inwards = bool(request.endpoint & DIRECTION_IN)
         buffer = bytearray(request.room) if inwards else request.data
-        flags = _ZERO_PACKET if request.zero_packet else 0
+        flags = URB_ZERO_PACKET if request.zero_packet else 0
         deadline = deadline_after(timeout)
-        with _host_errors("starting a request"):
-            transfer = self._connection.submit(
-                request.endpoint, buffer, request.setup or bytes(8), flags, deadline
-            )
+        setup = request.setup or bytes(8)
+        transfer = self._connection.submit(request.endpoint, buffer, setup, flags, deadline)
         return UsbipTicket(self._connection, transfer, deadline)
 
     def clear_halts(self) -> None:
         """See `Transport.clear_halts`."""
-        with _host_errors("clearing the halts"):
-            clear_halt(self._connection, ENDPOINT_OUT)
-            clear_halt(self._connection, ENDPOINT_IN)
+        for endpoint in _ENDPOINTS:
+            clear_halt(self._connection, endpoint)
 
     def reset(self) -> None:
         """See `Transport.reset`."""
-        with _host_errors("configuring the device anew"):
-            set_configuration(self._connection, CONFIGURATION)
+        set_configuration(self._connection, CONFIGURATION)
 
     def call_on_close(self, function: Callable[[], object]) -> None:
         """Call a function after the device has been given back."""
@@ -158,49 +122,19 @@ class UsbipTicket:
 
     def finish(self) -> Outcome:
         """See `Ticket.finish`."""
-        with _host_errors("waiting for a request"):
-            if self._transfer.status is None and not self._connection.wait_until(
-                self._transfer, self._deadline
-            ):
-                self._connection.withdraw(self._transfer)
-                if self._transfer.status == UrbStatus.UNLINKED:
-                    return replace(self._outcome(), status=TIMED_OUT)
-        return self._outcome()
+        in_time = self._connection.finish(self._transfer, self._deadline)
+        return self._outcome() if in_time else replace(self._outcome(), status=TIMED_OUT)
 
     def withdraw(self) -> Outcome:
         """See `Ticket.withdraw`."""
-        with _host_errors("taking back a request"):
-            if self._transfer.status is None:
-                self._connection.withdraw(self._transfer)
+        if self._transfer.status is None:
+            self._connection.withdraw(self._transfer)
         return self._outcome()
 
     def _outcome(self) -> Outcome:
         transfer = self._transfer
         data = b"" if transfer.buffer is None else bytes(transfer.buffer[: transfer.actual])
         return Outcome(transfer.status or 0, transfer.actual, data)
-
-
-def host_error(error: usbip_client.UsbipClientError, what: str) -> HostError:
-    """Return the host library's error for one of the USB/IP client."""
-    if isinstance(error, usbip_client.TransferTimeoutError):
-        after = f" after {error.transferred} bytes" if error.transferred else ""
-        return TransferTimeout(f"{what}: timed out{after}")
-    if isinstance(error, usbip_client.StallError):
-        return TransferStall(what)
-    if isinstance(error, usbip_client.TransferError) and error.status not in _GONE:
-        return TransferError(f"{what}: {error}")
-    if isinstance(error, usbip_client.DeviceBusyError):
-        return DeviceBusy(f"{what}: another program has the device")
-    return DeviceGone(f"{what}: the device is gone ({error})")
-
-
-@contextmanager
-def _host_errors(what: str) -> Iterator[None]:
-    """Raise the USB/IP client's errors as the host library's."""
-    try:
-        yield
-    except usbip_client.UsbipClientError as error:
-        raise host_error(error, what) from error
 
 
 def open_usbip(spec: str) -> UsbipTransport:
@@ -215,9 +149,7 @@ def open_usbip(spec: str) -> UsbipTransport:
     if len(wanted) > 1:
         names = ", ".join(f"usbip:{address}/{record.busid}" for record in wanted)
         raise DeviceNotFound(f"{address}: the server exports {len(wanted)} AI servers; name one of {names}")
-    with _host_errors("opening the device"):
-        connection = Connection.open(address, wanted[0].busid)
-    return UsbipTransport(connection)
+    return UsbipTransport(Connection.open(address, wanted[0].busid))
 
 
 def list_usbip(spec: str) -> list[DeviceInfo]:
@@ -229,9 +161,7 @@ def list_usbip(spec: str) -> list[DeviceInfo]:
 def _describe(address: str, record: DeviceRecord) -> DeviceInfo:
     place = f"usbip:{address}/{record.busid}"
     try:
-        with _host_errors("opening it"):
-            connection = Connection.open(address, record.busid)
-        with connection, _host_errors("asking for its names"):
+        with Connection.open(address, record.busid) as connection:
             product, manufacturer, serial = _names(connection)
     except HostError as error:
         # Vendor and product number say what it is; the list of a server carries no names.
@@ -241,21 +171,14 @@ def _describe(address: str, record: DeviceRecord) -> DeviceInfo:
 
 def _names(connection: Connection) -> tuple[str, str, str]:
     """Ask a device for product, manufacturer and serial number; empty where it has none."""
-    try:
-        device = read_device(connection)
-    except DescriptorError as error:
-        raise TransferError(f"asking for its names: {error}") from error
+    device = read_device(connection)
     indices = device.product_string, device.manufacturer_string, device.serial_string
     product, manufacturer, serial = (read_string(connection, index) if index else "" for index in indices)
     return product, manufacturer, serial
 
 
 def _exported(address: str) -> list[DeviceRecord]:
-    try:
-        devices = usbip_client.list_devices(address)
-    except usbip_client.UsbipClientError as error:
-        raise DeviceNotFound(str(error)) from error
-    records = [device.record for device in devices]
+    records = [device.record for device in list_devices(address)]
     return [one for one in records if (one.vendor, one.product) == (USB_VENDOR_ID, USB_PRODUCT_ID)]
 
 
@@ -271,8 +194,5 @@ def _split(spec: str) -> tuple[str, str]:
         address, _, busid = spec.partition("/")
         if address.endswith("]") or ":" not in address:
             address = f"{address}:{PORT}"
-    try:
-        check_address(address)
-    except ValueError as error:
-        raise BadAddressError(f"usbip:{spec}: {error}") from error
+    check_address(address)
     return address, busid

@@ -16,24 +16,9 @@ import contextlib
 from typing import TYPE_CHECKING, Final
 
 from aisrv.protocol.usbip import MAX_TRANSFER, UrbStatus
-from host_tools.usbip.discovery import (
-    ANSWER_GRACE,
-    ExportedDevice,
-    import_device,
-    list_devices,
-)
-from host_tools.usbip.errors import (
-    DeviceBusyError,
-    DeviceGoneError,
-    ImportRefusedError,
-    ServerError,
-    StallError,
-    TransferError,
-    TransferTimeoutError,
-    UnknownDeviceError,
-    UsbipClientError,
-)
-from host_tools.usbip.pipeline import Pipeline, Transfer, bytes_of, deadline_after, remaining_until
+from host_tools.errors import DeviceGone, TransferError, TransferStall, TransferTimeout
+from host_tools.usbip.discovery import ANSWER_GRACE, import_device
+from host_tools.usbip.pipeline import Pipeline, activity, bytes_of, deadline_after, timed_out
 
 if TYPE_CHECKING:
     import socket
@@ -41,33 +26,20 @@ if TYPE_CHECKING:
     from typing import Self
 
     from aisrv.protocol.usbip import DeviceRecord
-    from host_tools.usbip.pipeline import Buffer
-
-__all__ = [
-    "Connection",
-    "DeviceBusyError",
-    "DeviceGoneError",
-    "ExportedDevice",
-    "ImportRefusedError",
-    "ServerError",
-    "StallError",
-    "Transfer",
-    "TransferError",
-    "TransferTimeoutError",
-    "UnknownDeviceError",
-    "UsbipClientError",
-    "list_devices",
-]
+    from host_tools.usbip.pipeline import Buffer, Transfer
 
 _CONTROL_OUT: Final = 0x00
 _CONTROL_IN: Final = 0x80
+
+_GONE: Final = (UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN)
 
 
 class Connection(Pipeline):
     """An imported device. Requests may be in flight in any number and from any thread.
 
-    Every method raises DeviceGoneError once the connection has ended, StallError or another TransferError
-    where the device refused, and TransferTimeoutError where time ran out; the connection stays usable then.
+    Every method raises DeviceGone once the connection has ended or the server says that the device is gone,
+    TransferStall or another TransferError where the device refused, and TransferTimeout where time ran out;
+    the connection stays usable after these two.
     """
 
     def __init__(self, peer: socket.socket, record: DeviceRecord) -> None:
@@ -76,7 +48,7 @@ class Connection(Pipeline):
 
     @classmethod
     def open(cls, address: str, busid: str, timeout: float = ANSWER_GRACE) -> Self:
-        """Import a device. ServerError, DeviceBusyError, UnknownDeviceError or ImportRefusedError."""
+        """Import a device. DeviceNotFound, or DeviceBusy where another client has it."""
         return cls(*import_device(address, busid, timeout))
 
     def __enter__(self) -> Self:
@@ -104,7 +76,6 @@ class Connection(Pipeline):
         """Write `data`, one request per 16 MiB; return the number of bytes that the device took.
 
         No empty packet is added: data of a multiple of 512 bytes leaves the device's transfer open.
-        A time-out raises TransferTimeoutError, with what is known to have been taken.
         """
         return self._run_in_pieces(endpoint, data, timeout)
 
@@ -113,41 +84,33 @@ class Connection(Pipeline):
     ) -> int:
         """Read into `buffer` until it is full or a short packet comes; return the number of bytes.
 
-        A time-out raises TransferTimeoutError; the first `transferred` bytes of `buffer` are valid then.
+        At a time-out the first `transferred` bytes of `buffer` are valid.
         """
         return self._run_in_pieces(endpoint, buffer, timeout)
 
     def bulk_in(self, endpoint: int, length: int, timeout: float | None = None) -> bytes:
-        """Read up to `length` bytes, fewer where a short packet, or the time-out after some data, comes."""
+        """Read up to `length` bytes, fewer where a short packet comes."""
         buffer = bytearray(length)
-        try:
-            count = self.bulk_in_into(endpoint, buffer, timeout)
-        except TransferTimeoutError as error:
-            if not error.transferred:
-                raise
-            count = error.transferred
-        return bytes(memoryview(buffer)[:count])
+        return bytes(memoryview(buffer)[: self.bulk_in_into(endpoint, buffer, timeout)])
 
     def transact(self, requests: Sequence[tuple[int, Buffer]], timeout: float | None = None) -> int:
         """Carry out transfers, each an endpoint and its buffer, all in flight at once, at least one.
 
         Returns the bytes that the last one moved. At the first failure the others are taken back and the
-        error is raised; a TransferError says how many ended well before.
+        error is raised; `writes_done` of a TransferError says how many ended well before.
         """
         deadline = deadline_after(timeout)
-        outcome = self.exchange(requests, deadline)
-        if isinstance(outcome, int):
-            return outcome
+        transfers = self.submit_batch(requests, deadline)
         done = moved = 0
         try:
-            for transfer in outcome:
-                moved = self.wait(transfer, remaining_until(deadline))
+            for transfer in transfers:
+                moved = transfer.actual if transfer.status == 0 else self._result(transfer, deadline)
                 done += 1
         except TransferError as error:
-            error.requests_done = done
+            error.writes_done = done
             raise
         finally:
-            for transfer in outcome:
+            for transfer in transfers[done:]:
                 if transfer.status is None and self.is_open:
                     self.withdraw(transfer)
         return moved
@@ -155,50 +118,66 @@ class Connection(Pipeline):
     def wait(self, transfer: Transfer, timeout: float | None = None) -> int:
         """Wait until a submitted request is done; return the number of bytes that moved.
 
-        At the time-out the request is taken back: TransferTimeoutError. Where it was done just before the
-        server heard of that, it counts as done, and no data is lost.
+        At the time-out the request is taken back: TransferTimeout. Where it was done just before the server
+        heard of that, it counts as done, and no data is lost.
         """
-        timed_out = False
-        if transfer.status is None:
-            try:
-                timed_out = not self.wait_until(transfer, deadline_after(timeout))
-            except DeviceGoneError:
-                raise
-            except BaseException:
-                # Such as Ctrl-C: the buffer goes back to the caller, so nothing may be written to it later.
-                with contextlib.suppress(DeviceGoneError):
-                    self.withdraw(transfer)
-                raise
-            if timed_out:
+        return self._result(transfer, deadline_after(timeout))
+
+    def finish(self, transfer: Transfer, deadline: float | None) -> bool:
+        """Wait until a request is over; False where it was taken back at the deadline."""
+        if transfer.status is not None:
+            return True
+        try:
+            in_time = self.wait_until(transfer, deadline)
+        except DeviceGone:
+            raise
+        except BaseException:
+            # Such as Ctrl-C: the buffer goes back to the caller, so nothing may be written to it later.
+            with contextlib.suppress(DeviceGone):
                 self.withdraw(transfer)
-        status = transfer.status or 0
-        if not status:
+            raise
+        if not in_time:
+            self.withdraw(transfer)
+        return in_time or transfer.status != UrbStatus.UNLINKED
+
+    def _result(self, transfer: Transfer, deadline: float | None) -> int:
+        """Wait for a request; return the number of bytes that moved, or raise why it failed."""
+        in_time = self.finish(transfer, deadline)
+        if not transfer.status:
             return transfer.actual
-        if timed_out and status == UrbStatus.UNLINKED:
-            raise TransferTimeoutError(transfer.endpoint, transfer.actual)
-        failure = StallError if status == UrbStatus.STALL else TransferError
-        raise failure(transfer.endpoint, status, transfer.actual)
+        if not in_time:
+            raise timed_out(transfer.endpoint, transfer.actual)
+        raise _failure(transfer.endpoint, transfer.status, transfer.actual)
 
     def _run(self, endpoint: int, buffer: Buffer, setup: bytes, timeout: float | None) -> int:
         """Carry out a control transfer."""
         deadline = deadline_after(timeout)
-        transfer = self.submit(endpoint, buffer, setup, deadline=deadline)
-        return self.wait(transfer, remaining_until(deadline))
+        return self._result(self.submit(endpoint, buffer, setup, deadline=deadline), deadline)
 
     def _run_in_pieces(self, endpoint: int, buffer: Buffer, timeout: float | None) -> int:
         view = bytes_of(buffer)
-        if len(view) <= MAX_TRANSFER:
-            return self.transact([(endpoint, view)], timeout)
         deadline = deadline_after(timeout)
         done = 0
         while True:
             piece = view[done : done + MAX_TRANSFER]
             try:
-                count = self.transact([(endpoint, piece)], remaining_until(deadline))
-            except TransferTimeoutError as error:
-                raise TransferTimeoutError(endpoint, done + error.transferred) from None
+                count = self._result(self.submit(endpoint, piece, deadline=deadline), deadline)
+            except TransferTimeout as error:
+                raise timed_out(endpoint, done + error.transferred) from None
             except TransferError as error:
-                raise type(error)(endpoint, error.status, done + error.transferred) from None
+                raise _failure(endpoint, error.status, done + error.transferred) from None
             done += count
             if count < len(piece) or done == len(view):
                 return done
+
+
+def _failure(endpoint: int, status: int, transferred: int) -> TransferError | DeviceGone:
+    """Return the error for a request that ended with a negative errno value after so many bytes."""
+    what = activity(endpoint)
+    if status == UrbStatus.STALL:
+        return TransferStall(what, transferred)
+    name = UrbStatus(status).name if status in UrbStatus._value2member_map_ else "unknown"
+    outcome = f"status {status} ({name}) after {transferred} bytes"
+    if status in _GONE:
+        return DeviceGone(f"{what}: the device is gone, {outcome}")
+    return TransferError(f"{what}: {outcome}", status=status, transferred=transferred)

@@ -19,13 +19,8 @@ from aisrv.protocol.usbip import (
     OperationHeader,
     pack_busid,
 )
+from host_tools.errors import DeviceBusy, DeviceNotFound
 from host_tools.server_address import connect
-from host_tools.usbip.errors import (
-    DeviceBusyError,
-    ImportRefusedError,
-    ServerError,
-    UnknownDeviceError,
-)
 
 if TYPE_CHECKING:
     import socket
@@ -52,15 +47,15 @@ class ExportedDevice:
 
 
 def list_devices(address: str, timeout: float = ANSWER_GRACE) -> list[ExportedDevice]:
-    """Return what the server at `address` exports; ServerError where none answers within `timeout`."""
+    """Return what the server at `address` exports; DeviceNotFound where none answers within `timeout`."""
     deadline = time.monotonic() + timeout
     with _Dialogue.connect(address, deadline) as dialogue:
         status = dialogue.request(Operation.REQ_DEVLIST, Operation.REP_DEVLIST)
         if status:
-            raise ServerError(f"{address}: the server refuses to list its devices (status {status})")
+            raise DeviceNotFound(f"{address}: the server refuses to list its devices (status {status})")
         count = int.from_bytes(dialogue.read(4), "big")
         if count > MAX_DEVICES:
-            raise ServerError(f"{address}: the server claims {count} devices; {MAX_DEVICES} is the most")
+            raise DeviceNotFound(f"{address}: the server claims {count} devices; {MAX_DEVICES} is the most")
         devices = []
         for _ in range(count):
             record = DeviceRecord.from_bytes(dialogue.read(DeviceRecord.SIZE))
@@ -77,7 +72,7 @@ def import_device(
 ) -> tuple[socket.socket, DeviceRecord]:
     """Take a device for ourselves; the socket then carries its requests, and closing it lets go.
 
-    ServerError where no server answers, DeviceBusyError, UnknownDeviceError or another ImportRefusedError.
+    DeviceNotFound where no server answers or it refuses, DeviceBusy where another client has the device.
     """
     wanted = pack_busid(busid)
     deadline = time.monotonic() + timeout
@@ -89,7 +84,7 @@ def import_device(
             raise _refusal(address, busid, status, deadline)
         record = DeviceRecord.from_bytes(dialogue.read(DeviceRecord.SIZE))
         if record.busid != busid:
-            raise ServerError(f"{address}: asked for device {busid!r}, was given {record.busid!r}")
+            raise DeviceNotFound(f"{address}: asked for device {busid!r}, was given {record.busid!r}")
     except BaseException:
         dialogue.socket.close()
         raise
@@ -109,7 +104,7 @@ class _Dialogue:
         try:
             peer = connect(address, max(0.001, deadline - time.monotonic()))
         except OSError as error:
-            raise ServerError(f"{address}: no USB/IP server answers ({error}); is it running?") from error
+            raise DeviceNotFound(f"{address}: no USB/IP server answers ({error}); is it running?") from error
         return cls(peer, address, deadline)
 
     def __enter__(self) -> Self:
@@ -123,10 +118,10 @@ class _Dialogue:
         try:
             self.socket.sendall(bytes(OperationHeader(code=code)) + payload)
         except OSError as error:
-            raise ServerError(f"{self._address}: the connection broke ({error})") from error
+            raise DeviceNotFound(f"{self._address}: the connection broke ({error})") from error
         reply = OperationHeader.from_bytes(self.read(OperationHeader.SIZE))
         if (reply.version, reply.code) != (VERSION, reply_code):
-            raise ServerError(
+            raise DeviceNotFound(
                 f"{self._address}: expected reply {reply_code:#06x} of USB/IP version {VERSION:#06x}, "
                 f"got {reply.code:#06x} of version {reply.version:#06x}"
             )
@@ -138,33 +133,32 @@ class _Dialogue:
             # The time-out is set anew for each piece, so that a server which drips cannot stretch it.
             remaining = self._deadline - time.monotonic()
             if remaining <= 0:
-                raise ServerError(f"{self._address}: the server did not finish its answer in time")
+                raise DeviceNotFound(f"{self._address}: the server did not finish its answer in time")
             self.socket.settimeout(remaining)
             try:
                 piece = self.socket.recv(size - len(data))
             except OSError as error:
-                raise ServerError(f"{self._address}: no answer ({error})") from error
+                raise DeviceNotFound(f"{self._address}: no answer ({error})") from error
             if not piece:
-                raise ServerError(f"{self._address}: the server closed the connection mid-answer")
+                raise DeviceNotFound(f"{self._address}: the server closed the connection mid-answer")
             data += piece
         return bytes(data)
 
 
-def _refusal(address: str, busid: str, status: int, deadline: float) -> ImportRefusedError:
+def _refusal(address: str, busid: str, status: int, deadline: float) -> DeviceNotFound | DeviceBusy:
     """Return the error for a refused import; most servers always send 1, so look at their list."""
+    refused = f"{address}: device {busid!r} was refused"
     unknown = status == _STATUS_NO_DEVICE
     busy = status == _STATUS_BUSY
     if status == _STATUS_NOT_AVAILABLE:
         try:
             devices = list_devices(address, max(0.001, deadline - time.monotonic()))
-        except ServerError as error:
-            return ImportRefusedError(
-                f"{address}: device {busid!r} was refused, and no list is to be had: {error}"
-            )
+        except DeviceNotFound as error:
+            return DeviceNotFound(f"{refused}, and no list is to be had: {error}")
         busy = any(device.record.busid == busid for device in devices)
         unknown = not busy
     if busy:
-        return DeviceBusyError(f"{address}: device {busid!r} is in use by another client")
+        return DeviceBusy(f"{address}: device {busid!r} is in use by another program")
     if unknown:
-        return UnknownDeviceError(f"{address}: the server has no device {busid!r}; its list says what it has")
-    return ImportRefusedError(f"{address}: device {busid!r} was refused with status {status}")
+        return DeviceNotFound(f"{address}: the server has no device {busid!r}; its list says what it has")
+    return DeviceNotFound(f"{refused} with status {status}")

@@ -1,8 +1,8 @@
 """The second half of USB/IP: requests in flight to an imported device, any number, from any thread.
 
 There is no background thread. Of the threads that wait for an answer, one (the leader) reads the socket for
-all of them, and another takes over when the leader's own answer is there. What a server claims is checked
-against what was asked for; nonsense ends the connection with `DeviceGoneError`.
+all of them. When its own answer is there it wakes the others, and one of them takes over. What a server
+claims is checked against what was asked for; nonsense ends the connection with `DeviceGone`.
 
 Source: the Linux kernel's "USB/IP protocol" document, version 1.1.1, USBIP_CMD_SUBMIT and USBIP_CMD_UNLINK.
 Sizes are in bytes, times in seconds; a deadline is a time of `time.monotonic`, None means never.
@@ -29,10 +29,10 @@ from aisrv.protocol.usbip import (
     Unlink,
     UrbStatus,
 )
-from host_tools.usbip.errors import DeviceGoneError, TransferTimeoutError
+from host_tools.errors import DeviceGone, TransferTimeout
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     Buffer = bytes | bytearray | memoryview
 
@@ -43,11 +43,7 @@ CLOSE_GRACE: Final = 1.0
 """Seconds that a server has to let go of the device when the connection is closed."""
 
 _RECEIVE_SIZE: Final = 256 * 1024
-_LARGEST_EXCHANGE: Final = 64 * 1024
-"""Bytes of all buffers of an exchange that goes out, and comes back, in one piece: copying them is cheap."""
-
 _LAST_SEQNUM: Final = 0xFFFFFFFF
-_LEADERLESS_CHECK: Final = 0.1
 _NO_SETUP: Final = bytes(8)
 _NOTHING: Final = memoryview(b"")
 
@@ -86,22 +82,6 @@ class Transfer:
         self.status: int | None = None
 
 
-class _Exchange:
-    """Requests in flight alone, whose answers are awaited in one piece."""
-
-    __slots__ = ("first", "moved", "requests", "transfers")
-
-    def __init__(self, first: int, requests: list[tuple[int, memoryview]]) -> None:
-        self.first = first
-        """Sequence number of the first; the others follow it."""
-        self.requests = requests
-        """Endpoint and buffer of each."""
-        self.moved = 0
-        """Bytes that the last one moved, once all of them are done."""
-        self.transfers: list[Transfer] = []
-        """What became of them where their answers were not what was awaited."""
-
-
 class Pipeline:
     """The socket of an imported device; `devid` names the device in each request."""
 
@@ -114,19 +94,20 @@ class Pipeline:
         self._seqnum = 0
         self._pending: dict[int, Transfer] = {}
         self._unlinks: dict[int, Transfer] = {}
-        self._exchange: _Exchange | None = None  # what the leader awaits; its requests have no transfers yet
 
         # Whoever holds this sends, so that messages are never interleaved.
         self._sending = threading.Lock()
-        self._writable = _poll(peer, select.POLLOUT)
-        self._duplex = _poll(peer, select.POLLIN | select.POLLOUT)
+        self._duplex = _poll((peer, select.POLLIN | select.POLLOUT))
 
         # The leader, of which there is one while `_reading`, owns everything about receiving.
         self._lock = threading.Lock()
         self._changed = threading.Condition(self._lock)
         self._reading = False
-        self._followers = 0
-        self._readable = _poll(peer, select.POLLIN)
+        self._waiting = 0
+        """Threads that wait for the leader to stop, which is told to nobody where there is none."""
+        self._sender: socket.socket | None = None
+        """Wakes a thread that waits for room to send while another one reads."""
+        self._readable = _poll((peer, select.POLLIN))
         self._view = memoryview(bytearray(_RECEIVE_SIZE))
         self._held = 0
         self._filling: Transfer | None = None
@@ -148,119 +129,39 @@ class Pipeline:
     ) -> Transfer:
         """Start one request: to an OUT endpoint it sends `buffer`, from an IN endpoint it fills it.
 
-        The deadline is for sending alone; where it passes first, TransferTimeoutError and nothing was sent.
-        ValueError for more than 16 MiB. The data goes out, and comes in, without being copied.
+        The deadline is for sending alone; where it passes first, TransferTimeout and nothing was sent.
+        ValueError for more than 16 MiB. Large data goes out, and comes in, without being copied.
         """
-        view = bytes_of(buffer)
-        tail = _tail(self._devid, endpoint, len(view), setup, flags)
-        self._lock_for_sending(endpoint, deadline)
-        try:
-            transfer = self._register(endpoint, view)
-            head = _START.pack(_CMD_SUBMIT, transfer.seqnum) + tail
-            parts: list[Buffer] = [head] if endpoint & 0x80 or not view else [head, view]
-            if not self._transmit(parts, deadline):
-                del self._pending[transfer.seqnum]
-                raise TransferTimeoutError(endpoint, 0)
-        finally:
-            self._sending.release()
+        (transfer,) = self._start([(endpoint, buffer)], deadline, setup, flags)
         return transfer
-
-    def submit_many(
-        self, endpoint: int, buffers: Iterable[Buffer], deadline: float | None = None
-    ) -> list[Transfer]:
-        """Start a request for each buffer, in order, with one send: the way to move many small ones fast."""
-        return self.submit_batch([(endpoint, buffer) for buffer in buffers], deadline)
 
     def submit_batch(
         self, requests: Sequence[tuple[int, Buffer]], deadline: float | None = None
     ) -> list[Transfer]:
-        """Start a request for each endpoint and buffer, in order, with one send."""
-        messages: list[tuple[int, memoryview, bytes]] = []
-        for endpoint, buffer in requests:
-            view = bytes_of(buffer)
-            messages.append((endpoint, view, _tail(self._devid, endpoint, len(view))))
-        endpoint = requests[0][0] if requests else 0
-        parts: list[Buffer] = []
-        transfers: list[Transfer] = []
-        self._lock_for_sending(endpoint, deadline)
-        try:
-            for endpoint, view, tail in messages:
-                transfer = self._register(endpoint, view)
-                transfers.append(transfer)
-                parts += (_START.pack(_CMD_SUBMIT, transfer.seqnum), tail)
-                if not endpoint & 0x80:
-                    parts.append(view)
-            if not self._transmit([b"".join(parts)], deadline):
-                for transfer in transfers:
-                    del self._pending[transfer.seqnum]
-                raise TransferTimeoutError(endpoint, 0)
-        finally:
-            self._sending.release()
-        return transfers
-
-    def exchange(
-        self, requests: Sequence[tuple[int, Buffer]], deadline: float | None = None
-    ) -> int | list[Transfer]:
-        """Start requests as `submit_batch` does; return the bytes that the last one moved where all are done.
-
-        That is where nothing else is in flight, all of them end well, and their answers come in one piece:
-        one send and one receive then. Anything else returns their transfers, to be waited for.
-        """
-        views = []
-        size = 0
-        for endpoint, buffer in requests:
-            view = bytes_of(buffer)
-            size += len(view)
-            views.append((endpoint, view))
-        if size > _LARGEST_EXCHANGE or not views or not self._reserve(len(views)):
-            return self.submit_batch(views, deadline)
-        exchange = _Exchange(self._seqnum + 1, views)
-        try:
-            try:
-                try:
-                    self._send_exchange(exchange, deadline)
-                finally:
-                    self._sending.release()
-                if self._readable.poll(_milliseconds(remaining_until(deadline))):
-                    self._receive()
-            finally:
-                if self._exchange is not None:
-                    self._make_transfers(exchange)
-                self._stop_reading()
-        except BaseException:
-            # Such as Ctrl-C: the buffers go back to the caller, so nothing may be written to them later.
-            with contextlib.suppress(DeviceGoneError):
-                for transfer in exchange.transfers:
-                    self.withdraw(transfer)
-            raise
-        return exchange.transfers or exchange.moved
+        """Start a request for each endpoint and buffer, in order, with one send: many move fast so."""
+        return self._start(requests, deadline)
 
     def wait_until(self, transfer: Transfer, deadline: float | None) -> bool:
         """Read, or let another thread read, until a request is done; False at the deadline."""
         expired = False
         while transfer.status is None:
-            with self._changed:
+            with self._lock:
                 if transfer.status is not None:
                     break
-                if self._error is not None:
-                    raise DeviceGoneError(self._error)
+                self._check_open()
                 if expired:
                     return False
                 remaining = remaining_until(deadline)
                 expired = remaining == 0
                 if self._reading:
-                    self._followers += 1
+                    self._waiting += 1
                     try:
                         self._changed.wait(remaining)
                     finally:
-                        self._followers -= 1
+                        self._waiting -= 1
                     continue
                 self._reading = True
-            try:
-                if self._readable.poll(_milliseconds(remaining)):
-                    self._receive()
-            finally:
-                self._stop_reading()
+            self._lead(self._readable, remaining)
         return True
 
     def withdraw(self, transfer: Transfer) -> None:
@@ -271,8 +172,7 @@ class Pipeline:
         try:
             if transfer.status is not None:
                 return
-            if self._error is not None:
-                raise DeviceGoneError(self._error)
+            self._check_open()
             seqnum = self._next_seqnum()
             self._unlinks[seqnum] = transfer
             sent = self._transmit([bytes(Unlink(seqnum, self._devid, transfer.seqnum))], deadline)
@@ -286,13 +186,14 @@ class Pipeline:
 
         Without the wait, the next import could reach the server before it knows that this one is over.
         """
-        with self._changed:
+        with self._lock:
             if self._closed:
                 return
             self._closed = True
+            self._waiting += 1
         self._abandon("the connection was closed", socket.SHUT_WR)
         deadline = time.monotonic() + CLOSE_GRACE
-        with self._changed:
+        with self._lock:
             if not self._changed.wait_for(lambda: not self._reading, CLOSE_GRACE):
                 self._shut(socket.SHUT_RDWR)  # wakes the leader, which sees the end of the stream
                 self._changed.wait_for(lambda: not self._reading, CLOSE_GRACE)
@@ -310,85 +211,57 @@ class Pipeline:
                     stack.callback(self._sending.release)
                 self._socket.close()
 
-    # Exchanges
-
-    def _reserve(self, count: int) -> bool:
-        """Take sending and reading; False where another has them, or anything is in flight."""
-        if self._seqnum + count > _LAST_SEQNUM or not self._sending.acquire(blocking=False):
-            return False
-        with self._lock:  # quicker than the condition
-            in_flight = self._pending or self._unlinks or self._held or self._filling
-            if not (in_flight or self._reading or self._error):
-                self._reading = True
-                return True
-        self._sending.release()
-        return False
-
-    def _send_exchange(self, exchange: _Exchange, deadline: float | None) -> None:
-        parts: list[Buffer] = []
-        for endpoint, view in exchange.requests:
-            self._seqnum += 1
-            parts += (_START.pack(_CMD_SUBMIT, self._seqnum), _tail(self._devid, endpoint, len(view)))
-            if not endpoint & 0x80:
-                parts.append(view)
-        self._exchange = exchange
-        if not self._transmit([b"".join(parts)], deadline):
-            self._exchange = None
-            raise TransferTimeoutError(exchange.requests[0][0], 0)
-
-    def _settle_exchange(self, exchange: _Exchange, end: int) -> bool:
-        """Take the first `end` bytes for the answers to an exchange; False where they are not just those.
-
-        IN data may have been written even then, where it comes in its turn: it will be written again.
-        """
-        start = 0
-        expected = exchange.first
-        actual = 0
-        for endpoint, buffer in exchange.requests:
-            if end - start < HEADER_SIZE:
-                return False
-            message, seqnum, status, actual = _REPLY.unpack_from(self._view, start)
-            start += HEADER_SIZE
-            if message != _RET_SUBMIT or seqnum != expected or status:
-                return False
-            if not endpoint & 0x80:
-                if actual != len(buffer):
-                    return False
-            elif not 0 <= actual <= min(len(buffer), end - start):
-                return False
-            else:
-                buffer[:actual] = self._view[start : start + actual]
-                start += actual
-            expected += 1
-        exchange.moved = actual
-        return start == end
-
-    def _make_transfers(self, exchange: _Exchange) -> None:
-        """Turn the requests of an exchange into transfers in flight."""
-        self._exchange = None
-        for seqnum, (endpoint, view) in enumerate(exchange.requests, exchange.first):
-            transfer = Transfer(seqnum, endpoint, len(view), view if endpoint & 0x80 else None)
-            self._pending[seqnum] = transfer
-            exchange.transfers.append(transfer)
-
     # Sending
 
     def _next_seqnum(self) -> int:
         self._seqnum = self._seqnum % _LAST_SEQNUM + 1
         return self._seqnum
 
-    def _register(self, endpoint: int, view: memoryview) -> Transfer:
-        if self._error is not None:
-            raise DeviceGoneError(self._error)
-        seqnum = self._next_seqnum()
-        transfer = Transfer(seqnum, endpoint, len(view), view if endpoint & 0x80 else None)
-        self._pending[seqnum] = transfer
-        return transfer
-
-    def _lock_for_sending(self, endpoint: int, deadline: float | None) -> None:
+    def _start(
+        self,
+        requests: Sequence[tuple[int, Buffer]],
+        deadline: float | None,
+        setup: bytes = _NO_SETUP,
+        flags: int = 0,
+    ) -> list[Transfer]:
+        """Send a SUBMIT for each endpoint and buffer; all of them, or none in time: TransferTimeout."""
+        transfers: list[Transfer] = []
+        parts: list[Buffer] = []
         remaining = remaining_until(deadline)
         if not self._sending.acquire(timeout=-1 if remaining is None else remaining):
-            raise TransferTimeoutError(endpoint, 0)
+            raise timed_out(requests[0][0])
+        try:
+            try:
+                self._check_open()
+                for endpoint, buffer in requests:
+                    view = bytes_of(buffer)
+                    length = len(view)
+                    tail = _tail(self._devid, endpoint, length, setup, flags)
+                    seqnum = self._seqnum = self._seqnum % _LAST_SEQNUM + 1
+                    parts += _START.pack(_CMD_SUBMIT, seqnum), tail
+                    if endpoint & 0x80:
+                        transfers.append(Transfer(seqnum, endpoint, length, view))
+                    else:
+                        transfers.append(Transfer(seqnum, endpoint, length, None))
+                        parts.append(view)
+                for transfer in transfers:
+                    self._pending[transfer.seqnum] = transfer
+                # One request may be large, and is not copied.
+                if not self._transmit(parts if len(requests) == 1 else [b"".join(parts)], deadline):
+                    for transfer in transfers:
+                        del self._pending[transfer.seqnum]
+                    raise timed_out(requests[0][0])
+            finally:
+                self._sending.release()
+        except (TransferTimeout, DeviceGone, ValueError):
+            raise
+        except BaseException:
+            # Such as Ctrl-C: the buffers go back to the caller, so nothing may be written to them later.
+            with contextlib.suppress(DeviceGone):
+                for transfer in transfers:
+                    self.withdraw(transfer)
+            raise
+        return transfers
 
     def _transmit(self, parts: list[Buffer], deadline: float | None) -> bool:
         """Send whole messages; False where the deadline came before the first byte could go.
@@ -410,9 +283,8 @@ class Pipeline:
                     if parts and not started and deadline is not None:
                         deadline = max(deadline, time.monotonic()) + ANSWER_GRACE
                     started = True
-                if self._error is not None:
-                    raise DeviceGoneError(self._error)
-        except DeviceGoneError:
+                self._check_open()
+        except DeviceGone:
             raise
         except OSError as error:
             raise self._abandon(f"the connection broke: {error}") from error
@@ -425,33 +297,57 @@ class Pipeline:
     def _wait_for_room(self, deadline: float | None) -> bool:
         """Wait until more can be sent; False at the deadline.
 
-        The server may itself be waiting for us to read, so this thread reads meanwhile where none does.
+        The server may itself be waiting for us to read: this thread reads meanwhile where no other does, and
+        one that stops wakes it.
         """
         remaining = remaining_until(deadline)
         if remaining == 0:
             return False
-        with self._changed:
+        with self._lock:
             leading = not self._reading
             self._reading = True
-        if not leading:
-            # The leader may leave while we wait here, and cannot wake us: look again after a while.
-            self._writable.poll(_milliseconds(min(_LEADERLESS_CHECK, remaining or _LEADERLESS_CHECK)))
-            return True
-        try:
-            for _, events in self._duplex.poll(_milliseconds(remaining)):
-                if events & ~select.POLLOUT:
-                    self._receive()
-        finally:
-            self._stop_reading()
+        if leading:
+            self._lead(self._duplex, remaining)
+        else:
+            self._wait_beside_leader(remaining)
         return True
+
+    def _wait_beside_leader(self, seconds: float | None) -> None:
+        """Wait until more can be sent, or until the thread that reads stops doing so."""
+        woken, waker = socket.socketpair()
+        with woken, waker:
+            with self._lock:
+                if not self._reading or self._error is not None:
+                    return
+                self._sender = waker
+                self._waiting += 1
+            try:
+                _poll((self._socket, select.POLLOUT), (woken, select.POLLIN)).poll(_milliseconds(seconds))
+            finally:
+                with self._lock:
+                    self._sender = None
+                    self._waiting -= 1
 
     # Receiving
 
-    def _stop_reading(self) -> None:
-        with self._lock:
-            self._reading = False
-            if self._followers or self._closed:
-                self._changed.notify_all()
+    def _lead(self, poll: select.poll, seconds: float | None) -> None:
+        """Read what comes within the time, or until more can be sent where `poll` looks for that, too."""
+        try:
+            for _, events in poll.poll(_milliseconds(seconds)):
+                if events & ~select.POLLOUT:
+                    self._receive()
+        finally:
+            with self._lock:
+                self._reading = False
+                if self._waiting:
+                    self._wake_others()
+
+    def _wake_others(self) -> None:
+        """Have the other threads look again; whoever calls this holds `_changed`."""
+        self._changed.notify_all()
+        if self._sender is not None:
+            self._sender.send(b"\0")
+            self._sender = None
 
     def _receive(self) -> None:
         """Take in what is there and settle the requests that it answers. Only the leader calls this."""
@@ -483,11 +379,6 @@ class Pipeline:
 
     def _parse(self, end: int) -> None:
         """Settle the whole messages in the first `end` bytes; keep what is there of one more header."""
-        if self._exchange is not None:
-            if self._settle_exchange(self._exchange, end):
-                self._exchange = None
-                return
-            self._make_transfers(self._exchange)
         view = self._view
         start = 0
         while end - start >= HEADER_SIZE:
@@ -529,14 +420,18 @@ class Pipeline:
         if self._pending.pop(transfer.seqnum, None) is not None:
             transfer.status = UrbStatus.UNLINKED
 
-    def _abandon(self, reason: str, how: int = socket.SHUT_RDWR) -> DeviceGoneError:
+    def _check_open(self) -> None:
+        if self._error is not None:
+            raise DeviceGone(f"the device is gone: {self._error}")
+
+    def _abandon(self, reason: str, how: int = socket.SHUT_RDWR) -> DeviceGone:
         """End the connection for all threads; the first reason stays. Return the error to raise."""
-        with self._changed:
+        with self._lock:
             if self._error is None:
                 self._error = reason
-            self._changed.notify_all()
+            self._wake_others()
             self._shut(how)
-            return DeviceGoneError(self._error)
+        return DeviceGone(f"the device is gone: {self._error}")
 
     def _shut(self, how: int) -> None:
         with contextlib.suppress(OSError):  # the peer may have ended it before us
@@ -571,9 +466,20 @@ def remaining_until(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
-def _poll(peer: socket.socket, events: int) -> select.poll:
+def timed_out(endpoint: int, transferred: int = 0) -> TransferTimeout:
+    """Return the error for transfers that were not done in time; `transferred` is in bytes."""
+    return TransferTimeout(f"{activity(endpoint)}: timed out after {transferred} bytes", transferred)
+
+
+def activity(endpoint: int) -> str:
+    """Name what a transfer at an endpoint does, for messages."""
+    return f"{'reading from' if endpoint & 0x80 else 'writing to'} endpoint {endpoint:#04x}"
+
+
+def _poll(*looked_at: tuple[socket.socket, int]) -> select.poll:
     poll = select.poll()
-    poll.register(peer, events)
+    for peer, events in looked_at:
+        poll.register(peer, events)
     return poll
 
 

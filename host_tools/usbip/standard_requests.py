@@ -1,17 +1,19 @@
 """The standard control requests (USB 2.0, section 9.4) that a host library sends to an imported device.
 
-Each function raises what `Connection.control_in` raises; a device refuses a request with a stall.
+Each function raises what `Connection.control_in` raises; a device refuses a request with a stall. What is not
+the descriptor that was asked for is a TransferError.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aisrv.protocol.usb_descriptors import (
     DIRECTION_IN,
     ENDPOINT_HALT,
     LANGID_ENGLISH_US,
     ConfigurationDescriptor,
+    DescriptorError,
     DescriptorType,
     DeviceDescriptor,
     Recipient,
@@ -20,6 +22,7 @@ from aisrv.protocol.usb_descriptors import (
     halt_bit,
     string_text,
 )
+from host_tools.errors import TransferError
 
 if TYPE_CHECKING:
     from host_tools.usbip.client import Connection
@@ -29,6 +32,8 @@ CONTROL_TIMEOUT: Final = 5.0
 
 _LONGEST_STRING: Final = 255
 
+_Descriptor = TypeVar("_Descriptor", DeviceDescriptor, ConfigurationDescriptor)
+
 
 def get_descriptor(connection: Connection, kind: int, index: int, length: int, language: int = 0) -> bytes:
     """Return up to `length` bytes of a descriptor; `language` is for strings."""
@@ -37,18 +42,24 @@ def get_descriptor(connection: Connection, kind: int, index: int, length: int, l
 
 
 def read_device(connection: Connection) -> DeviceDescriptor:
-    """Return the device descriptor; DescriptorError where the device sends something else."""
-    data = get_descriptor(connection, DescriptorType.DEVICE, 0, DeviceDescriptor.SIZE)
-    return DeviceDescriptor.parse(data)
+    """Return the device descriptor."""
+    return _read(connection, DeviceDescriptor, DescriptorType.DEVICE, 0, DeviceDescriptor.SIZE)
 
 
 def read_configuration(connection: Connection, index: int) -> ConfigurationDescriptor:
-    """Return a configuration with its interfaces; DescriptorError where the device sends something else."""
+    """Return a configuration with its interfaces."""
     kind = DescriptorType.CONFIGURATION
-    start = ConfigurationDescriptor.parse(
-        get_descriptor(connection, kind, index, ConfigurationDescriptor.SIZE)
-    )
-    return ConfigurationDescriptor.parse(get_descriptor(connection, kind, index, start.total_length))
+    start = _read(connection, ConfigurationDescriptor, kind, index, ConfigurationDescriptor.SIZE)
+    return _read(connection, ConfigurationDescriptor, kind, index, start.total_length)
+
+
+def _read(
+    connection: Connection, wanted: type[_Descriptor], kind: int, index: int, length: int
+) -> _Descriptor:
+    try:
+        return wanted.parse(get_descriptor(connection, kind, index, length))
+    except DescriptorError as error:
+        raise TransferError(f"descriptor {index} of type {kind}: {error}") from error
 
 
 def read_string(connection: Connection, index: int) -> str:

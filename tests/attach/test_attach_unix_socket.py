@@ -15,7 +15,7 @@ from host_tools.client import AiServer
 from host_tools.errors import BadAddressError, DeviceNotFound
 from host_tools.private_directory import private_socket
 from host_tools.transports.virtual import VirtualDevice
-from host_tools.usbip.client import list_devices
+from host_tools.usbip.discovery import list_devices
 from tests.support.programs import AISRV, refusal
 
 ID = 0x12345678

@@ -25,9 +25,8 @@ from aisrv.protocol.engine_channel import get_command
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from host_tools.client import AiServer
-from host_tools.errors import HostError
+from host_tools.errors import DeviceGone, HostError
 from host_tools.usbip.client import Connection
-from host_tools.usbip.errors import TransferError
 from phy.local import aisrv_local_acquire_single
 from phy.spi.bus import SpiBus, SpiTransfer
 from phy.usb.urb import TransferStatus
@@ -119,7 +118,7 @@ async def test_a_host_in_the_middle_of_a_transfer_sees_the_device_leave() -> Non
         def wait_for_an_answer() -> str:
             with Connection.open(service.usbip, "1-1") as connection:
                 connection.control_out(SET_CONFIGURATION)
-                with pytest.raises(TransferError) as error:
+                with pytest.raises(DeviceGone) as error:
                     connection.bulk_in(ENDPOINT_IN, 512)
             return str(error.value)
 
@@ -133,7 +132,9 @@ async def test_a_host_in_the_middle_of_a_transfer_sees_the_device_leave() -> Non
             while not service.ports.devices[0].usb.in_endpoint.pending:
                 await trio.testing.wait_all_tasks_blocked(0.01)
             told[0].set()
-        assert results == ["endpoint 0x81: status -108 (SHUTDOWN) after 0 bytes of this request"]
+        assert results == [
+            "reading from endpoint 0x81: the device is gone, status -108 (SHUTDOWN) after 0 bytes"
+        ]
 
 
 async def test_preload_clients_lose_one_device_and_keep_the_other() -> None:

@@ -29,7 +29,7 @@ from host_tools.standins.pyusb_backend import UsbipBackend
 from host_tools.transports.transport import Transport
 from host_tools.transports.usb import UsbTransport
 from host_tools.transports.usbip import open_usbip
-from host_tools.usbip.client import Connection, StallError
+from host_tools.usbip.client import Connection
 from host_tools.usbip.standard_requests import set_configuration
 from phy.usb.bus import HostPort
 from phy.usb.taps.capture import CapturedPort, CaptureFile
@@ -80,7 +80,7 @@ def test_stall_over_usbip(device: BackgroundDevice) -> None:
     with Connection.open(device.usbip_address, "1-1") as connection:
         set_configuration(connection, 1)
         connection.bulk_out(0x01, GET_OUTPUT, HOUR)
-        with pytest.raises(StallError, match=f"endpoint 0x81: {PHRASE} after 0 bytes") as caught:
+        with pytest.raises(TransferStall, match=f"reading from endpoint 0x81: {PHRASE}$") as caught:
             connection.bulk_in(0x81, 512, HOUR)
     assert caught.value.status == UrbStatus.STALL == -errno.EPIPE
 
@@ -115,7 +115,7 @@ def transport(request: pytest.FixtureRequest, device: BackgroundDevice) -> Itera
 
 def test_stall_of_a_read(transport: Transport) -> None:
     transport.write(GET_OUTPUT, None)
-    with pytest.raises(TransferStall, match=f"(reading|in process): {PHRASE}$"):
+    with pytest.raises(TransferStall, match=f"(reading.*|in process): {PHRASE}$"):
         transport.read(512, None)
 
 
@@ -123,7 +123,7 @@ def test_stall_of_a_write(transport: Transport) -> None:
     transport.write(GET_OUTPUT, None)
     with pytest.raises(TransferStall):
         transport.read(512, None)
-    with pytest.raises(TransferStall, match=f"(writing|in process): {PHRASE}$"):
+    with pytest.raises(TransferStall, match=f"(writing.*|in process): {PHRASE}$"):
         transport.write(GET_OUTPUT, None)
 
 

@@ -23,6 +23,7 @@ from aisrv.protocol.usbip import (
     UnlinkReply,
     pack_busid,
 )
+from host_tools.usbip.client import Connection
 
 RECORD = DeviceRecord(
     busid="1-1", bus_number=1, device_number=2, path="/sys/devices/virtual/1-1", vendor=0x20B1, product=0xA15E
@@ -187,3 +188,28 @@ def scripted(*scripts: Script) -> Iterator[str]:
     if failures:
         raise failures[0]
     assert len(servers) == len(scripts), f"{len(servers)} of {len(scripts)} connections were made"
+
+
+@contextmanager
+def connected(script: Script) -> Iterator[Connection]:
+    """A connection to a device that follows a script once it is imported, and then stays."""
+
+    def device(peer: Peer) -> None:
+        peer.accept_import()
+        script(peer)
+        peer.wait_for_end()
+
+    with scripted(device) as address, open_scripted(address) as connection:
+        yield connection
+
+
+@contextmanager
+def echoing() -> Iterator[Connection]:
+    """A connection to the device that sends back what it gets."""
+    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+        yield connection
+
+
+def open_scripted(address: str) -> Connection:
+    """Import the device of a scripted server."""
+    return Connection.open(address, RECORD.busid, DEADLINE)

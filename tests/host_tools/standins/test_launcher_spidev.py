@@ -1,15 +1,12 @@
 """Programs that know nothing of this project import spidev, and find the virtual slave."""
 
-import ast
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from host_tools.standins.launcher import INJECTION, environment
-from tests.support.paths import ROOT
 from tests.support.programs import need_package, new_python, run_python
 from tests.support.spi_link_slaves import InvertingSlave, served
 
@@ -127,32 +124,3 @@ def test_without_the_variable_spidev_is_as_it_was(spidev_python: Path, tmp_path:
 def test_program_without_spidev_pays_nothing(bare_python: Path, address: str, tmp_path: Path) -> None:
     code = "import sys; print([name for name in sys.modules if 'aisrv' in name or name == 'socket'])"
     assert run_python(code, bare_python, spi_environment(address), tmp_path) == "[]\n"
-
-
-@pytest.mark.parametrize(
-    "module",
-    [
-        "aisrv/values/packet.py",
-        "aisrv/protocol/spi_link.py",
-        "host_tools/server_address.py",
-        "host_tools/spi_link.py",
-        "host_tools/standins/spidev.py",
-        "host_tools/standins/spidev_arguments.py",
-    ],
-)
-def test_what_foreign_programs_load_suits_old_pythons(module: str) -> None:
-    """The syntax of Python 3.10, and imports of nothing but the standard library, msgspec and each other."""
-    tree = ast.parse((ROOT / module).read_text(), feature_version=(3, 10))
-    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
-    names |= {node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    ours = {
-        "aisrv.values.packet",
-        "aisrv.protocol.spi_link",
-        "msgspec",
-        "msgspec.structs",
-        "host_tools.server_address",
-        "host_tools.spi_link",
-        "host_tools.standins.spidev_arguments",
-    }
-    assert {name for name in names if name.partition(".")[0] not in sys.stdlib_module_names} <= ours
-    assert any(isinstance(node, ast.ImportFrom) and node.module == "__future__" for node in tree.body)

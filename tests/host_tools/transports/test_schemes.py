@@ -60,7 +60,7 @@ def test_an_unknown_scheme_names_those_that_exist(device: str) -> None:
 
 @pytest.mark.parametrize("spec", ["host:0", "host:65536", "host:x", ":3240", "::1:3240", "", "[::1]:"])
 def test_a_usbip_address_that_is_none(spec: str) -> None:
-    with pytest.raises(BadAddressError, match="usbip:"):
+    with pytest.raises(BadAddressError):
         open_transport(f"usbip:{spec}")
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from aisrv.protocol.spi_link import MAX_MESSAGE
+from aisrv.protocol.spi_link import MAX_MESSAGE, LinkTransfer
 from host_tools.errors import (
     BadAddressError,
     DeviceAccessDenied,
@@ -17,7 +17,7 @@ from host_tools.errors import (
     TransferError,
     TransferTimeout,
 )
-from host_tools.spi_link import LinkTransfer, SpiLink
+from host_tools.spi_link import SpiLink
 from host_tools.standins.spidev import SpiDev
 from host_tools.transports import spi as spi_transport
 from host_tools.transports.schemes import list_devices, open_transport
@@ -81,7 +81,7 @@ def test_address_without_numbers_is_the_first_slave(address: str, echo: Invertin
     ["0", "0.x", "0.0.0", "-1.0", "/dev/spidev0.0", "0.0@", "0.0@host", "0.0@host:x", " 0.0", "9.123456"],
 )
 def test_address_that_means_nothing(spec: str) -> None:
-    with pytest.raises(BadAddressError, match="spi:"):
+    with pytest.raises(BadAddressError):
         open_transport(f"spi:{spec}")
 
 

@@ -101,9 +101,9 @@ def test_read_of_part_packets_is_refused(length: int) -> None:
 @pytest.mark.parametrize(
     ("status", "error", "message"),
     [
-        (UrbStatus.STALL, TransferStall, "reading: the transfer ended with a stall"),
-        (UrbStatus.NO_DEVICE, DeviceGone, "reading: the device is gone"),
-        (UrbStatus.SHUTDOWN, DeviceGone, "reading: the device is gone"),
+        (UrbStatus.STALL, TransferStall, "reading from endpoint 0x81: the transfer ended with a stall"),
+        (UrbStatus.NO_DEVICE, DeviceGone, "reading from endpoint 0x81: the device is gone"),
+        (UrbStatus.SHUTDOWN, DeviceGone, "reading from endpoint 0x81: the device is gone"),
         (UrbStatus.OVERFLOW, TransferError, r"status -75 \(OVERFLOW\)"),
         (-71, TransferError, r"status -71 \(unknown\)"),
     ],
@@ -128,7 +128,7 @@ def test_stall_tells_how_many_writes_were_done(before: int, done: int) -> None:
 
     with scripted(script) as address:
         transport = opened(address)
-        with pytest.raises(TransferStall, match="exchanging: ") as caught:
+        with pytest.raises(TransferStall, match=r"endpoint 0x.1: ") as caught:
             transport.exchange([b"one", b"two"], 512, DEADLINE)
         transport.close()
     assert caught.value.writes_done == done
@@ -137,7 +137,7 @@ def test_stall_tells_how_many_writes_were_done(before: int, done: int) -> None:
 def test_read_that_times_out_leaves_the_connection() -> None:
     with plugged(echo_device()) as address:
         transport = opened(address)
-        with pytest.raises(TransferTimeout, match=r"^reading: timed out$"):
+        with pytest.raises(TransferTimeout, match=r"^reading from endpoint 0x81: timed out after 0 bytes$"):
             transport.read(512, SOON)
         transport.write(b"again", DEADLINE)
         assert transport.read(512, DEADLINE) == b"niaga"
@@ -155,7 +155,7 @@ def test_write_that_times_out_half_way() -> None:
 
     with scripted(script) as address:
         transport = opened(address)
-        with pytest.raises(TransferTimeout, match=r"^writing: timed out after 1024 of 2048 bytes$"):
+        with pytest.raises(TransferTimeout, match=r"^writing to endpoint 0x01: timed out after 1024 bytes$"):
             transport.write(bytes(2048), SOON)
         transport.close()
 
@@ -203,7 +203,7 @@ def test_device_that_cannot_be_configured_is_given_back() -> None:
 
     with (
         scripted(script) as address,
-        pytest.raises(TransferStall, match="configuring the device: the transfer ended with a stall"),
+        pytest.raises(TransferStall, match="writing to endpoint 0x00: the transfer ended with a stall"),
     ):
         opened(address)
 
@@ -211,7 +211,7 @@ def test_device_that_cannot_be_configured_is_given_back() -> None:
 def test_device_that_another_program_has() -> None:
     with (
         scripted(list_device, refuse_import) as address,
-        pytest.raises(DeviceBusy, match="opening the device: another program has the device"),
+        pytest.raises(DeviceBusy, match="device '1-1' is in use by another program"),
     ):
         open_transport(f"usbip:{address}")
 
@@ -222,7 +222,7 @@ def test_device_that_goes_away() -> None:
 
     with scripted(script) as address:
         transport = opened(address)
-        with pytest.raises(DeviceGone, match="reading: the device is gone"):
+        with pytest.raises(DeviceGone, match="the device is gone: the server closed the connection"):
             transport.read(512, None)
         transport.close()
 
@@ -253,7 +253,10 @@ def test_device_in_use_is_listed_with_the_reason() -> None:
     with scripted(list_device, refuse_import) as address:
         assert list_devices(f"usbip:{address}") == [
             DeviceInfo(
-                f"usbip:{address}/1-1", "xAISRV", "XMOS", note="opening it: another program has the device"
+                f"usbip:{address}/1-1",
+                "xAISRV",
+                "XMOS",
+                note=f"{address}: device '1-1' is in use by another program",
             )
         ]
 
@@ -268,7 +271,7 @@ def test_device_with_a_short_descriptor_is_listed_with_the_reason(size: int) -> 
     with scripted(list_device, short) as address:
         (info,) = list_devices(f"usbip:{address}")
     sent = bytes(min(size, 9)).hex(" ") or "nothing"
-    assert info.note == f"asking for its names: expected 18 bytes of descriptor type 1, got {sent}"
+    assert info.note == f"descriptor 0 of type 1: expected 18 bytes of descriptor type 1, got {sent}"
 
 
 @pytest.mark.parametrize(

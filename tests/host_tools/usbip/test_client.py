@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections import deque
+from typing import Any
 
 import pytest
 
@@ -21,30 +22,35 @@ from aisrv.protocol.usbip import (
     UnlinkReply,
     UrbStatus,
 )
+from host_tools.errors import (
+    DeviceBusy,
+    DeviceGone,
+    DeviceNotFound,
+    TransferError,
+    TransferStall,
+    TransferTimeout,
+)
 from host_tools.server_address import parse_address
 from host_tools.usbip import pipeline as usbip_pipeline
-from host_tools.usbip.client import (
-    Connection,
-    DeviceBusyError,
-    DeviceGoneError,
-    ImportRefusedError,
-    ServerError,
-    StallError,
-    TransferError,
-    TransferTimeoutError,
-    UnknownDeviceError,
-    list_devices,
+from host_tools.usbip.client import Connection
+from host_tools.usbip.discovery import list_devices
+from tests.support.usbip_peers import (
+    DEADLINE,
+    RECORD,
+    Peer,
+    Script,
+    connected,
+    echo_device,
+    echoing,
+    open_scripted,
+    plugged,
+    scripted,
 )
-from tests.support.usbip_peers import DEADLINE, RECORD, Peer, Script, echo_device, plugged, scripted
 
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1024]
 IN, OUT = 0x81, 0x01
 SOON = 0.05
 """Seconds of a time-out that is meant to pass."""
-
-
-def open_scripted(address: str) -> Connection:
-    return Connection.open(address, RECORD.busid, DEADLINE)
 
 
 # Addresses
@@ -113,7 +119,7 @@ def test_list_of_a_device_without_interfaces() -> None:
 def test_no_server() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    with pytest.raises(ServerError, match=f"^127.0.0.1:{port}: no USB/IP server answers"):
+    with pytest.raises(DeviceNotFound, match=f"^127.0.0.1:{port}: no USB/IP server answers"):
         list_devices(f"127.0.0.1:{port}")
 
 
@@ -143,12 +149,12 @@ def test_list_that_is_none(answer: bytes, message: str) -> None:
         peer.socket.shutdown(socket.SHUT_WR)
         peer.wait_for_end()
 
-    with scripted(script) as address, pytest.raises(ServerError, match=message):
+    with scripted(script) as address, pytest.raises(DeviceNotFound, match=message):
         list_devices(address, DEADLINE)
 
 
 def test_silent_server() -> None:
-    with scripted(Peer.wait_for_end) as address, pytest.raises(ServerError, match="no answer"):
+    with scripted(Peer.wait_for_end) as address, pytest.raises(DeviceNotFound, match="no answer"):
         list_devices(address, SOON)
 
 
@@ -166,7 +172,7 @@ def test_dripping_server_does_not_stretch_the_time() -> None:
             return
         raise AssertionError("the client waited for the whole drip")
 
-    with scripted(script) as address, pytest.raises(ServerError, match=r"in time|no answer"):
+    with scripted(script) as address, pytest.raises(DeviceNotFound, match=r"in time|no answer"):
         list_devices(address, 4 * SOON)
 
 
@@ -176,7 +182,7 @@ def test_import_gives_the_record() -> None:
 
 
 def test_unknown_busid() -> None:
-    with plugged(echo_device()) as address, pytest.raises(UnknownDeviceError, match="no device '7-7'"):
+    with plugged(echo_device()) as address, pytest.raises(DeviceNotFound, match="no device '7-7'"):
         Connection.open(address, "7-7")
 
 
@@ -206,13 +212,13 @@ def give_list(*records: DeviceRecord) -> Script:
 
 
 def test_refused_although_listed_is_busy() -> None:
-    with scripted(refuse(1), give_list(RECORD)) as address, pytest.raises(DeviceBusyError, match="in use"):
+    with scripted(refuse(1), give_list(RECORD)) as address, pytest.raises(DeviceBusy, match="in use"):
         open_scripted(address)
 
 
 @pytest.mark.parametrize(
     ("status", "error"),
-    [(2, DeviceBusyError), (4, UnknownDeviceError), (3, ImportRefusedError), (99, ImportRefusedError)],
+    [(2, DeviceBusy), (4, DeviceNotFound), (3, DeviceNotFound), (99, DeviceNotFound)],
 )
 def test_refusal_that_tells_why(status: int, error: type[Exception]) -> None:
     with scripted(refuse(status)) as address, pytest.raises(error) as caught:
@@ -228,7 +234,7 @@ def test_import_of_another_device_than_asked_for() -> None:
 
     with (
         scripted(script) as address,
-        pytest.raises(ServerError, match="asked for device '1-1', was given '2-2'"),
+        pytest.raises(DeviceNotFound, match="asked for device '1-1', was given '2-2'"),
     ):
         open_scripted(address)
 
@@ -237,7 +243,7 @@ def test_server_that_leaves_during_import() -> None:
     def script(peer: Peer) -> None:
         peer.read(40)
 
-    with scripted(script) as address, pytest.raises(ServerError, match="mid-answer"):
+    with scripted(script) as address, pytest.raises(DeviceNotFound, match="mid-answer"):
         open_scripted(address)
 
 
@@ -247,35 +253,36 @@ def test_server_that_leaves_during_import() -> None:
 @pytest.mark.parametrize("size", [*SIZES, 300_000])
 def test_bulk_there_and_back(size: int) -> None:
     data = bytes(i * 7 % 251 for i in range(size))
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+    with echoing() as connection:
         assert connection.bulk_out(OUT, data, DEADLINE) == size
         assert connection.bulk_in(IN, size + 512, DEADLINE) == data[::-1]
 
 
 @pytest.mark.parametrize("size", [1, 512, 4096])
 def test_control_in(size: int) -> None:
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+    with echoing() as connection:
         data = connection.control_in(bytes(SetupPacket(0xC0, 1, 0, 0, size)), size, DEADLINE)
     assert data == bytes(i % 256 for i in range(size))
 
 
 @pytest.mark.parametrize("size", [0, 64])
 def test_control_out(size: int) -> None:
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+    with echoing() as connection:
         assert connection.control_out(bytes(SetupPacket(0x40, 2, 0, 0, size)), bytes(size), DEADLINE) == size
 
 
 def test_control_that_is_refused() -> None:
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        with pytest.raises(StallError) as caught:
+    with echoing() as connection:
+        with pytest.raises(TransferStall) as caught:
             connection.control_in(bytes(SetupPacket(0xC0, 99, 0, 0, 1)), 1, DEADLINE)
-        assert (caught.value.endpoint, caught.value.status, caught.value.transferred) == (0x80, -32, 0)
+        assert (caught.value.status, caught.value.transferred) == (-32, 0)
+        assert str(caught.value) == "reading from endpoint 0x80: the transfer ended with a stall"
 
 
 def test_halted_endpoint_works_after_the_halt_is_cleared() -> None:
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+    with echoing() as connection:
         connection.control_out(bytes(SetupPacket(0x02, 3, 0, IN, 0)))  # SET_FEATURE(ENDPOINT_HALT)
-        with pytest.raises(StallError):
+        with pytest.raises(TransferStall):
             connection.bulk_in(IN, 512, DEADLINE)
         connection.control_out(bytes(SetupPacket(0x02, 1, 0, IN, 0)))
         connection.bulk_out(OUT, b"again")
@@ -286,15 +293,13 @@ def test_requests_on_the_wire() -> None:
     seen = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         for _ in range(3):
             request, data = peer.submit()
             seen.append((request, data))
             peer.reply(request, b"ok" if request.direction else b"")
-        peer.wait_for_end()
 
     setup = bytes(SetupPacket(0xC0, 1, 2, 3, 2))
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         connection.bulk_out(0x02, b"data")
         connection.bulk_in(0x83, 512)
         connection.control_in(setup, 2)
@@ -307,21 +312,18 @@ def test_requests_on_the_wire() -> None:
 
 def test_flags_reach_the_server() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         request, _ = peer.submit()
         peer.reply(request, actual=request.flags)
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.wait(connection.submit(OUT, bytes(512), flags=0x40), DEADLINE) == 0x40
 
 
 @pytest.mark.parametrize(
     ("status", "error"),
     [
-        (UrbStatus.STALL, StallError),
+        (UrbStatus.STALL, TransferStall),
         (UrbStatus.OVERFLOW, TransferError),
-        (UrbStatus.NO_DEVICE, TransferError),
         (UrbStatus.UNLINKED, TransferError),
         (-71, TransferError),
         (7, TransferError),
@@ -329,27 +331,31 @@ def test_flags_reach_the_server() -> None:
 )
 def test_status_of_a_request(status: int, error: type[TransferError]) -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         request, _ = peer.submit()
         peer.reply(request, b"part", status)
-        peer.wait_for_end()
 
     with (
-        scripted(script) as address,
-        open_scripted(address) as connection,
+        connected(script) as connection,
         pytest.raises(TransferError) as caught,
     ):
         connection.bulk_in(IN, 512, DEADLINE)
     assert (caught.type, caught.value.status, caught.value.transferred) == (error, status, 4)
 
 
+@pytest.mark.parametrize("status", [UrbStatus.NO_DEVICE, UrbStatus.SHUTDOWN])
+def test_status_of_a_device_that_is_gone(status: int) -> None:
+    def script(peer: Peer) -> None:
+        peer.reply(peer.submit()[0], b"", status)
+
+    with connected(script) as connection, pytest.raises(DeviceGone, match=rf"gone, status {status} "):
+        connection.bulk_in(IN, 512, DEADLINE)
+
+
 def test_write_that_the_device_took_in_part() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.reply(peer.submit()[0], actual=512)
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.bulk_out(OUT, bytes(1024), DEADLINE) == 512
 
 
@@ -357,14 +363,12 @@ def test_large_write_is_one_request_up_to_the_limit() -> None:
     lengths = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         for _ in range(2):
             request, _ = peer.submit()
             lengths.append(request.length)
             peer.reply(request)
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.bulk_out(OUT, bytes(MAX_TRANSFER + 3), DEADLINE) == MAX_TRANSFER + 3
     assert lengths == [16 * 1024 * 1024, 3]
 
@@ -374,12 +378,10 @@ def test_large_read_fills_the_callers_buffer() -> None:
     data = bytes(range(256)) * 4096
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.reply(peer.submit()[0], data[:size])
-        peer.wait_for_end()
 
     buffer = bytearray(size)
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.bulk_in_into(IN, buffer, DEADLINE) == size
         assert buffer == data[:size]
         buffer.append(0)  # nothing holds on to the buffer any more
@@ -389,21 +391,19 @@ def test_read_past_the_limit_ends_at_a_short_request() -> None:
     lengths = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         for size in (MAX_TRANSFER, 5):
             request, _ = peer.submit()
             lengths.append(request.length)
             peer.reply(request, bytes(size))
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.bulk_in_into(IN, bytearray(MAX_TRANSFER + 1024), DEADLINE) == MAX_TRANSFER + 5
     assert lengths == [MAX_TRANSFER, 1024]
 
 
 def test_request_beyond_the_limit_is_refused_before_it_is_sent() -> None:
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        for submit in (connection.submit, lambda ep, data: connection.submit_many(ep, [b"x", data])):
+    with echoing() as connection:
+        for submit in (connection.submit, lambda ep, data: connection.submit_batch([(ep, b"x"), (ep, data)])):
             with pytest.raises(
                 ValueError, match=f"moves {MAX_TRANSFER} bytes at most, not {MAX_TRANSFER + 1}"
             ):
@@ -417,7 +417,6 @@ def test_answers_in_arbitrary_pieces(cut: int) -> None:
     """Two answers, cut at one place and sent in two pieces."""
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         first, second = peer.submit()[0], peer.submit()[0]
         answer = b"".join(
             bytes(SubmitReply(r.seqnum, 0, 4)) + data for r, data in ((first, b"abcd"), (second, b"efgh"))
@@ -425,12 +424,11 @@ def test_answers_in_arbitrary_pieces(cut: int) -> None:
         peer.send(answer[:cut])
         first_piece_read.wait(DEADLINE)
         peer.send(answer[cut:])
-        peer.wait_for_end()
 
     first_piece_read = threading.Event()
     buffers = [bytearray(4), bytearray(4)]
-    with scripted(script) as address, open_scripted(address) as connection:
-        transfers = connection.submit_many(IN, buffers)
+    with connected(script) as connection:
+        transfers = connection.submit_batch([(IN, buffer) for buffer in buffers])
         whole = cut >= 52
         patience = DEADLINE if whole else SOON
         assert connection.wait_until(transfers[0], time.monotonic() + patience) == whole
@@ -449,11 +447,11 @@ def test_window_of_32_requests_keeps_order(size: int) -> None:
     payloads = [bytes([i]) * size for i in range(count)]
     buffers = [bytearray(size) for _ in range(count)]
     with plugged(device) as address, Connection.open(address, "1-1") as connection:
-        outward = deque(connection.submit_many(OUT, payloads[:32]))
-        inward = connection.submit_many(IN, buffers)
+        outward = deque(connection.submit_batch([(OUT, payload) for payload in payloads[:32]]))
+        inward = connection.submit_batch([(IN, buffer) for buffer in buffers])
         for payload in payloads[32:]:
             assert connection.wait(outward.popleft(), DEADLINE) == size
-            outward.extend(connection.submit_many(OUT, [payload]))
+            outward.append(connection.submit(OUT, payload))
         if size:  # a read of no bytes means a whole packet to this server
             assert [connection.wait(transfer, DEADLINE) for transfer in inward] == [size] * count
     if size:
@@ -461,21 +459,19 @@ def test_window_of_32_requests_keeps_order(size: int) -> None:
 
 
 def test_no_requests_at_all() -> None:
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        assert connection.submit_many(OUT, []) == []
+    with echoing() as connection:
+        assert connection.submit_batch([]) == []
 
 
 def test_out_of_order_answers() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         requests = [peer.submit()[0] for _ in range(3)]
         for request in reversed(requests):
             peer.reply(request, b"%d" % request.seqnum)
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         buffers = [bytearray(1) for _ in range(3)]
-        for transfer in connection.submit_many(IN, buffers):
+        for transfer in connection.submit_batch([(IN, buffer) for buffer in buffers]):
             connection.wait(transfer, DEADLINE)
     assert buffers == [b"1", b"2", b"3"]
 
@@ -486,7 +482,7 @@ def test_one_thread_reads_while_another_writes() -> None:
     def read() -> None:
         received.extend(connection.bulk_in(IN, 512, DEADLINE) for _ in range(100))
 
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+    with echoing() as connection:
         reader = threading.Thread(target=read)
         reader.start()
         for i in range(100):
@@ -504,7 +500,7 @@ def test_many_threads_each_get_their_own_answer() -> None:
             if data != bytes(range(length)):
                 wrong.append((number, length, data))
 
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+    with echoing() as connection:
         threads = [threading.Thread(target=ask, args=(n,)) for n in range(4)]
         for thread in threads:
             thread.start()
@@ -518,27 +514,59 @@ def test_server_that_only_reads_once_it_has_been_read() -> None:
     size = 4 * 1024 * 1024
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         first, _ = peer.submit()
         peer.reply(first, bytes(size))  # blocks until the client reads, and it is sending by then
         peer.reply(peer.submit()[0])
-        peer.wait_for_end()
 
     buffer = bytearray(size)
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         pending = connection.submit(IN, buffer)
         assert connection.bulk_out(OUT, bytes(4 * size), DEADLINE) == 4 * size
         assert connection.wait(pending, DEADLINE) == size
+
+
+def test_thread_that_stops_reading_wakes_one_that_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server reads on once it has been read: by the thread that sends, as the one that read has left."""
+    size = 4 * 1024 * 1024
+    reading, full = threading.Event(), threading.Event()
+    poll_of, lead = usbip_pipeline._poll, Connection._lead
+
+    def watched_poll(*looked_at: tuple[socket.socket, int]) -> Any:
+        if len(looked_at) == 2:  # for room to send, or to be woken
+            full.set()
+        return poll_of(*looked_at)
+
+    def watched_lead(*arguments: Any) -> None:
+        reading.set()
+        lead(*arguments)
+
+    def script(peer: Peer) -> None:
+        small, large = peer.submit()[0], peer.submit()[0]
+        assert full.wait(DEADLINE)
+        peer.reply(small, b"x")
+        peer.reply(large, bytes(size))
+        peer.reply(peer.submit()[0])
+
+    with connected(script) as connection:
+        monkeypatch.setattr(usbip_pipeline, "_poll", watched_poll)
+        monkeypatch.setattr(Connection, "_lead", watched_lead)
+        small, large = connection.submit_batch([(IN, bytearray(1)), (IN, bytearray(size))])
+        reader = threading.Thread(target=lambda: connection.wait(small, DEADLINE))
+        reader.start()
+        assert reading.wait(DEADLINE)
+        assert connection.bulk_out(OUT, bytes(4 * size), DEADLINE) == 4 * size
+        assert connection.wait(large, DEADLINE) == size
+        reader.join(DEADLINE)
 
 
 # Time-outs
 
 
 def test_read_times_out_and_the_connection_stays() -> None:
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        with pytest.raises(TransferTimeoutError) as caught:
+    with echoing() as connection:
+        with pytest.raises(TransferTimeout) as caught:
             connection.bulk_in(IN, 512, SOON)
-        assert (caught.value.endpoint, caught.value.transferred) == (IN, 0)
+        assert str(caught.value) == "reading from endpoint 0x81: timed out after 0 bytes"
         connection.bulk_out(OUT, b"abc")
         assert connection.bulk_in(IN, 512, DEADLINE) == b"cba"
 
@@ -547,15 +575,12 @@ def test_timed_out_request_is_unlinked() -> None:
     seen = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.submit()
         seen.append(peer.answer_unlink(UrbStatus.UNLINKED))
-        peer.wait_for_end()
 
     with (
-        scripted(script) as address,
-        open_scripted(address) as connection,
-        pytest.raises(TransferTimeoutError),
+        connected(script) as connection,
+        pytest.raises(TransferTimeout),
     ):
         connection.bulk_in(IN, 512, SOON)
     assert seen == [Unlink(2, 0x10002, 1)]
@@ -563,16 +588,14 @@ def test_timed_out_request_is_unlinked() -> None:
 
 def test_data_that_comes_just_before_the_unlink_is_returned() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         request, _ = peer.submit()
         unlink = peer.unlink()
         peer.reply(request, b"late")
         peer.send(UnlinkReply(unlink.seqnum, 0))
         request, _ = peer.submit()
         peer.reply(request, b"next")
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.bulk_in(IN, 512, SOON) == b"late"
         assert connection.bulk_in(IN, 512, DEADLINE) == b"next"
 
@@ -581,17 +604,14 @@ def test_write_that_ends_in_part_after_its_time() -> None:
     """An OUT request whose end comes too late tells how far it got."""
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         request, _ = peer.submit()
         unlink = peer.unlink()
         peer.reply(request, status=UrbStatus.UNLINKED, actual=512)
         peer.send(UnlinkReply(unlink.seqnum, 0))
-        peer.wait_for_end()
 
     with (
-        scripted(script) as address,
-        open_scripted(address) as connection,
-        pytest.raises(TransferTimeoutError) as caught,
+        connected(script) as connection,
+        pytest.raises(TransferTimeout) as caught,
     ):
         connection.bulk_out(OUT, bytes(1024), SOON)
     assert caught.value.transferred == 512
@@ -599,16 +619,13 @@ def test_write_that_ends_in_part_after_its_time() -> None:
 
 def test_write_in_pieces_counts_the_pieces_before_a_time_out() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.reply(peer.submit()[0])
         peer.submit()
         peer.answer_unlink(UrbStatus.UNLINKED)
-        peer.wait_for_end()
 
     with (
-        scripted(script) as address,
-        open_scripted(address) as connection,
-        pytest.raises(TransferTimeoutError) as caught,
+        connected(script) as connection,
+        pytest.raises(TransferTimeout) as caught,
     ):
         connection.bulk_out(OUT, bytes(MAX_TRANSFER + 1), 40 * SOON)
     assert caught.value.transferred == MAX_TRANSFER
@@ -616,24 +633,22 @@ def test_write_in_pieces_counts_the_pieces_before_a_time_out() -> None:
 
 def test_time_out_of_one_of_many_leaves_the_others() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         requests = [peer.submit()[0] for _ in range(3)]
         peer.answer_unlink(UrbStatus.UNLINKED)
         for request in requests[1:]:
             peer.reply(request, b"x")
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
-        first, *others = connection.submit_many(IN, [bytearray(1) for _ in range(3)])
-        with pytest.raises(TransferTimeoutError):
+    with connected(script) as connection:
+        first, *others = connection.submit_batch([(IN, bytearray(1)) for _ in range(3)])
+        with pytest.raises(TransferTimeout):
             connection.wait(first, SOON)
         assert [connection.wait(transfer, DEADLINE) for transfer in others] == [1, 1]
 
 
 def test_time_out_of_none_at_all() -> None:
     """Zero seconds take what is there and wait for nothing."""
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
-        with pytest.raises(TransferTimeoutError):
+    with echoing() as connection:
+        with pytest.raises(TransferTimeout):
             connection.bulk_in(IN, 512, 0)
         connection.bulk_out(OUT, b"abc", DEADLINE)
         assert connection.bulk_in(IN, 512, DEADLINE) == b"cba"
@@ -643,11 +658,10 @@ def test_unlink_without_an_answer_ends_the_connection(monkeypatch: pytest.Monkey
     monkeypatch.setattr(usbip_pipeline, "ANSWER_GRACE", SOON)
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
-        peer.wait_for_end()
+        """Nothing."""
 
-    with scripted(script) as address, open_scripted(address) as connection:
-        with pytest.raises(DeviceGoneError, match="did not answer UNLINK"):
+    with connected(script) as connection:
+        with pytest.raises(DeviceGone, match="did not answer UNLINK"):
             connection.bulk_in(IN, 512, SOON)
         assert not connection.is_open
 
@@ -661,21 +675,19 @@ def test_server_that_stops_reading_mid_message(monkeypatch: pytest.MonkeyPatch) 
         done.wait(DEADLINE)
 
     with scripted(script) as address, open_scripted(address) as connection:
-        with pytest.raises(DeviceGoneError, match="stopped reading in the middle of a message"):
+        with pytest.raises(DeviceGone, match="stopped reading in the middle of a message"):
             connection.bulk_out(OUT, bytes(MAX_TRANSFER), SOON)
         done.set()
 
 
 def test_half_an_answer_is_waited_for_after_the_time_out() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         request, _ = peer.submit()
         peer.send(SubmitReply(request.seqnum, 0, 512), bytes(100))
         unlink = peer.unlink()
         peer.send(bytes(412), UnlinkReply(unlink.seqnum, 0))
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.bulk_in(IN, 512, SOON) == bytes(512)
 
 
@@ -683,20 +695,18 @@ def test_interrupted_wait_takes_the_request_back() -> None:
     messages = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         messages.append(peer.message())
         messages.append(unlink := peer.unlink())
         peer.send(UnlinkReply(unlink.seqnum, UrbStatus.UNLINKED))
         request, _ = peer.submit()
         peer.reply(request, b"next")
-        peer.wait_for_end()
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with scripted(script) as address, open_scripted(address) as connection:
+        with connected(script) as connection:
             signal.setitimer(signal.ITIMER_REAL, SOON)
             with pytest.raises(KeyboardInterrupt):
                 connection.bulk_in(IN, 512, DEADLINE)
@@ -715,10 +725,10 @@ def test_server_leaves_while_a_request_waits() -> None:
         peer.submit()
 
     with scripted(script) as address, open_scripted(address) as connection:
-        with pytest.raises(DeviceGoneError, match="the server closed the connection"):
+        with pytest.raises(DeviceGone, match="the server closed the connection"):
             connection.bulk_in(IN, 512, DEADLINE)
         assert not connection.is_open
-        with pytest.raises(DeviceGoneError):
+        with pytest.raises(DeviceGone):
             connection.bulk_out(OUT, b"more", DEADLINE)
 
 
@@ -729,8 +739,8 @@ def test_answers_before_the_end_still_count() -> None:
         peer.reply(requests[0], b"last")
 
     with scripted(script) as address, open_scripted(address) as connection:
-        transfers = connection.submit_many(IN, [bytearray(4), bytearray(4)])
-        with pytest.raises(DeviceGoneError):
+        transfers = connection.submit_batch([(IN, bytearray(4)), (IN, bytearray(4))])
+        with pytest.raises(DeviceGone):
             connection.wait(transfers[1], DEADLINE)
         assert connection.wait(transfers[0], DEADLINE) == 4
 
@@ -741,7 +751,7 @@ def test_all_waiting_threads_learn_of_the_end() -> None:
     def read() -> None:
         try:
             connection.bulk_in(IN, 512, DEADLINE)
-        except DeviceGoneError as error:
+        except DeviceGone as error:
             errors.append(str(error))
 
     def script(peer: Peer) -> None:
@@ -755,7 +765,7 @@ def test_all_waiting_threads_learn_of_the_end() -> None:
             thread.start()
         for thread in threads:
             thread.join(DEADLINE)
-    assert errors == ["the server closed the connection"] * 3
+    assert errors == ["the device is gone: the server closed the connection"] * 3
 
 
 @pytest.mark.parametrize(
@@ -773,30 +783,25 @@ def test_all_waiting_threads_learn_of_the_end() -> None:
 )
 def test_nonsense_ends_the_connection(answer: bytes, message: str) -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.submit()
         peer.send(answer)
-        peer.wait_for_end()
 
     with (
-        scripted(script) as address,
-        open_scripted(address) as connection,
-        pytest.raises(DeviceGoneError, match=message),
+        connected(script) as connection,
+        pytest.raises(DeviceGone, match=message),
     ):
         connection.bulk_in(IN, 512, DEADLINE)
 
 
 def test_second_answer_to_one_request() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         request, _ = peer.submit()
         peer.reply(request, b"one")
         peer.reply(request, b"two")
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.bulk_in(IN, 512, DEADLINE) == b"one"
-        with pytest.raises(DeviceGoneError, match="not in flight"):
+        with pytest.raises(DeviceGone, match="not in flight"):
             connection.bulk_in(IN, 512, DEADLINE)
 
 
@@ -842,7 +847,7 @@ def test_close_wakes_a_thread_that_reads(monkeypatch: pytest.MonkeyPatch) -> Non
     def read() -> None:
         try:
             connection.bulk_in(IN, 512)
-        except DeviceGoneError as error:
+        except DeviceGone as error:
             errors.append(str(error))
 
     with scripted(script) as address:
@@ -853,7 +858,7 @@ def test_close_wakes_a_thread_that_reads(monkeypatch: pytest.MonkeyPatch) -> Non
         connection.close()
         reader.join(DEADLINE)
         done.set()
-    assert errors == ["the connection was closed"]
+    assert errors == ["the device is gone: the connection was closed"]
 
 
 def test_closed_connection() -> None:
@@ -861,5 +866,5 @@ def test_closed_connection() -> None:
         connection = Connection.open(address, "1-1")
         connection.close()
         connection.close()
-        with pytest.raises(DeviceGoneError, match="the connection was closed"):
+        with pytest.raises(DeviceGone, match="the connection was closed"):
             connection.bulk_out(OUT, b"x")

@@ -11,23 +11,13 @@ from hypothesis import strategies as st
 
 from aisrv.protocol.usb_descriptors import SetupPacket
 from aisrv.protocol.usbip import Submit, SubmitReply, UnlinkReply, UrbStatus
-from host_tools.usbip.client import (
-    Connection,
-    DeviceGoneError,
-    StallError,
-    TransferError,
-    TransferTimeoutError,
-)
-from tests.support.usbip_peers import DEADLINE, RECORD, Peer, echo_device, plugged, scripted
+from host_tools.errors import DeviceGone, TransferError, TransferStall, TransferTimeout
+from tests.support.usbip_peers import DEADLINE, Peer, connected, echoing, open_scripted, scripted
 
 SIZES = [0, 1, 3, 4, 511, 512, 513, 1024]
 IN, OUT = 0x81, 0x01
 SOON = 0.05
 """Seconds of a time-out that is meant to pass."""
-
-
-def open_scripted(address: str) -> Connection:
-    return Connection.open(address, RECORD.busid, DEADLINE)
 
 
 def replies_of(requests: list[Submit], data: bytes) -> bytes:
@@ -50,7 +40,6 @@ def test_exchange_whose_answers_come_in_pieces(outs: list[int], answer: int, cut
     seen: list[bytes] = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         for _ in range(2):
             requests = []
             for _ in range(len(outs) + 1):
@@ -61,10 +50,9 @@ def test_exchange_whose_answers_come_in_pieces(outs: list[int], answer: int, cut
             places = sorted({0, len(answers), *(cut for cut in cuts if cut < len(answers))})
             for start, stop in pairwise(places):
                 peer.send(answers[start:stop])
-        peer.wait_for_end()
 
     writes = [bytes([size % 256]) * size for size in outs]
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         for _ in range(2):
             buffer = bytearray(1024)
             requests = [(OUT, write) for write in writes] + [(IN, buffer)]
@@ -76,25 +64,21 @@ def test_exchange_whose_answers_come_in_pieces(outs: list[int], answer: int, cut
 
 def test_exchange_that_ends_with_a_write_tells_what_it_took() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.reply(peer.submit()[0])
         peer.reply(peer.submit()[0], actual=2)
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.transact([(OUT, b"whole")], DEADLINE) == 5
         assert connection.transact([(OUT, b"in part")], DEADLINE) == 2
 
 
 def test_first_write_of_an_exchange_may_be_taken_in_part() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         first, second = peer.submit()[0], peer.submit()[0]
         peer.send(SubmitReply(first.seqnum, 0, 1), SubmitReply(second.seqnum, 0, 2), b"ab")
-        peer.wait_for_end()
 
     buffer = bytearray(512)
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.transact([(OUT, b"one"), (IN, buffer)], DEADLINE) == 2
     assert buffer[:3] == b"ab\0"
 
@@ -103,15 +87,13 @@ def test_exchange_of_16_bytes_and_of_more_than_goes_in_one_piece() -> None:
     sizes = [16, 65536, 65537, 300_000]
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         for _ in sizes:
             write, content = peer.submit()
             read, _ = peer.submit()
             peer.reply(write)
             peer.reply(read, content[::-1])
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         for size in sizes:
             data = bytes(i % 251 for i in range(size))
             buffer = bytearray(size)
@@ -121,13 +103,11 @@ def test_exchange_of_16_bytes_and_of_more_than_goes_in_one_piece() -> None:
 
 def test_answers_of_an_exchange_out_of_order() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         write, read = peer.submit()[0], peer.submit()[0]
         peer.send(SubmitReply(read.seqnum, 0, 3), b"abc", SubmitReply(write.seqnum, 0, 4))
-        peer.wait_for_end()
 
     buffer = bytearray(512)
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.transact([(OUT, b"four"), (IN, buffer)], DEADLINE) == 3
     assert buffer[:4] == b"abc\0"
 
@@ -137,17 +117,15 @@ def test_failure_of_an_exchange_takes_the_rest_back(status: int) -> None:
     unlinked: list[int] = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         requests = [peer.submit()[0] for _ in range(3)]
         peer.send(SubmitReply(requests[0].seqnum, 0, 3), SubmitReply(requests[1].seqnum, status, 0))
         unlinked.append(peer.answer_unlink(UrbStatus.UNLINKED).target)
         peer.reply(peer.submit()[0])
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         with pytest.raises(TransferError) as caught:
             connection.transact([(OUT, b"one"), (OUT, b"two"), (IN, bytearray(512))], DEADLINE)
-        assert (caught.value.status, caught.value.requests_done) == (status, 1)
+        assert (caught.value.status, caught.value.writes_done) == (status, 1)
         assert connection.bulk_out(OUT, b"next", DEADLINE) == 4
     assert unlinked == [3]
 
@@ -155,16 +133,14 @@ def test_failure_of_an_exchange_takes_the_rest_back(status: int) -> None:
 @pytest.mark.parametrize("failed", [0, 1])
 def test_failure_among_the_answers_that_come_in_one_piece(failed: int) -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         requests = [peer.submit()[0] for _ in range(2)]
         statuses = [UrbStatus.STALL if index == failed else 0 for index in range(2)]
         peer.send(SubmitReply(1, statuses[0], requests[0].length), SubmitReply(2, statuses[1], 0))
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
-        with pytest.raises(StallError) as caught:
+    with connected(script) as connection:
+        with pytest.raises(TransferStall) as caught:
             connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
-        assert caught.value.requests_done == failed
+        assert caught.value.writes_done == failed
 
 
 @pytest.mark.parametrize("answered", [0, 1, 2])
@@ -173,16 +149,14 @@ def test_exchange_that_times_out(answered: int) -> None:
     unlinked: list[int] = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         requests = [peer.submit()[0] for _ in range(3)]
         for request in requests[:answered]:
             peer.reply(request)
         unlinked.extend(peer.answer_unlink(UrbStatus.UNLINKED).target for _ in requests[answered:])
         peer.reply(peer.submit()[0], b"next")
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
-        with pytest.raises(TransferTimeoutError):
+    with connected(script) as connection:
+        with pytest.raises(TransferTimeout):
             connection.transact([(OUT, b"one"), (OUT, b"two"), (IN, bytearray(512))], SOON)
         assert connection.bulk_in(IN, 512, DEADLINE) == b"next"
     assert unlinked == [1, 2, 3][answered:]
@@ -190,16 +164,14 @@ def test_exchange_that_times_out(answered: int) -> None:
 
 def test_last_answer_of_an_exchange_comes_just_before_its_unlink() -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         write, read = peer.submit()[0], peer.submit()[0]
         peer.reply(write)
         unlink = peer.unlink()
         peer.reply(read, b"late")
         peer.send(UnlinkReply(unlink.seqnum, 0))
-        peer.wait_for_end()
 
     buffer = bytearray(512)
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         assert connection.transact([(OUT, b"one"), (IN, buffer)], SOON) == 4
     assert buffer[:5] == b"late\0"
 
@@ -222,17 +194,13 @@ def test_last_answer_of_an_exchange_comes_just_before_its_unlink() -> None:
 )
 def test_nonsense_in_answer_to_an_exchange(answer: bytes, message: str) -> None:
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.submit()
         peer.submit()
         peer.send(answer)
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         requests: list[tuple[int, bytes | bytearray]] = [(OUT, b"one"), (IN, bytearray(512))]
-        with pytest.raises(
-            DeviceGoneError, match=message
-        ):  # of what comes after the last answer the next one
+        with pytest.raises(DeviceGone, match=message):  # of what comes after the last answer the next one
             _ = connection.transact(requests, DEADLINE) + connection.transact(requests, DEADLINE)
         assert not connection.is_open
 
@@ -245,7 +213,7 @@ def test_server_leaves_in_the_middle_of_the_answers_to_an_exchange(size: int) ->
         peer.send(replies_of(requests, b"data")[:size])
 
     with scripted(script) as address, open_scripted(address) as connection:
-        with pytest.raises(DeviceGoneError, match="the server closed the connection"):
+        with pytest.raises(DeviceGone, match="the server closed the connection"):
             connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
         assert not connection.is_open
 
@@ -254,19 +222,17 @@ def test_interrupted_exchange_takes_its_requests_back() -> None:
     messages: list[int] = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         requests = [peer.submit()[0] for _ in range(2)]
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGALRM)
         messages.extend(peer.answer_unlink(UrbStatus.UNLINKED).target for _ in requests)
         peer.reply(peer.submit()[0], b"next")
-        peer.wait_for_end()
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, interrupt)
     try:
-        with scripted(script) as address, open_scripted(address) as connection:
+        with connected(script) as connection:
             with pytest.raises(KeyboardInterrupt):
                 connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
             assert connection.bulk_in(IN, 512, DEADLINE) == b"next"
@@ -298,13 +264,11 @@ def test_exchange_interrupted_right_after_it_was_sent() -> None:
     unlinked: list[int] = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         requests = [peer.submit()[0] for _ in range(2)]
         unlinked.extend(peer.answer_unlink(UrbStatus.UNLINKED).target for _ in requests)
         peer.reply(peer.submit()[0], b"next")
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         connection._socket = Interrupted(connection._socket)  # type: ignore[assignment]
         with pytest.raises(KeyboardInterrupt):
             connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
@@ -317,7 +281,6 @@ def test_another_thread_gets_through_while_an_exchange_waits() -> None:
     asked = threading.Event()
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         write, read = peer.submit()[0], peer.submit()[0]
         asked.set()
         control, _ = peer.submit()
@@ -325,12 +288,11 @@ def test_another_thread_gets_through_while_an_exchange_waits() -> None:
         answered.wait(DEADLINE)
         peer.reply(write)
         peer.reply(read, b"slow")
-        peer.wait_for_end()
 
     answered = threading.Event()
     buffer = bytearray(512)
     moved: list[int] = []
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         waiting = threading.Thread(
             target=lambda: moved.append(connection.transact([(OUT, b"one"), (IN, buffer)], DEADLINE))
         )
@@ -356,7 +318,7 @@ def test_threads_exchange_over_one_connection() -> None:
             ) != bytes(range(length)):
                 wrong.append((number, length))
 
-    with plugged(echo_device()) as address, Connection.open(address, "1-1") as connection:
+    with echoing() as connection:
         threads = [threading.Thread(target=ask, args=(n,)) for n in range(3)]
         for thread in threads:
             thread.start()
@@ -369,14 +331,12 @@ def test_exchange_where_the_sequence_numbers_begin_anew() -> None:
     numbers: list[int] = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         for _ in range(3):
             requests = [peer.submit()[0] for _ in range(2)]
             numbers.extend(request.seqnum for request in requests)
             peer.send(replies_of(requests, b"data"))
-        peer.wait_for_end()
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         connection._seqnum = 0xFFFFFFFC
         for _ in range(3):
             assert connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE) == 4
@@ -388,22 +348,20 @@ def test_closing_ends_an_exchange_of_another_thread() -> None:
     failures: list[Exception] = []
 
     def script(peer: Peer) -> None:
-        peer.accept_import()
         peer.submit()
         peer.submit()
         asked.set()
-        peer.wait_for_end()
 
     def exchange() -> None:
         try:
             connection.transact([(OUT, b"one"), (IN, bytearray(512))], DEADLINE)
-        except DeviceGoneError as error:
+        except DeviceGone as error:
             failures.append(error)
 
-    with scripted(script) as address, open_scripted(address) as connection:
+    with connected(script) as connection:
         waiting = threading.Thread(target=exchange)
         waiting.start()
         assert asked.wait(DEADLINE)
         connection.close()
         waiting.join(DEADLINE)
-    assert [str(failure) for failure in failures] == ["the connection was closed"]
+    assert [str(failure) for failure in failures] == ["the device is gone: the connection was closed"]

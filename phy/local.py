@@ -108,18 +108,12 @@ async def aisrv_local_start_inference(c: ChanEnd) -> None:
 
 
 async def aisrv_local_load_model(c: ChanEnd, model: Buffer, memory: Memory = "arena") -> None:
-    """Set the model, a `.tflite` file; where it is refused the engine has no model.
-
-    `memory` is "arena" or "ext".
-    """
+    """Set the model, a `.tflite` file, in memory "arena" or "ext". A refused one leaves the engine empty."""
     await _set(c, _SET_MODEL[memory], model)
 
 
 async def aisrv_local_load_model_from_flash(c: ChanEnd, memory: Memory = "arena") -> None:
-    """Set the model that the flash holds for this engine.
-
-    `memory` is "arena" or "ext".
-    """
+    """Set the model that the flash holds for this engine, in memory "arena" or "ext"."""
     await _set(c, _SET_MODEL_FLASH[memory])
 
 
@@ -129,10 +123,7 @@ async def aisrv_local_get_spec(c: ChanEnd) -> Spec:
 
 
 async def aisrv_local_get_timings(c: ChanEnd) -> tuple[int, ...]:
-    """Return the ticks of 10 ns that each operator took in the last inference.
-
-    ProtocolError where the answer is not whole words.
-    """
+    """Return the ticks of 10 ns of each operator in the last inference. ProtocolError for no whole words."""
     data = await _get(c, Command.GET_TIMINGS)
     if len(data) % WORD_BYTES:
         raise ProtocolError(f"GET_TIMINGS: the answer has {len(data)} bytes, which are not whole words")
@@ -233,10 +224,7 @@ async def aisrv_local_set_output_gpio_en(c: ChanEnd, enabled: bool) -> None:
 
 
 async def aisrv_local_get_output_gpio_thresh(c: ChanEnd) -> tuple[int, ...]:
-    """Return the threshold of each output, -128 to 127.
-
-    ProtocolError for another number of thresholds.
-    """
+    """Return the threshold of each output, -128 to 127. ProtocolError for another number of thresholds."""
     data = await _get(c, Command.GET_OUTPUT_GPIO_THRESH)
     if len(data) != GPIO_COUNT:
         raise ProtocolError(f"GET_OUTPUT_GPIO_THRESH: {len(data)} thresholds, there are {GPIO_COUNT} outputs")

@@ -12,8 +12,8 @@ from vcd import VCDWriter
 class VcdRecording(ABC):
     """A VCD file in nanoseconds; a context manager closes it.
 
-    Raises OSError where the file cannot be made. One that cannot be written later, as on a full disk, ends
-    the recording with an error in the log, and nothing else.
+    Raises OSError if the file cannot be made. One that cannot be written later, as on a full disk, ends the
+    recording with an error in the log, and nothing else.
     """
 
     def __init__(self, path: Path) -> None:
@@ -27,7 +27,6 @@ class VcdRecording(ABC):
         """End the recording; what comes later is not recorded."""
 
     def flush(self) -> None:
-        """Bring all that was drawn into the file."""
         if self._recording:
             try:
                 self._writer.flush()
@@ -41,7 +40,6 @@ class VcdRecording(ABC):
         self.close()
 
     def _end(self, nanoseconds: int) -> None:
-        """End the recording at a time."""
         if self._recording:
             try:
                 self._writer.close(nanoseconds)

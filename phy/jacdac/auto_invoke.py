@@ -6,11 +6,11 @@ from phy.jacdac.numbers import FLOAT_BYTES
 
 
 class SampleWindow:
-    """The last samples, as many as the input tensor takes; zeros before there are so many."""
+    """The last samples, as many as the input tensor takes, after zeros while there are fewer."""
 
     def __init__(self) -> None:
         self.every = 0
-        """Run each time that so many new samples are there; 0: never."""
+        """New samples between two runs; 0: never."""
         self._elements = 0
         self._sample_bytes = 0
         self._samples: deque[bytes] = deque()
@@ -18,7 +18,7 @@ class SampleWindow:
 
     @property
     def complaint(self) -> str:
-        """Why there can be no runs though they are asked for; empty where there can."""
+        """Reason why no runs are possible though they are asked for, or an empty text."""
         if not self.every or not self._elements:
             return ""
         if not self._sample_bytes:
@@ -32,7 +32,6 @@ class SampleWindow:
 
     @property
     def is_due(self) -> bool:
-        """Whether a run is to be started."""
         return bool(
             self.every
             and self._elements
@@ -43,21 +42,20 @@ class SampleWindow:
 
     @property
     def floats(self) -> bytes:
-        """The samples as float32, the oldest first."""
+        """Samples as float32, the oldest first."""
         return b"".join(self._samples)
 
     def set_model(self, elements: int) -> None:
-        """Take the elements of the input tensor, 0 without a usable model."""
+        """Take the number of elements of the input tensor, 0 without a usable model."""
         self._elements = elements
         self._clear()
 
     def set_inputs(self, sample_bytes: int) -> None:
-        """Take the size of a sample, 0 without inputs."""
+        """Take the size of a sample in bytes, 0 without inputs."""
         self._sample_bytes = sample_bytes
         self._clear()
 
     def add(self, sample: bytes) -> None:
-        """Take a sample."""
         self._new += 1
         self._samples.append(sample)
 

@@ -23,12 +23,12 @@ MOST_PACKETS: Final = 255
 LARGEST_PING: Final = LARGEST_PAYLOAD - 4
 MOST_PINGS: Final = 1_000_000
 PING_EVERY: Final = MILLISECOND
-"""One report each time, so that a large number does not block the bus."""
+"""Time between two reports, so that a large number does not block the bus."""
 
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """What a device says of itself."""
+    """The name, product and firmware that a device reports."""
 
     description: str = "XCORE AI server"
     product: int = 0x30000000 | 0x0A15E20
@@ -43,13 +43,12 @@ class ControlService(Service):
     def __init__(
         self, device: Host, identity: Identity, classes: Sequence[int], reset: Callable[[], None]
     ) -> None:
-        """Announce services of these classes, from index 1; `reset` resets the device."""
         super().__init__(device, CONTROL_INDEX, "")
         self._classes = tuple(classes)
         self._reset_device = reset
         self._restart = 0
         self.reports = 0
-        """Sent since the last announce."""
+        """Number of reports since the last announce."""
         self._watchdog_us = 0
         self._watchdog: Timer | None = None
         self._ping: Timer | None = None
@@ -80,13 +79,11 @@ class ControlService(Service):
         self.device.timers.after(ANNOUNCE_EVERY, self.start)
 
     def announce(self) -> None:
-        """Report what services there are."""
         packets = min(self.reports + 1, MOST_PACKETS)
         self.device.report(self.index, 0x00, bytes(Announce(FLAGS | self._restart, packets, self._classes)))
         self.reports = 0
 
     def reset(self) -> None:
-        """See `Service.reset`."""
         super().reset()
         self._restart = 0
         for timer in (self._watchdog, self._ping):

@@ -1,7 +1,7 @@
 """A Jacdac device: takes frames, gives frames, and keeps its deadlines. No I/O and no clock.
 
-Whoever drives it hands it each frame of the bus (`receive`), lets its timers advance, and puts on the bus
-what it sends. It does not die of any frame: those that are none, or are not for it, are dropped.
+The owner hands it each frame of the bus (`receive`), lets its timers advance, and puts on the bus what it
+sends. It survives any frame: invalid ones, and those for others, are dropped.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ from phy.jacdac.service import Service
 
 EVENT_COUNTER_MASK: Final = 0x7F
 EVENT_REPEATS: Final = (20 * MILLISECOND, 100 * MILLISECOND)
-"""When an event is sent again, counted from the first time."""
+"""Delays of the repetitions of an event, counted from the first time."""
 
 # Plain numbers: each frame of the bus is compared with them.
 _COMMAND: Final = FrameFlags.COMMAND.value
@@ -42,12 +42,11 @@ Send = Callable[[bytes], None]
 class ReportListener(Protocol):
     """A service that listens to reports of other devices."""
 
-    def hear_report(self, device: int, packet: ServicePacket) -> None:
-        """Take a report of another device."""
+    def hear_report(self, device: int, packet: ServicePacket) -> None: ...
 
 
 def device_id_of(name: str) -> int:
-    """Return the id of a device that has this name: the same name, the same id."""
+    """Derive a device id from a name."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "little")
 
 
@@ -61,7 +60,7 @@ class JacdacDevice:
         self.pipes: Final = InPipes()
         self.neighbors: Final = Neighbors(self.timers, self._lose)
         self.dropped = 0
-        """Frames that were none."""
+        """Number of invalid frames."""
         self._send = send
         self._identity = identity or Identity()
         self._services: list[Service] = []
@@ -69,12 +68,12 @@ class JacdacDevice:
         self._out_pipes: list[OutPipe] = []
         self._openers: dict[OutPipe, object] = {}  # who sent the commands that opened them
         self.sender: object | None = None
-        """Where the frame came from that is taken at the moment, such as a peer of the bus; else None."""
+        """Sender of the frame that is handled now, such as a peer of the bus; else None."""
         self._events = 0
         self.control = ControlService(self, self._identity, (), self.reset)
 
     def start(self, services: Sequence[Service], listeners: Sequence[ReportListener] = ()) -> None:
-        """Take the services, whose indexes are 1, 2 and so on, and begin to announce."""
+        """Take the services, with indexes 1, 2 and so on, and begin to announce."""
         classes = [service.SPEC.service_class for service in services]
         self.control = ControlService(self, self._identity, classes, self.reset)
         self._services = [self.control, *services]
@@ -82,7 +81,7 @@ class JacdacDevice:
         self.control.start()
 
     def reset(self) -> None:
-        """Drop pipes, and begin again with counters and services."""
+        """Drop pipes, and restart counters and services."""
         for pipe in list(self._out_pipes):
             pipe.abort()
         self.pipes.close_all()
@@ -93,7 +92,7 @@ class JacdacDevice:
     # From the bus.
 
     def receive(self, data: bytes, sender: object | None = None) -> None:
-        """Take a frame of the bus, whatever it is; `sender` is where it came from, as far as is known."""
+        """Handle a frame of the bus, valid or not; `sender` is None if unknown."""
         try:
             frame = Frame.from_bytes(data)
         except FrameError:
@@ -106,7 +105,7 @@ class JacdacDevice:
             self.sender = None
 
     def sender_left(self, sender: object) -> None:
-        """Give back what the hosts behind a sender hold: pipes, and uploads of models."""
+        """Release what the hosts behind a sender hold: pipes, and uploads of models."""
         for pipe in [pipe for pipe, opener in self._openers.items() if opener is sender]:
             pipe.abort()
         for service in self._services:
@@ -156,22 +155,19 @@ class JacdacDevice:
             pipe.abort()
 
     def has_neighbor(self, device: int) -> bool:
-        """Return whether another device announces itself."""
         return device in self.neighbors
 
     def neighbor_ids(self) -> Iterable[int]:
-        """Return the ids of the devices that announce themselves."""
         return self.neighbors.ids()
 
     def neighbor_services(self, device: int) -> Sequence[int] | None:
-        """Return the classes of a neighbor's services, from index 1; None where it is not there."""
+        """Return the classes of a neighbor's services, from index 1; None if it is not there."""
         neighbor = self.neighbors.get(device)
         return None if neighbor is None else neighbor.classes
 
     # To the bus.
 
     def report(self, index: int, command: int, payload: bytes) -> None:
-        """Send a report of a service."""
         self._put(report_frame(self.id, ServicePacket(index, command, payload)))
 
     def send_event(self, index: int, event: int, payload: bytes) -> None:

@@ -1,7 +1,7 @@
 """A Model Runner's client of its engine: jobs become commands on a channel end.
 
-Each engine has two tasks here: one carries out jobs in order, one takes the engine's notifications. The bus
-waits for neither.
+Each engine has two tasks here: one runs jobs in order, one takes the engine's notifications. The bus waits
+for neither.
 """
 
 from collections.abc import Callable
@@ -19,25 +19,25 @@ from aisrv.xcore.tokens import WORD_BYTES
 from phy.jacdac.engine_jobs import BootJob, Job, LoadJob, LoadResult, ModelState, RunJob, RunResult
 
 ModelListener = Callable[[ModelState, str], None]
-"""Takes a model that another client has set, and what was said of it where there is none."""
+"""Takes a model that another client has set, or the error if it failed to load."""
 
 
 Post = Callable[[Callable[[], None]], None]
-"""Has a function called by the task that serves the bus."""
+"""Schedules a function on the task that serves the bus."""
 
 
 class ModelStore(Protocol):
-    """Where an engine's models are kept over a reset: its part of a flash."""
+    """Persistent storage of an engine's model: its part of a flash."""
 
     @property
     def boots(self) -> bool:
-        """Whether a reset loads what is kept."""
+        """Whether a reset loads the stored model."""
 
     async def room(self) -> int:
-        """Return the bytes of the largest model that fits."""
+        """Return the size of the largest model that fits, in bytes."""
 
     async def save(self, model: bytes) -> str:
-        """Keep a model, or none where it is empty; return why it could not be, or an empty text."""
+        """Store a model, or delete it if `model` is empty; return an error, or an empty text."""
 
 
 class EngineClient:
@@ -65,7 +65,7 @@ class EngineClient:
         self._lock = trio.Lock()  # of the channel end
 
     def submit(self, job: Job) -> None:
-        """Hand over a job. Model Runners bound how many there can be."""
+        """Queue a job. Model Runners bound how many there can be."""
         self._jobs.send_nowait(job)
 
     async def describe(self) -> ModelState:
@@ -74,7 +74,7 @@ class EngineClient:
             return await self._describe()
 
     async def run(self, post: Post) -> None:
-        """Carry out jobs until cancelled; what comes of them goes to `post`."""
+        """Run jobs until cancelled; results go to `post`."""
         async for job in self._waiting:
             match job:
                 case LoadJob():
@@ -85,7 +85,7 @@ class EngineClient:
                     await self._infer(post, job)
 
     async def watch(self, post: Post, listener: ModelListener) -> None:
-        """Tell the listener of models that other clients set, by `post`, until cancelled."""
+        """Report models that other clients set, by `post`, until cancelled."""
         while True:
             if await take_notification(self._changes) != MODEL_CHANGED:
                 continue

@@ -1,6 +1,6 @@
-"""What a Model Runner asks its engine to do, and what comes of it, as values. No I/O.
+"""Jobs of a Model Runner for its engine, and their results, as values. No I/O.
 
-The bus never waits for an engine: a job is handed over, and its `done` is called when there is an answer.
+The bus never waits for an engine: `done` of a job is called with the result.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,6 @@ class ModelState:
 
     @property
     def is_loaded(self) -> bool:
-        """Whether there is a model."""
         return bool(self.tensors.inputs or self.tensors.outputs)
 
 
@@ -33,7 +32,7 @@ class LoadResult:
 
     state: ModelState
     error: str = ""
-    """Why it failed; empty where it did not."""
+    """Reason of a failure; empty on success."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +42,14 @@ class RunResult:
     output: bytes = b""
     """Output tensor 0."""
     microseconds: int = 0
-    """The sum of the engine's timings."""
+    """Sum of the engine's timings."""
     error: str = ""
-    """Why it failed; empty where it did not."""
+    """Reason of a failure; empty on success."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadJob:
-    """Set the model; an empty one leaves none. It is then stored where the engine has flash."""
+    """Set the model, and store it if the engine has flash; an empty one removes it."""
 
     model: bytes
     done: Callable[[LoadResult], None]
@@ -58,7 +57,7 @@ class LoadJob:
 
 @dataclass(frozen=True, slots=True)
 class BootJob:
-    """Load the model that the flash has."""
+    """Load the model in flash."""
 
     done: Callable[[LoadResult], None]
 
@@ -70,9 +69,9 @@ class RunJob:
     tensor: bytes
     done: Callable[[RunResult], None]
     is_wanted: Callable[[], bool]
-    """Asked when its turn has come; a run that nobody wants any more is left out, and `done` not called."""
+    """Called before the run; if it returns False the run is skipped and `done` is not called."""
 
 
 Job = LoadJob | BootJob | RunJob
 Submit = Callable[[Job], None]
-"""Hands a job to the engine; jobs are done in order."""
+"""Queues a job for the engine; jobs run in order."""

@@ -1,9 +1,8 @@
-"""What a Jacdac device keeps in flash: the engines' models, and the inputs of the Sensor Aggregator.
+"""Flash storage of a Jacdac device: the engines' models, and the inputs of the Sensor Aggregator.
 
-A model goes into the image of the data partition, in place of the one that the engine has there. The other
-parts stay. Its first 8 bytes are written last: a write that is cut off leaves no model that could be loaded.
-The inputs go to the last sector of the data partition, as long as the image leaves that free:
-"jdsa", u16 length, u16 CRC, bytes.
+A model replaces the engine's model in the image of the data partition. The other parts stay. Its first 8
+bytes are written last: an interrupted write leaves no model that could be loaded. The inputs go to the last
+sector of the data partition, as long as the image leaves that free: "jdsa", u16 length, u16 CRC, bytes.
 """
 
 import binascii
@@ -27,9 +26,9 @@ SECTOR: Final = 4096
 FIRST_BYTES: Final = 8
 """Bytes of a model that are written last."""
 ALIGNMENT: Final = 16
-"""Of parts, so that the first bytes of a model never lie in two sectors."""
+"""Alignment of parts, so that the first bytes of a model never lie in two sectors."""
 HEADERS: Final = SECTOR
-"""Bytes that a model cannot have, for headers and alignment."""
+"""Bytes of headers and alignment beside a model."""
 
 _MARK: Final = b"jdsa"
 _SETTING: Final = struct.Struct("<4sHH")
@@ -47,7 +46,7 @@ class ChipStore:
         self._lock = trio.Lock()
 
     async def replace_model(self, engine: int, model: bytes) -> None:
-        """Store a model, or none where it is empty. Raises FlashError."""
+        """Store a model, or delete it if `model` is empty. Raises FlashError."""
         async with self._lock:
             engines = await self._read_engines()
             engines[engine] = replace(engines[engine], model=model or None)
@@ -57,7 +56,7 @@ class ChipStore:
                 await self._flash.reload()
 
     async def read_setting(self) -> bytes:
-        """Return what is kept in the last sector; empty where nothing is."""
+        """Return the bytes in the last sector; empty if there are none."""
         async with self._lock:
             head = await self._flash.read_data(self.image_bytes, _SETTING.size)
             mark, length, crc = _SETTING.unpack(head)
@@ -67,7 +66,7 @@ class ChipStore:
         return data if binascii.crc_hqx(data, 0xFFFF) == crc else b""
 
     async def write_setting(self, data: bytes) -> None:
-        """Keep a setting in the last sector. Raises FlashError, also where the image reaches into it."""
+        """Store bytes in the last sector. Raises FlashError, also if the image reaches into it."""
         async with self._lock:
             sector = await self._flash.read_data(self.image_bytes, SECTOR)
             if sector.strip(b"\xff") and not sector.startswith(_MARK):
@@ -107,22 +106,19 @@ class EngineStore:
     """The model of one engine on a chip; an `phy.jacdac.engine_client.ModelStore`."""
 
     def __init__(self, chip: ChipStore, engine: int, *, boots: bool = True) -> None:
-        """Keep the model of the `engine`-th engine of the chip; `boots`: a reset loads it."""
+        """Store the model of the `engine`-th engine of the chip; `boots`: a reset loads it."""
         self._chip = chip
         self._engine = engine
         self._boots = boots
 
     @property
     def boots(self) -> bool:
-        """Whether a reset loads what is kept."""
         return self._boots
 
     async def room(self) -> int:
-        """Return the bytes of the largest model that fits."""
         return max(self._chip.image_bytes - HEADERS, 0)
 
     async def save(self, model: bytes) -> str:
-        """Keep a model, or none where it is empty; return why it could not be, or an empty text."""
         try:
             await self._chip.replace_model(self._engine, model)
         except FlashError as error:
@@ -139,14 +135,14 @@ class SettingsStore:
         self._latest, self._changes = trio.open_memory_channel[bytes](16)
 
     def keep(self, data: bytes) -> None:
-        """Write a setting soon; one that comes while many wait is not kept."""
+        """Queue a setting to be written; dropped if many wait."""
         try:
             self._latest.send_nowait(data)
         except trio.WouldBlock:
             logger.warning("Sensor Aggregator: the flash is too slow, inputs are not kept")
 
     async def read(self) -> bytes:
-        """Return the setting that is kept; empty where none is."""
+        """Return the stored setting; empty if there is none."""
         try:
             return await self._chip.read_setting()
         except FlashError as error:

@@ -1,7 +1,7 @@
 """The task of a Jacdac device: joins a bus, serves it, and is a client of each engine.
 
-The bus is served by one loop, which waits for frames and deadlines and for nothing else. Loads, inferences
-and flash have tasks of their own.
+One loop serves the bus; it waits for frames and deadlines and nothing else. Loads, inferences and flash have
+tasks of their own.
 """
 
 from collections import deque
@@ -28,21 +28,21 @@ FIRST_RUNNER: Final = 2
 """Index of engine 0; the Sensor Aggregator is before it."""
 
 FRAMES_A_TURN: Final = 32
-"""Frames that the device takes before others have their turn: a millisecond or two."""
+"""Frames that the device handles before others have their turn: a millisecond or two."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JacdacSettings:
-    """What a Jacdac device is, apart from its engines."""
+    """Settings of a Jacdac device besides its engines."""
 
     device_id: int
     identity: Identity = field(default_factory=Identity)
     parallel: Sequence[bool] = ()
-    """For each engine whether it has a tile to itself."""
+    """Whether each engine has a tile to itself."""
     protocol_test: bool = False
     """Whether there is a Protocol Test service, as the last."""
     resets_after_load: bool = False
-    """Whether the device resets itself when a model has been set."""
+    """Whether the device resets itself after a model was set."""
 
 
 async def jacdac(
@@ -92,7 +92,7 @@ async def jacdac(
 
 
 async def serve_device(device: JacdacDevice, peer: BusPeer) -> None:
-    """Hand a device its frames and its time until cancelled; it needs nothing else."""
+    """Pass frames and time to a device until cancelled."""
     await _serve(device, peer, deque(), _Clock())
 
 
@@ -107,14 +107,14 @@ class _Clock:
         return round((trio.current_time() - self._start) * SECOND)
 
     def time_of(self, microseconds: int) -> float:
-        """Return Trio's time of a deadline."""
+        """Convert a deadline to Trio's time."""
         return self._start + microseconds / SECOND
 
 
 async def _serve(
     device: JacdacDevice, peer: BusPeer, answers: deque[Callable[[], None]], clock: _Clock
 ) -> None:
-    """Hand the device its frames, who has left the bus, what engines answer, and its time."""
+    """Pass to the device its frames, departures, answers of engines, and its time."""
     peer.watch_departures()
     while True:
         device.timers.advance(clock.now)
@@ -133,4 +133,4 @@ async def _serve(
 
 
 def _ignore(_data: bytes) -> None:
-    """Keep nothing: there is no flash."""
+    """Discard settings: there is no flash."""

@@ -43,14 +43,14 @@ def encode(frame: bytes) -> bytes:
 
 
 class Decoder:
-    """Finds the frames in a stream, whatever else is in it."""
+    """Finds the frames in a stream."""
 
     def __init__(self) -> None:
         self._frame: bytearray | None = None
         self._escaped = False
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Return the frames that end in the next bytes of the stream; their content is not checked."""
+        """Return the frames that end in the next bytes of the stream, unchecked."""
         found = []
         for byte in data:
             if self._escaped:
@@ -88,14 +88,14 @@ class Decoder:
 
 @dataclass(slots=True)
 class Bridge:
-    """The device's side of JDUSB: what of a stream is for the bus, and what is for the bridge itself."""
+    """The device's side of JDUSB: separates frames for the bus from commands to the bridge."""
 
     enabled: bool = False
     """Whether frames of the bus go to the other side."""
     _decoder: Decoder = field(default_factory=Decoder)
 
     def feed(self, data: bytes) -> tuple[list[bytes], bytes]:
-        """Take bytes of the stream; return the frames for the bus, and bytes that answer."""
+        """Decode bytes of the stream; return the frames for the bus, and bytes to answer."""
         frames = []
         answers = b""
         for frame in self._decoder.feed(data):
@@ -107,7 +107,7 @@ class Bridge:
         return frames, answers
 
     def _command(self, data: bytes) -> bytes | None:
-        """Carry out a command to the bridge; None for a frame that is not a command."""
+        """Run a command to the bridge; None for a frame that is not a command."""
         try:
             frame = Frame.from_bytes(data)
         except FrameError:

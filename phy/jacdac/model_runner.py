@@ -25,11 +25,11 @@ from phy.jacdac.upload import Upload
 TFLITE: Final = 0x334C4654
 MOST_PREDICTIONS: Final = 8
 MOST_DIMENSIONS: Final = 116
-"""Of a shape that a packet carries."""
+"""Dimensions of a shape that a packet carries."""
 OUTPUTS_SHOWN: Final = 58
 """Numbers that a packet carries."""
 LOAD_PATIENCE: Final = 100 * MILLISECOND
-"""How long a get waits for a load that changes what it asks for."""
+"""Delay of a get while a load changes what it asks for."""
 NO_MODEL: Final = "no model"
 LOADING: Final = "loading"
 
@@ -42,7 +42,7 @@ _OF_THE_MODEL: Final = (
     "model_size",
     "last_error",
 )
-"""What a load changes."""
+"""Registers that a load changes."""
 
 
 class ModelRunner(Service):
@@ -99,25 +99,23 @@ class ModelRunner(Service):
     # What others tell it.
 
     def model_changed(self, state: ModelState, error: str = "") -> None:
-        """Take what another client of the engine has made of its model."""
+        """Update the model after another client of the engine changed it."""
         if self._loading:
             return  # the load that is under way asks the engine when it ends
         self._adopt(state, error)
         self._report_model()
 
     def inputs_changed(self, sample_bytes: int) -> None:
-        """Take the size of a sample as float32, 0 where the aggregator has no inputs."""
+        """Take the size of a sample as float32, in bytes, 0 if the aggregator has no inputs."""
         self._window.set_inputs(sample_bytes)
         self._auto_failed = False
         self._complain_of_window()
 
     def take_sample(self, sample: bytes) -> None:
-        """Take a sample, as float32."""
         self._window.add(sample)
         self._invoke_if_due()
 
     def reset(self) -> None:
-        """See `Service.reset`; the model is loaded from flash."""
         super().reset()
         if self._upload is not None:
             self._upload.abort()
@@ -129,7 +127,6 @@ class ModelRunner(Service):
             self._submit(BootJob(self._finish_load))
 
     def sender_left(self, sender: object) -> None:
-        """See `Service.sender_left`."""
         upload = self._upload
         if upload is not None and upload.sender is sender:
             upload.abort()

@@ -1,4 +1,4 @@
-"""The other devices on a bus, as their announces tell. No I/O."""
+"""Other devices on a bus, known by their announces. No I/O."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from aisrv.protocol.jacdac.announce import Announce
 from aisrv.protocol.jacdac.timers import SECOND, Timer, Timers
 
 GONE_AFTER: Final = 2 * SECOND
-"""Without an announce, of which there is one every 500 ms."""
+"""Time without an announce, of which there is one every 500 ms."""
 MOST_NEIGHBORS: Final = 256
-"""Devices that are remembered; a hostile peer can invent any number."""
+"""Limit of remembered devices; a hostile peer can invent any number."""
 RESTART_MASK: Final = 0x0F
 
 
@@ -20,9 +20,9 @@ class Neighbor:
 
     device: int
     restart: int
-    """Its restart counter, 1 to 15; a smaller one than before means that it has restarted."""
+    """Restart counter, 1 to 15; a smaller one than before means that it has restarted."""
     classes: tuple[int, ...]
-    """Of its services, from index 1."""
+    """Service classes, from index 1."""
     timer: Timer
 
 
@@ -39,15 +39,13 @@ class Neighbors:
         return device in self._devices
 
     def ids(self) -> Iterable[int]:
-        """Return their ids."""
         return tuple(self._devices)
 
     def get(self, device: int) -> Neighbor | None:
-        """Return a device; None where it is not there."""
         return self._devices.get(device)
 
     def hear(self, device: int, announce: Announce) -> Neighbor | None:
-        """Take an announce; None where too many devices are known to remember this one."""
+        """Handle an announce; None if too many devices are known to remember this one."""
         restart = announce.flags & RESTART_MASK
         known = self._devices.get(device)
         if known is None and len(self._devices) >= MOST_NEIGHBORS:

@@ -26,16 +26,15 @@ DTYPES: Final[dict[int, np.dtype[np.generic]]] = {
     TensorType.INT64: np.dtype("<i8"),
     TensorType.BOOL: np.dtype("u1"),
 }
-"""The types of tensors that numbers are converted to and from."""
+"""Tensor types that can be converted to and from float32."""
 
 
 def is_convertible(tensor: TensorDescription) -> bool:
-    """Return whether the tensor's elements can be given as float32."""
     return tensor.type in DTYPES
 
 
 def to_tensor(floats: bytes, tensor: TensorDescription) -> bytes:
-    """Return the bytes of a tensor for float32 numbers, of which there must be one for each element."""
+    """Check whether the tensor's elements can be converted to float32."""
     values: NDArray[np.float64] = np.frombuffer(floats, "<f4").astype(np.float64)
     dtype = DTYPES[tensor.type]
     if dtype.kind == "f":
@@ -51,7 +50,7 @@ def to_tensor(floats: bytes, tensor: TensorDescription) -> bytes:
 
 
 def to_floats(data: bytes, tensor: TensorDescription) -> bytes:
-    """Return the float32 numbers of a tensor's bytes."""
+    """Convert a tensor's bytes to float32 numbers."""
     dtype = DTYPES[tensor.type]
     values: NDArray[np.float64] = np.frombuffer(data, dtype).astype(np.float64)
     if dtype.kind != "f" and tensor.scale:

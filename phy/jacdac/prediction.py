@@ -8,7 +8,7 @@ from aisrv.protocol.jacdac.timers import SECOND
 from phy.jacdac.service import Host
 
 IDLE: Final = 60 * SECOND
-"""After which a predict ends whose owner has never announced itself."""
+"""Time after which a predict ends whose owner has never announced itself."""
 MOST_PENDING: Final = 64
 """Inputs that wait for the engine; a client that sends more of them loses the pipe."""
 
@@ -45,7 +45,6 @@ class Prediction:
 
     @property
     def is_alive(self) -> bool:
-        """Whether results may still be sent."""
         return self._out.is_alive and not self._stopped
 
     def finish_run(self, floats: bytes) -> None:
@@ -65,7 +64,6 @@ class Prediction:
         self._out.close()
 
     def abort(self, complaint: str = "") -> None:
-        """Forget both pipes."""
         self._complaint = complaint
         self._out.abort()
 

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 MOST_INPUTS: Final = 14
 MOST_REPEATS: Final = 5
-"""Samples that are filled in for readings that did not come."""
+"""Samples that are filled in for missing readings."""
 READING: Final = 0x101
 STREAMING_SAMPLES: Final = 0x003
 """Register of a sensor: how many readings it is to send."""
@@ -44,7 +44,7 @@ _STRUCTS: Final = {
     0x20: struct.Struct("<I"),
     0xA0: struct.Struct("<i"),
 }
-"""Of one number, by the code of its type."""
+"""Formats of one number, by the code of its type."""
 _INPUTS: Final = 0x080
 _NUM_SAMPLES: Final = 0x180
 _SAMPLE_SIZE: Final = 0x181
@@ -72,7 +72,7 @@ class SensorInput(JacdacPacket, name="an input"):
     shift: I8
 
     def problem(self) -> str:
-        """Why it makes no sense; empty where it does."""
+        """Reason why it is invalid, or an empty text."""
         number = _STRUCTS.get(self.type)
         if number is None:
             return f"no type {self.type:#04x}"
@@ -86,7 +86,7 @@ class SensorInput(JacdacPacket, name="an input"):
         return self.size // _STRUCTS[self.type].size
 
     def decode(self, payload: bytes) -> bytes:
-        """Return a reading as float32; what is missing of it counts as zeros."""
+        """Return a reading as float32; missing numbers are zeros."""
         raw = payload[: self.size].ljust(self.size, b"\0")
         scale = 2.0**self.shift
         numbers = [value / scale for (value,) in _STRUCTS[self.type].iter_unpack(raw)]
@@ -95,7 +95,7 @@ class SensorInput(JacdacPacket, name="an input"):
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """The setting of the register `inputs`."""
+    """Value of the register `inputs`."""
 
     interval_ms: int
     window: int
@@ -104,7 +104,7 @@ class Inputs:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Inputs":
-        """Read one; FrameError says what is wrong with it."""
+        """Decode a setting; FrameError if it is invalid."""
         head = _InputsHead.unpack_from(data)
         rest = len(data) - _InputsHead.SIZE
         if rest % SensorInput.SIZE or rest // SensorInput.SIZE > MOST_INPUTS:
@@ -130,10 +130,10 @@ class Inputs:
 
 
 class SampleConsumer(Protocol):
-    """What gets the samples: a Model Runner."""
+    """A Model Runner that receives the samples."""
 
     def inputs_changed(self, sample_bytes: int) -> None:
-        """Take the size of a sample as float32, 0 without inputs."""
+        """Take the size of a sample as float32, in bytes, 0 without inputs."""
 
     def take_sample(self, sample: bytes) -> None:
         """Take a sample, as float32."""
@@ -172,7 +172,6 @@ class SensorAggregator(Service):
         self.setters |= {_STREAM: self._set_streaming}
 
     def handle(self, packet: ServicePacket) -> bool:
-        """See `Service.handle`."""
         if packet.command == GET | _INPUTS:
             self.device.report(self.index, packet.command, self._written)
             return True
@@ -184,15 +183,14 @@ class SensorAggregator(Service):
         return super().handle(packet)
 
     def add_consumer(self, consumer: SampleConsumer) -> None:
-        """Feed one more Model Runner."""
         self._consumers.append(consumer)
 
     def restore(self, data: bytes) -> None:
-        """Take a setting that was kept; one that makes no sense is dropped."""
+        """Take a stored setting; an invalid one is dropped."""
         self._apply(data)
 
     def hear_report(self, device: int, packet: ServicePacket) -> None:
-        """Take a report of another device: an announce, or a reading."""
+        """Handle a report of another device: an announce, or a reading."""
         if self._inputs is None:
             return
         if packet.service == CONTROL_INDEX and packet.command == 0:
@@ -202,7 +200,6 @@ class SensorAggregator(Service):
             self._take_reading((device, packet.service), packet.payload)
 
     def reset(self) -> None:
-        """See `Service.reset`; the inputs are kept."""
         super().reset()
         self._streaming = 0
 
@@ -238,7 +235,7 @@ class SensorAggregator(Service):
     # Sensors.
 
     def _bind(self, device: int) -> None:
-        """Bind the inputs that have no sensor yet to what this device has."""
+        """Bind the inputs without a sensor to the services of this device."""
         classes = self.device.neighbor_services(device)
         if self._inputs is None or classes is None:
             return

@@ -25,40 +25,32 @@ INITIALIZING: Final = (1, 0)
 
 
 class Host(Protocol):
-    """What a service needs of its device."""
+    """Interface of the device that a service belongs to."""
 
     @property
-    def timers(self) -> Timers:
-        """The device's deadlines."""
+    def timers(self) -> Timers: ...
 
     @property
-    def pipes(self) -> InPipes:
-        """The device's open ports."""
+    def pipes(self) -> InPipes: ...
 
     @property
     def sender(self) -> object | None:
-        """Where the frame came from that is taken at the moment; None where that is not known."""
+        """Sender of the frame that is handled now; None if unknown."""
 
-    def has_neighbor(self, device: int) -> bool:
-        """Return whether another device announces itself."""
+    def has_neighbor(self, device: int) -> bool: ...
 
-    def neighbor_ids(self) -> Iterable[int]:
-        """Return the ids of the devices that announce themselves."""
+    def neighbor_ids(self) -> Iterable[int]: ...
 
     def neighbor_services(self, device: int) -> Sequence[int] | None:
-        """Return the classes of a neighbor's services, from index 1; None where it is not there."""
+        """Return the classes of a neighbor's services, from index 1; None if it is not there."""
 
-    def report(self, index: int, command: int, payload: bytes) -> None:
-        """Send a report of a service."""
+    def report(self, index: int, command: int, payload: bytes) -> None: ...
 
-    def send_event(self, index: int, event: int, payload: bytes) -> None:
-        """Send an event of a service."""
+    def send_event(self, index: int, event: int, payload: bytes) -> None: ...
 
-    def send_to(self, frame: bytes) -> None:
-        """Send a frame."""
+    def send_to(self, frame: bytes) -> None: ...
 
-    def open_out_pipe(self, target: PipeArgument, ended: Callable[[], None]) -> OutPipe:
-        """Open a pipe to another device."""
+    def open_out_pipe(self, target: PipeArgument, ended: Callable[[], None]) -> OutPipe: ...
 
 
 Getter = Callable[[], Value]
@@ -72,7 +64,6 @@ class Service:
     SPEC: ClassVar[ServiceSpec]
 
     def __init__(self, device: Host, index: int, instance_name: str) -> None:
-        """Create a service in its place on the device."""
         self.device: Final = device
         self.index: Final = index
         self._status = READY
@@ -86,7 +77,7 @@ class Service:
         self.actions: dict[int, ActionHandler] = {}
 
     def handle(self, packet: ServicePacket) -> bool:
-        """Carry out a command; return whether the service knows it."""
+        """Handle a command; return whether the service knows it."""
         kind, code = packet.command & KIND_MASK, packet.command & CODE_MASK
         if kind == GET:
             return self._get(code)
@@ -103,24 +94,21 @@ class Service:
         self._answer(self.SPEC.register(name))
 
     def reset(self) -> None:
-        """Forget what a reset of the device forgets."""
+        """Reset the state of the service."""
         self._client_variant = ""
 
     def sender_left(self, sender: object) -> None:
-        """Give back what a host holds whose commands came from `sender`, which has left the bus."""
+        """Release what a host holds whose commands came from `sender`, which has left the bus."""
 
     def set_status(self, status: tuple[int, int]) -> None:
-        """Change `status_code`, and report the change."""
         if status != self._status:
             self._status = status
             self.send_event(STATUS_CODE_CHANGED, status)
 
     def send_event(self, event: Event, value: Value) -> None:
-        """Send an event with its value."""
         self.device.send_event(self.index, event.code, event.packing.pack(value))
 
     def report(self, code: int, payload: bytes) -> None:
-        """Send the report of an action."""
         self.device.report(self.index, code, payload)
 
     def _get(self, code: int) -> bool:
@@ -151,7 +139,7 @@ class Service:
 
 
 def fit_text(text: str, limit: int = 232) -> str:
-    """Cut a text to what a packet carries, not in the middle of a character."""
+    """Cut a text to a packet's size, not in the middle of a character."""
     return text.encode()[:limit].decode(errors="ignore")
 
 

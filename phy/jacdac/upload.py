@@ -8,7 +8,7 @@ from aisrv.protocol.jacdac.timers import SECOND
 from phy.jacdac.service import Host
 
 SILENCE: Final = 5 * SECOND
-"""After which an upload is given up: a command names no sender, so that nobody's absence can be noticed."""
+"""Time after which a silent upload is given up: a command names no sender whose absence could be noticed."""
 
 
 class Upload:
@@ -23,12 +23,12 @@ class Upload:
     ) -> None:
         """Open a pipe for `size` bytes; one of the functions is called at its end."""
         self.size: Final = size
-        """Bytes that were announced."""
+        """Bytes announced."""
         self.received = 0
-        """Bytes that came; those past the size are counted and not kept."""
+        """Bytes received; those past the size are counted and not kept."""
         self.model = bytearray()
         self.sender: Final = device.sender
-        """Where the command came from; None where that is not known."""
+        """Sender of the command; None if unknown."""
         self._device = device
         self._complete = complete
         self._silent = silent
@@ -37,11 +37,10 @@ class Upload:
 
     @property
     def is_whole(self) -> bool:
-        """Whether as many bytes came as were announced."""
+        """Whether all bytes announced were received."""
         return self.received == self.size
 
     def abort(self) -> None:
-        """Forget it."""
         self._timer.cancel()
         self._device.pipes.close(self.port)
 

@@ -1,9 +1,9 @@
-"""The SPI bus: what a master clocks, and the chip's side of chip select, clock and data lines.
+"""The SPI bus: messages of masters, and the chip's side of chip select, clock and data lines.
 
-A master hands over a message: transfers that are clocked one after the other, of which each may let chip
-select go high at its end. Several masters take turns, a message at a time. The slave's task takes messages
-one by one and answers each at once, since a slave cannot stretch the clock. No I/O. Source: "XCORE AI
-server: numbers and wire behavior", section SPI.
+A message is a list of transfers that are clocked one after the other, of which each may let chip select go
+high at its end. Several masters take turns, a message at a time. The slave's task takes messages one by one
+and answers each at once, since a slave cannot stretch the clock. No I/O. Source: "XCORE AI server: numbers
+and wire behavior", section SPI.
 """
 
 from collections import deque
@@ -20,18 +20,18 @@ LARGEST_MESSAGE: Final = 1024 * 1024
 
 
 class SpiError(ValueError):
-    """A message that no master could clock; the message says which bound it breaks."""
+    """A message that breaks a bound; the text says which."""
 
 
 class Timing(Struct, frozen=True):
-    """What a master states of its signals, in nanoseconds; None where it does not say."""
+    """Timing of a master's signals, in nanoseconds; None if unknown."""
 
     cs_setup: int | None = None
-    """From chip select low to the first clock edge."""
+    """Chip select low to the first clock edge."""
     cs_hold: int | None = None
-    """From the last clock edge to chip select high."""
+    """Last clock edge to chip select high."""
     cs_idle: int | None = None
-    """How long chip select was high before."""
+    """Chip select high before."""
 
 
 UNSTATED: Final = Timing()
@@ -41,27 +41,25 @@ class SpiTransfer(Struct, frozen=True):
     """Bytes clocked in one go, 8 bits each, most significant bit first, in SPI mode 0."""
 
     mosi: bytes
-    """The bytes that the master sends."""
     deselect: bool = True
     """Whether chip select goes high at the end; the next transfer then starts a new transaction."""
     clock_hz: int | None = None
-    """Clock rate; None where the master does not say."""
+    """Clock rate; None if the master does not say."""
     timing: Timing = UNSTATED
-    """What the master says of its clock and pauses."""
 
 
 class SpiPort(Protocol):
     """The master's side of a slave, which attachments drive: `SpiBus`, or a port that wraps one."""
 
     async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
-        """Clock the transfers; returns what came on MISO, as many bytes for each as went out.
+        """Clock the transfers; return the bytes on MISO, as many for each as went out.
 
-        Chip select goes low where it is not low already. Raises SpiError past `LARGEST_MESSAGE` bytes.
-        A cancelled message was clocked whole or not at all.
+        Chip select goes low if it is not low already. Raises SpiError past `LARGEST_MESSAGE` bytes. A
+        cancelled message was clocked whole or not at all.
         """
 
     async def release(self) -> None:
-        """Let chip select go high where a message left it low, as a master does that goes away."""
+        """Let chip select go high if a message left it low, as a master does that goes away."""
 
 
 class PendingMessage(NamedTuple):
@@ -72,7 +70,7 @@ class PendingMessage(NamedTuple):
 
 
 def _nobody(transfers: Sequence[SpiTransfer]) -> list[bytes]:
-    """What a master reads where no slave drives the line: ones, as its pull-up has them."""
+    """Return the ones that a master reads if no slave drives the line."""
     return [b"\xff" * len(transfer.mosi) for transfer in transfers]
 
 
@@ -88,10 +86,7 @@ class SpiBus:
     # The master's side.
 
     async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
-        """Clock the transfers; see `SpiPort.message`.
-
-        Raises SpiError for more bytes than a message may have.
-        """
+        """Clock the transfers; see `SpiPort.message`. Raises SpiError for too many bytes."""
         size = sum(len(each.mosi) for each in transfers)
         if size > LARGEST_MESSAGE:
             raise SpiError(f"a message of {size} bytes, {LARGEST_MESSAGE} are allowed")
@@ -107,7 +102,7 @@ class SpiBus:
         return await message.master.wait(lambda: self._pending.remove(message))
 
     async def transfer(self, mosi: bytes) -> bytes:
-        """Clock `mosi` in one transaction, chip select low to high; returns what came on MISO."""
+        """Clock `mosi` in one transaction, chip select low to high; return the bytes on MISO."""
         return (await self.message((SpiTransfer(mosi),)))[0]
 
     async def release(self) -> None:
@@ -133,5 +128,5 @@ class SpiBus:
         return self._pending.popleft()
 
     def answer(self, message: PendingMessage, miso: list[bytes]) -> None:
-        """End a message with the bytes that went out on MISO."""
+        """End a message with the bytes on MISO."""
         message.master.wake(miso)

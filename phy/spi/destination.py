@@ -1,4 +1,4 @@
-"""Destinations: where the data of a set go, block by block as they come."""
+"""Destinations: receivers of a set's data, block by block."""
 
 from typing import Protocol
 
@@ -18,10 +18,10 @@ class Destination(Protocol):
         """Take a full block, `BLOCK_SIZE` bytes."""
 
     async def end(self, rest: bytes) -> Status:
-        """Take the last block, shorter than a full one and maybe empty; returns how the set ended."""
+        """Take the last block, shorter than a full one and maybe empty; return the status of the set."""
 
     async def abandon(self) -> None:
-        """Forget the set: nothing more comes of it."""
+        """Drop the set."""
 
 
 class EngineSet(Destination):
@@ -36,35 +36,28 @@ class EngineSet(Destination):
         await begin_set(self._engine, self._command, 0)
 
     async def data(self, block: bytes) -> None:
-        """Send whole words."""
         await self._engine.outwords(block)
 
     async def end(self, rest: bytes) -> Status:
-        """Send the rest and await the engine's status."""
         return await end_set(self._engine, rest)
 
     async def abandon(self) -> None:
-        """Have the engine drop the command."""
         await abandon_set(self._engine)
 
 
 class Nowhere(Destination):
-    """What the device has no place for: the data drain, the set is refused for `reason`."""
+    """Drains a set that the device has no place for, and refuses it for `reason`."""
 
     def __init__(self, memory: SharedMemory, reason: str) -> None:
         self._memory = memory
         self._reason = reason
 
-    async def begin(self) -> None:
-        """Begin to drain."""
+    async def begin(self) -> None: ...
 
-    async def data(self, block: bytes) -> None:
-        """Drop a block."""
+    async def data(self, block: bytes) -> None: ...
 
     async def end(self, rest: bytes) -> Status:  # noqa: ARG002 - dropped
-        """Refuse the set."""
         self._memory.refuse(self._reason)
         return Status.ERROR_BAD_CMD
 
-    async def abandon(self) -> None:
-        """Forget that there was one."""
+    async def abandon(self) -> None: ...

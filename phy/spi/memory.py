@@ -1,8 +1,8 @@
-"""What the SPI slave and its buffer share: the memory of their tile.
+"""Memory that the SPI slave and its buffer share.
 
-The slave answers a master out of it at once; the buffer keeps it up to date. Both run on one tile and
-neither waits while it is at the memory, so there are no locks. Source: "XCORE AI server: numbers and wire
-behavior", section SPI.
+The slave answers a master out of it at once; the buffer keeps it up to date. Both run on one tile and neither
+waits while it is at the memory, so there are no locks. Source: "XCORE AI server: numbers and wire behavior",
+section SPI.
 """
 
 import logging
@@ -21,8 +21,7 @@ logger = logging.getLogger(__name__)
 class RefusalLog(SupportsBytes, Protocol):
     """The debug log of the port's engine."""
 
-    def write(self, text: str) -> None:
-        """Add a line."""
+    def write(self, text: str) -> None: ...
 
 
 class SharedMemory(Struct):
@@ -36,24 +35,24 @@ class SharedMemory(Struct):
     frame since an acquisition; that of GET_DEBUG_LOG is the log as it was after the last failure.
     """
     block: bytes = b""
-    """Data of the write that is in progress while the status is BUSY: BLOCK_SIZE bytes at most."""
+    """Data of the write in progress while the status is BUSY: BLOCK_SIZE bytes at most."""
     block_length: int = 0
     """Bytes that the write really had: past BLOCK_SIZE the block is not whole."""
     log: RefusalLog | None = None
-    """Where refusals of this layer leave a line."""
+    """Receives the refusals of this layer."""
 
     def read(self, command: int) -> bytes | memoryview:
         """Return what a read answers; empty where that is not known yet."""
         return self.show_status() if command == Command.GET_STATUS else self.answers.get(command, b"")
 
     def show_status(self) -> bytes:
-        """Return the status word for the master, whose error bits are cleared by that."""
+        """Return the status word for the master, and clear its error bits."""
         shown = self.status
         self.status &= ~STATUS_ERRORS
         return shown.to_bytes(4, "little")
 
     def refuse(self, reason: str) -> None:
-        """Tell why a command is refused, in the debug log; setting the status bit is for the caller."""
+        """Write the reason of a refusal to the debug log; the caller sets the status bit."""
         logger.warning("%s", reason)
         if self.log is not None:
             self.log.write(f"SPI: {reason}")
@@ -65,5 +64,5 @@ class SharedMemory(Struct):
         self.status |= Status.BUSY
 
     def finish(self, errors: Status) -> None:
-        """End what made the status BUSY. Its errors show only now: a master that polls would miss them."""
+        """End the BUSY state. Its errors show only now: a master that polls would miss them."""
         self.status = self.status & ~(Status.BUSY | Status.SENSING) | errors & STATUS_ERRORS

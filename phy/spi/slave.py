@@ -13,9 +13,9 @@ from phy.spi.transaction import SpiTransaction
 async def spi_slave(bus: SpiBus, memory: SharedMemory, c: ChanEnd) -> None:
     """Answer messages until cancelled.
 
-    The command of a write, a word, goes down the streaming channel.
-    The block is in the memory and the status BUSY before a message is answered. While it is BUSY no other
-    write is taken, so that there is room in the channel for the one word.
+    The command of a write, a word, goes down the streaming channel. The block is in the memory and the status
+    BUSY before a message is answered. While it is BUSY no other write is taken: the channel has room for one
+    word.
     """
     transaction = SpiTransaction(memory)
     while True:

@@ -1,7 +1,7 @@
 """The SPI buffer: the task between the slave and one engine, of which it is a client.
 
-It passes blocks on as they come, and keeps the shared memory up to date with what the engine has. Source:
-"XCORE AI server: numbers and wire behavior", section SPI.
+It passes blocks on as they come, and keeps the shared memory up to date with the engine. Source: "XCORE AI
+server: numbers and wire behavior", section SPI.
 """
 
 import logging
@@ -55,7 +55,6 @@ class SpiBuffer:
         self._output_bytes = 0  # of the model, by its spec
 
     async def run(self) -> None:
-        """Serve the slave and the engine's notifications until cancelled."""
         self._sensor_bytes = await self._fetch(Command.GET_SENSOR_TENSOR_LENGTH)
         await self._refresh_spec()
         await self._refresh(Fetched.AT_START)
@@ -176,7 +175,7 @@ class SpiBuffer:
         return data
 
     async def _note(self, status: Status) -> Status:
-        """Keep a failure for the end of the action, and fetch what the engine says of it."""
+        """Keep a failure for the end of the action, and fetch the engine's debug log."""
         if status:
             self._errors |= status
             log_status, log = await get_command(self._engine, Command.GET_DEBUG_LOG)

@@ -18,7 +18,6 @@ class SpiRelayPort(SpiPort):
         self._turn = trio.Lock()
 
     async def message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
-        """See `SpiPort.message`."""
         await self._take_turn()
         try:
             return await self._relay_message(transfers)
@@ -26,7 +25,6 @@ class SpiRelayPort(SpiPort):
             self._turn.release()
 
     async def release(self) -> None:
-        """See `SpiPort.release`."""
         await self._take_turn()
         try:
             await self._relay_release()
@@ -34,11 +32,10 @@ class SpiRelayPort(SpiPort):
             self._turn.release()
 
     async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
-        """Have the slave answer a message; return what the master gets."""
+        """Pass a message to the slave and return its answer."""
         return await self._inner.message(transfers)
 
     async def _relay_release(self) -> None:
-        """Let chip select go high."""
         await self._inner.release()
 
     async def _take_turn(self) -> None:

@@ -22,13 +22,13 @@ _ACTIONS: Final = commands_of(Spi.BLOCKS, Spi.BARE)
 
 
 class _Role(Protocol):
-    """What the command of a transaction makes of it."""
+    """Behavior of a transaction after its command."""
 
     def shift(self, clocked: int, mosi: bytes) -> bytes:
-        """Clock bytes after the `clocked` ones before, the command included; returns as many."""
+        """Clock bytes after the `clocked` ones before, the command included; return as many."""
 
     def deselect(self) -> int | None:
-        """End; returns the command where the buffer has to carry it out."""
+        """End; return the command if the buffer has to carry it out."""
 
 
 class _Silent(_Role):
@@ -93,7 +93,7 @@ class SpiTransaction:
         self._role: _Role = _SILENT
 
     def shift(self, mosi: bytes) -> bytes:
-        """Clock bytes in; returns as many that went out on MISO."""
+        """Clock bytes in; return as many that went out on MISO."""
         if not mosi:
             return b""
         if not self._clocked:
@@ -103,7 +103,7 @@ class SpiTransaction:
         return miso
 
     def deselect(self) -> int | None:
-        """Let chip select go high; returns the command where the buffer has to carry it out."""
+        """Let chip select go high; return the command if the buffer has to carry it out."""
         return self._role.deselect()
 
     def _begin(self, command: int) -> _Role:

@@ -1,7 +1,7 @@
 """The data task: takes commands off the bulk endpoints and passes them on to engines.
 
-The length of each command packet says which dialect it is in. Sources: the design
-document, section USB; "XCORE AI server: numbers and wire behavior", section USB framing.
+The length of each command packet says which dialect it is in. Sources: the design document, section USB;
+"XCORE AI server: numbers and wire behavior", section USB framing.
 """
 
 import logging
@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 
 class UsbData(DataTask):
-    """The task of a device that speaks the AI server's own protocol, in both dialects."""
+    """Data task of the AI server's own protocol, in both dialects."""
 
     async def _serve_command(self) -> None:
         packets = await self._out.get_buffer()

@@ -1,7 +1,7 @@
-"""The device as its bus sees it: endpoints, control requests, configuration, reset. No I/O of its own.
+"""A device as its bus sees it: endpoints, control requests, configuration, reset. No I/O of its own.
 
-Every attachment drives a device through this class: it submits requests, unlinks them, and says when the
-host resets the bus or goes away. Control requests are answered by the task of endpoint 0.
+Every attachment drives a device through this class: it submits requests, unlinks them, and says when the host
+resets the bus or goes away. Control requests are answered by the task of endpoint 0.
 """
 
 from collections import deque
@@ -56,13 +56,13 @@ class HostPort(Protocol):
 
     @property
     def descriptors(self) -> Descriptors:
-        """What the device is."""
+        """Descriptors of the device."""
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
         """Submit a URB to an OUT endpoint; False where there is none."""
 
     def data_arrived(self, urb: OutUrb) -> None:
-        """Note that a URB has more bytes, see `OutUrb.feed`."""
+        """Notify the device that a URB has more bytes, see `OutUrb.feed`."""
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
         """Submit a URB to an IN endpoint; False where there is none."""
@@ -81,17 +81,11 @@ class HostPort(Protocol):
         """Whether the device has left the bus for good."""
 
     async def wait_unplugged(self) -> None:
-        """Wait until the device leaves the bus by itself, which may never happen.
-
-        `reset` brings it back, unless it has failed.
-        """
+        """Wait until the device leaves the bus by itself. `reset` brings it back, unless it has failed."""
 
 
 class UsbBus:
-    """One device on its bus.
-
-    `address` is that of an endpoint, with bit 7 set for IN.
-    """
+    """One device on its bus; an `address` has bit 7 set for IN."""
 
     def __init__(self, descriptors: Descriptors) -> None:
         self.descriptors: Final = descriptors
@@ -120,7 +114,7 @@ class UsbBus:
         return True
 
     def data_arrived(self, urb: OutUrb) -> None:
-        """Note that a URB has more bytes."""
+        """Notify the device that a URB has more bytes."""
         if not urb.done:
             self.out_endpoint.data_arrived()
 
@@ -170,7 +164,7 @@ class UsbBus:
         await self._unplugged.wait()
 
     def fail(self) -> None:
-        """Leave the bus for good: what the host has in progress ends, and whatever it submits."""
+        """Leave the bus for good: transfers in progress end, and so do later ones."""
         self._unplugged.set()
         self.reset()
 

@@ -1,4 +1,4 @@
-"""What the tasks at the bulk endpoints have in common, whatever protocol they speak.
+"""Base of the tasks at the bulk endpoints, whatever protocol they speak.
 
 Source: "XCORE AI server: numbers and wire behavior", section USB framing.
 """
@@ -15,7 +15,7 @@ from aisrv.xcore.chanend import ChanEnd
 from phy.usb.xud import InEndpoint, OutEndpoint, UsbReset
 
 BURST: Final = 128 * PACKET_SIZE
-"""Bytes that are passed on in one go where they are there already."""
+"""Bytes that are passed on in one go if they are there already."""
 
 
 logger = logging.getLogger(__name__)
@@ -32,10 +32,9 @@ class IgnoredPackets:
         self._logged = 0
         self._next_line = -float("inf")
         self.count = 0
-        """Packets ignored so far."""
 
     def add(self, reason: object) -> None:
-        """Count a packet; a line says why, and how many had none since the last line."""
+        """Count a packet and log the reason, with the number of packets since the last line."""
         self.count += 1
         now = trio.current_time()
         if now < self._next_line:
@@ -47,10 +46,7 @@ class IgnoredPackets:
 
 
 class DataTask(ABC):
-    """The two bulk endpoints, and the channel ends to the engines by number.
-
-    `ignored` counts the packets that are not commands; without it the task counts for itself.
-    """
+    """The two bulk endpoints, and the channel ends to the engines by number."""
 
     def __init__(
         self,
@@ -65,7 +61,7 @@ class DataTask(ABC):
         self._engines = engines
         self._name = name
         self.ignored: Final = IgnoredPackets(name) if ignored is None else ignored
-        """The packets that were no command."""
+        """Counts the packets that are not commands."""
 
     async def run(self) -> None:
         """Serve commands until cancelled; a reset of the bus abandons the one in progress."""

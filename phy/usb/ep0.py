@@ -18,7 +18,7 @@ _ADDRESS_MASK: Final = 0x8F
 
 
 class _Refused(Exception):
-    """The request is answered with STALL."""
+    """A request that is answered with STALL."""
 
 
 def _endpoint(bus: UsbBus, setup: SetupPacket) -> InEndpoint | OutEndpoint:
@@ -125,7 +125,7 @@ HANDLERS: Final[dict[tuple[int, int], Handler]] = {
 
 
 def answer(bus: UsbBus, request: ControlUrb) -> None:
-    """Carry out one control transfer."""
+    """Answer one control transfer."""
     setup = request.setup
     handler = HANDLERS.get((setup.request_type, setup.request))
     try:

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Refused(Exception):
-    """The command fails; both endpoints halt."""
+    """A failed command: both endpoints halt."""
 
 
 class UsbIoserver(DataTask):

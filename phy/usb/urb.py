@@ -13,10 +13,9 @@ if TYPE_CHECKING:
 
 
 class TransferStatus(enum.Enum):
-    """How a URB ended, and how messages put that."""
+    """End of a URB; the value is for messages."""
 
     OKAY = "the transfer is done"
-    """It was done."""
     STALL = "the transfer ended with a stall"
     """The endpoint is halted."""
     OVERFLOW = "the device's packet was larger than the URB"
@@ -31,7 +30,7 @@ LINUX_STATUS: Final = {
     TransferStatus.OVERFLOW: int(UrbStatus.OVERFLOW),
     TransferStatus.SHUTDOWN: int(UrbStatus.SHUTDOWN),
 }
-"""What Linux reports: the negative errno values in USB/IP, usbfs and usbmon."""
+"""Status as Linux reports it: the negative errno values in USB/IP, usbfs and usbmon."""
 
 
 class OutUrb:
@@ -48,7 +47,6 @@ class OutUrb:
     ) -> None:
         self.length: Final = length
         self.zero_packet: Final = zero_packet
-        """End with a packet of no bytes where the length is a multiple of the packet size."""
         self.taken = 0
         self.done = False
         self._received = 0
@@ -58,14 +56,14 @@ class OutUrb:
 
     @property
     def ends_transfer(self) -> bool:
-        """Whether its last packet is a short one."""
+        """Whether the last packet is a short one."""
         return self.length % PACKET_SIZE != 0 or not self.length or self.zero_packet
 
     def feed(self, piece: bytes | memoryview) -> None:
-        """Add `piece`, bytes that arrived; the endpoint must be notified with `OutEndpoint.data_arrived`.
+        """Add `piece`; the endpoint must be notified with `OutEndpoint.data_arrived`.
 
-        A view shows memory of the caller's, who calls `keep` before it changes. More than `length` in all is
-        a ValueError.
+        A view shows memory of the caller's, who calls `keep` before it changes. More than `length` bytes in
+        all is a ValueError.
         """
         if self._received + len(piece) > self.length:
             raise ValueError(f"{self._received + len(piece)} bytes fed to a URB of {self.length}")
@@ -125,13 +123,13 @@ class InUrb:
 
     @property
     def data(self) -> bytes | memoryview:
-        """What the device has sent so far."""
+        """Bytes received so far."""
         if self._pages is not None:
             return memoryview(self._pages).toreadonly()[: self.filled]
         return self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
 
     def put(self, data: bytes) -> None:
-        """Add data that the device sent."""
+        """Add received data."""
         if not data:
             return
         self.filled += len(data)

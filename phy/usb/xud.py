@@ -1,8 +1,8 @@
-"""Endpoints: where the firmware's buffers meet the host's URBs.
+"""Endpoints: the firmware's buffers meet the host's URBs.
 
 The firmware side has XUD's calls (`get_buffer`, `set_buffer`, halts, resets), the host side submits and
-unlinks URBs. An OUT endpoint is a rendezvous: a URB is done when the firmware has taken its last
-packet; until then the device NAKs. Nothing here does I/O.
+unlinks URBs. An OUT endpoint is a rendezvous: a URB is done when the firmware has taken its last packet;
+until then the device NAKs. Nothing here does I/O.
 
 Many packets may cross in one call, which is what one call a packet would do, only faster.
 """
@@ -18,20 +18,20 @@ from aisrv.xcore.waiter import Waiter
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
 
 AT_ONCE: Final = 1 << 18
-"""Bytes that the firmware moves through an endpoint before other tasks run, where it never has to wait."""
+"""Bytes that the firmware moves through an endpoint without a wait before other tasks run."""
 
 _OKAY: Final = TransferStatus.OKAY  # looking up a member of an enum takes time, once for each URB
 
 
 class UsbReset(Exception):
-    """The bus was reset, or the host chose a configuration: give up the transfer in progress."""
+    """A reset of the bus, or a new configuration: give up the transfer in progress."""
 
 
 R = TypeVar("R", OutUrb, InUrb)
 
 
 class _Endpoint(ABC, Generic[R]):
-    """What both directions share: a queue of URBs, the halt, and one firmware task that may wait."""
+    """Base of both directions: a queue of URBs, the halt, and one firmware task that may wait."""
 
     def __init__(self, address: int) -> None:
         self.address: Final = address
@@ -62,7 +62,7 @@ class _Endpoint(ABC, Generic[R]):
         self._serve()
 
     def unlink(self, urb: R) -> bool:
-        """Take a URB back; False where it is done already. Its packets that were taken stay taken."""
+        """Take a URB back; False if it is done already. Its packets that were taken stay taken."""
         try:
             self._urbs.remove(urb)
         except ValueError:
@@ -91,13 +91,13 @@ class _Endpoint(ABC, Generic[R]):
         self._finish_all(TransferStatus.STALL)
 
     async def wait_halt_cleared(self) -> None:
-        """Wait until the host has cleared the halt; UsbReset where a reset did."""
+        """Wait until the host has cleared the halt. Raises UsbReset."""
         self.check_reset()
         if self._halted:
             await self._firmware.wait(self._forget)
 
     def check_reset(self) -> None:
-        """Raise UsbReset where one has come since the last call."""
+        """Raise UsbReset if one has come since the last call."""
         if self._reset:
             raise self._take_reset()
 
@@ -124,11 +124,11 @@ class _Endpoint(ABC, Generic[R]):
 
     @abstractmethod
     def _serve(self) -> None:
-        """Move what can be moved and wake the firmware's task when it has what it waits for."""
+        """Move data and wake the firmware's task when it has what it waits for."""
 
     @abstractmethod
     def _forget(self) -> None:
-        """Drop what the waiting call had asked for."""
+        """Drop the request of the waiting call."""
 
 
 class Packets:
@@ -154,7 +154,6 @@ class OutEndpoint(_Endpoint[OutUrb]):
         self._wanted = 0  # bytes that a waiting get_buffer asked for, 0 while none waits
 
     def data_arrived(self) -> None:
-        """Note that a URB has more bytes."""
         self._serve()
 
     async def get_buffer(self, limit: int = PACKET_SIZE) -> Packets:
@@ -186,7 +185,7 @@ class OutEndpoint(_Endpoint[OutUrb]):
         self._wanted = 0
 
     def _take(self, limit: int) -> tuple[Packets | None, list[OutUrb]]:
-        """Take packets off the URBs, and say which URBs that ends."""
+        """Take packets off the URBs; return also the URBs that this ends."""
         parts: list[bytes] = []
         ended: list[OutUrb] = []
         urbs = self._urbs
@@ -217,8 +216,8 @@ class InEndpoint(_Endpoint[InUrb]):
     async def set_buffer(self, data: bytes, *, last: bool = True) -> None:
         """Send packets, and wait until the host has taken them.
 
-        With `last` the transfer ends: by its short packet, or by one of no bytes where the length is a
-        multiple of the packet size. Without it the length must be such a multiple.
+        With `last` the transfer ends: by its short packet, or by one of no bytes if the length is a multiple
+        of the packet size. Without it the length must be such a multiple.
         """
         self.check_reset()
         self._data, self._offset = data, 0

@@ -26,27 +26,26 @@ SECOND: Final = 10**9
 
 
 class Rule(enum.Enum):
-    """What a rule is about."""
+    """Time that a rule bounds."""
 
     CLOCK_PERIOD = "clock period"
-    """The time of a bit."""
+    """Time of a bit."""
     CS_SETUP = "CS enable"
-    """From chip select low to the first clock edge."""
+    """Chip select low to the first clock edge."""
     CS_HOLD = "CS disable"
-    """From the last clock edge to chip select high."""
+    """Last clock edge to chip select high."""
     CS_IDLE = "CS idle"
-    """From chip select high to low again."""
+    """Chip select high to low again."""
 
 
 class TimingRules(Struct, frozen=True):
-    """The least that each time may be, in nanoseconds."""
+    """Minimum of each time, in nanoseconds."""
 
     clock_period: int = 20
-    """The time of a bit."""
     cs_setup: int = 100
-    """CS enable: chip select low to the first clock edge."""
+    """Chip select low to the first clock edge."""
     cs_hold: int = 100
-    """CS disable: last clock edge to chip select high."""
+    """Last clock edge to chip select high."""
     cs_idle: int = 200
     """Chip select high between two transactions."""
 
@@ -71,10 +70,10 @@ Found = tuple[Breach, ...]
 def check(
     transfers: Sequence[SpiTransfer], *, selected: bool = False, rules: TimingRules = RULES
 ) -> list[Found]:
-    """Find the rules that each transfer breaks.
+    """Find the rules that each transfer breaks; `selected` says whether chip select is low before.
 
     CS enable and CS idle are those of transfers with which chip select goes low, CS disable of those at whose
-    end it goes high; elsewhere they mean nothing. `selected` says whether chip select is low before.
+    end it goes high; elsewhere they mean nothing.
     """
     found = []
     for transfer in transfers:
@@ -94,10 +93,9 @@ def check(
 
 
 class CheckedPort(SpiRelayPort):
-    """Writes a line to the log for a message that breaks rules; nothing else changes.
+    """Logs a message that breaks rules; nothing else changes.
 
     The line names each breach once. A message with the same breaches as the last one reported is passed over.
-    `inner` is the port behind it, `name` what the log calls it.
     """
 
     def __init__(self, inner: SpiPort, *, rules: TimingRules = RULES, name: str = "spi") -> None:
@@ -151,14 +149,14 @@ def _repeat_bit(data: bytes) -> bytes:
 
 
 class _Part(Struct):
-    """What one message holds of one transaction, as the slave sees it."""
+    """One message's part of one transaction, as the slave sees it."""
 
     missed_clock: bool = False
     """The slave did not count the first clock, and is one bit behind since."""
     unseen: bool = False
-    """It runs on into a transaction on which the slave has acted."""
+    """Whether it runs on into a transaction on which the slave has acted."""
     held: int | None = None
-    """The bit that a slave which is behind still has on MISO from the message before."""
+    """Bit that a slave which is behind still has on MISO from the message before."""
     transfers: list[SpiTransfer] = field(default_factory=list)
     fast: list[bool] = field(default_factory=list)
     short_hold: bool = False
@@ -190,7 +188,7 @@ class _Part(Struct):
         return [_later(each, 0) if fast else each for each, fast in zip(answers, self.fast, strict=True)]
 
     def nothing(self) -> list[bytes]:
-        """Return what comes on MISO past the end of a transaction."""
+        """Return the bytes past the end of a transaction."""
         return [bytes(len(each.mosi)) for each in self.transfers]
 
     def _cut(self, data: bytes) -> list[bytes]:
@@ -231,7 +229,7 @@ class StrictPort(CheckedPort):
         return miso
 
     def _divide(self, transfers: Sequence[SpiTransfer], found: Sequence[Found]) -> list[_Part]:
-        """Divide a message into the transactions that the slave sees."""
+        """Reports breaches and corrupts what they touch, as docs/reference/spi.md describes."""
         parts: list[_Part] = []
         part: _Part | None = None
         if transfers and self._open is not None:

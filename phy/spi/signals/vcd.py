@@ -17,9 +17,9 @@ from phy.spi.spi_relay_port import SpiRelayPort
 from phy.vcd_recording import VcdRecording
 
 DEFAULT_HZ: Final = 10_000_000
-"""Clock rate that is drawn where the master states none."""
+"""Clock rate that is drawn if the master states none."""
 HIGHEST_HZ: Final = SECOND // 2
-"""A level lasts a nanosecond at least."""
+"""Limit of a drawn clock: a level lasts a nanosecond at least."""
 PIECE: Final = 1024
 """Bytes that are drawn before other tasks get a turn."""
 
@@ -28,10 +28,10 @@ SIGNALS: Final = {"CS": 1, "CLK": 0, "MOSI": 0, "MISO": 0}
 
 
 class VcdFile(VcdRecording):
-    """A recording of one SPI bus, which knows where the bus and the time are.
+    """A recording of one SPI bus.
 
     `default_hz` is the clock of transfers that name none; ValueError for one that cannot be drawn. `mosi` and
-    `miso` are the bytes on the two lines, `clock_hz` the clock.
+    `miso` are the bytes on the two lines.
     """
 
     def __init__(self, path: Path, *, default_hz: int = DEFAULT_HZ) -> None:
@@ -51,7 +51,7 @@ class VcdFile(VcdRecording):
         self.flush()
 
     def wait_until(self, nanoseconds: int) -> None:
-        """Let the time go on to `nanoseconds`, where it is not later already."""
+        """Let the time go on to `nanoseconds`, unless it is later already."""
         self._now = max(self._now, nanoseconds)
 
     def select(self, timing: Timing) -> None:
@@ -96,7 +96,6 @@ class VcdFile(VcdRecording):
         self.selected = False
 
     def close(self) -> None:
-        """Close the file; what comes later is not recorded."""
         self._end(self._now + RULES.cs_idle)  # readers see the last level last for a while
 
     def _draw(self, when: int, *, cs: int) -> None:
@@ -112,10 +111,7 @@ def _stated(nanoseconds: int | None, least: int) -> int:
 
 
 class VcdPort(SpiRelayPort):
-    """Records the messages of a master, who waits while they are drawn; the slave notices nothing.
-
-    `inner` is the port that is recorded.
-    """
+    """Records the messages of a master, who waits while they are drawn; the slave notices nothing."""
 
     def __init__(self, inner: SpiPort, file: VcdFile) -> None:
         super().__init__(inner)

@@ -17,20 +17,20 @@ from vcd.reader import TokenKind, tokenize
 from phy.spi.signals.vcd import SIGNALS
 
 Changes = tuple[tuple[int, int], ...]
-"""When a line changed, in nanoseconds, and to which level; the first says how it was before."""
+"""Times of a line's changes, in nanoseconds, and the new level; the first is the level before."""
 
 LEFT: Final = 52
-"""Width of the names."""
+"""Width of the names, in pixels."""
 CELL: Final = 11
-"""Width of the shortest clock period."""
+"""Width of the shortest clock period, in pixels."""
 MARGIN: Final = 30
 """Time before and after chip select, in pixels."""
 HIGH: Final = 20
-"""Height between the levels."""
+"""Pixels between the levels."""
 ROWS: Final = {"CS": 30, "CLK": 30, "MOSI": 48, "MISO": 48}
-"""Height of each line, with what stands under it."""
+"""Height of each line with its labels, in pixels."""
 WIDEST: Final = 20_000
-"""Pixels; a transaction of more is not for a picture."""
+"""Largest width of a picture, in pixels."""
 
 BLACK, GRAY, BLUE = "#222222", "#999999", "#1a5fb4"
 
@@ -44,13 +44,12 @@ class Waveform:
     lines: dict[str, Changes]
 
     def level(self, line: str, when: int) -> int:
-        """Return the level of a line at a time."""
         changes = self.lines[line]
         return changes[max(0, bisect_right(changes, (when, 1)) - 1)][1]
 
     @property
     def edges(self) -> list[int]:
-        """When the clock rises."""
+        """Times of the clock's rising edges."""
         return [when for when, level in self.lines["CLK"][1:] if level]
 
     def data(self, line: str) -> list[tuple[int, int, int]]:
@@ -66,7 +65,7 @@ class Waveform:
 
 
 def read_transactions(file: BufferedIOBase) -> Iterator[Waveform]:
-    """Read the transactions of a VCD file, one by one; one that the end of the file cuts off is left out."""
+    """Read the transactions of a VCD file; one that the end of the file cuts off is left out."""
     names: dict[str, str] = {}
     levels = dict(SIGNALS)
     lines: dict[str, list[tuple[int, int]]] = {}
@@ -90,10 +89,7 @@ def read_transactions(file: BufferedIOBase) -> Iterator[Waveform]:
 
 
 def svg(waveform: Waveform, title: str = "") -> str:
-    """Draw a transaction: its four lines, and the bytes under MOSI and MISO in hexadecimal.
-
-    Raises ValueError for one that is too long for a picture.
-    """
+    """Draw a transaction with its bytes in hexadecimal. Raises ValueError for one that is too long."""
     edges = waveform.edges
     shortest = min(
         (after - before for before, after in pairwise(edges)), default=waveform.end - waveform.start

@@ -1,4 +1,4 @@
-"""Captures: a port that wraps a device and records what the host asked for and how it ended.
+"""Captures: a port that wraps a device and records the requests of a host and their ends.
 
 The record is what usbmon would write on a Linux host: an event where a request is submitted, one where it
 ends. Control transfers of the host's own system, such as SET_ADDRESS, never reach a device over USB/IP.
@@ -31,18 +31,18 @@ PAYLOAD_LIMIT: Final = 64 * 1024
 """Bytes of a URB's data that are kept by default; the true length is recorded in any case."""
 
 PAYLOAD_MAXIMUM: Final = 256 * 1024 - HEADER_SIZE
-"""Wireshark takes a larger packet for damage of the file."""
+"""Largest packet that Wireshark does not take for damage of the file."""
 
 NO_ENDPOINT: Final = -2
-"""-ENOENT: what Linux reports of a URB to an endpoint that there is not."""
+"""-ENOENT: Linux reports it of a URB to an unknown endpoint."""
 
 
 class CaptureFile:
-    """A pcapng file that is whole after each event: there is nothing of it in this process.
+    """A pcapng file that is whole after each event: nothing of it is buffered in this process.
 
-    Raises OSError where the file cannot be made. One that cannot be written later, as on a full disk, ends
-    the capture with an error in the log, and nothing else. `payload_limit` is the most bytes that are kept of
-    a request, ValueError for too many; `clock` tells nanoseconds since 1970.
+    Raises OSError if the file cannot be made. One that cannot be written later, as on a full disk, ends the
+    capture with an error in the log, and nothing else. `payload_limit` is the most bytes that are kept of a
+    request, ValueError for too many; `clock` tells nanoseconds since 1970.
     """
 
     def __init__(
@@ -73,16 +73,16 @@ class CaptureFile:
         return Interface(self, number, bus, device)
 
     def next_urb(self) -> int:
-        """Return the number of a new request."""
+        """Allocate the number of a request."""
         self._urbs += 1
         return self._urbs
 
     def now(self) -> int:
-        """Return nanoseconds since 1970."""
+        """Nanoseconds since 1970."""
         return self._clock()
 
     def write(self, interface: int, event: UsbmonEvent) -> None:
-        """Add an event of `interface`, its number."""
+        """Add an event of an interface."""
         packet = EnhancedPacket(interface, event.timestamp, bytes(event), event.original_length)
         self._append(bytes(packet))
 
@@ -110,10 +110,7 @@ class CaptureFile:
 
 
 class Interface:
-    """One device's part of a capture.
-
-    `number` is its place in the file; `bus` and `device` are what its events say.
-    """
+    """One device's part of a capture."""
 
     def __init__(self, file: CaptureFile, number: int, bus: int, device: int) -> None:
         self.file: Final = file
@@ -123,7 +120,7 @@ class Interface:
 
 
 class _CapturedRelay(Relay):
-    """A relay with what its events have in common, and the data of the first."""
+    """A relay with the common fields of its events, and the data of the first."""
 
     __slots__ = ("endpoint", "kept", "length", "number", "setup", "submitted", "transfer", "wanted", "zero")
 
@@ -158,8 +155,8 @@ class _CapturedRelay(Relay):
 class CapturedPort(RelayPort[_CapturedRelay]):
     """Records the transfers of a host.
 
-    The SUBMIT event is written when the part of the OUT data that is kept has arrived. `inner` is the port
-    that is recorded, `sink` where events go.
+    The SUBMIT event is written when the part of the OUT data that is kept has arrived. `sink` is where events
+    go.
     """
 
     def __init__(self, inner: HostPort, sink: Interface) -> None:

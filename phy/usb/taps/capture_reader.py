@@ -1,4 +1,4 @@
-"""Reading captures of USB traffic: pcapng and pcap files of usbmon and of USBPcap, whoever wrote them.
+"""Reader of captures of USB traffic: pcapng and pcap files of usbmon and of USBPcap.
 
 Sources: "PCAP Now Generic (pcapng) Capture File Format", draft-ietf-opsawg-pcapng; the Wireshark wiki,
 Development/LibpcapFileFormat; Documentation/usb/usbmon.rst of the Linux kernel.
@@ -15,7 +15,7 @@ from phy.usb.taps.usbmon import LINKTYPE_USB_LINUX_MMAPPED, EventType, TransferT
 from phy.usb.taps.usbpcap import LINKTYPE_USBPCAP, UsbpcapError, UsbpcapEvents
 
 LINKTYPE_USB_LINUX: Final = 189
-"""Packets with the first 48 bytes of usbmon's header only."""
+"""Link type of packets with the first 48 bytes of usbmon's header only."""
 
 _HEADER_SIZES: Final = {LINKTYPE_USB_LINUX: 48, LINKTYPE_USB_LINUX_MMAPPED: 64}
 _BYTE_ORDERS: Final = {b"\x4d\x3c\x2b\x1a": "<", b"\x1a\x2b\x3c\x4d": ">"}
@@ -25,11 +25,11 @@ _PCAP_MAGICS: Final = {
     b"\xa1\xb2\xc3\xd4": ">",
     b"\xa1\xb2\x3c\x4d": ">",
 }
-"""Of files with microseconds, and of those with nanoseconds: packets bring usbmon's own time."""
+"""Byte order by the magic of files with microseconds and nanoseconds; packets bring usbmon's own time."""
 
 
 MOST_BLOCKS: Final = 1 << 20
-"""Packets, or blocks of any kind, of one file: an empty one is 12 bytes there, and much more once read."""
+"""Limit of blocks of one file: an empty one is 12 bytes there, and much more once read."""
 
 
 class CaptureError(Exception):
@@ -50,17 +50,16 @@ class Capture:
 
     events: tuple[CapturedEvent, ...]
     cut_at: int | None
-    """The byte of the file from which on a packet is not whole; None where the file ends behind one."""
+    """Offset of the first packet that is not whole, in bytes; None if all are."""
 
     def __iter__(self) -> Iterator[CapturedEvent]:
         return iter(self.events)
 
 
 def read_capture(data: bytes) -> Capture:
-    """Read a capture.
+    """Read a capture. Raises CaptureError for a file that is none of USB.
 
-    A file that ends within a packet, as that of a process that was killed, gives what comes before. Raises
-    CaptureError for a file that is not a capture of USB.
+    A file that ends within a packet, as that of a process that was killed, gives the packets before it.
     """
     packets: list[tuple[int, bytes]] = []
     if data[:4] == struct.pack("<I", SECTION_HEADER):

@@ -1,4 +1,4 @@
-"""Faults as plain values: what goes wrong, at which transfer. No I/O.
+"""Faults as plain values: kinds of faults, and the transfers that they hit. No I/O.
 
 A fault has a text form, `KIND:WHERE:WHEN` or `KIND:WHERE:WHEN:ARGUMENT`, such as `nak:out:2:1.5s`.
 """
@@ -14,11 +14,11 @@ from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT
 
 
 class FaultError(ValueError):
-    """A fault that cannot be; the text says what is wrong with it."""
+    """An invalid fault; the text says what is wrong with it."""
 
 
 class FaultKind(enum.Enum):
-    """What goes wrong with a transfer."""
+    """Effect on a transfer."""
 
     STALL = "stall"
     """The endpoint halts."""
@@ -31,7 +31,6 @@ class FaultKind(enum.Enum):
     TRUNCATE = "truncate"
     """Only the first bytes cross."""
     DISCONNECT = "disconnect"
-    """The device leaves the bus."""
 
 
 TIMED: Final = (FaultKind.NAK, FaultKind.DELAY)
@@ -43,7 +42,7 @@ LONGEST: Final = 86400.0
 
 @dataclass(frozen=True, slots=True)
 class Nth:
-    """At one transfer, counted from 1."""
+    """The transfer with this number, from 1."""
 
     number: int
 
@@ -57,7 +56,7 @@ class Nth:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """At each transfer with a probability; a seed of its own in place of the plan's."""
+    """A random choice of transfers; `seed` replaces the plan's."""
 
     probability: float
     seed: int | None = None
@@ -76,16 +75,16 @@ _PLACE_NAMES: Final = {address: name for name, address in PLACES.items()}
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One fault: `kind` at the transfers of one endpoint that `when` says."""
+    """One fault: `kind` at the transfers of one endpoint that `when` selects."""
 
     kind: FaultKind
     endpoint: int
     """Address, bit 7 set for IN; 0 for control transfers."""
     when: Nth | Chance
     seconds: float | None = None
-    """How long: of NAK and DELAY."""
+    """Duration of NAK and DELAY."""
     length: int | None = None
-    """Bytes that are left: of TRUNCATE."""
+    """Bytes that TRUNCATE leaves."""
 
     def __post_init__(self) -> None:
         kind = self.kind.value

@@ -26,10 +26,10 @@ class _Queue:
 
     def __init__(self) -> None:
         self.count = 0
-        """Transfers so far, those that are done included."""
+        """Transfers so far, including completed ones."""
         self.waiting: deque[_Transfer] = deque()
         self.faulty = False
-        """Whether the one that runs has a fault."""
+        """Whether the transfer that runs has a fault."""
         self.advancing = False
 
 
@@ -57,10 +57,7 @@ class _Transfer(Relay):
 
 
 class FaultyPort(RelayPort[_Transfer]):
-    """Passes on the transfers of a host, but for those that have a fault; `nursery` keeps the times.
-
-    `inner` is the port behind it, `name` what the log calls the device.
-    """
+    """Passes on the transfers of a host, but for those that have a fault; `nursery` runs the delays."""
 
     def __init__(self, inner: HostPort, plan: FaultPlan, nursery: trio.Nursery, name: str = "device") -> None:
         super().__init__(inner)
@@ -73,7 +70,7 @@ class FaultyPort(RelayPort[_Transfer]):
     # The host's side.
 
     def data_arrived(self, urb: OutUrb) -> None:
-        """Pass on what has arrived, unless the transfer waits or its data is to be lost."""
+        """Pass on the new data, unless the transfer waits or its data is to be lost."""
         transfer = self._relays.get(urb)
         if transfer is not None and transfer.dropped:
             self._discard(transfer)
@@ -81,7 +78,6 @@ class FaultyPort(RelayPort[_Transfer]):
             super().data_arrived(urb)
 
     def unlink(self, urb: Urb) -> bool:
-        """Take a URB back; False where it is done, or is being answered."""
         transfer = self._relays.get(urb)
         if transfer is None:
             return self._take_waiting(urb)
@@ -91,7 +87,7 @@ class FaultyPort(RelayPort[_Transfer]):
         return True
 
     def reset(self) -> None:
-        """Reset the bus; a device that had disconnected is plugged in again. Transfers go on counting."""
+        """Reset the bus and reconnect a disconnected device. Transfers go on counting."""
         self._abandon()
         if self._unplugged.is_set():
             self._unplugged = trio.Event()
@@ -143,7 +139,6 @@ class FaultyPort(RelayPort[_Transfer]):
         queue.advancing = False
 
     def _is_busy(self, queue: _Queue) -> bool:
-        """Return whether a transfer of the endpoint runs."""
         return any(transfer.queue is queue for transfer in self._relays.values())
 
     def _start_late(self, transfer: _Transfer) -> None:
@@ -208,7 +203,6 @@ class FaultyPort(RelayPort[_Transfer]):
     # Faults.
 
     def _inject(self, transfer: _Transfer, fault: Fault) -> None:
-        """Begin a transfer with a fault."""
         logger.warning(
             "%s: transfer %d of endpoint %#04x: %s", self._name, transfer.number, transfer.address, fault
         )

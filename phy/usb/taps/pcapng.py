@@ -44,7 +44,7 @@ def _options(options: dict[int, bytes]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class SectionHeader:
-    """Opens a file; its length is left open, as blocks are added while the capture runs."""
+    """First block of a file; its length is left open, as blocks are added while the capture runs."""
 
     application: str
 

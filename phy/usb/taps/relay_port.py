@@ -16,7 +16,7 @@ from phy.usb.urb import InUrb, OutUrb, TransferStatus
 Urb = OutUrb | InUrb | ControlUrb
 
 Result = int | bytes
-"""What a URB ends with: the bytes taken of an OUT URB, the data of the others."""
+"""End of a URB: the bytes taken of an OUT URB, the data of the others."""
 
 
 class Relay:
@@ -26,10 +26,10 @@ class Relay:
 
     def __init__(self, address: int, urb: Urb) -> None:
         self.address = address
-        """The endpoint's; 0 for a control transfer."""
+        """Endpoint address; 0 for a control transfer."""
         self.urb = urb
         self.sent: Urb | None = None
-        """What the device has; None before it has it and after it has answered."""
+        """URB of the device; None before it has it and after it has answered."""
 
 
 R = TypeVar("R", bound=Relay)
@@ -47,30 +47,24 @@ class RelayPort(HostPort, Generic[R]):
 
     @property
     def descriptors(self) -> Descriptors:
-        """What the device is."""
         return self._inner.descriptors
 
     def submit_out(self, address: int, urb: OutUrb) -> bool:
-        """See `HostPort.submit_out`."""
         return self._submit(address, urb)
 
     def submit_in(self, address: int, urb: InUrb) -> bool:
-        """See `HostPort.submit_in`."""
         return self._submit(address, urb)
 
     def submit_control(self, urb: ControlUrb) -> None:
-        """See `HostPort.submit_control`."""
         self._submit(0, urb)
 
     def data_arrived(self, urb: OutUrb) -> None:
-        """See `HostPort.data_arrived`."""
         relay = self._relays.get(urb)
         if relay is not None and isinstance(relay.sent, OutUrb):
             self._pass_data(relay, relay.sent)
             self._inner.data_arrived(relay.sent)
 
     def unlink(self, urb: Urb) -> bool:
-        """See `HostPort.unlink`."""
         relay = self._relays.get(urb)
         if relay is None or (relay.sent is not None and not self._inner.unlink(relay.sent)):
             return False
@@ -81,23 +75,19 @@ class RelayPort(HostPort, Generic[R]):
         return True
 
     def reset(self) -> None:
-        """See `HostPort.reset`."""
         self._inner.reset()
 
     @property
     def has_failed(self) -> bool:
-        """See `HostPort.has_failed`."""
         return self._inner.has_failed
 
     async def wait_unplugged(self) -> None:
-        """See `HostPort.wait_unplugged`."""
         await self._inner.wait_unplugged()
 
     # For extensions.
 
     @abstractmethod
-    def _relay(self, address: int, urb: Urb) -> R:
-        """Create the relay of a URB."""
+    def _relay(self, address: int, urb: Urb) -> R: ...
 
     def _observe_start(self, relay: R) -> None:
         """See an IN URB or a control transfer before the device gets it."""
@@ -106,7 +96,7 @@ class RelayPort(HostPort, Generic[R]):
         """See data of an OUT URB before it is passed on; at its start there may be none."""
 
     def _observe_end(self, relay: R, status: TransferStatus, result: Result) -> None:
-        """See how the device ended a transfer, before the host does."""
+        """See the end of a transfer, before the host does."""
 
     def _observe_unlink(self, relay: R) -> None:
         """See that the host has taken a URB back; `taken` of an OUT URB is what the device took before."""
@@ -118,7 +108,7 @@ class RelayPort(HostPort, Generic[R]):
         return self._start(self._relay(address, urb))
 
     def _start(self, relay: R) -> bool:
-        """Submit a URB to the device in place of the host's; False where there is no such endpoint."""
+        """Submit a URB to the device in place of the host's; False if there is no such endpoint."""
         self._relays[relay.urb] = relay
         relay.sent = sent = self._substitute(relay, partial(self._end, relay))
         if isinstance(sent, OutUrb):
@@ -138,7 +128,7 @@ class RelayPort(HostPort, Generic[R]):
         return False
 
     def _substitute(self, relay: R, complete: Callable[[TransferStatus, Any], None]) -> Urb:
-        """Create what the device gets: a URB like the host's that ends with `complete`, without its data."""
+        """Create the device's URB: like the host's, but it ends with `complete`, and without data."""
         urb = relay.urb
         if isinstance(urb, OutUrb):
             return OutUrb(urb.length, complete, zero_packet=urb.zero_packet)
@@ -165,7 +155,7 @@ class RelayPort(HostPort, Generic[R]):
 
 
 def take_arrived(urb: Urb) -> list[bytes]:
-    """Take what has arrived of a URB's OUT data: whole packets, and the last one when it is complete."""
+    """Take the new OUT data of a URB: whole packets, and the last one when it is complete."""
     parts: list[bytes] = []
     if isinstance(urb, OutUrb):
         urb.take(urb.length, parts)
@@ -173,7 +163,6 @@ def take_arrived(urb: Urb) -> list[bytes]:
 
 
 def end(urb: Urb, status: TransferStatus, result: Result) -> None:
-    """End a host's URB."""
     if isinstance(urb, OutUrb):
         assert isinstance(result, int)  # noqa: S101 - for the type checker
         urb.taken = result
@@ -188,5 +177,4 @@ def end(urb: Urb, status: TransferStatus, result: Result) -> None:
 
 
 def end_without_data(urb: Urb, status: TransferStatus) -> None:
-    """End a host's URB of which no data was transferred."""
     end(urb, status, 0 if isinstance(urb, OutUrb) else b"")

@@ -23,12 +23,12 @@ _PRESENT: Final = b"\0"
 
 
 class EventType(enum.IntEnum):
-    """What happened to a request."""
+    """Event of a request."""
 
     SUBMIT = ord("S")
     COMPLETE = ord("C")
     ERROR = ord("E")
-    """The submission failed."""
+    """Failure of the submission."""
 
 
 class TransferType(enum.IntEnum):
@@ -83,11 +83,11 @@ class UsbmonEvent:
     status: int
     """0 or a negative errno of Linux."""
     length: int
-    """SUBMIT: bytes sent or asked for. COMPLETE: bytes that went across."""
+    """SUBMIT: bytes sent or asked for. COMPLETE: bytes transferred."""
     data: bytes = b""
-    """The data, or the first of them."""
+    """Data, or the first part of them."""
     setup: bytes | None = None
-    """Of a control request's SUBMIT."""
+    """SETUP packet of a control request's SUBMIT."""
     zero_packet: bool = False
 
     @property
@@ -98,7 +98,7 @@ class UsbmonEvent:
 
     @property
     def original_length(self) -> int:
-        """Bytes of header and all data, whatever part of them is kept."""
+        """Bytes of header and all data, kept or not."""
         return HEADER_SIZE + (self.length if self.carries_data else 0)
 
     def __bytes__(self) -> bytes:

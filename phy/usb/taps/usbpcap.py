@@ -1,8 +1,9 @@
 """Events of USB requests as USBPcap records them on Windows, turned into those of usbmon.
 
-Source: "USBPcap capture format specification", https://desowin.org/usbpcap/captureformat.html; the codes of
-USBD_STATUS from Microsoft's usb.h. What USBPcap does not record is how much room a host gave an IN request:
-its events have the length ROOM_UNKNOWN there.
+Source: "USBPcap capture format specification", https:
+
+desowin.org/usbpcap/captureformat.html; the codes of USBD_STATUS from Microsoft's usb.h. USBPcap does not
+record how much room a host gave an IN request: its events have the length ROOM_UNKNOWN there.
 """
 
 import enum
@@ -68,10 +69,10 @@ class UsbpcapEvents:
 
     def __init__(self) -> None:
         self._control: dict[tuple[int, int], UsbmonEvent] = {}
-        """What is known of the end of control transfers whose stages come in packets of their own."""
+        """Known parts of control transfers whose stages come in packets of their own."""
 
     def event(self, packet: bytes) -> UsbmonEvent | None:
-        """Return the event that a packet completes, None where it completes none. Raises UsbpcapError."""
+        """Return the event that a packet completes, or None. Raises UsbpcapError."""
         if len(packet) < UsbpcapHeader.SIZE:
             raise UsbpcapError(f"has {len(packet)} of the {UsbpcapHeader.SIZE} bytes of its header")
         header = UsbpcapHeader.unpack_from(packet)

@@ -1,1 +1,1 @@
-"""Sensors: where frames come from, how they become input tensors, and the task that acquires them."""
+"""Sensors: sources of frames, their conversion to input tensors, and the task that acquires them."""

@@ -1,8 +1,8 @@
 """The acquire task: exposes frames for its clients, and gives them images of the latest.
 
 Two cores of one tile. `sensor` waits for the source, as the receiver of a camera's pixels does, and leaves
-each frame in the memory that both share; `acquire` answers clients, also while a frame is being exposed. One
-frame serves all clients that wait when it comes. Protocol: `aisrv.sensors.acquire_channel`.
+each frame in the memory that both share; `acquire` answers clients, also during an exposure. One frame serves
+all clients that wait for it. Protocol: `aisrv.sensors.acquire_channel`.
 """
 
 from collections.abc import Callable, Sequence
@@ -50,14 +50,14 @@ class SensorModel(I2cDevice, Protocol):
 
 
 class Exposure:
-    """The state that the two cores share: the latest frame, or why the last exposure failed."""
+    """State that the two cores share: the latest frame, or the error of the last exposure."""
 
     def __init__(self, source: FrameSource) -> None:
         self.format: Final = FrameFormat(source.width, source.height, source.encoding)
         self.frame = RawFrame(source.width, source.height, source.encoding, bytes(self.format.nbytes))
         """The latest; zeros before the first."""
         self.failure: str | None = None
-        """Why the last exposure brought no frame; None where it did."""
+        """Error of the last exposure; None if it succeeded."""
 
 
 async def sensor(source: FrameSource, exposure: Exposure, c: ChanEnd) -> None:
@@ -98,7 +98,7 @@ async def acquire(
 
 
 class AcquireTask:
-    """The state of the task: the latest frame, the sensor's registers, and who waits for a frame."""
+    """State of the task: the latest frame, the sensor's registers, and the clients that wait for a frame."""
 
     def __init__(
         self,
@@ -119,7 +119,6 @@ class AcquireTask:
         self._something = Selection(c, *(client.commands for client in clients))
 
     async def run(self) -> None:
-        """Serve the clients and the sensor until cancelled."""
         while True:
             chosen = await self._something.wait()
             if chosen is self._sensor:
@@ -128,7 +127,6 @@ class AcquireTask:
                 await self._serve(self._clients[chosen.name])
 
     async def _take_frame(self) -> None:
-        """Take the frame that was exposed, and notify all clients that wait for it."""
         await self._sensor.chkct(_EXPOSE)
         if self._exposure.failure is None:
             frame = self._exposure.frame
@@ -139,7 +137,6 @@ class AcquireTask:
             await client.frames.outct(notification)  # never more than one, so it cannot block
 
     async def _serve(self, client: AcquireEnds) -> None:
-        """Answer one command."""
         c = client.commands
         limit = self._exposure.format.nbytes + _SMALL
         command, arguments = await receive_command(c, limit)
@@ -168,11 +165,9 @@ class AcquireTask:
             self._waiting.append(client)
 
     def describe(self, _arguments: bytes) -> bytes:
-        """Answer the format of frames."""
         return bytes(self._exposure.format)
 
     def image(self, arguments: bytes) -> bytes:
-        """Answer a part of the latest frame."""
         frame = self._frame
         try:
             request = ImageRequest.from_bytes(arguments)
@@ -183,7 +178,6 @@ class AcquireTask:
             raise AcquireError(Status.ERROR_BAD_CMD, str(error)) from None
 
     def read_frame(self, _arguments: bytes) -> bytes:
-        """Answer the latest frame."""
         return self._frame.data
 
     def write_frame(self, arguments: bytes) -> bytes:
@@ -196,7 +190,6 @@ class AcquireTask:
         return b""
 
     def set_i2c(self, arguments: bytes) -> bytes:
-        """Write a register on the bus."""
         if len(arguments) != RegisterWrite.SIZE:
             raise AcquireError(
                 Status.ERROR_BAD_CMD, f"address, register and value are 3 bytes, not {len(arguments)}"
@@ -209,7 +202,7 @@ class AcquireTask:
         return b""
 
     def explain(self, _arguments: bytes) -> bytes:
-        """Refuse with the reason where the last exposure failed."""
+        """Refuse with the error of the last exposure, if it failed."""
         if self._exposure.failure is not None:
             raise AcquireError(Status.ERROR_INFER_ERR, f"the sensor has no frame: {self._exposure.failure}")
         return b""

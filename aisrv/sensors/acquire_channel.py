@@ -1,4 +1,4 @@
-"""A command on the channel to the acquire task: both sides, in the order of the wire, and what crosses it.
+"""A command on the channel to the acquire task: both sides, in the order of the wire, and its values.
 
 Every command goes the same way, so that one that is refused leaves the channel ready for the next:
 
@@ -30,7 +30,7 @@ NO_FRAME: Final = 8
 """Control token: the sensor failed to give a frame that was asked for; EXPLAIN says why."""
 
 LARGEST_IMAGE: Final = 16 * 1024 * 1024
-"""Bytes of an image that the task makes: far more than a tile has, and a bound on what one command costs."""
+"""Limit of an image's bytes: far more than a tile has, and a bound on the cost of a command."""
 
 _ENCODINGS: Final = tuple(Encoding)
 
@@ -91,7 +91,7 @@ class ImageRequest(Packet, byte_order="<", name="an image request"):
 
 
 class AcquireError(Exception):
-    """What the acquire task answered with a status other than OKAY; the text is its reason."""
+    """Refusal of the acquire task; the text is its reason."""
 
     def __init__(self, status: Status, reason: str) -> None:
         super().__init__(reason)
@@ -106,10 +106,7 @@ class AcquireEnds(NamedTuple):
 
 
 class AcquireChannel:
-    """A client of the acquire task, for one task at a time.
-
-    Every method raises AcquireError where the task refuses; the channel is ready for the next command.
-    """
+    """A client of the acquire task, for one task at a time. Every method raises AcquireError."""
 
     def __init__(self, commands: ChanEnd, frames: ChanEnd) -> None:
         self._c = commands
@@ -118,7 +115,7 @@ class AcquireChannel:
         self._asked = False
 
     async def describe(self) -> FrameFormat:
-        """Ask what frames look like; that never changes."""
+        """Ask for the format of frames, which never changes."""
         return FrameFormat.from_bytes(await self._command(AcquireCommand.DESCRIBE))
 
     async def ask(self) -> None:
@@ -128,7 +125,7 @@ class AcquireChannel:
             self._asked = True
 
     async def await_frame(self) -> None:
-        """Wait until the frame that was asked for has come; ERROR_INFER_ERR where the sensor had none."""
+        """Wait until the frame that was asked for has come; ERROR_INFER_ERR if the sensor had none."""
         notification = await self.frames.inct()
         self._asked = False
         if notification == NO_FRAME:
@@ -143,15 +140,13 @@ class AcquireChannel:
         await self.await_frame()
 
     async def image(self, request: ImageRequest) -> bytes:
-        """Fetch a part of the latest frame as int8 pixels."""
         return await self._command(AcquireCommand.FETCH_IMAGE, bytes(request))
 
     async def frame(self) -> bytes:
-        """Fetch the latest frame as the sensor gave it; zeros before the first."""
+        """Fetch the latest frame in the sensor's encoding; zeros before the first."""
         return await self._command(AcquireCommand.READ_FRAME)
 
     async def write_frame(self, data: bytes) -> None:
-        """Put a frame in the place of the latest."""
         await self._command(AcquireCommand.WRITE_FRAME, data)
 
     async def set_i2c(self, address: int, register: int, value: int) -> None:

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 
 class I2cNak(Exception):
-    """Nobody acknowledged; the message says what was not."""
+    """An access without an acknowledge; the message says to what."""
 
 
 class I2cDevice(Protocol):
@@ -20,17 +20,15 @@ class I2cDevice(Protocol):
 
     @property
     def address(self) -> int:
-        """Its seven-bit address."""
+        """Seven-bit address."""
 
-    def write(self, register: int, value: int) -> None:
-        """Write a register."""
+    def write(self, register: int, value: int) -> None: ...
 
-    def read(self, register: int) -> int:
-        """Read a register."""
+    def read(self, register: int) -> int: ...
 
 
 class I2cBus:
-    """A bus with its devices; ValueError where two have one address, or one has more than seven bits."""
+    """A bus with its devices; ValueError if two have one address, or one has more than seven bits."""
 
     def __init__(self, devices: Sequence[I2cDevice] = ()) -> None:
         self._devices = {device.address: device for device in devices}
@@ -41,7 +39,7 @@ class I2cBus:
                 raise ValueError(f"I2C address 0x{address:02x} has more than seven bits")
 
     def write(self, address: int, register: int, value: int) -> None:
-        """Write a register; raises I2cNak where no device has the address, or it refuses the register."""
+        """Write a register; raises I2cNak if no device has the address, or it refuses the register."""
         try:
             self._device(address).write(register, value)
         except I2cNak as nak:
@@ -50,7 +48,6 @@ class I2cBus:
         logger.info("write 0x%02x register 0x%02x = 0x%02x", address, register, value)
 
     def read(self, address: int, register: int) -> int:
-        """Read a register; raises I2cNak as `write` does."""
         value = self._device(address).read(register)
         logger.info("read 0x%02x register 0x%02x: 0x%02x", address, register, value)
         return value

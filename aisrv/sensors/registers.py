@@ -1,8 +1,8 @@
-"""Register models of sensors: how register writes over I2C change the picture.
+"""Register models of sensors: the effect of register writes over I2C on the picture.
 
-A model lies between a source and the image path: exposure and gain scale the picture, a test
-pattern replaces it. That scaling is ours; what real parts add (noise, automatic exposure, the blanking that
-long exposures need) is not modeled.
+A model lies between a source and the image path: exposure and gain scale the picture, a test pattern replaces
+it. That scaling is ours; what real parts add (noise, automatic exposure, the blanking that long exposures
+need) is not modeled.
 """
 
 from collections.abc import Callable, Mapping
@@ -44,10 +44,7 @@ def scaled(frame: RawFrame, gain: float) -> RawFrame:
 
 
 def bars(frame: RawFrame, colors: tuple[Color, ...]) -> RawFrame:
-    """Replace a picture by vertical bars of these `colors`, as equally wide as whole pixels allow.
-
-    Samples stay as they are.
-    """
+    """Replace a picture by vertical bars of equal width, to whole pixels. Samples stay as they are."""
     if frame.encoding is Encoding.SAMPLES:
         return frame
     row = [colors[x * len(colors) // frame.width] for x in range(frame.width)]
@@ -84,24 +81,21 @@ _ROWS: Final[Mapping[Encoding, Callable[[list[Color]], tuple[bytes, bytes]]]] = 
 
 @dataclass(frozen=True, slots=True)
 class SensorRegister:
-    """A register of a sensor: its number, its name, and what it does to the picture."""
+    """A register of a sensor."""
 
     number: int
-    """Its address on the sensor."""
+    """Address on the sensor."""
     name: str
     meaning: str
-    """What it does."""
+    """Effect on the picture."""
     at_reset: int = 0
-    """Its value after a reset."""
+    """Value after a reset."""
     read_only: bool = False
-    """Whether writes leave it as it is."""
+    """Whether writes are ignored."""
 
 
 class GenericSensor:
-    """A sensor of ours with four registers; it does not acknowledge any other.
-
-    `address` is its I2C address, of seven bits.
-    """
+    """A sensor of ours with four registers; it does not acknowledge others."""
 
     CHIP_ID: Final = 0x5A
     EXPOSURE: Final = 0x01
@@ -121,7 +115,7 @@ class GenericSensor:
         self._registers = {register.number: register.at_reset for register in self.REGISTERS}
 
     def write(self, register: int, value: int) -> None:
-        """Write `value` to a register; raises I2cNak for an unknown register or test pattern."""
+        """Write a register; raises I2cNak for an unknown register or test pattern."""
         self.read(register)
         if register == self.TEST_PATTERN and value and value not in self.PATTERNS:
             raise I2cNak(f"test pattern {value}, there are 0 to {max(self.PATTERNS)}")
@@ -129,7 +123,7 @@ class GenericSensor:
             self._registers[register] = value
 
     def read(self, register: int) -> int:
-        """Read a register; raises I2cNak for one that is not there."""
+        """Read a register; raises I2cNak for an unknown one."""
         if register not in self._registers:
             raise I2cNak(f"the sensor has no register 0x{register:02x}")
         return self._registers[register]
@@ -206,7 +200,7 @@ class Gc2145:
         return self.ADDRESS
 
     def write(self, register: int, value: int) -> None:
-        """Write a register of the page that is selected; the chip id keeps its value."""
+        """Write a register of the selected page; the chip id keeps its value."""
         if register == self.PAGE_SELECT:
             if value & 0x80:
                 self._reset()
@@ -215,7 +209,7 @@ class Gc2145:
             self._registers[self._place(register)] = value
 
     def read(self, register: int) -> int:
-        """Read a register of the page that is selected; 0 where nothing was written."""
+        """Read a register of the selected page; 0 if nothing was written."""
         if register == self.PAGE_SELECT:
             return self._page
         return self._registers.get(self._place(register), 0)
@@ -245,4 +239,4 @@ class Gc2145:
 SENSOR_MODELS: Final[Mapping[str, Callable[[], GenericSensor | Gc2145]]] = MappingProxyType(
     {"generic": GenericSensor, "gc2145": Gc2145}
 )
-"""Models by the names that boards use, each at the address that it has by default."""
+"""Models by their names in boards, each at its default address."""

@@ -1,1 +1,1 @@
-"""What the three commands share at the terminal: groups of commands, sizes, progress."""
+"""Command lines: groups of commands and options, sizes, progress."""

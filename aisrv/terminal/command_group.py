@@ -1,4 +1,4 @@
-"""Groups of commands: a misspelled name gets a suggestion, what goes wrong one line and an exit code."""
+"""Groups of commands: suggestions for misspelled names, errors in one line, exit codes."""
 
 import gc
 import importlib
@@ -24,8 +24,8 @@ UNWRITABLE: Final = 1
 class Group(click.Group):
     """A command with subcommands.
 
-    A reader of standard output that is gone ends the command quietly, a full disk with one line, Ctrl-C with
-    exit code INTERRUPTED.
+    A closed standard output ends the command quietly, a full disk with one line, Ctrl-C with exit code
+    INTERRUPTED.
     """
 
     def main(
@@ -54,7 +54,6 @@ class Group(click.Group):
             _end_without_output()
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand."""
         try:
             return super().invoke(ctx)
         except (KeyboardInterrupt, BaseExceptionGroup) as error:
@@ -82,7 +81,7 @@ class Group(click.Group):
 
 
 def _is_interrupt(error: BaseException) -> bool:
-    """Return whether Ctrl-C is among the errors; what tasks raised that it ended comes of it."""
+    """Check whether Ctrl-C is among the errors; errors of the tasks that it ended come of it."""
     return isinstance(error, KeyboardInterrupt) or (
         isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is not None
     )
@@ -113,7 +112,6 @@ class CommandGroup(Group):
     exit_codes: Mapping[type[Exception], int] = {}
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand."""
         try:
             return super().invoke(ctx)
         except tuple(self.exit_codes) as error:
@@ -122,7 +120,6 @@ class CommandGroup(Group):
             ctx.exit(code)
 
     def show_error(self, _context: click.Context, error: Exception, _code: int) -> None:
-        """Print an error in one line on standard error."""
         click.echo(f"{self.name}: {' '.join(str(error).split())}", err=True)
 
 
@@ -132,12 +129,10 @@ class LazyGroup(Group):
     places: Mapping[str, tuple[str, str]] = {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Names in the order of the table."""
         _ = ctx
         return list(self.places)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load a subcommand, or None for a name that is not in the table."""
         _ = ctx
         if cmd_name not in self.places:
             return None

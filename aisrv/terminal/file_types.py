@@ -10,7 +10,7 @@ from aisrv.values.regular_file import check_regular
 
 
 class RegularFile(click.Path):
-    """A path of a regular file that is there and is not too large to be read."""
+    """A path of a regular file that exists and is not too large to be read."""
 
     def convert(
         self,
@@ -18,7 +18,6 @@ class RegularFile(click.Path):
         param: click.Parameter | None,
         ctx: click.Context | None,
     ) -> Any:  # noqa: ANN401 - as in click
-        """Refuse what is no such file, without opening it."""
         path = super().convert(value, param, ctx)
         try:
             check_regular(os.fsdecode(path))
@@ -28,13 +27,12 @@ class RegularFile(click.Path):
 
 
 class _NewFile(click.Path):
-    """A file to write; where that cannot be, the option is refused before anything runs."""
+    """A file to write; an impossible one is refused before anything runs."""
 
     def __init__(self) -> None:
         super().__init__(dir_okay=False, writable=True, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:  # noqa: ANN401
-        """Read the name of the file."""
         path = Path(os.fsdecode(super().convert(value, param, ctx)))
         folder = path.parent
         if not folder.is_dir():
@@ -46,8 +44,8 @@ class _NewFile(click.Path):
 
 
 FILE: Final = RegularFile(exists=True, dir_okay=False, path_type=Path)
-"""A file that is there."""
+"""An existing file."""
 NEW_FILE: Final = _NewFile()
-"""A file to write, which may be there."""
+"""A file to write, which may exist."""
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
-"""A folder to write into, which may be there."""
+"""A folder to write into, which may exist."""

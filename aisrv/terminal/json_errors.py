@@ -1,4 +1,4 @@
-"""Groups of commands that answer errors in JSON, too, where --json is among the arguments."""
+"""Groups of commands that answer errors in JSON, too, if --json is among the arguments."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ class JsonErrors(Group):
         return context
 
     def wants_json(self, words: Sequence[str]) -> bool:
-        """Return whether the arguments ask for JSON: --json is among them, and the subcommand takes it."""
+        """Check whether --json is among the arguments, and the subcommand takes it."""
         if JSON not in words:
             return False
         command: click.Command = self
@@ -51,7 +51,6 @@ class JsonErrors(Group):
         return any(JSON in parameter.opts for parameter in command.params)
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the subcommand."""
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
@@ -73,11 +72,10 @@ class JsonErrors(Group):
             _print_error(type(error).__name__, message, code, self.error_details(error))
 
     def error_details(self, _error: Exception) -> Mapping[str, object]:
-        """Return what else is known of an error."""
+        """Return more fields of an error's object."""
         return {}
 
     def show_interrupt(self, context: click.Context) -> None:
-        """Say with --json that Ctrl-C ended the command."""
         if json_wanted(context):
             _print_error("Interrupted", "interrupted", INTERRUPTED)
 
@@ -86,23 +84,20 @@ class JsonGroup(JsonErrors, CommandGroup):
     """A command whose subcommands all take --json, which may also stand before them."""
 
     def add_command(self, cmd: click.Command, name: str | None = None) -> None:
-        """Add a subcommand, which takes --json with its own options."""
         _accept_json(cmd)
         super().add_command(cmd, name)
 
     def wants_json(self, words: Sequence[str]) -> bool:
-        """Return whether --json is among the arguments."""
         return JSON in words
 
     def show_error(self, context: click.Context, error: Exception, code: int) -> None:
-        """Print an error in one line on standard error; with --json as an object on standard output, too."""
         if json_wanted(context):
             self.answer_error(error, code)
         super().show_error(context, error, code)
 
 
 def json_wanted(context: click.Context) -> bool:
-    """Return whether --json is among the arguments, before the subcommand or after it."""
+    """Check whether --json is among the arguments, before the subcommand or after it."""
     return bool(context.meta.get(_WANTED))
 
 

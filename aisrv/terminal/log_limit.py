@@ -1,4 +1,4 @@
-"""How often one peer may have the same line logged: a burst, then so many a second, with the rest counted."""
+"""Limit of equal log lines of one peer: a burst, then a rate, with the rest counted."""
 
 import logging
 from collections import OrderedDict
@@ -12,18 +12,18 @@ BURST: Final = 100
 LINES_PER_SECOND: Final = 10.0
 """Lines of one kind that a peer may cause in the long run."""
 QUIET_SECONDS: Final = 5.0
-"""Time after which the count of what was left out is told, where no line of the kind comes to tell it."""
+"""Time after which a count of suppressed lines is logged if no line of the kind comes to tell it."""
 KINDS_LIMIT: Final = 1024
-"""Kinds of lines that are remembered; the one that was seen longest ago is forgotten first."""
+"""Kinds of lines that are remembered; the least recently seen is forgotten first."""
 
 log_peer: Final[ContextVar[str | None]] = ContextVar("log_peer", default=None)
-"""Whose messages the running task serves: the address of a peer without its port, which changes each time."""
+"""Peer that the running task serves: its address without the port, which changes each time."""
 
 _Kind = tuple[str, str, object]
 
 
 class LogLimit:
-    """Counts lines by kind and peer: the logger, the text before its arguments are put in, and who caused it.
+    """Counts lines by kind and peer: the logger, the text before its arguments are put in, and the peer.
 
     Outside of a peer's connection the running task stands for the peer: a device has tasks of its own.
     """
@@ -32,7 +32,7 @@ class LogLimit:
         self._buckets: OrderedDict[_Kind, _Bucket] = OrderedDict()
 
     def admit(self, record: logging.LogRecord) -> int | None:
-        """Return how many lines of its kind were left out before this one, None where it is left out, too."""
+        """Return the number of suppressed lines of its kind before this one; None to suppress it, too."""
         kind = record.name, str(record.msg), _cause()
         bucket = self._buckets.get(kind)
         if bucket is None:
@@ -43,7 +43,7 @@ class LogLimit:
         return bucket.take(record)
 
     def overdue(self, now: float) -> list[tuple[logging.LogRecord, int]]:
-        """Return the last line of each kind, and how many were left out, not told for QUIET_SECONDS."""
+        """Return the last line and the number of suppressed lines of each kind not told for QUIET_SECONDS."""
         return [
             (bucket.last, bucket.tell())
             for bucket in self._buckets.values()

@@ -1,8 +1,8 @@
-"""Log lines on their way to a descriptor that may take nothing: whoever logs never waits for it.
+"""Log lines to a descriptor that may block: the logging code never waits for it.
 
-Lines go through a queue of a fixed length to a thread, the only one that waits. Where the queue is full they
-are dropped and counted. The thread writes to the descriptor itself: the lock of a text stream, held while a
-write waits, would stop whoever else uses that stream.
+Lines go through a queue of a fixed length to a thread, the only one that waits. If the queue is full they are
+dropped and counted. The thread writes to the descriptor itself: the lock of a text stream, held while a write
+waits, would stop all users of that stream.
 """
 
 import atexit
@@ -21,9 +21,9 @@ from aisrv.terminal.log_limit import QUIET_SECONDS, LogLimit
 from aisrv.values.printable import printable_lines
 
 QUEUE_LINES: Final = 1000
-"""Lines that wait to be written."""
+"""Capacity of the queue, in lines."""
 LAST_SECONDS: Final = 0.5
-"""Time that lines have to get out when the process ends."""
+"""Time to write the last lines when the process ends."""
 
 
 class LogWriter(logging.Handler):
@@ -45,11 +45,9 @@ class LogWriter(logging.Handler):
 
     @property
     def is_terminal(self) -> bool:
-        """Whether somebody reads the lines as they come."""
         return os.isatty(self._descriptor)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Queue a line."""
         left_out = self._limit.admit(record)
         if left_out is None:
             return
@@ -68,7 +66,7 @@ class LogWriter(logging.Handler):
             self._changed.notify_all()
 
     def take(self) -> list[str]:
-        """Take the lines that wait, and one that says how many were dropped."""
+        """Take the queued lines, and one with the number of dropped lines."""
         with self._changed:
             for record, count in self._limit.overdue(math.inf if self._ending else time.time()):
                 self._lines.append(self.format(record) + _left_out(count))
@@ -115,7 +113,7 @@ class LogWriter(logging.Handler):
         self._write_taken()  # counts of what was left out
 
     def _wait(self) -> bool:
-        """Wait for lines; False where the process ends and none are left."""
+        """Wait for lines; False if the process ends and none are left."""
         with self._changed:
             while not self._lines or self._held:
                 if self._ending:

@@ -55,7 +55,6 @@ class GroupedCommand(click.Command):
     """A command whose help lists the options of each group under its title, and those of no group last."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options."""
         sections: dict[str, list[tuple[str, str]]] = {}
         single: list[tuple[str, str]] = []
         for parameter in self.get_params(ctx):
@@ -77,9 +76,7 @@ def option_group(
 ) -> Callable[[Callable[P, R]], Callable[..., R]]:
     """Add the options of a dataclass to a command, which gets their values as one argument of that class.
 
-    `title` is what the help calls them; without one it is made of the parameter's name.
-
-    The help lists them in the order of the fields. Fields without an option keep their defaults.
+    The help lists them under `title` in the order of the fields. Fields without an option keep defaults.
     """
     options = {each.name: each.metadata[_OPTION] for each in fields(group) if _OPTION in each.metadata}
 

@@ -10,13 +10,13 @@ Progress = Callable[[int, int], None]
 """Called as bytes move: `progress(done, total)`."""
 
 SMALLEST: Final = 1 << 20
-"""Bytes of a transfer that is shown."""
+"""Smallest transfer that is shown, in bytes."""
 _REFRESH_SECONDS: Final = 0.1
 
 
 @contextmanager
 def progress_bar(description: str, total: int) -> Iterator[Progress]:
-    """Show a bar on stderr while bytes move; none where stderr is no terminal, or there is little to move."""
+    """Show a bar on stderr while bytes move; none if stderr is no terminal, or there is little to move."""
     if not sys.stderr.isatty() or total < SMALLEST:
         yield _ignore
         return
@@ -40,5 +40,4 @@ def progress_bar(description: str, total: int) -> Iterator[Progress]:
         yield advance
 
 
-def _ignore(_done: int, _total: int) -> None:
-    """Show nothing."""
+def _ignore(_done: int, _total: int) -> None: ...

@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, and each is named when it is there."""
+"""Files that commands write: whole or not at all, and each is named when it is written."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,10 +9,7 @@ from aisrv.values.whole_file import write_whole
 
 
 def write_files(files: Mapping[Path, str | bytes]) -> None:
-    """Write files, text as UTF-8, and say so in a line on standard error.
-
-    Raises click.ClickException for one that cannot be written; those before it are there.
-    """
+    """Write files, text as UTF-8, and say so in a line on standard error. Raises click.ClickException."""
     for path, content in files.items():
         try:
             write_whole(path, [content.encode() if isinstance(content, str) else content])

@@ -1,1 +1,1 @@
-"""From the frame of a sensor to the input tensor of a model."""
+"""Conversion of a sensor's frames to the input tensor of a model."""

@@ -1,8 +1,8 @@
-"""Bayer mosaics: which samples make the red, green and blue of a pixel, and mosaics from pictures.
+"""Bayer mosaics: the samples that make a pixel's red, green and blue, and mosaics from pictures.
 
 Bilinear demosaicing: a color that a pixel lacks is the mean of its neighbors that have it; beyond the edge
-the mosaic is mirrored about its outermost pixels, which keeps the order of colors. Neighbors are those of
-the whole frame, also where a region ends.
+the mosaic is mirrored about its outermost pixels, which keeps the order of colors. Neighbors are those of the
+whole frame, also at the end of a region.
 
 Green has its samples at every other pixel in both directions: at a red or blue pixel it is the mean of the
 four around, (up + down)/4 + (left + right)/4. That is a sum of products of one function down and one across,
@@ -31,7 +31,7 @@ class Neighbors:
     side: int
 
     def __call__(self, pixel: int) -> tuple[tuple[int, int], ...]:
-        """Samples that make a pixel, with weights; none where the weight is 0."""
+        """Return the samples that make a pixel, with weights; none if the weight is 0."""
         if pixel % 2 == self.parity:
             return ((pixel // 2, self.own),) if self.own else ()
         if not self.side:

@@ -6,9 +6,9 @@ from typing import Final, Protocol
 from msgspec import Struct
 
 LARGEST_SIDE: Final = 0xFFFF
-"""Pixels: a region names its ends in 16 bits."""
+"""Largest width and height in pixels: a region names its ends in 16 bits."""
 BAYER_SIDE: Final = 2
-"""A smaller mosaic lacks a color."""
+"""Smallest mosaic that has every color."""
 
 
 class Encoding(enum.Enum):
@@ -21,7 +21,7 @@ class Encoding(enum.Enum):
     RGB = "rgb"
     """Three bytes a pixel."""
     SAMPLES = "samples"
-    """No picture: bytes that are the input tensor as they are."""
+    """Bytes that are the input tensor as they are."""
 
 
 _BYTES_A_PIXEL: Final = {Encoding.BAYER_RGGB: 1, Encoding.YUV422: 2, Encoding.RGB: 3, Encoding.SAMPLES: 1}
@@ -35,9 +35,7 @@ class RawFrame(Struct, frozen=True):
     height: int
     """Rows."""
     encoding: Encoding
-    """How the bytes are pixels."""
     data: bytes
-    """The bytes, row by row from the top left."""
 
 
 class FrameSource(Protocol):
@@ -68,9 +66,9 @@ class FrameError(ValueError):
 
 
 def frame_size(width: int, height: int, encoding: Encoding) -> int:
-    """Bytes of a frame of `width` x `height` pixels in `encoding`; for samples, `width` is a row's bytes.
+    """Return the bytes of a frame; for samples, `width` is a row's bytes.
 
-    Raises FrameError for a size that the encoding cannot have.
+    Raises FrameError for a size in pixels that the encoding cannot have.
     """
     if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
         raise FrameError(f"a frame of {width}x{height}: sides are 1 to {LARGEST_SIDE} pixels")
@@ -82,7 +80,7 @@ def frame_size(width: int, height: int, encoding: Encoding) -> int:
 
 
 def check_frame(frame: RawFrame) -> None:
-    """Raise FrameError where the bytes of `frame` are not as many as its size and encoding say."""
+    """Raise FrameError unless `frame` has the number of bytes of its size and encoding."""
     size = frame_size(frame.width, frame.height, frame.encoding)
     if len(frame.data) != size:
         raise FrameError(

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 RGB_CHANNELS: Final = 3
 KEPT_FILTERS: Final = 8
-"""Sizes and regions whose filters an image path remembers; a host may name any number of regions."""
+"""Sizes and regions whose filters are cached; a host may name any number of regions."""
 
 
 class RegionError(ValueError):
@@ -69,18 +69,11 @@ class ImagePath:
         self._resampler = lru_cache(KEPT_FILTERS)(_make_resampler)
 
     def to_tensor(self, frame: RawFrame, region: FrameRegion) -> bytes:
-        """Return RGB int8, value - 128, height x width x 3, row by row.
-
-        Raises FrameError for a frame that is not a picture or has the wrong length, RegionError for what
-        `check_region` refuses.
-        """
+        """Return RGB int8, value - 128, [height, width, 3]. Raises FrameError, RegionError."""
         return _as_int8(self.to_pixels(frame, region))
 
     def to_gray(self, frame: RawFrame, region: FrameRegion) -> bytes:
-        """Return gray (0.299 R + 0.587 G + 0.114 B) int8, value - 128, height x width, row by row.
-
-        Raises as `to_tensor`.
-        """
+        """Return gray (0.299 R + 0.587 G + 0.114 B), else as `to_tensor`: int8, [height, width]."""
         return _as_int8(self._convert(frame, region, _TO_GRAY))
 
     def to_pixels(self, frame: RawFrame, region: FrameRegion) -> "Bytes":

@@ -20,7 +20,7 @@ Bytes = npt.NDArray[np.uint8]
 DType = np.dtype[np.floating[Any]]
 
 Samples = Callable[[int], Iterable[tuple[int, int]]]
-"""Which samples of a plane make a pixel of an axis: pairs of index and weight."""
+"""Samples of a plane that make a pixel of an axis: pairs of index and weight."""
 
 BLOCK: Final = 32  # outputs: few enough to leave out most zeros, many enough for a fast matrix product
 SINGLE_EXACT: Final = 1 << 24
@@ -34,7 +34,7 @@ def each_sample(pixel: int) -> tuple[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class AxisSpan:
-    """The part of an axis that is wanted, its end excluded, and the pixels that it becomes."""
+    """The wanted part of an axis, its end excluded, and the number of pixels to make of it."""
 
     start: int
     end: int
@@ -54,7 +54,7 @@ class AxisSpan:
         return length if length >= target else 2 * target
 
     def weights(self, output: int) -> Iterable[tuple[int, int]]:
-        """Pixels of the whole axis that make an output, with their weights."""
+        """Return the pixels of the whole axis that make an output, with their weights."""
         length, target = self.ratio
         return (
             self._area(output, length, target) if length >= target else self._linear(output, length, target)
@@ -94,7 +94,7 @@ class AxisFilter:
 
     @classmethod
     def of(cls, span: AxisSpan, samples: Samples, dtype: DType) -> "AxisFilter":
-        """Compute the matrices; only what is near their diagonal is kept."""
+        """Compute the matrices, of which only entries near the diagonal are kept."""
         blocks = []
         for begin in range(0, span.target, BLOCK):
             outputs = range(begin, min(begin + BLOCK, span.target))
@@ -144,7 +144,7 @@ class Plane:
     column_step: int
 
     def of(self, frame: Bytes) -> Bytes:
-        """Pick them from the frame as rows of bytes."""
+        """Return the samples as rows of bytes."""
         return frame[self.row :: self.row_step, self.column :: self.column_step]
 
 

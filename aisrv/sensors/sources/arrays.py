@@ -17,10 +17,10 @@ Callback = Callable[[], Made | Awaitable[Made]]
 
 
 class ArraySource(NumberedSource):
-    """Pictures of an array of bytes: (height, width) gray, (height, width, 3) RGB, or several of those RGB.
+    """Pictures of an array of bytes: (height, width), (height, width, 3) or (count, height, width, 3).
 
-    Several are (count, height, width, 3). The array is not copied: what a test writes into it is seen by the
-    next frame. A single picture is delivered again and again; several once, or in a `loop`.
+    The array is not copied: what a test writes into it is seen by the next frame. A single picture is
+    delivered again and again; several once, or in a `loop`.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class ArraySource(NumberedSource):
 class CallbackSource(FixedSizeSource):
     """Frames that a function makes, sync or async: a RawFrame, or the bytes of one.
 
-    What it raises goes through to the caller; a frame of another size or encoding is a SourceError.
+    Its errors go through to the caller; a frame of another size or encoding is a SourceError.
     """
 
     def __init__(self, callback: Callback, width: int, height: int, encoding: Encoding) -> None:

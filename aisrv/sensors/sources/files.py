@@ -1,4 +1,4 @@
-"""Files that sources read: there, regular, and no larger than allowed."""
+"""Files that sources read: existing, regular, and no larger than allowed."""
 
 import os
 from pathlib import Path
@@ -17,6 +17,6 @@ def open_file(path: Path, largest: int = ANY_SIZE) -> BinaryIO:
 
 
 def file_size(path: Path) -> int:
-    """Bytes of a file. SourceError where it is not a regular one that can be read."""
+    """Return the size of a regular file in bytes. Raises SourceError."""
     with open_file(path) as file:
         return os.fstat(file.fileno()).st_size

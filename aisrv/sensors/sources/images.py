@@ -27,17 +27,17 @@ FORMATS: Final = {
     ".png": "PNG",
     ".ppm": "PPM",
 }
-"""Formats by the ending of a name, which is all that a folder looks at."""
+"""Formats by file extension, by which a folder selects its files."""
 LARGEST_FILE: Final = 64 << 20
 LARGEST_PIXELS: Final = 4096 * 4096
 LARGEST_FOLDER: Final = 100_000
-"""Names."""
+"""Limit of a folder's names."""
 
 
 def read_picture(path: Path) -> "Bytes":
-    """Read a picture, the first of its file, as RGB (height, width, 3); transparency is dropped.
+    """Read the first picture of a file as RGB (height, width, 3); transparency is dropped.
 
-    Raises SourceError for what is not a picture, is damaged, or is larger than LARGEST_FILE bytes or
+    Raises SourceError for a file that is no picture, is damaged, or is larger than LARGEST_FILE bytes or
     LARGEST_PIXELS.
     """
     try:
@@ -67,7 +67,7 @@ def _named(path: Path, size: "Size | None") -> "tuple[Bytes, Size]":
 
 
 class ImageSource(NumberedSource):
-    """One picture, repeated without end; scaled where a size is given. Read once, at the start."""
+    """One picture, repeated without end; scaled if a size is given. Read once, at the start."""
 
     def __init__(
         self, path: Path, size: "Size | None" = None, encoding: Encoding = Encoding.BAYER_RGGB
@@ -85,7 +85,7 @@ class ImageSource(NumberedSource):
 class FolderSource(NumberedSource):
     """The pictures of a folder in the order of their names, once or in a loop.
 
-    They are scaled to `size`; without one, to that of the first picture.
+    They are scaled to `size`, or else to that of the first picture.
     """
 
     def __init__(

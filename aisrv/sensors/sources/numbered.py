@@ -8,11 +8,11 @@ import trio
 from aisrv.sensors.image.frame import Encoding, FrameError, RawFrame, SourceError, frame_size
 
 LARGEST_FRAME: Final = 64 << 20
-"""Bytes of a frame at most: files name sizes, and memory is not theirs to choose."""
+"""Limit of a frame's bytes: files name sizes, and must not choose how much memory that takes."""
 
 
 def checked_frame_size(name: str, width: int, height: int, encoding: Encoding) -> int:
-    """Bytes of a frame of the source `name`; SourceError where it is impossible or too large."""
+    """Return the bytes of a frame of the source `name`; SourceError if it is impossible or too large."""
     try:
         size = frame_size(width, height, encoding)
     except FrameError as error:
@@ -23,7 +23,7 @@ def checked_frame_size(name: str, width: int, height: int, encoding: Encoding) -
 
 
 class FixedSizeSource:
-    """A source's description of its frames: all of one size and encoding."""
+    """Base of sources whose frames have one size and encoding."""
 
     def __init__(self, width: int, height: int, encoding: Encoding) -> None:
         self._width = width
@@ -37,20 +37,18 @@ class FixedSizeSource:
 
     @property
     def height(self) -> int:
-        """Rows."""
         return self._height
 
     @property
     def encoding(self) -> Encoding:
-        """Encoding of all frames."""
         return self._encoding
 
 
 class NumberedSource(FixedSizeSource, ABC):
-    """A source with `count` frames, or endless where that is None.
+    """Base of sources with `count` frames, or endless ones if that is None.
 
-    After the last frame it begins again with `loop`, and raises SourceError without. A frame that cannot
-    be read raises SourceError once; the next call goes on with the next frame.
+    After the last frame it begins again with `loop`, and raises SourceError without. A frame that cannot be
+    read raises SourceError once; the next call goes on with the next frame.
     """
 
     def __init__(
@@ -77,9 +75,9 @@ class NumberedSource(FixedSizeSource, ABC):
         return RawFrame(self._width, self._height, self._encoding, self._data(number))
 
     def skip(self, count: int) -> None:
-        """Leave out the next `count` frames."""
+        """Skip the next `count` frames."""
         self._next += count
 
     @abstractmethod
     def _data(self, number: int) -> bytes:
-        """Compute or read the bytes of a frame; SourceError where that fails."""
+        """Compute or read the bytes of a frame. Raises SourceError."""

@@ -14,20 +14,20 @@ FASTEST: Final = 1_000_000
 
 
 class LatePolicy(enum.Enum):
-    """What happens to a frame whose time has passed before it is asked for."""
+    """Treatment of a frame whose time has passed before it is asked for."""
 
     DROP = "drop"
-    """It is dropped, as in a free-running sensor: the caller waits for the next."""
+    """Drop it, as a free-running sensor does: the caller waits for the next."""
     KEEP = "keep"
-    """It is delivered at once, as are all late frames: none is lost."""
+    """Deliver it at once, as are all late frames: none is lost."""
 
 
 @runtime_checkable
 class SkippableSource(Protocol):
-    """A source that can leave frames out without making them."""
+    """A source that can skip frames without making them."""
 
     def skip(self, count: int) -> None:
-        """Leave out the next `count` frames."""
+        """Skip the next `count` frames."""
 
 
 class PacedSource:
@@ -49,21 +49,18 @@ class PacedSource:
 
     @property
     def width(self) -> int:
-        """Pixels of a row."""
         return self._source.width
 
     @property
     def height(self) -> int:
-        """Rows."""
         return self._source.height
 
     @property
     def encoding(self) -> Encoding:
-        """Encoding of all frames."""
         return self._source.encoding
 
     def due(self, number: int) -> int:
-        """Tick at which a frame has its time, counted from the first one's."""
+        """Return the time of a frame in ticks since the first one's."""
         return number * TICKS_PER_SECOND * self._rate.denominator // self._rate.numerator
 
     async def frame(self) -> RawFrame:

@@ -23,7 +23,7 @@ STEP: Final = 4
 
 
 class Pattern(enum.Enum):
-    """Which pattern."""
+    """Name of a pattern."""
 
     BARS = "bars"
     """Eight upright bars of equal width."""

@@ -1,8 +1,8 @@
 """Sampled signals as input tensors: windows of a WAV or CSV file, quantized or as they are.
 
 A frame is a window of so many samples, each with all its channels: rows of channels, in the byte order of the
-device. The next frame begins a hop later. What is left at the end and is shorter than a window is not
-delivered. Files are read and converted at the start.
+device. The next frame begins a hop later. A rest shorter than a window is not delivered. Files are read and
+converted at the start.
 """
 
 import csv
@@ -27,7 +27,7 @@ Whole = npt.NDArray[np.int64]
 
 LARGEST_WAV: Final = 64 << 20
 LARGEST_CSV: Final = 16 << 20
-"""Bytes."""
+"""Largest CSV file, in bytes."""
 
 
 class SampleType(enum.Enum):
@@ -39,7 +39,7 @@ class SampleType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SampleQuantization:
-    """How real values become elements: round(value / scale) + zero point, halves away from 0, saturated.
+    """Quantization of reals: round(value / scale) + zero point, halves away from 0, saturated.
 
     Source: TensorFlow Lite 8-bit quantization specification; the operator QUANTIZE.
     """
@@ -52,7 +52,6 @@ class SampleQuantization:
             raise SourceError(f"a scale of {self.scale}: it is above 0")
 
     def __call__(self, values: Values, element: SampleType) -> Values:
-        """Quantize."""
         limits = np.iinfo(element.value)
         with np.errstate(over="ignore"):  # infinity saturates as well
             scaled = values / self.scale

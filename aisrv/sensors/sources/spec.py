@@ -62,9 +62,9 @@ class Option:
     """An option: how its value is parsed, and the description of a valid value."""
 
     read: Callable[[str], object]
-    """Parses the text; ValueError where it is wrong."""
+    """Parses the text; raises ValueError."""
     expected: str
-    """What messages say is valid."""
+    """Valid values, for messages."""
 
 
 OPTIONS: Final = {
@@ -80,7 +80,6 @@ OPTIONS: Final = {
     "zero": Option(_whole, "a whole number"),
     "type": Option({"int8": "INT8", "int16": "INT16"}.__getitem__, "int8 or int16"),
 }
-"""All options by name."""
 
 _PACING: Final = ("rate", "late")
 _PICTURE: Final = ("size", "encoding", *_PACING)
@@ -98,7 +97,7 @@ SCHEMES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "csv": _SAMPLES,
     }
 )
-"""All schemes, with the options that each has."""
+"""Options of each scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,7 @@ class SourceSpec:
         return ":".join((self.scheme, self.place, *options))
 
     def with_defaults(self, **options: str | None) -> Self:
-        """The same source with options that it has and that were not written; None stands for none."""
+        """Return the source with defaults for its options that were not written."""
         wanted = {
             name: value
             for name, value in options.items()
@@ -158,10 +157,7 @@ class SourceSpec:
         return replace(self, options={**self.options, **wanted})
 
     def value(self, name: str, default: object = None) -> Any:  # noqa: ANN401 - each option has its type
-        """Value of an option, or the default where it was not given.
-
-        `name` is the option's. Raises SourceSpecError where it makes no sense.
-        """
+        """Return an option's value, or the default if it was not given. Raises SourceSpecError."""
         if name not in self.options:
             return default
         text = self.options[name]
@@ -193,7 +189,7 @@ def _check_webcam(spec: SourceSpec) -> None:
 
 
 def raw_place(spec: SourceSpec) -> tuple[str, tuple[int, int], Encoding]:
-    """Path, size and encoding of raw frames. Raises SourceSpecError."""
+    """Return path, size and encoding of raw frames. Raises SourceSpecError."""
     try:
         path, size, encoding = spec.place.rsplit(":", 2)
         if path:

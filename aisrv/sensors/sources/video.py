@@ -52,7 +52,7 @@ class _Pictures:
         self._scaler = Scaler(size)
 
     def read(self) -> "Bytes | None":
-        """Wait for a picture and decode it; None where there is none."""
+        """Wait for a picture and decode it; None if there is none."""
         try:
             found, picture = self._capture.read()
         except self._cv2.error as error:
@@ -67,7 +67,7 @@ class _Pictures:
 
 
 class VideoSource(NumberedSource):
-    """A video file, once or in a loop; scaled where a size is given."""
+    """A video file, once or in a loop; scaled if a size is given."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class VideoSource(NumberedSource):
 
 
 class WebcamSource(FixedSizeSource):
-    """What a camera sees now; scaled where a size is given. `capture` is an open cv2.VideoCapture."""
+    """Pictures of a camera; scaled if a size is given. `capture` is an open cv2.VideoCapture."""
 
     def __init__(
         self,
@@ -115,7 +115,7 @@ class WebcamSource(FixedSizeSource):
         self._pictures = _Pictures(capture, name, (self._width, self._height), encoding)
 
     async def frame(self) -> RawFrame:
-        """Wait for the next exposure, also where cancelled. Raises SourceError where the camera is gone."""
+        """Wait for the next exposure, also if cancelled. Raises SourceError if the camera is gone."""
         picture = await trio.to_thread.run_sync(self._pictures.read)
         if picture is None:
             raise SourceError(f"{self._name}: the camera has no picture; is it still connected?")

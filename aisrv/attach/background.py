@@ -1,7 +1,6 @@
 """A device in a thread of its own, for programs that are not written with Trio.
 
-The device serves USB/IP on a loopback port, and gives its owner a transport that crosses the thread boundary
-without any socket.
+The device serves USB/IP on a loopback port, and gives its owner a transport that needs no socket.
 """
 
 import threading
@@ -42,17 +41,17 @@ class BackgroundDevice:
 
     @property
     def usbip_address(self) -> str:
-        """Where its USB/IP server listens, as `HOST:PORT`."""
+        """`HOST:PORT` of its USB/IP server."""
         return f"{LOOPBACK}:{self._port}"
 
     @property
     def jacdac_address(self) -> str:
-        """Where its Jacdac bus is served over TCP, as `HOST:PORT`; the board must have one."""
+        """`HOST:PORT` of its Jacdac bus over TCP; the board must have one."""
         assert self.device.jacdac is not None, "the board has no Jacdac device"  # noqa: S101
         return f"{LOOPBACK}:{self._jacdac_port}"
 
     def call(self, function: Callable[[Device], Awaitable[T]]) -> T:
-        """Run an async function of the device on its thread and return what it returns."""
+        """Run an async function of the device on its thread and return its result."""
         return trio.from_thread.run(function, self.device, trio_token=self._token)
 
     def __enter__(self) -> Self:
@@ -96,7 +95,7 @@ class BackgroundDevice:
 
 
 class BackgroundBus:
-    """The bulk endpoints of a background device as blocking calls, past any socket."""
+    """The bulk endpoints of a background device as blocking calls, without a socket."""
 
     def __init__(self, background: BackgroundDevice) -> None:
         self._background = background
@@ -108,10 +107,7 @@ class BackgroundBus:
         return self._within(timeout, lambda: self._host.write(data))
 
     def read(self, length: int, timeout: float | None) -> bytes:
-        """Receive up to `length` bytes; raises as `write` does.
-
-        `timeout` is in seconds; None waits as long as it takes.
-        """
+        """Receive up to `length` bytes; `timeout` in seconds or None. Raises as `write` does."""
         return self._within(timeout, lambda: self._host.read(length))
 
     def clear_halt(self, endpoint: int) -> None:

@@ -32,7 +32,6 @@ class TransferFailed(Exception):
         super().__init__(f"{status.value} after {transferred!r}")
         self.status = status
         self.transferred = transferred
-        """What went across before: a count of bytes sent, or the bytes received."""
 
 
 class _Completion:
@@ -74,7 +73,7 @@ class InProcessHost:
         await self.control(SetupPacket(0, StandardRequest.SET_CONFIGURATION, 1, 0, 0))
 
     async def write(self, data: bytes, *, endpoint: int = ENDPOINT_OUT, zero_packet: bool = False) -> int:
-        """Send one request; its end says that the firmware has taken all of it. Returns the bytes taken.
+        """Send one request; return the number of bytes, all of which the firmware has taken.
 
         `zero_packet` ends `data` of a multiple of 512 bytes with an empty packet.
         """
@@ -89,7 +88,7 @@ class InProcessHost:
         return taken
 
     async def read(self, length: int, *, endpoint: int = ENDPOINT_IN) -> bytes:
-        """Receive up to `length` bytes, or fewer where a short packet ends the transfer."""
+        """Receive up to `length` bytes, or fewer if a short packet ends the transfer."""
         await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
         request = InUrb(length, completion)
@@ -98,7 +97,7 @@ class InProcessHost:
         return bytes(await completion.wait(self.bus, request))
 
     async def control(self, setup: SetupPacket, data: bytes = b"") -> bytes:
-        """Carry out a control transfer; returns the data of its IN stage."""
+        """Do a control transfer; return the data of its IN stage."""
         await trio.lowlevel.checkpoint_if_cancelled()
         completion = _Completion()
         request = ControlUrb(setup, data, completion)
@@ -118,10 +117,7 @@ class InProcessHost:
         return halt_bit(await self.control(setup))
 
     async def get_descriptor(self, kind: int, index: int = 0, length: int = 255) -> bytes:
-        """Fetch a descriptor.
-
-        `kind` and `index` are those of the request, `length` the most bytes that are asked for.
-        """
+        """Fetch a descriptor, of at most `length` bytes."""
         return await self.control(
             SetupPacket(DIRECTION_IN, StandardRequest.GET_DESCRIPTOR, kind << 8 | index, 0, length)
         )

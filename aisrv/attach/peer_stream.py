@@ -8,24 +8,21 @@ from aisrv.attach.http import is_http, what_came
 from aisrv.attach.turns import Turns
 
 SEND_SECONDS: Final = 30.0
-"""Time that a peer has to take what is sent to it."""
+"""Time that a peer has to take an answer."""
 
 HTTP_BYTES: Final = 4
 """First bytes that tell HTTP from a message: three letters of a method can begin a Jacdac frame."""
 
 
 class PeerError(Exception):
-    """A peer whose connection ends for what no listener allows."""
+    """A peer whose connection ends because it breaks a rule of all listeners."""
 
 
 class PeerStream:
-    """The stream of one peer of a `StreamServer`. Closing it is the server's."""
+    """Stream of one peer of a `StreamServer`, which closes it."""
 
     def __init__(self, stream: trio.SocketStream, turns: Turns, *, takes_http: bool = False) -> None:
-        """Wrap `stream`; HTTP in its first bytes is refused unless the listener is one that `takes_http`.
-
-        `turns` are those of the listener.
-        """
+        """Wrap `stream`, with its listener's `turns`; HTTP is refused unless `takes_http`."""
         self._stream = stream
         self._turns = turns
         self._has_more = False
@@ -34,15 +31,13 @@ class PeerStream:
 
     @property
     def socket(self) -> trio.socket.SocketType:
-        """The socket below, for a listener that reads and writes it by itself once a peer is known."""
+        """Socket below, for a listener that reads and writes it itself once a peer is known."""
         return self._stream.socket
 
     async def receive_some(self, most: int) -> bytes | bytearray:
-        """Receive 1 to `most` bytes, or none at the end of the stream.
+        """Receive 1 to `most` bytes, or none at the end. Raises PeerError for HTTP, and Trio's errors.
 
-        A peer whose last bytes were as many as were asked for has more, and waits for its turn.
-
-        Raises PeerError where the stream begins as HTTP does, and what Trio raises for a broken connection.
+        A peer that has sent as many bytes as were asked for has more, and waits for its turn.
         """
         if self._has_more:
             await self._turns.next()
@@ -58,11 +53,7 @@ class PeerStream:
         return data
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send all of `data`.
-
-        Raises PeerError where the peer does not take them within `SEND_SECONDS`, and what Trio raises for a
-        broken connection.
-        """
+        """Send all of `data`. Raises PeerError after `SEND_SECONDS`, and Trio's errors."""
         with trio.move_on_after(SEND_SECONDS) as patience:
             await self._stream.send_all(data)
         if patience.cancelled_caught:

@@ -50,7 +50,7 @@ _NAK: Final = bytes((SerprogReply.NAK,))
 
 
 class SerprogError(Exception):
-    """A programmer that leaves within a command, or sends what none sends."""
+    """A programmer that leaves within a command, or sends an unknown one."""
 
 
 class SerprogServer(StreamServer):
@@ -101,8 +101,8 @@ class _Session:
     async def run(self) -> None:
         """Answer commands until the programmer leaves.
 
-        Raises SerprogError where it does within a command, and at the first byte that is not a command of
-        the table that programmers are told: what follows it may be anything, such as a page's choice.
+        Raises SerprogError if it leaves within a command, and for a byte that is not a command of the table
+        that programmers are told: what follows it may be anything, such as a page's choice.
         """
         while self._received or await self._receive():
             number = self._received[0]
@@ -122,7 +122,6 @@ class _Session:
         return bool(data)
 
     async def _take(self, size: int) -> bytes:
-        """Receive exactly `size` bytes of a command."""
         while len(self._received) < size:
             with trio.move_on_after(PATIENCE_SECONDS) as patience:
                 if not await self._receive():

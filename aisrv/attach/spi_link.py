@@ -2,8 +2,8 @@
 
 Such programs use the stand-in for `spidev`, or are `aisrv-host --device spi:B.D@HOST:PORT`. Any number of
 them may open a slave; they take turns, a message at a time, as programs on one spidev node do. A peer that
-breaks the protocol or stops within a frame is cut off.
-Protocol: `aisrv.protocol.spi_link`, docs/guides/spi-programs.md.
+breaks the protocol or stops within a frame is cut off. Protocol: `aisrv.protocol.spi_link`,
+docs/guides/spi-programs.md.
 """
 
 import errno
@@ -76,7 +76,7 @@ class SpiLinkServer(StreamServer):
             logger.info("SPI peer %s closed %s", peer, name)
 
     async def _greet(self, connection: "Connection", peer: str) -> str | None:
-        """Hello, list of slaves, open: the name of the slave, or None where the peer leaves."""
+        """Exchange hello, list of slaves and open; return the slave's name, or None if the peer leaves."""
         body = await connection.receive(FrameKind.HELLO)
         if body is None:
             return None
@@ -121,14 +121,14 @@ class Connection:
         self._received = bytearray()
 
     async def send(self, message: bytes) -> None:
-        """Send a frame; SpiLinkError where the peer does not take it in time."""
+        """Send a frame. Raises SpiLinkError if the peer does not take it in time."""
         with trio.move_on_after(FRAME_SECONDS) as patience:
             await self._stream.send_all(message)
         if patience.cancelled_caught:
             raise SpiLinkError(f"did not take an answer of {len(message)} bytes within {FRAME_SECONDS:g} s")
 
     async def receive(self, expected: FrameKind) -> bytes | None:
-        """The body of the next frame, for which a peer may take its time; None where the peer has left.
+        """Return the body of the next frame, or None if the peer has left. No limit of time until it begins.
 
         Raises SpiLinkError for another frame, and for one that is not whole in time.
         """
@@ -144,7 +144,7 @@ class Connection:
         raise SpiLinkError(f"was silent for {FRAME_SECONDS:g} s after {len(self._received)} bytes of a frame")
 
     def _take(self, expected: FrameKind) -> bytes | None:
-        """The body of the frame that came, if it is whole."""
+        """Return the body of the frame if it is whole."""
         received = self._received
         if len(received) < spi_link.HEAD_SIZE:
             return None

@@ -26,41 +26,40 @@ KEEPALIVE: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 BACKLOG: Final = 64
 
 LOOPBACK: Final = "127.0.0.1"
-"""The address that programs on this machine alone can reach."""
+"""Address that programs on this machine alone can reach."""
 
 LISTENERS: Final = 8
 """Shares that a process's descriptors are cut into: a listener and its peers have one of them at most."""
 
 FEWEST_PEERS: Final = 16
-"""Peers that a listener has room for, however few descriptors there are."""
+"""Fewest peers of a listener, however few descriptors there are."""
 
 THIS_MACHINE: Final = "this machine"
-"""What the log counts as one peer: all that come through a Unix socket."""
+"""Name in the log of the peers of Unix sockets, which count as one."""
 
 
 class StreamServer(ABC):
     """Serves any number of peers, each in a task of its own."""
 
     PEER: ClassVar[str]
-    """What the log calls a peer, such as "USB/IP peer"."""
+    """Name of a peer in the log, such as "USB/IP peer"."""
 
     PROTOCOL_ERROR: ClassVar[type[Exception]]
-    """What `_serve_peer` raises for a peer that breaks the protocol."""
+    """Error of `_serve_peer` for a peer that breaks the protocol."""
 
     TAKES_HTTP: ClassVar[bool] = False
-    """Whether HTTP is what peers speak; else it is refused at their first bytes."""
+    """Whether peers speak HTTP; else it is refused at their first bytes."""
 
     def __init__(self) -> None:
         self.host: str | None = None
-        """The address or name that it listens on, as it was given; None at a Unix socket."""
+        """Address or name that it listens on, as it was given; None at a Unix socket."""
         self.peers = 0
-        """Peers that are connected."""
         self.turns: Final = Turns()
-        """What peers with many messages wait for."""
+        """Turns of peers with many messages."""
 
     @property
     def most_peers(self) -> int:
-        """Peers that may be connected at a time: further ones are turned away.
+        """Limit of connected peers: further ones are turned away.
 
         An eighth of the files that the process may have open: no listener keeps the others from theirs.
         """
@@ -73,10 +72,7 @@ class StreamServer(ABC):
         *,
         task_status: trio.TaskStatus[tuple[str, int]] = trio.TASK_STATUS_IGNORED,
     ) -> NoReturn:
-        """Accept peers until cancelled; ready with the address it listens on (port 0: any that is free).
-
-        Raises OSError where the address cannot be had.
-        """
+        """Accept peers until cancelled; ready with the address (port 0: any that is free). Raises OSError."""
         try:
             listeners = await trio.open_tcp_listeners(port, host=host, backlog=BACKLOG)
         except UnicodeError as error:  # of a name that no codec takes
@@ -99,16 +95,16 @@ class StreamServer(ABC):
     async def serve_unix(
         self, path: Path, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
     ) -> NoReturn:
-        """Accept peers of this user at a Unix socket until cancelled, and remove its file at the end.
+        """Accept peers of this user at a Unix socket until cancelled. Raises OSError.
 
-        Raises OSError where the path cannot be had. The file of a server that is gone is replaced.
+        The file of a server that is gone is replaced; that of this one is removed at the end.
         """
         with _unix_socket(path) as listener:
             task_status.started()
             await self._serve_all([trio.SocketListener(listener)])
 
     async def _serve_all(self, listeners: list[trio.SocketListener]) -> NoReturn:
-        """Accept peers; an unexpected error ends the connection in which it happened, and no other."""
+        """Accept peers; an unexpected error ends its own connection and no other."""
         with Failures(logging.getLogger(type(self).__module__)) as failures:
             await trio.serve_listeners(partial(self._serve_stream, failures), listeners)
 
@@ -139,8 +135,8 @@ class StreamServer(ABC):
     async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
         """Serve one peer, named for the log, to its end, whatever it sends.
 
-        May raise PROTOCOL_ERROR, PeerError, and what Trio and the system raise for a broken connection. After
-        about `MESSAGES_A_TURN` messages in a row it waits for `turns`; `PeerStream` does so between reads.
+        May raise PROTOCOL_ERROR, PeerError, and the errors of a broken connection. After about
+        `MESSAGES_A_TURN` messages in a row it waits for `turns`; `PeerStream` does so between reads.
         """
 
 
@@ -160,7 +156,6 @@ async def closing_connection(
 
 
 def most_open_files() -> int:
-    """Return how many files this process may have open."""
     try:
         import resource
     except ImportError:  # Windows has no such limit
@@ -180,7 +175,7 @@ def _set_options(stream: trio.SocketStream) -> None:
 
 
 def _peer_of(stream: trio.SocketStream) -> str:
-    """Return the peer's HOST:PORT, or its process; raises OSError where it is gone already."""
+    """Return the peer's HOST:PORT, or its process. Raises OSError if it is gone already."""
     if stream.socket.family == socket.AF_UNIX:
         if not hasattr(socket, "SO_PEERCRED"):  # Linux has it
             return THIS_MACHINE

@@ -1,4 +1,4 @@
-"""Turns of peers that always have more to say, so that none of them holds the event loop."""
+"""Turns of peers with many messages, so that none of them holds the event loop."""
 
 from typing import Final
 
@@ -9,11 +9,11 @@ MESSAGES_A_TURN: Final = 64
 
 
 class Turns:
-    """The turns of the peers of one listener.
+    """Turns of the peers of one listener.
 
-    A peer's first messages are taken as they come. Whoever has more waits here before each further turn: one
-    such peer goes on in each pass of the event loop, in the order in which they asked. While there are some,
-    all others that have something to say wait with them.
+    A peer's first messages are taken as they come. Before each further turn a peer waits here: one such peer
+    goes on in each pass of the event loop, in the order in which they asked. While there are some, all others
+    with messages wait with them.
     """
 
     def __init__(self) -> None:
@@ -21,10 +21,9 @@ class Turns:
 
     @property
     def are_taken(self) -> bool:
-        """Whether some peer has more to say than its first messages."""
+        """Whether some peer has more than its first messages."""
         return self._turn.locked()
 
     async def next(self) -> None:
-        """Wait for the next turn."""
         async with self._turn:
             await trio.lowlevel.checkpoint()

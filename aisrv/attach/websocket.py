@@ -1,7 +1,7 @@
 """The server's side of HTTP and WebSocket: h11 reads the request, wsproto the messages. No policy.
 
-Whatever a peer sends ends its own connection at most: with an answer of status 4xx before the upgrade, with a
-close frame after it.
+Invalid input of a peer ends its own connection at most: with an answer of status 4xx before the upgrade, with
+a close frame after it.
 """
 
 import re
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 REQUEST_SECONDS: Final = 10.0
-"""Time that a peer has to send its request."""
 LARGEST_REQUEST: Final = 16384
 """Bytes of a request's line and headers."""
 LARGEST_MESSAGE: Final = 65536
@@ -41,7 +40,7 @@ _ONCE: Final = (b"origin", b"sec-websocket-key", b"sec-websocket-version")
 
 
 class WebSocketError(Exception):
-    """A peer that sends what is neither a request nor a message, or nothing in time."""
+    """A peer that sends neither a request nor a message, or nothing in time."""
 
 
 class Refused(Exception):
@@ -53,23 +52,19 @@ class Refused(Exception):
 
 
 class HttpRequest:
-    """The one request of a peer: method, path and headers, as the bytes that came."""
+    """The one request of a peer: method, path and headers."""
 
     def __init__(self, stream: PeerStream) -> None:
-        """Read it with `receive`."""
         self._stream = stream
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=LARGEST_REQUEST)
         self._method = b""
         self.target = ""
-        """What is asked for; bytes past ASCII are refused."""
+        """Path; bytes past ASCII are refused."""
         self.headers: Mapping[bytes, bytes] = {}
-        """By lower-case name."""
+        """Values by lower-case name."""
 
     async def receive(self) -> bool:
-        """Wait for the request; False where the peer leaves before it has sent one.
-
-        Raises Refused for bytes that are no request, WebSocketError where it does not come in time.
-        """
+        """Wait for the request; False if the peer leaves before. Raises Refused, WebSocketError."""
         with trio.move_on_after(REQUEST_SECONDS):
             return await self._receive()
         raise WebSocketError(f"sent no request within {REQUEST_SECONDS:g} s")
@@ -110,7 +105,7 @@ class HttpRequest:
         await self._stream.send_all(b"".join(self._http.send(part) or b"" for part in parts))
 
     async def upgrade(self) -> "WebSocket":
-        """Accept the request as a WebSocket. Raises Refused where it does not ask for one."""
+        """Accept the request as a WebSocket. Raises Refused if it does not ask for one."""
         key = self.headers.get(b"sec-websocket-key", b"")
         words = {word.strip().lower() for word in self.headers.get(b"connection", b"").split(b",")}
         if (
@@ -138,7 +133,7 @@ class WebSocket:
     """Messages between a peer and the server, up to `LARGEST_MESSAGE` bytes each."""
 
     def __init__(self, stream: PeerStream, rest: bytes) -> None:
-        """Use `HttpRequest.upgrade`; `rest` is what came behind the request."""
+        """Use `HttpRequest.upgrade`; `rest` is the bytes behind the request."""
         self._stream = stream
         self._messages = Connection(ConnectionType.SERVER)
         self._sending = trio.Lock()
@@ -146,9 +141,9 @@ class WebSocket:
         self._message = bytearray()
 
     async def receive(self) -> list[bytes]:
-        """Wait for binary messages and return those that are there; none at the end. Text is dropped.
+        """Wait for binary messages and return those received; none at the end. Raises WebSocketError.
 
-        Raises WebSocketError where the peer breaks the protocol or a message is too large.
+        Text is dropped.
         """
         found: list[bytes] = []
         while not found and self._messages.state is ConnectionState.OPEN:

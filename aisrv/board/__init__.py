@@ -1,4 +1,4 @@
-"""Boards: what is on one, as values; the plan of its tasks; and those that come with the package."""
+"""Boards: their parts as values; the plan of their tasks; and those that come with the package."""
 
 from aisrv.board.board import Board
 from aisrv.board.plan import CHANNEL_ENDS, CORES, End, Link, Plan, Task, TaskKind, plan_of

@@ -33,9 +33,9 @@ from flash_server.chip.part import WIDTHS
 MOST_GRAPH_CORES: Final = 7
 """Processors that a node of a graph can be bound to."""
 LARGEST_IO: Final = 127
-"""IO_AL_idx has 7 bits."""
+"""Largest IO_AL_idx, which has 7 bits."""
 LARGEST_FRAME_SIDE: Final = 0xFFFF
-"""Pixels; a region gives its edges as 16 bits."""
+"""Largest side in pixels; a region gives its edges as 16 bits."""
 
 
 MOST_RUNNERS: Final = 46
@@ -44,34 +44,35 @@ MOST_RUNNERS: Final = 46
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A node with all that is on it. The default is one engine, with USB and SPI on tile 1.
+    """A node with its parts. The default is one engine, with USB and SPI on tile 1.
 
     Raises BoardError for one that cannot be built. Whether its tiles have cores and channel ends enough is
     checked with its plan: `aisrv.board.plan`.
     """
 
     engines: tuple[EngineSpec, ...] = field(default_factory=lambda: (EngineSpec(),))
-    """Its AI engines, from engine 0."""
+    """AI engines, from engine 0."""
     tiles: int = 2
     """Tiles of the node: 1 or 2."""
     usb_tile: int = 1
-    """The tile of the USB tasks."""
+    """Tile of the USB tasks."""
     core_clock_mhz: int = 600
     """Clock of every tile, shared by its cores, in MHz."""
     reference_mhz: float = 100
     """Clock that timers count, in MHz; GET_TIMINGS is in ticks of it."""
     flash_path: FlashPath | float | None = None
-    """How parameters come from flash: server, fast, or MB/s; None: fast for files of 2024, else server."""
+    """Speed of reading parameters from flash: server, fast, or MB/s; None: fast for files of 2024, else
+    server."""
     internal_kib: int = 512
     """KiB of SRAM of each tile."""
     spi: SpiSpec | None = DEFAULT_SPI
     """An SPI port; None is off."""
     flashes: tuple[FlashSpec, ...] = ()
-    """Its flash chips, from chip 0."""
+    """Flash chips, from chip 0."""
     serial: str | None = None
     """USB serial number; hardware has none."""
     protocol: UsbProtocol = UsbProtocol.AISRV
-    """What the device speaks over USB: the AI server's commands, or those of XMOS's ioserver."""
+    """Protocol over USB: the AI server's commands, or those of XMOS's ioserver."""
     sensor: SensorSpec | None = None
     """A sensor with the tasks that acquire its frames."""
     jacdac: JacdacSpec | None = None
@@ -83,9 +84,9 @@ class Board:
     graph: GraphSpec | None = None
     """A graph that runs beside the other tasks."""
     usb_port: int | None = None
-    """TCP port that `aisrv run` serves USB/IP on; None leaves that to the command."""
+    """TCP port of `aisrv run` for USB/IP. Default: the command's."""
     description: str = ""
-    """What the board is, in a line."""
+    """Short description of the board."""
 
     def __post_init__(self) -> None:
         if self.tiles not in (1, 2):
@@ -131,7 +132,7 @@ class Board:
 
     @property
     def acquiring(self) -> tuple[int, ...]:
-        """Numbers of the engines that acquire from the sensor; none where there is no sensor."""
+        """Numbers of the engines that acquire from the sensor; none without a sensor."""
         if self.sensor is None:
             return ()
         return tuple(
@@ -142,7 +143,7 @@ class Board:
 
     @property
     def graph_engines(self) -> tuple[int, ...]:
-        """Numbers of the engines that the graph may use; none where there is no graph."""
+        """Numbers of the engines that the graph may use; none without a graph."""
         if self.graph is None:
             return ()
         return tuple(range(len(self.engines))) if self.graph.engines is None else self.graph.engines

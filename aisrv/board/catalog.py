@@ -13,7 +13,7 @@ from aisrv.board import Board, BoardError
 _DIRECTORY: Final = Path(__file__).parent / "boards"
 
 _DEFAULT: Final = {"single": "one engine, with USB and SPI"}
-"""The board of a start without options, with its description: its file says nothing else, and is not read."""
+"""Board of a start without options, with its description: its file is empty, and is not read."""
 
 
 class ShippedBoards(Mapping[str, Board]):
@@ -46,7 +46,6 @@ def _read(name: str) -> Board:
 
 
 BOARDS: Final[Mapping[str, Board]] = ShippedBoards()
-"""The shipped boards by name."""
 
 
 def find_board(name: str) -> Board:

@@ -1,4 +1,4 @@
-"""A board as text: its tiles as boxes with a line for each core, what joins them, and the parts around."""
+"""A board as text: its tiles as boxes with a line for each core, the channels, and the parts around."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -48,7 +48,7 @@ def _box(board: Board, plan: Plan, tile: int) -> list[str]:
 
 
 def _channels(plan: Plan) -> Iterator[tuple[str, ...]]:
-    """Channels that join the same two tasks in one line."""
+    """Yield the channels, those that join the same two tasks in one line."""
     carried: dict[tuple[Task, Task], Counter[str]] = {}
     for link in plan.links:
         a, b = link.a.task, link.b.task

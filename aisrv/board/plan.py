@@ -1,8 +1,8 @@
 """The plan of a board: its tasks, each on a tile, and the channels that join them, as one value.
 
-Whoever adds a task adds it here, as a part with its tasks and links. The plan is checked and counted here,
-`aisrv.board.drawing` draws it, and `aisrv.device.wiring` carries it out: a channel for each link, a core for
-each task.
+A new task is added here, as a part with its tasks and links. The plan is checked and counted here,
+`aisrv.board.drawing` draws it, and `aisrv.device.wiring` builds it: a channel for each link, a core for each
+task.
 """
 
 import enum
@@ -17,19 +17,13 @@ from aisrv.board.specs import BoardError
 from aisrv.board.user_tasks import PartKind, PartTarget, TaskTarget, parse_target
 
 CORES: Final = 8
-"""Logical cores of a tile."""
 CHANNEL_ENDS: Final = 32
-"""Channel ends of a tile."""
 
 _MOST_NAMES: Final = 12
-"""Tasks that a message names."""
 
 
 class TaskKind(enum.Enum):
-    """What a task does, by the name of its function; `aisrv.device.tasks` says how each kind is started.
-
-    Tasks of a tile get their cores in this order.
-    """
+    """Name of a task's function; tasks of a tile get their cores in this order."""
 
     XUD = "XUD"
     """XMOS's USB device library, which needs no task here but takes a core."""
@@ -63,24 +57,19 @@ class Task(Struct, frozen=True):
     """A task on a tile."""
 
     name: str
-    """The name of its core on the node; no other task has it."""
+    """Name of its core, unique on the node."""
     tile: int
-    """The tile that it runs on."""
     kind: TaskKind
-    """What it does."""
     number: int = 0
-    """Of its engine, its flash chip, its interpreter, or its place among the tasks of the user's own."""
+    """Number of its engine, flash chip or interpreter, or its place among the user's tasks."""
 
     def end(self, name: str) -> "End":
-        """Return an end of a channel at this task.
-
-        `name` is the end's own, as in "clients".
-        """
+        """Return the end of a channel at this task that it knows by `name`, as in "clients"."""
         return End(self, name)
 
 
 class End(Struct, frozen=True):
-    """An end of a channel: the task that has it, and the name that the task knows it by.
+    """An end of a channel: its task, and the name that the task knows it by.
 
     Several ends of a task may have one name; the task gets them in the order of the plan's links.
     """
@@ -95,7 +84,6 @@ class Link(Struct, frozen=True):
     a: End
     b: End
     carries: str
-    """The data that it carries."""
 
 
 class Plan(Struct, frozen=True):
@@ -103,7 +91,6 @@ class Plan(Struct, frozen=True):
 
     tasks: tuple[Task, ...]
     links: tuple[Link, ...]
-    """The channels."""
 
     def cores(self, tile: int) -> tuple[Task, ...]:
         """Return the tasks on the cores of a tile, from core 0."""
@@ -118,10 +105,7 @@ class Plan(Struct, frozen=True):
         return self._ends(tile).total()
 
     def check(self) -> None:
-        """Raise BoardError where a tile has too few cores or channel ends; the message counts them.
-
-        Two tasks of one name are an error too.
-        """
+        """Raise BoardError for too many tasks or channel ends on a tile, or two tasks of one name."""
         taken = {TaskKind.PROGRAM.value}
         for task in self.tasks:
             if task.name in taken:
@@ -234,7 +218,7 @@ def _flash(_board: Board, servers: _Servers) -> _Entries:
 
 
 def _program(board: Board, servers: _Servers) -> _Entries:
-    """The embedding program has ends on the tiles of those whose client it is."""
+    """Give the embedding program ends on the tiles of those whose client it is."""
     for engine in servers.engines:
         yield Link(_program_on(engine.tile).end("engines"), engine.end("clients"), "commands")
     if servers.flashes:

@@ -1,7 +1,7 @@
 """Boards in TOML files: a table for each part, see docs/guides/boards.md.
 
-A file says what is on the board; what a table leaves out has its default. Whatever is wrong is reported with
-the file, the line and the key: `board.toml:12: engines[1].arena: ...`.
+Keys that a table leaves out have their defaults. Errors are reported with the file, the line and the key:
+`board.toml:12: engines[1].arena: ...`.
 """
 
 from pathlib import Path
@@ -49,7 +49,7 @@ def read_board(path: Path) -> Board:
 
 
 def parse_board(text: str, name: str = "board.toml", directory: Path = Path()) -> Board:
-    """Read a board from TOML text; `name` is what messages call it. Raises BoardFileError.
+    """Read a board from TOML text; `name` is for messages. Raises BoardFileError.
 
     Paths in it are relative to `directory`.
     """
@@ -123,14 +123,12 @@ class _Usb(Table, frozen=True, rename={"usb_tile": "tile", "usb_port": "port"}):
     """USB serial number; hardware has none."""
     protocol: UsbProtocol | None = None
     usb_port: Integer | None = None
-    """TCP port that `aisrv run` serves USB/IP on. Default: the command's."""
 
 
 class _Spi(Table, frozen=True):
     tile: Integer | None = None
     engine: Integer | None = None
     port: Integer | None = None
-    """TCP port that `aisrv run` serves the SPI link on. Default: the command's."""
 
 
 class _Jacdac(Table, frozen=True):
@@ -138,9 +136,7 @@ class _Jacdac(Table, frozen=True):
     device_id: Integer | None = None
     """64 bits that name the device on the bus. Default: made of the USB serial number."""
     port: Integer | None = None
-    """TCP port that `aisrv run` serves the bus on. Default: the command's."""
     websocket_port: Integer | None = None
-    """TCP port that `aisrv run` serves WebSockets on. Default: the command's."""
     hub: str | None = None
     protocol_test: bool | None = None
     resets_after_load: bool | None = None
@@ -192,7 +188,6 @@ class _Flash(
     width: Integer | None = None
     paced: bool | None = None
     port: Integer | None = None
-    """TCP port that `aisrv run` serves a programmer on. Default: the command's."""
 
 
 class _Sensor(Table, frozen=True):
@@ -202,7 +197,6 @@ class _Sensor(Table, frozen=True):
     width: Integer | None = None
     height: Integer | None = None
     rate: Number | None = None
-    """Frames a second of device time; none delivers each frame as soon as it is asked for."""
     registers: str | None = None
     stream: bool | None = None
 
@@ -225,10 +219,8 @@ class _Graph(Table, frozen=True, rename={"path": "file"}):
     tile: Integer | None = None
     cores: Integer | None = None
     engines: tuple[Integer, ...] | None = None
-    """Numbers of the engines that its nodes may use. Default: all."""
     ios: dict[str, str] | None = None
     platform: Path | None = None
-    """The top manifest that its text is compiled for. Default: the one that is shipped."""
     paced: bool | None = None
 
 
@@ -236,7 +228,7 @@ class BoardTables(Table, frozen=True):
     """The tables of a board's file."""
 
     description: str | None = None
-    """What the board is, in a line."""
+    """Short description of the board."""
     node: _Node | None = None
     """The chip."""
     usb: _Usb | None = None

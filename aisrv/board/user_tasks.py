@@ -1,4 +1,4 @@
-"""Tasks of the user's own: what their channel ends may be joined to, and what can be wrong with a board's.
+"""Tasks of the user's own: the targets of their channel ends, and the checks of a board's tasks.
 
 An end is joined to "engine 0", as a client of the engine; "engine 0 changes", where the engine notifies of
 new models and outputs; "flash 0", as a client of the flash server that may write; or "TASK.END", an end of
@@ -46,7 +46,7 @@ class TaskTarget(Struct, frozen=True):
 
 
 def parse_target(text: str) -> PartTarget | TaskTarget:
-    """Parse what an end is joined to. Raises ValueError."""
+    """Parse the target of an end. Raises ValueError."""
     if (match := _PART.fullmatch(text)) is not None:
         part, number, *changes = filter(None, match.groups())
         return PartTarget(PartKind(" ".join((part, *changes))), int(number))
@@ -60,7 +60,7 @@ def parse_target(text: str) -> PartTarget | TaskTarget:
 
 
 def check_tasks(tasks: Sequence[TaskSpec], engines: int, flashes: int) -> None:
-    """Check the user's tasks of a board with so many engines and flash chips. Raises BoardError."""
+    """Check the user's tasks of a board with these numbers of engines and flash chips. Raises BoardError."""
     names: set[str] = set()
     for number, spec in enumerate(tasks):
         if not _TASK_NAME.fullmatch(spec.name):

@@ -40,7 +40,7 @@ LARGEST_FILE: Final = 256 * KIB
 DEEPEST: Final = 32
 """Elements within each other; the files of XMOS's boards have about eight."""
 REFERENCE_CLOCK: Final = 100_000_000
-"""Hz, of the reference clock that all timers here count."""
+"""Hertz of the reference clock that all timers here count."""
 FLASH_CLASSES: Final = ("spiflash", "sqiflash", "qspiflash")
 
 _NODE_TYPE: Final = re.compile(r"xs3-l[0-9]+a-([0-9]{1,5})", re.IGNORECASE | re.ASCII)
@@ -75,7 +75,7 @@ def parse_xn(data: bytes, name: str = "board.xn") -> Board:
 
 
 class _XmlError(Exception):
-    """Text that is not well-formed XML, or uses what is refused."""
+    """Text that is not well-formed XML, or uses a refused feature."""
 
     def __init__(self, message: str, line: int) -> None:
         super().__init__(message)
@@ -175,7 +175,7 @@ def _tile_numbers(node: Element) -> list[int]:
 
 
 def _internal_kib(node: Element, tiles: int) -> int:
-    """Memory of a tile, from the type: XS3-L16A-1024 has 1024 KiB in all."""
+    """Return the memory of a tile, from the type: XS3-L16A-1024 has 1024 KiB in all."""
     node_type = _get(node, "type")
     match = _NODE_TYPE.fullmatch(node_type or "")
     if match is None:
@@ -194,7 +194,7 @@ def _clock_mhz(node: Element) -> int:
 
 
 def _external_bytes(node: Element) -> int:
-    """External memory, as much of it as an engine can have; a node without the element has none."""
+    """Return the external memory, as much as an engine can have; a node without the element has none."""
     memories = list(node.iter("extmem"))
     size = sum(_whole(memory, "sizembit") for memory in memories) * KIB * KIB // 8
     return min(size, LARGEST_EXTERNAL)
@@ -232,7 +232,7 @@ def _flash(device: Element) -> FlashSpec:
 
 
 def _part(device: Element) -> FlashPart:
-    """Take the part by its name, and what the file says of it over that."""
+    """Find the part by its name, with the file's changes."""
     name = _get(device, "type") or MX25R6435F.name
     part = PARTS.get(name.upper(), replace(MX25R6435F, name=name))
     page = _whole(device, "pagesize") if _get(device, "pagesize") else part.page_size
@@ -253,7 +253,7 @@ def _part(device: Element) -> FlashPart:
 
 
 def _get(element: Element, attribute: str) -> str | None:
-    """Return an attribute, or None where it is absent or empty."""
+    """Return an attribute, or None if it is absent or empty."""
     return element.get(attribute, "").strip() or None
 
 

@@ -1,4 +1,4 @@
-"""What a running device is doing: a snapshot as a value, the traffic at its ports, and a view on a terminal.
+"""The state of a running device: a snapshot as a value, the traffic at its ports, and a view on a terminal.
 
 - `values`: `DeviceStatus` and its parts.
 - `command_stream`, `counting_usb`, `counting_spi`: ports that wrap those of a device and count.

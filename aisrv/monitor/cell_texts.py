@@ -1,4 +1,4 @@
-"""What the cells of the status view say, as text."""
+"""Texts of the cells of the status view."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,7 +16,7 @@ ASCII_LED_ON: Final = "*"
 ASCII_LED_OFF: Final = "."
 NOTHING: Final = "-"
 LONGEST_LABEL: Final = 20
-"""Characters that are shown of a class's name."""
+"""Longest shown name of a class, in characters."""
 
 STATE_STYLES: Final = {
     CoreState.SET_ASIDE: "dim",
@@ -27,7 +27,7 @@ STATE_STYLES: Final = {
 
 
 def waits_for(core: CoreStatus) -> str:
-    """Name the cores that could wake a core, else what it waits on; what became of one that does not wait."""
+    """Name the cores that could wake a core, else the resource it waits on, else its state."""
     if core.state is CoreState.WAITING:
         return _names(core.peers) or core.waits_on or NOTHING
     return f"halted in {core.trap}" if core.trap else str(core.state.value)
@@ -48,41 +48,38 @@ def scores(top: Sequence[Score]) -> Text:
 
 
 def errors(bits: Status) -> str:
-    """Name the error bits."""
     names = [str(bit.name).removeprefix("ERROR_") for bit in Status if bit in bits]
     return " ".join(names) or NOTHING
 
 
 def error_cell(bits: Status) -> Text:
-    """Name the error bits, in red where there are any."""
+    """Name the error bits, in red if there are any."""
     return Text(errors(bits), style="red" if bits else "")
 
 
 def model(engine: EngineStatus) -> str:
-    """Say how large an engine's model is, and what runs it in the engine's place."""
+    """Describe the size of an engine's model, and its fallback."""
     if engine.model_bytes is None:
         return NOTHING
     return f"{engine.model_bytes:,} B" + (f" on {engine.fallback}" if engine.fallback else "")
 
 
 def leds(levels: Levels, ascii_only: bool) -> Text:
-    """Draw four outputs."""
     on, off = (ASCII_LED_ON, ASCII_LED_OFF) if ascii_only else (LED_ON, LED_OFF)
     return Text("").join(Text(on, style="green") if level else Text(off, style="dim") for level in levels)
 
 
 def byte_rate(rate: float) -> str:
-    """Write bytes a second."""
     return f"{decimal(round(rate))}/s"
 
 
 def command_rate(rates: Rates) -> Text:
-    """Write commands a second, in green where there are any."""
+    """Write commands a second, in green if there are any."""
     return Text(f"{rates.commands:,.0f}/s", style="green" if round(rates.commands) else "")
 
 
 def trouble(status: DeviceStatus) -> str:
-    """Say what is wrong with a device, in a few words; nothing where all is well."""
+    """Describe the trouble of a device in a few words; empty if there is none."""
     halted = sum(core.state is CoreState.HALTED for tile in status.tiles for core in tile.cores)
     bits = Status.OKAY
     for engine in status.engines:

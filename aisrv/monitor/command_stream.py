@@ -1,7 +1,7 @@
-"""Which packets of an OUT endpoint open commands: follows a host's transfers as the data task does.
+"""Counts commands on an OUT endpoint: follows a host's transfers as the data task does.
 
-Sources: "XCORE AI server: numbers and wire behavior", section USB framing; docs/reference/ioserver.md.
-No I/O.
+Sources: "XCORE AI server: numbers and wire behavior", section USB framing; docs/reference/ioserver.md. No
+I/O.
 """
 
 import enum
@@ -14,16 +14,16 @@ from aisrv.protocol.ioserver import IoserverCommand, IoserverPacket
 
 
 class Data(enum.Enum):
-    """What comes after a command packet on the same endpoint."""
+    """Data after a command packet on the same endpoint."""
 
     NONE = "the next command"
-    """Nothing: the next packet is a command."""
+    """No data: the next packet is a command."""
     PACKET = "one packet of data"
     TRANSFER = "packets of data, up to a short one"
 
 
 Framing = Callable[[bytes], Data | None]
-"""Returns what comes after a packet that opens a command; None for a packet that opens none."""
+"""Returns the data after a packet that opens a command; None for a packet that opens none."""
 
 LONGEST_COMMAND: Final = 12
 """Bytes of the longest packet that opens a command."""
@@ -57,14 +57,11 @@ FRAMINGS: Final[Mapping[UsbProtocol, Framing]] = {
     UsbProtocol.AISRV: aisrv_framing,
     UsbProtocol.IOSERVER: ioserver_framing,
 }
-"""How the protocols open commands."""
+"""Framing of each protocol."""
 
 
 class CommandStream:
-    """Counts the commands of one device.
-
-    `framing` says of a packet what comes after it.
-    """
+    """Counts the commands of one device."""
 
     def __init__(self, framing: Framing) -> None:
         self._framing: Final = framing
@@ -79,8 +76,8 @@ class CommandStream:
     def transfer(self, taken: int, short_packet: bytes | None) -> None:
         """Follow the bytes that the device has taken of one request.
 
-        `short_packet` is the packet that ended the transfer, None where none did; empty will do for one
-        longer than `LONGEST_COMMAND`.
+        `short_packet` is the packet that ended the transfer, or None; empty will do for one longer than
+        `LONGEST_COMMAND`.
         """
         if taken >= PACKET_SIZE and self._expected is Data.PACKET:
             self._expected = Data.NONE

@@ -1,4 +1,4 @@
-"""Draws devices in few lines: each in a handful, or in one."""
+"""Views of devices in few lines: each in a handful, or in one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -15,13 +15,12 @@ from aisrv.monitor.values import CoreState, DeviceStatus, Rates, TileStatus
 
 @dataclass(frozen=True, slots=True)
 class CompactDevice:
-    """A device in few lines: cores by tile, what halted any, a line for each engine and each port."""
+    """A device in few lines: cores by tile, halted ones, a line for each engine and each port."""
 
     status: DeviceStatus
     rates: tuple[Rates, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Draw."""
         status, ascii_only = self.status, options.ascii_only
         yield Text(f"Device {status.name}", style="bold")
         for line in self._lines():
@@ -76,17 +75,16 @@ def _tile_line(tile: TileStatus) -> Text:
 
 @dataclass(frozen=True, slots=True)
 class DevicesTable:
-    """Many devices, a line for each; those that the terminal has no room for are counted."""
+    """Many devices, a line for each; those for which the terminal has no room are counted."""
 
     devices: tuple[tuple[DeviceStatus, tuple[Rates, ...]], ...]
-    """Each with the rates at its ports."""
+    """Devices with the rates at their ports."""
     hidden: int = 0
-    """Devices of which there is no view."""
+    """Number of devices without a view."""
     sandbox: str = ""
-    """What keeps the workers of models in; nothing is shown where it is empty."""
+    """Sandbox of the workers of models; not shown if empty."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Draw."""
         room = max(1, console.size.height - _LINES_ROUND_TABLE)
         table = FittingTable(
             Column("device"),
@@ -107,11 +105,11 @@ class DevicesTable:
 
 
 _LINES_ROUND_TABLE: Final = 4
-"""The table's heading, what is said below it, and the line that the cursor is in."""
+"""Lines of the table's heading, the text below it, and the cursor."""
 
 
 def kept_in(sandbox: str) -> list[Text]:
-    """Say what keeps the workers of models in; nothing where that is empty."""
+    """Describe the sandbox of the workers of models; empty if there is none."""
     return [Text(f"workers are kept in by {sandbox}", style="dim", no_wrap=True)] if sandbox else []
 
 

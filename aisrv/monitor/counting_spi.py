@@ -1,7 +1,7 @@
-"""A port that wraps an SPI slave and counts what is clocked.
+"""A port that wraps an SPI slave and counts the bytes clocked.
 
-SPI is full duplex: as many bytes come as go. A command is a transaction, chip select low to high, whose
-first byte is not one of those that have no effect. Each block of a model is one, and each poll of the status.
+SPI is full duplex: as many bytes come as go. A command is a transaction, chip select low to high, whose first
+byte is not one of those that have no effect. Each block of a model is one, and each poll of the status.
 """
 
 from collections.abc import Sequence
@@ -13,10 +13,7 @@ from phy.spi.transaction import NO_EFFECT
 
 
 class CountedSpiPort(SpiRelayPort):
-    """Counts messages as they are answered.
-
-    `inner` is the port behind it.
-    """
+    """Counts messages as they are answered."""
 
     def __init__(self, inner: SpiPort) -> None:
         super().__init__(inner)
@@ -26,7 +23,7 @@ class CountedSpiPort(SpiRelayPort):
 
     @property
     def traffic(self) -> Traffic:
-        """What has been transferred so far."""
+        """Traffic so far."""
         return Traffic(self._clocked, self._clocked, self._commands)
 
     async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:

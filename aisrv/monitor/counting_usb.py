@@ -1,4 +1,4 @@
-"""A port that wraps a USB device and counts what is transferred over its bulk endpoints.
+"""A port that wraps a USB device and counts the bytes over its bulk endpoints.
 
 Bytes are counted as their URB ends, those of control transfers not at all.
 """
@@ -17,7 +17,7 @@ _TO_DEVICE: Final = 0x00
 
 
 class _CountedRelay(Relay):
-    """A relay that keeps the last bytes of an OUT URB's data, where they may be a command."""
+    """A relay that keeps the last bytes of an OUT URB's data if they may be a command."""
 
     __slots__ = ("tail",)
 
@@ -27,10 +27,7 @@ class _CountedRelay(Relay):
 
 
 class CountedUsbPort(RelayPort[_CountedRelay]):
-    """Counts bytes and commands.
-
-    `inner` is the port behind it, `framing` says of a packet what comes after it.
-    """
+    """Counts bytes, and commands by `framing`."""
 
     def __init__(self, inner: HostPort, framing: Framing) -> None:
         super().__init__(inner)
@@ -40,7 +37,7 @@ class CountedUsbPort(RelayPort[_CountedRelay]):
 
     @property
     def traffic(self) -> Traffic:
-        """What has been transferred so far."""
+        """Traffic so far."""
         return Traffic(self._to_device, self._from_device, self._stream.commands)
 
     def _relay(self, address: int, urb: Urb) -> _CountedRelay:

@@ -1,4 +1,4 @@
-"""A table for terminals of any width: what is too wide loses its least important columns."""
+"""A table for terminals of any width: one that is too wide loses its least important columns."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,17 +15,17 @@ GAP: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column; its heading is its name."""
+    """A column with its heading."""
 
     name: str
     right: bool = False
     """Whether it is aligned to the right, as numbers are."""
     least: int = 0
-    """Characters that it has where its cells are shorter, so that columns behind it stay where they are."""
+    """Least width in characters, so that columns behind it stay in place."""
     cut_to: int | None = None
-    """Characters down to which its cells may be cut; None where a part of a cell would say nothing."""
+    """Least width in characters to which cells may be cut; None for cells that are never cut."""
     rank: int = 0
-    """Of columns that may be left out, the highest goes first; 0 is never left out."""
+    """Order of columns to be left out: the highest goes first; 0 is never left out."""
 
 
 class FittingTable:
@@ -36,12 +36,10 @@ class FittingTable:
         self._rows: list[tuple[tuple[Text, ...], str]] = []
 
     def add_row(self, *cells: str | Text, style: str = "") -> None:
-        """Add a row with a cell for each column."""
         row = tuple(Text(cell) if isinstance(cell, str) else cell for cell in cells)
         self._rows.append((row, style))
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """Draw the columns that fit."""
         places, widths = self._fit(options.max_width)
         cut: OverflowMethod = "crop" if options.ascii_only else "ellipsis"  # which is not an ASCII character
         table = Table(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="cyan")
@@ -59,7 +57,7 @@ class FittingTable:
         yield table
 
     def _fit(self, room: int) -> tuple[Sequence[int], list[int]]:
-        """Return the places of the columns that are shown, and the widths of all."""
+        """Return the indices of the columns that are shown, and the widths of all."""
         columns = self._columns
         widths = [
             max(cell_len(column.name), column.least, *(row[place].cell_len for row, _ in self._rows), 0)

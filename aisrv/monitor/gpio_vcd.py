@@ -20,10 +20,7 @@ SECOND: Final = 10**9
 
 
 class GpioVcd(VcdRecording):
-    """A recording of the outputs of engines by number, which is whole up to the last change at any time.
-
-    Make it and close it in a Trio task.
-    """
+    """A recording of engines' outputs, whole up to the last change; made and closed in a Trio task."""
 
     def __init__(self, path: Path, outputs: Sequence[Gpio]) -> None:
         super().__init__(path)
@@ -37,7 +34,6 @@ class GpioVcd(VcdRecording):
         self.flush()
 
     def close(self) -> None:
-        """End the recording at the present time; what comes later is not recorded."""
         self._end(self._now())
 
     def _record(self, variables: Sequence[Variable[Any]], levels: Levels) -> None:

@@ -1,4 +1,4 @@
-"""Draws the state of a graph with rich: nodes and their calls, arcs and how full they are, IOs and pins."""
+"""Views of the state of a graph: nodes and their calls, arcs and their levels, IOs and pins."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -10,12 +10,11 @@ from aisrv.graph.run.status import ArcStatus, GraphStatus, NodeStatus, ScriptSta
 from aisrv.monitor.fitting_table import Column, FittingTable
 
 BAR: Final = 10
-"""Characters of the bar that shows how full an arc is."""
+"""Width of the bar of an arc's level, in characters."""
 NOTHING: Final = "-"
 
 
 def draw_graph(graph: GraphStatus, ascii_only: bool) -> Iterator[RenderableType]:
-    """Draw a graph, below a device."""
     yield _state(graph)
     nodes = FittingTable(
         Column("node", cut_to=10),
@@ -59,13 +58,13 @@ def draw_graph(graph: GraphStatus, ascii_only: bool) -> Iterator[RenderableType]
 
 
 def scripts_text(scripts: ScriptStatus) -> str:
-    """Describe what scripts have done, with the last fault."""
+    """Describe the counts of scripts, and the last fault."""
     fault = f"; the last: {scripts.last_fault}" if scripts.last_fault else ""
     return f"scripts: {scripts.runs:,} runs, {scripts.faults:,} faults{fault}"
 
 
 def bar(arc: ArcStatus, ascii_only: bool) -> str:
-    """Draw how full an arc is; one that is not empty shows."""
+    """Draw the level of an arc; one that is not empty shows."""
     length = -(-BAR * arc.filled // arc.size) if arc.size else 0
     return ("#" if ascii_only else "█") * length + ("." if ascii_only else "░") * (BAR - length)
 
@@ -83,7 +82,7 @@ def _node(node: NodeStatus) -> tuple[str, ...]:
 
 
 def graph_lines(graph: GraphStatus) -> Iterator[Text]:
-    """Sum a graph up in two lines: what it does, and what went wrong at its nodes and arcs."""
+    """Sum a graph up in two lines: its calls, and errors at its nodes and arcs."""
     yield _state(graph)
     errors = sum(node.errors for node in graph.nodes)
     overflows = sum(arc.overflows for arc in graph.arcs)

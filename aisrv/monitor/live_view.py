@@ -28,7 +28,7 @@ RATE_REFRESHES: Final = 4
 MOST_WHOLE_DEVICES: Final = 4
 """Devices that are shown with cores and ports, if the terminal has room; of more, each has one line."""
 MOST_DEVICES: Final = 100
-"""Devices that are looked at: more would not fit on a terminal."""
+"""Devices in a view: more would not fit on a terminal."""
 
 Moment = tuple[DeviceStatus, ...]
 
@@ -62,7 +62,7 @@ def view_of(before: Moment, now: Moment, hidden: int = 0, sandbox: str = "") -> 
 
 
 def table_of(before: Moment, now: Moment, hidden: int = 0, sandbox: str = "") -> DevicesTable:
-    """Return a table of devices now, a line for each, with the rates since a moment before."""
+    """Return a table of devices now, with the rates since a moment before."""
     return view_of(before, now, hidden, sandbox).table()
 
 
@@ -87,7 +87,7 @@ def _drawing(console: Console) -> Iterator[tuple[Live, Callable[[], None]]]:
 
 @contextmanager
 def _log_above(console: Console) -> Iterator[Callable[[], None]]:
-    """Keep log lines off the terminal; calling what is given shows them above what is drawn."""
+    """Keep log lines off the terminal; the function that is given shows them above the view."""
     writers = [
         handler
         for handler in logging.getLogger().handlers

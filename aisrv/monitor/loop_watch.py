@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 import trio
 
 REPORTED_SECONDS: Final = 0.020
-"""Turns of the loop that last longer are worth a line."""
+"""Shortest turn of the loop that is reported."""
 
 
 class LongTurn(NamedTuple):
-    """A turn of the loop that lasted long, and the step of a task that took most of it; times in seconds."""
+    """A long turn of the loop, and the step of a task that took most of it; times in seconds."""
 
     seconds: float
     task: str
@@ -43,22 +43,18 @@ class LoopWatch(trio.abc.Instrument):
         self._longest_seconds = 0.0
 
     def after_io_wait(self, timeout: float) -> None:  # noqa: ARG002 - the interface is Trio's
-        """Begin a turn."""
         self._turn = self._clock()
         self._longest, self._longest_seconds = "no task", 0.0
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:  # noqa: ARG002
-        """Begin a step of a task."""
         self._step = self._clock()
 
     def after_task_step(self, task: trio.lowlevel.Task) -> None:
-        """Keep the longest step of the turn."""
         seconds = self._clock() - self._step
         if seconds > self._longest_seconds:
             self._longest, self._longest_seconds = task.name, seconds
 
     def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002
-        """End a turn, and report it where it was too long."""
         if self._turn is None:  # the run begins with half a turn
             return
         seconds = self._clock() - self._turn

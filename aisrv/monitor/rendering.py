@@ -1,4 +1,4 @@
-"""Draws the state of devices with rich: all of it where the terminal has room, else what matters most."""
+"""Views of the state of devices: all of it if the terminal has room, else the most important parts."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,9 @@ class DeviceView:
     rates: tuple[Rates, ...]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw: cores, engines, ports."""
         yield from self.sections(options.ascii_only)
 
     def sections(self, ascii_only: bool) -> Iterator[RenderableType]:
-        """Yield the parts of the view, from top to bottom."""
         heading = [Text(f"Device {self.status.name}", style="bold")]
         if self.status.deadlock:
             heading.append(Text(f"deadlock: {self.status.deadlock}", style="bold red"))
@@ -43,19 +41,18 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True)
 class DevicesView:
-    """Devices one below the other, as much of each as the terminal has lines for.
+    """Devices one below the other, in the most detailed form that fits.
 
     All of each, with blank lines between its parts; all, without them; each in a few lines; a line for each.
     """
 
     devices: tuple[DeviceView, ...]
     hidden: int = 0
-    """Devices of which there is no view."""
+    """Number of devices without a view."""
     sandbox: str = ""
-    """What keeps the workers of models in; nothing is shown where it is empty."""
+    """Sandbox of the workers of models; not shown if empty."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the first form that fits."""
         room = console.size.height - 1  # a line is the cursor's
         for form in self._forms(options.ascii_only):
             lines = console.render_lines(form, options, pad=False)

@@ -26,9 +26,9 @@ from aisrv.xcore.tile import Tile
 from aisrv.xcore.traps import Trap
 
 TOP: Final = 3
-"""Scores that a snapshot has of an engine."""
+"""Scores of an engine in a snapshot."""
 MOST_SCORES: Final = 4096
-"""Bytes of output 0 up to which it is taken for scores of classes; a larger one is an image or the like."""
+"""Largest output 0, in bytes, that is taken for scores of classes; a larger one is an image or the like."""
 
 
 class CountingPort(Protocol):
@@ -36,7 +36,7 @@ class CountingPort(Protocol):
 
     @property
     def traffic(self) -> Traffic:
-        """What has crossed so far."""
+        """Traffic so far."""
 
 
 class DeviceMonitor:
@@ -108,7 +108,7 @@ def _engine(number: int, spec: EngineSpec, engine: AIEngine) -> EngineStatus:
 
 
 def top_scores(tensor: memoryview, labels: Sequence[str] = ()) -> tuple[Score, ...]:
-    """Return the `TOP` largest bytes of a tensor as int8, of equals the first; none past `MOST_SCORES`.
+    """Return the `TOP` largest bytes of a tensor as int8, of equals the first; none past `MOST_SCORES` bytes.
 
     `labels` are the names of the classes, from class 0.
     """

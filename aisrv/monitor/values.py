@@ -13,12 +13,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Traffic:
-    """What has crossed a port since the device started, or between two moments."""
+    """Transferred bytes and commands at a port since the device started, or between two moments."""
 
     to_device: int = 0
-    """Bytes."""
     from_device: int = 0
-    """Bytes."""
     commands: int = 0
 
     def __sub__(self, before: Self) -> "Traffic":
@@ -30,14 +28,12 @@ class Traffic:
 
 
 class CoreState(enum.Enum):
-    """What a logical core is doing."""
+    """State of a logical core."""
 
     SET_ASIDE = "set aside"
-    """For hardware support that needs no task, such as XUD."""
+    """Reserved for hardware support that needs no task, such as XUD."""
     WAITING = "waiting"
-    """Its task waits for something."""
     RUNNING = "running"
-    """Its task runs, or could."""
     HALTED = "halted"
     """A trap ended its task."""
 
@@ -47,9 +43,7 @@ class Peer:
     """A core that another one waits for."""
 
     tile: int
-    """The number of its tile."""
     name: str
-    """The name of its task."""
     is_halted: bool = False
     """Whether a trap ended its task, so that the other one waits without end."""
 
@@ -59,19 +53,17 @@ class CoreStatus:
     """One logical core that is in use, and what it waits for."""
 
     number: int
-    """Its number on the tile."""
     name: str
-    """The name of its task."""
+    """Name of its task."""
     state: CoreState
-    """What it is doing."""
     verb: str = ""
-    """The call that it waits in, empty unless it does."""
+    """Call that it waits in, empty unless it does."""
     waits_on: str = ""
-    """The resource that the call is on, empty where it is on none."""
+    """Resource of the call, empty if it has none."""
     peers: tuple[Peer, ...] = ()
-    """The cores that could wake it; none where that is somebody outside."""
+    """Cores that could wake it; none if only the outside could."""
     trap: str = ""
-    """The trap that halted it, with verb and resource; empty unless one did."""
+    """Trap that halted it, with verb and resource, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +73,6 @@ class TileStatus:
     number: int
     cores: tuple[CoreStatus, ...]
     chanends: int
-    """Channel ends allocated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +80,9 @@ class Score:
     """A byte of an output tensor, as int8, and its index: a class of a classifier."""
 
     index: int
-    """Its place in the tensor."""
     value: int
-    """The byte, -128 to 127."""
     label: str = ""
-    """The name of the class, where it is known."""
+    """Name of the class, if known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,30 +90,26 @@ class EngineStatus:
     """One AI engine."""
 
     number: int
-    """Its number on the board."""
     tile: int
     model_bytes: int | None
     """Size of the model file; None without a model."""
     inferences: int
     """Successful ones since the device started."""
     top: tuple[Score, ...]
-    """The largest bytes of output 0 of the last inference, the largest first; empty before it."""
+    """Largest bytes of output 0 of the last inference, the largest first; empty before it."""
     leds: Levels
-    """The levels of its four outputs."""
     errors: Status
     """Error bits that no host has read yet."""
     fallback: str = ""
-    """What runs the model where the engine's own interpreter has no code for it; empty where that does."""
+    """Interpreter in place of the engine's own if that has no code for the model, or empty."""
 
 
 @dataclass(frozen=True, slots=True)
 class PortStatus:
-    """A port that hosts drive, and what has crossed it since the device started."""
+    """A port that hosts drive, and its traffic since the device started."""
 
     name: str
-    """What the view calls it."""
     total: Traffic
-    """What has crossed it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,36 +117,29 @@ class DeviceStatus:
     """A device at one moment. Two that differ in time alone are equal."""
 
     name: str
-    """What the view calls it."""
     time: float = field(compare=False)
     """Seconds of Trio's clock."""
     tiles: tuple[TileStatus, ...]
     engines: tuple[EngineStatus, ...]
     ports: tuple[PortStatus, ...]
     deadlock: str = ""
-    """The tasks that only each other could wake, as a path; empty unless there are such."""
+    """Path of tasks that only each other could wake, or empty."""
     graph: "GraphStatus | None" = None
-    """The graph that runs on it; None where there is none."""
     ignored_packets: int = 0
     """Packets over USB that were no command, since the device started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What crosses a port in a second."""
+    """Traffic of a port in a second."""
 
     to_device: float = 0.0
-    """Bytes."""
     from_device: float = 0.0
-    """Bytes."""
     commands: float = 0.0
 
 
 def rates_between(before: DeviceStatus, after: DeviceStatus) -> tuple[Rates, ...]:
-    """Return the rates at each port from one snapshot to a later one; zeros where no time has passed.
-
-    `before` and `after` are snapshots of one device.
-    """
+    """Return the rates at each port between two snapshots of a device; zeros if no time has passed."""
     seconds = after.time - before.time
     if seconds <= 0:
         return (Rates(),) * len(after.ports)

@@ -127,7 +127,11 @@ def calls(module: ModuleType) -> Iterator[PublicCall]:
             for method, function, has_self in methods(member):
                 given = list(inspect.signature(function).parameters.values())[1 if has_self else 0 :]
                 yield PublicCall(
-                    f"{name}.{method}", function, inspect.getdoc(function) or "", f"{text}\n{about}", given
+                    f"{name}.{method}",
+                    function,
+                    inspect.getdoc(getattr(member, method)) or "",
+                    f"{text}\n{about}",
+                    given,
                 )
         elif inspect.isfunction(inspect.unwrap(member)) if callable(member) else False:
             function = inspect.unwrap(member)

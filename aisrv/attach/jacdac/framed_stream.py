@@ -12,19 +12,18 @@ CHUNK: Final = 1024
 
 
 class ByteStream(Protocol):
-    """What carries frames: the stream of a listener's peer, or one to a hub."""
+    """Stream of a listener's peer, or one to a hub."""
 
     async def receive_some(self, most: int, /) -> bytes | bytearray:
         """Receive 1 to `most` bytes, or none at the end of the stream."""
 
-    async def send_all(self, data: bytes, /) -> None:
-        """Send all of `data`."""
+    async def send_all(self, data: bytes, /) -> None: ...
 
 
 async def join_stream(stream: ByteStream, peer: BusPeer) -> None:
     """Carry frames between a stream and the bus until the other side ends the stream.
 
-    Raises, in an exception group, StreamError for bytes that are no frame, and what the stream raises for a
+    Raises, in an exception group, StreamError for bytes that are no frame, and the stream's own errors for a
     broken connection. The peer leaves the bus.
     """
     splitter = FrameSplitter()

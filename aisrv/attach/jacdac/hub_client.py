@@ -21,7 +21,7 @@ LONGEST_PAUSE: Final = 5.0
 
 
 async def join_hub(bus: JacdacBus, host: str, port: int) -> NoReturn:
-    """Join a hub until cancelled, and again whenever the connection ends or cannot be had."""
+    """Join a hub until cancelled, and again whenever the connection ends or fails."""
     pause = SHORTEST_PAUSE
     turns = Turns()
     with Failures(logger) as failures:

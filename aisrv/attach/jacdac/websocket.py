@@ -1,7 +1,7 @@
 """A Jacdac bus over WebSocket, as dashboards in a browser speak it: port 8081, a binary message a frame.
 
-A page in a browser can reach servers on its machine. So a handshake must name a host that the server is
-known by, which a page of another name that resolves to this address does not, and an origin that is allowed.
+A page in a browser can reach servers on its machine. So a handshake must name a host that the server is known
+by, which a page of another name that resolves to this address does not, and an origin that is allowed.
 """
 
 import logging
@@ -94,7 +94,7 @@ def _is_loopback(name: str) -> bool:
 
 
 def _is_own_name(name: str, host: str) -> bool:
-    """Return whether a client may know a server that listens on `host` by this name.
+    """Check whether a client may know a server that listens on `host` by this name.
 
     A number is not a name that somebody else could let resolve to this address.
     """

@@ -39,7 +39,7 @@ from phy.usb.bus import HostPort
 logger = logging.getLogger(__name__)
 
 MOST_DEVICES: Final = 126
-"""That a bus has room for besides its root hub."""
+"""Capacity of a bus besides its root hub."""
 
 BACKLOG: Final = 128
 _DIRECTORY_VARIABLE: Final = "UMOCKDEV_DIR"
@@ -57,12 +57,12 @@ class Preload:
     ) -> None:
         self.directory: Final = directory
         self.nodes: Final = tuple(nodes)
-        """On USB."""
+        """Nodes of USB devices."""
         self.spidevs: Final = tuple(spidevs)
-        """On SPI."""
+        """Nodes of SPI slaves."""
 
     def environment(self, base: Mapping[str, str] = os.environ) -> dict[str, str]:
-        """Environment for a program that shall see the devices; `base` is what it would have otherwise."""
+        """Return the environment for a program that shall see the devices, based on `base`."""
         preloaded = base.get(_PRELOAD_VARIABLE, "").replace(":", " ").split()
         libraries = [LIBRARY, *(name for name in preloaded if name != LIBRARY)]
         return {
@@ -82,9 +82,8 @@ async def serve_preload(
 
     Each slave of `spi` is at a bus of its own: the first is `/dev/spidev0.0`, the next `/dev/spidev1.0`.
 
-    Raises PreloadMissingError where the library is not there, PreloadError where it says other things than
-    known or the devices are more than MOST_DEVICES, OSError where the directory cannot be made. `task_status`
-    gets the `Preload` when programs can be started.
+    Raises PreloadMissingError without the library, PreloadError if its trial fails or the devices are more
+    than MOST_DEVICES, OSError if the directory cannot be made. `task_status` gets the `Preload`.
     """
     if len(ports) > MOST_DEVICES:
         raise PreloadError(f"{len(ports)} devices, but preload's bus has room for {MOST_DEVICES}")
@@ -95,7 +94,6 @@ async def serve_preload(
 async def _serve_directory(
     directory: Path, ports: Sequence[HostPort], spi: Sequence[SpiPort], task_status: trio.TaskStatus[Preload]
 ) -> NoReturn:
-    """Do as `serve_preload` does, in a directory that is there."""
     tree = PreloadTree(directory)
     fifos: list[ReadyFifo] = []
     failure: PreloadError | None = None
@@ -147,7 +145,7 @@ async def _contained(
     serve: Callable[[trio.SocketStream], Awaitable[None]],
     stream: trio.SocketStream,
 ) -> None:
-    """Serve a program; an error that nobody expected ends this connection alone."""
+    """Serve a program; an unexpected error ends this connection alone."""
     with failures.contain(f"a preload client's connection to {name}"):
         await serve(stream)
 
@@ -163,7 +161,7 @@ def _listen(path: Path) -> trio.SocketListener:
 async def _serve_others(stream: trio.SocketStream) -> None:
     """Hold the connection for a file that is not one of ours.
 
-    The library calls for it only where the file could not be opened and the program goes on regardless.
+    The library calls for it only if the file could not be opened and the program goes on regardless.
     """
     async with closing_connection(stream, "preload client of another file", WireError, logger):
         others = PreloadStream(stream)

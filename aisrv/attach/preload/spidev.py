@@ -24,19 +24,19 @@ from aisrv.attach.stream_server import closing_connection
 logger = logging.getLogger(__name__)
 
 _MAJOR: Final = 153
-"""Of spidev nodes."""
+"""Major number of spidev nodes."""
 
 _REAL_MODULES: Final = Path("/sys/module")
 
 _LOWEST_ADDRESS: Final = 4096
-"""No program has memory below: the page at address 0 is what a null pointer hits."""
+"""Lowest address of a program's memory: the page at address 0 is what a null pointer hits."""
 
 _ADDRESS_LIMIT: Final = 1 << 56
-"""No 64-bit processor gives a program addresses from here on."""
+"""End of the addresses that 64-bit processors give to programs."""
 
 
 def add_spidevs(tree: PreloadTree, names: Sequence[str]) -> None:
-    """Add nodes with these names to the emulated system, and what it says of their driver."""
+    """Add nodes with these names to the emulated system, and the files of their driver."""
     sys = tree.directory / "sys"
     parameters = sys / "module/spidev/parameters"
     _replace_by_own_directory(sys / "module")
@@ -49,7 +49,7 @@ def add_spidevs(tree: PreloadTree, names: Sequence[str]) -> None:
 
 
 def _replace_by_own_directory(module: Path) -> None:
-    """Let a link to the machine's `/sys/module` become a directory of links, in which one can be our own."""
+    """Replace a link to the machine's `/sys/module` by a directory of links, to which ours can be added."""
     names = os.listdir(_REAL_MODULES) if _REAL_MODULES.exists() else []  # noqa: PTH208 - a hundred names
     module.unlink(missing_ok=True)
     module.mkdir()
@@ -151,13 +151,11 @@ class ClientMemory:
         self._stream = stream
 
     async def fetch(self, reads: Sequence[Region], writes: Sequence[Region]) -> list[bytes]:
-        """Read regions of the program's memory, all in one go."""
         for region in (*reads, *writes):
             _check(region)
         return await self._stream.read_memories(reads)
 
     def store(self, region: Region, data: bytes) -> None:
-        """Have bytes written before the call is done."""
         self._stream.write_memory(region.address, data)
 
 

@@ -20,14 +20,14 @@ _RECEIVE: Final = 256 * 1024
 
 
 class PreloadStream:
-    """One client's connection. Every method may raise BrokenResourceError where the client is gone."""
+    """One client's connection. Every method may raise BrokenResourceError if the client is gone."""
 
     def __init__(self, stream: trio.SocketStream) -> None:
         self._stream = stream
         self._writes: list[tuple[int, bytes | memoryview]] = []
 
     async def next_call(self) -> Message | None:
-        """Wait for a call of the client; None at the end of the stream, a WireError within a message."""
+        """Wait for a call of the client; None at the end of the stream. Raises WireError."""
         data = b"".join(await self._receive(Message.SIZE))
         return Message.from_bytes(data) if data else None
 
@@ -40,19 +40,16 @@ class PreloadStream:
         await self.done(result.first, result.second)
 
     async def read_memory(self, address: int, size: int) -> bytes:
-        """Fetch `size` bytes of the client's memory; a WireError where the client ends meanwhile."""
+        """Fetch `size` bytes of the client's memory. Raises WireError."""
         return (await self.read_memories(((address, size),)))[0]
 
     async def read_memories(self, pieces: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Fetch pieces of the client's memory, each an address and a size, at the cost of one round trip.
-
-        Raises as `read_memory` does.
-        """
+        """Fetch pieces of memory, each an address and a size, in one round trip. Raises WireError."""
         await self._ask_for(pieces)
         return [b"".join(await self._receive_memory(size)) for _, size in pieces]
 
     async def read_large_memory(self, address: int, size: int) -> list[bytes]:
-        """As `read_memory`, in the pieces in which the bytes come: to join many would take long."""
+        """Fetch memory in the pieces in which the bytes come: to join many would take long."""
         await self._ask_for(((address, size),))
         return await self._receive_memory(size)
 
@@ -62,12 +59,12 @@ class PreloadStream:
             await self._stream.send_all(b"".join(requests[start : start + _AT_ONCE]))
 
     def write_memory(self, address: int, data: bytes | memoryview) -> None:
-        """Have bytes written to the client's memory before the call is done."""
+        """Write bytes to the client's memory before the call is done."""
         if data:
             self._writes.append((address, data))
 
     async def done(self, result: int, errno: int = 0) -> None:
-        """End the client's call, after what `write_memory` has gathered."""
+        """End the client's call, after the writes of `write_memory`."""
         writes, self._writes = self._writes, []
         batch = b""
         for address, data in writes:
@@ -87,7 +84,7 @@ class PreloadStream:
         return data
 
     async def _receive(self, size: int) -> list[bytes]:
-        """Receive exactly `size` bytes; none at the end of the stream, a WireError where it ends later."""
+        """Receive exactly `size` bytes; none at the end of the stream. Raises WireError."""
         pieces: list[bytes] = []
         missing = size
         while missing:

@@ -1,4 +1,4 @@
-"""What `/sys` says of USB devices, as values: folders of attributes for devices, interfaces and endpoints.
+"""Contents of `/sys` for USB devices, as values: folders of devices, interfaces and endpoints.
 
 Source: the Linux kernel's Documentation/ABI (sysfs-bus-usb, stable and testing) and what `lsusb -t` and
 `usb-devices` of usbutils read.
@@ -19,7 +19,7 @@ from aisrv.protocol.usb_descriptors import (
 )
 
 USB_MAJOR: Final = 189
-"""Of usbfs nodes."""
+"""Major number of usbfs nodes."""
 
 DEVICES_A_BUS: Final = 128
 """Minor numbers of a bus."""
@@ -67,32 +67,31 @@ class SysfsFolder(Struct, frozen=True):
 
     name: str
     attributes: dict[str, str]
-    """Without the newline that ends each."""
+    """Text of each file, without the newline that ends it."""
     driver: str = ""
     folders: tuple["SysfsFolder", ...] = ()
 
 
 class BusPlace(Struct, frozen=True):
-    """Where on its bus a device is."""
+    """Position of a device on its bus."""
 
     bus: int
     device_number: int
     port: int
-    """From 1; 0 is the root hub itself."""
+    """Port from 1; 0 is the root hub itself."""
 
     @property
     def name(self) -> str:
-        """The device's name, such as `1-1`; the root hub's is `usb1`."""
+        """Device name, such as `1-1`; the root hub's is `usb1`."""
         return f"{self.bus}-{self.port}" if self.port else f"usb{self.bus}"
 
     @property
     def minor(self) -> int:
-        """Minor number of its node."""
         return (self.bus - 1) * DEVICES_A_BUS + self.device_number - 1
 
     @property
     def node(self) -> str:
-        """Path of its node below `/dev`."""
+        """Path of the node below `/dev`."""
         return f"bus/usb/{self.bus:03}/{self.device_number:03}"
 
     def interface(self, number: int, configuration: int) -> str:
@@ -228,7 +227,7 @@ def _interval(transfer: int, interval: int) -> str:
 
 
 def _string(descriptors: Descriptors, index: int) -> str:
-    """Return a string of a device, empty where it has none."""
+    """Return a string of a device, empty if it has none."""
     return descriptors.strings[index - 1] if 0 < index <= len(descriptors.strings) else ""
 
 

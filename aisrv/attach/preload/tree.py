@@ -1,6 +1,6 @@
 """The emulated system of the preload library: a directory that stands for `/sys`, and for nodes in `/dev`.
 
-The library leads every path below `/sys` here, those below `/dev` where they exist here, and finds the socket
+The library leads every path below `/sys` here, those below `/dev` if they exist here, and finds the socket
 for the calls on a node at the node's path below `ioctl`.
 """
 
@@ -16,21 +16,21 @@ from aisrv.protocol.usb_descriptors import Descriptors
 BUS: Final = 1
 _ROOT_HUB_PLACE: Final = BusPlace(BUS, 1, 0)
 _CONTROLLER: Final = "aisrv"
-"""The host controller, and its driver."""
+"""Name of the host controller, and of its driver."""
 
 _FIFO_SIZE: Final = 4096
 _REAL: Final = ("devices/system", "fs", "kernel", "module")
-"""What programs look up below /sys that has nothing to do with devices."""
+"""Folders of /sys that have nothing to do with devices."""
 
 _MEMORY: Final = "/dev/shm"  # noqa: S108 - what is made there is private
 """A file system in memory: the tree has some hundred entries, each of which takes a journal its time."""
 
 LONGEST_PATH: Final = "ioctl//dev/bus/usb/001/001"
-"""The longest path of a socket in the directory."""
+"""Longest path of a socket in the directory."""
 
 
 def tree_parent() -> str | None:
-    """Return where the directory is best made; None for where temporary files are."""
+    """Return the best folder for the directory; None for that of temporary files."""
     in_memory = "TMPDIR" not in os.environ and os.access(_MEMORY, os.R_OK | os.W_OK | os.X_OK)
     return _MEMORY if in_memory else None
 
@@ -49,7 +49,6 @@ class ReadyFifo:
         self.set_ready(False)
 
     def set_ready(self, ready: bool) -> None:
-        """Set whether the node is writable."""
         try:
             if ready:
                 while os.read(self._fd, _FIFO_SIZE):
@@ -61,7 +60,6 @@ class ReadyFifo:
             pass  # empty, or full
 
     def close(self) -> None:
-        """Let go of the node."""
         os.close(self._fd)
 
 
@@ -78,15 +76,15 @@ class PreloadTree:
 
     @property
     def default_socket(self) -> Path:
-        """Where the library connects for nodes that are none of ours: without it, it would leak sockets."""
+        """Socket for nodes that are none of ours: without it, the library would leak sockets."""
         return self.directory / "ioctl" / "_default"
 
     def socket_of(self, node: str) -> Path:
-        """Return where the library connects for a node, a path below `/dev`."""
+        """Return the socket for a node, a path below `/dev`."""
         return self.directory / "ioctl" / "dev" / node
 
     def add_node(self, node: str, major: int, minor: int) -> Path:
-        """Create the directories of a node with this device number; returns where its file belongs."""
+        """Create the directories of a node with this device number; return the path for its file."""
         path = self.directory / "dev" / node
         path.parent.mkdir(parents=True, exist_ok=True)
         self.socket_of(node).parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +92,7 @@ class PreloadTree:
         return path
 
     def add_root_hub(self, ports: int) -> None:
-        """Add the root hub, which has so many ports.
+        """Add the root hub with the given number of ports.
 
         Its node is there, so that no program opens the machine's own in its place, but cannot be opened.
         """
@@ -106,7 +104,7 @@ class PreloadTree:
         self._add_device(self._controller, _ROOT_HUB_PLACE, ROOT_HUB, ports)
 
     def add(self, device_number: int, descriptors: Descriptors) -> ReadyFifo:
-        """Plug a device into the root hub's port N, one less than its number, as `1-N`; returns its node."""
+        """Plug a device into the root hub's port N, one less than its number, as `1-N`; return its node."""
         place = _place(device_number)
         path = self.add_node(place.node, USB_MAJOR, place.minor)
         self._add_device(self._controller / _ROOT_HUB_PLACE.name, place, descriptors)
@@ -125,7 +123,6 @@ class PreloadTree:
 
     @property
     def _controller(self) -> Path:
-        """The folder of the host controller."""
         return self.directory / "sys/devices" / _CONTROLLER
 
     def _add_device(self, parent: Path, place: BusPlace, descriptors: Descriptors, ports: int = 0) -> None:
@@ -149,19 +146,17 @@ class PreloadTree:
         return home
 
     def _bind(self, home: Path, driver: str, bus: str = "usb") -> None:
-        """Show the driver that a device is bound to."""
         known = self.directory / "sys/bus" / bus / "drivers" / driver
         known.mkdir(parents=True, exist_ok=True)
         _link(home / "driver", known)
 
 
 def usb_node(device_number: int) -> str:
-    """Path of a device's node below `/dev`."""
     return _place(device_number).node
 
 
 def _place(device_number: int) -> BusPlace:
-    """Where a device is: that with number 2 is in the root hub's first port."""
+    """Return the position of a device: that with number 2 is in the root hub's first port."""
     return BusPlace(BUS, device_number, device_number - 1)
 
 

@@ -1,7 +1,7 @@
 """The trial of umockdev's library: a small program makes each kind of call, before any other is served.
 
-What came out well is remembered among the user's caches, with the library's file. The next start does without
-the trial, as long as that file is the same and would be found in the same way.
+A success is remembered among the user's caches, with the library's file. The next start does without the
+trial, as long as that file is the same and would be found in the same way.
 """
 
 import errno
@@ -21,15 +21,15 @@ from aisrv.values.whole_file import write_whole
 logger = logging.getLogger(__name__)
 
 FIRST_DEVICE: Final = 2
-"""Device number: 1 is the root hub's."""
+"""First device number after the root hub's."""
 
 _SECONDS: Final = 20.0
 _SEARCH_VARIABLES: Final = ("LD_PRELOAD", "LD_LIBRARY_PATH")
-"""What says where the library is looked for."""
+"""Variables that say where the library is looked for."""
 
 
 class PreloadError(Exception):
-    """Programs cannot be served by preload here."""
+    """Preload is impossible on this machine."""
 
 
 class PreloadMissingError(PreloadError):
@@ -40,7 +40,7 @@ class PreloadMissingError(PreloadError):
 
 
 class Trial(NamedTuple):
-    """A small program, and what it prints where the library does all that is asked of it."""
+    """A small program, and its output with a working library."""
 
     name: str
     program: str
@@ -89,7 +89,7 @@ print(library[0])
 
 
 async def try_library(library: str, trial: Trial, environment: Mapping[str, str]) -> None:
-    """Run a trial, unless it came out well with the same library before; PreloadError unless it does."""
+    """Run a trial, unless it succeeded with the same library before. Raises PreloadError."""
     if _is_remembered(trial, environment):
         return
     start = _START.format(library=library.split(".", maxsplit=1)[0])
@@ -122,7 +122,7 @@ def forget_trials() -> None:
 
 
 def _note(trial: Trial) -> Path:
-    """Return where a trial that came out well is written down."""
+    """Return the file that records a successful trial."""
     caches = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(caches, "aisrv", f"umockdev-{trial.name}")
 
@@ -145,7 +145,6 @@ def _remember(trial: Trial, environment: Mapping[str, str], path: str) -> None:
 
 
 def _identity(path: str, environment: Mapping[str, str]) -> str:
-    """Describe a library's file, and how it was found."""
     status = os.stat(path)  # noqa: PTH116 - some of what it holds
     file = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns)
     return repr((*file, *(environment.get(name, "") for name in _SEARCH_VARIABLES)))

@@ -78,7 +78,7 @@ class Urb(UsbfsPacket, name="a usbfs request"):
     context: Pointer = 0
 
     def ended(self, status: int, actual_length: int) -> Self:
-        """Return the request with its result: 0 or a negative errno, and the bytes that crossed."""
+        """Return the request with its result: 0 or a negative errno, and the bytes transferred."""
         return replace(self, status=status, actual_length=actual_length, error_count=0)
 
 
@@ -114,7 +114,7 @@ class Ioctl(enum.IntEnum):
 
 
 class Capability(enum.IntFlag):
-    """What GET_CAPABILITIES answers."""
+    """Bits of the answer of GET_CAPABILITIES."""
 
     ZERO_PACKET = 0x01
     NO_PACKET_SIZE_LIM = 0x04

@@ -1,4 +1,4 @@
-"""What each ioctl on a usbfs node does, for one client whose memory is reached through its stream.
+"""The ioctls on a usbfs node, for one client whose memory is reached through its stream.
 
 Every call is answered without waiting for a transfer, because the client holds its file's lock meanwhile: so
 there is no blocking REAPURB. Source: the Linux kernel's document "The Linux-USB Host Side API".
@@ -32,7 +32,7 @@ CAPABILITIES: Final = Capability.ZERO_PACKET | Capability.NO_PACKET_SIZE_LIM | C
 
 
 class Call(Struct, frozen=True):
-    """One ioctl: who makes it, and its argument, an address or a number."""
+    """One ioctl: its client, and its argument, an address or a number."""
 
     stream: PreloadStream
     file: UsbfsFile
@@ -43,11 +43,10 @@ class Call(Struct, frozen=True):
         return await self.stream.read_memory(self._address(), size)
 
     async def fetch_uint(self) -> int:
-        """Return the unsigned int that the argument points to."""
         return UInt.from_bytes(await self.fetch(UInt.SIZE)).value
 
     def store(self, data: bytes) -> None:
-        """Write to where the argument points to; EFAULT for a null pointer."""
+        """Write to the address in the argument; EFAULT for a null pointer."""
         self.stream.write_memory(self._address(), data)
 
     @property
@@ -62,7 +61,7 @@ class Call(Struct, frozen=True):
 
 
 async def configuration_of(host: InProcessHost) -> int:
-    """Return the number of the configuration that the device is in, 0 for none."""
+    """Return the number of the device's configuration, 0 for none."""
     return (await host.control(SetupPacket(DIRECTION_IN, StandardRequest.GET_CONFIGURATION, 0, 0, 1)))[0]
 
 
@@ -198,9 +197,9 @@ HANDLERS: Final[dict[int, Callable[[Call], Awaitable[int]]]] = {
 
 
 async def ioctl(call: Call, code: int) -> int:
-    """Carry out an ioctl; returns its result.
+    """Do an ioctl and return its result.
 
-    Raises UsbfsError: ENOTTY for a code that is unknown, ENODEV for all but reaping once the device is gone.
+    Raises UsbfsError: ENOTTY for an unknown code, ENODEV for all but reaping once the device is gone.
     """
     handler = HANDLERS.get(code & 0xFFFFFFFF)
     if call.file.node.unplugged and handler is not _reap_urb:

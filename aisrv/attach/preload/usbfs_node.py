@@ -1,4 +1,4 @@
-"""A usbfs device node: who has claimed its interfaces, and the requests of those who opened it. No I/O.
+"""A usbfs device node: the claims of its interfaces, and the requests of its clients. No I/O.
 
 A request is pending from SUBMITURB until the device ends it or DISCARDURB takes it back; then it waits to be
 reaped. Source: the Linux kernel's document "The Linux-USB Host Side API".
@@ -29,20 +29,20 @@ SETUP_SIZE: Final = 8
 
 
 class _Pending(Struct):
-    """A request that the device has."""
+    """A request at the device."""
 
     urb: Urb
     request: OutUrb | InUrb | ControlUrb
 
 
 class Reaped(Struct, frozen=True):
-    """A request that ended: where it lies in the client's memory, and what is to be written there."""
+    """A request that ended: its address in the client's memory, and the result to write there."""
 
     address: int
     urb: Urb
     data_address: int
     data: bytes | memoryview
-    """What an IN transfer brought."""
+    """Data of an IN transfer."""
 
 
 class UsbfsNode:
@@ -63,9 +63,8 @@ class UsbfsNode:
         self.port: Final = port
         self.device_number: Final = device_number
         self.memory = 0
-        """Bytes that requests take of MEMORY_LIMIT."""
+        """Bytes of MEMORY_LIMIT in use."""
         self.files: Final[list[UsbfsFile]] = []
-        """Those who have it open."""
         self._back: trio.Event | None = None
         self._claims: dict[int, UsbfsFile] = {}
         self._reapable = 0
@@ -78,7 +77,7 @@ class UsbfsNode:
         self._numbers: Final = {each.number for each in configuration.interfaces}
 
     def open(self) -> "UsbfsFile":
-        """Open the node; whoever does so closes the file."""
+        """Open the node. The caller closes the file."""
         file = UsbfsFile(self)
         self.files.append(file)
         return file
@@ -96,29 +95,27 @@ class UsbfsNode:
             self._back = None
 
     async def wait_plugged_in(self) -> None:
-        """Wait until the device is on the bus."""
         if self._back is not None:
             await self._back.wait()
 
     @property
     def unplugged(self) -> bool:
-        """Whether the device has left the bus: who has the node open gets ENODEV."""
+        """Whether the device has left the bus: clients get ENODEV."""
         return self._back is not None
 
     @property
     def claimed(self) -> bool:
-        """Whether anyone has claimed an interface."""
         return bool(self._claims)
 
     def interface_of(self, endpoint: int) -> int:
-        """Return the interface that an endpoint belongs to; ENOENT where there is no such endpoint."""
+        """Return the interface that an endpoint belongs to; ENOENT for an unknown endpoint."""
         try:
             return self._interfaces[endpoint]
         except KeyError:
             raise UsbfsError(errno.ENOENT) from None
 
     def claim(self, interface: int, file: "UsbfsFile") -> None:
-        """Claim an interface, again or anew; EBUSY where another has it, EINVAL where there is none."""
+        """Claim an interface, again or anew; EBUSY if another has it, EINVAL if there is none."""
         if interface not in self._numbers:
             raise UsbfsError(errno.EINVAL)
         owner = self._claims.get(interface)
@@ -129,26 +126,25 @@ class UsbfsNode:
             raise UsbfsError(errno.EBUSY)
 
     def release(self, interface: int, file: "UsbfsFile") -> None:
-        """Release a claim; EINVAL where the file has none."""
+        """Release a claim; EINVAL if the file has none."""
         if self._claims.get(interface) is not file:
             raise UsbfsError(errno.EINVAL)
         del self._claims[interface]
         self._on_claim(interface, False)
 
     def release_all(self, file: "UsbfsFile") -> None:
-        """Release all claims of a file."""
         for interface in [number for number, owner in self._claims.items() if owner is file]:
             self.release(interface, file)
 
     def count_reapable(self, change: int) -> None:
-        """Note that requests can be reaped, or were."""
+        """Change the number of requests that can be reaped."""
         before, self._reapable = self._reapable, self._reapable + change
         if bool(before) != bool(self._reapable):
             self._on_reapable(bool(self._reapable))
 
 
 class UsbfsFile:
-    """The node as one who opened it sees it."""
+    """An open file of the node."""
 
     def __init__(self, node: UsbfsNode) -> None:
         self.node: Final = node
@@ -165,10 +161,10 @@ class UsbfsFile:
         return data
 
     def check(self, address: int, urb: Urb) -> int:
-        """Check a request; returns how many bytes of its buffer the device needs.
+        """Check a request; return how many bytes of its buffer the device needs.
 
-        Errors: EINVAL for one that makes no sense or whose address is in use, ENOENT for an endpoint that is
-        not there, EBUSY where another has claimed the interface, ENOMEM for more than MEMORY_LIMIT in flight.
+        Errors: EINVAL for an invalid one or one whose address is in use, ENOENT for an unknown endpoint,
+        EBUSY if another has claimed the interface, ENOMEM for more than MEMORY_LIMIT in flight.
         """
         size = urb.buffer_length
         if urb.flags & ~KNOWN_FLAGS or size < 0 or (size and not urb.buffer) or address in self._pending:
@@ -187,10 +183,10 @@ class UsbfsFile:
         return 0 if is_in else size
 
     def submit(self, address: int, urb: Urb, data: Sequence[bytes]) -> None:
-        """Start a request that `check` let pass; `data` is what it asked for of its buffer, in pieces.
+        """Start a request that `check` let pass; `data` is the part of its buffer that it asked for.
 
-        EINVAL for a control transfer whose SETUP packet asks for more than its buffer, ENOENT where the
-        endpoint is off, as on a device without a configuration.
+        EINVAL for a control transfer whose SETUP packet asks for more than its buffer, ENOENT if the endpoint
+        is off, as on a device without a configuration.
         """
         if urb.kind == UrbType.CONTROL:
             self._submit_control(address, urb, b"".join(data))
@@ -217,7 +213,7 @@ class UsbfsFile:
             raise UsbfsError(errno.ENOENT)
 
     def discard(self, address: int, status: int = -errno.ENOENT) -> None:
-        """Take a request back, which is reaped with `status` then; EINVAL where none is pending there."""
+        """Take a request back, which is reaped with `status` then; EINVAL if none is pending there."""
         pending = self._pending.get(address)
         if pending is None:
             raise UsbfsError(errno.EINVAL)
@@ -231,7 +227,7 @@ class UsbfsFile:
             self._finish(address, status, taken)
 
     def reap(self) -> Reaped:
-        """Take the next request that ended; EAGAIN where there is none."""
+        """Take the next request that ended; EAGAIN if there is none."""
         if not self._ended:
             raise UsbfsError(errno.EAGAIN)
         reaped = self._ended.popleft()
@@ -283,7 +279,7 @@ class UsbfsFile:
         actual: int,
         data: bytes | memoryview = b"",
     ) -> None:
-        """Note the end of a request, unless it was taken back while the device was answering it."""
+        """Record the end of a request, unless it was taken back while the device was answering it."""
         pending = self._pending.get(address)
         if pending is not None and pending.request is request:
             self._finish(address, LINUX_STATUS[status], actual, data)

@@ -1,4 +1,4 @@
-"""The messages of umockdev's preload library as values: what an intercepted call says to a device server.
+"""Messages of umockdev's preload library as values: intercepted calls on their way to a device server.
 
 Each message is three native unsigned longs: a command and two arguments. Memory that the client sends, and
 that it is to take, follows as bare bytes. The protocol has no version and no document; it is the same from
@@ -13,7 +13,7 @@ from aisrv.values.packet import Packet, Wire
 
 LIBRARY: Final = "libumockdev-preload.so.0"
 PACKAGE: Final = "umockdev"
-"""Debian's package that holds the library."""
+"""Debian's package of the library."""
 
 _WORD_MASK: Final = (1 << 8 * struct.calcsize("@L")) - 1
 
@@ -28,7 +28,7 @@ class Command(enum.IntEnum):
     IOCTL = 1
     """From the client: request code, argument."""
     RESULT = 2
-    """From the client: what the call came to that RUN asked for, and its errno."""
+    """From the client: result and errno of the call that RUN asked for."""
     DONE = 3
     """To the client: result, errno. Ends the call."""
     RUN = 4

@@ -47,10 +47,7 @@ async def serve_cuse(
     device: Path = DEVICE,
     task_status: trio.TaskStatus[SpidevNode] = trio.TASK_STATUS_IGNORED,
 ) -> NoReturn:
-    """Serve a slave as `/dev/NAME` until cancelled; ready when the device is there.
-
-    Raises CuseError where that cannot be, or when the kernel has taken the device away.
-    """
+    """Serve a slave as `/dev/NAME` until cancelled; ready when the device exists. Raises CuseError."""
     if not re.fullmatch(r"spidev\d+\.\d+", name):
         raise CuseError(f"{name!r} is not the name of a device: spidev, bus, a dot, chip select")
     if (NODES / name).exists():
@@ -93,8 +90,9 @@ class _Retry(Exception):
 class IoctlMemory:
     """The memory of a program, see `UserMemory`, as far as an ioctl's request brought it.
 
-    The kernel brings what the reply to an earlier attempt asked for: `fetch` ends an attempt with a retry
-    where something is missing. Pieces that a program changes meanwhile no longer fit, and are asked for anew.
+    The kernel brings the pieces that the reply to an earlier attempt asked for: `fetch` ends an attempt with
+    a retry if something is missing. Pieces that a program changes meanwhile no longer fit, and are asked for
+    anew.
     """
 
     def __init__(self, request: wire.Ioctl) -> None:
@@ -104,7 +102,6 @@ class IoctlMemory:
         self._stored: dict[Region, bytes] = {}
 
     async def fetch(self, reads: Sequence[Region], writes: Sequence[Region]) -> list[bytes]:
-        """Read regions of the program's memory."""
         before = sum(each.size for each in self._reads)
         self._reads += [each for each in reads if each.size]
         self._writes += [each for each in writes if each.size]
@@ -118,11 +115,10 @@ class IoctlMemory:
         return pieces
 
     def store(self, region: Region, data: bytes) -> None:
-        """Note bytes for the reply."""
         self._stored[region] = data
 
     def stored(self) -> bytes:
-        """Return what goes to the regions to be written, one after the other."""
+        """Return the bytes for the regions to be written, one after the other."""
         return b"".join(self._stored[each] for each in self._writes)
 
 
@@ -138,7 +134,6 @@ class CuseConnection:
         self._waiting: dict[int, trio.CancelScope] = {}
 
     async def start(self) -> None:
-        """Have the kernel make the device."""
         request = await self._receive()
         init = wire.Init.from_bytes(request.body)
         if request.opcode != Opcode.INIT or init.major != wire.MAJOR or init.minor < wire.OLDEST_MINOR:
@@ -150,7 +145,7 @@ class CuseConnection:
         self._send(wire.reply(request.unique, wire.init_reply(minor, LARGEST_PIECE, self.node.name)))
 
     async def run(self) -> NoReturn:
-        """Answer the kernel's requests until cancelled. Raises CuseError where the kernel ends the device."""
+        """Answer the kernel's requests until cancelled. Raises CuseError if the kernel ends the device."""
         async with trio.open_nursery() as nursery:
             while True:
                 request = await self._receive()
@@ -163,7 +158,7 @@ class CuseConnection:
                     nursery.start_soon(self._serve, request, scope)
 
     async def _serve(self, request: Request, scope: trio.CancelScope) -> None:
-        """Answer one request; EINTR where an interrupt was faster."""
+        """Answer one request; EINTR if an interrupt was faster."""
         answer = wire.reply(request.unique, errno=errno.EINTR)
         with scope:
             answer = await self._answer(request)
@@ -195,23 +190,20 @@ class CuseConnection:
             raise SpidevError(errno.EBADF) from None
 
     async def open(self, _body: bytes) -> bytes:
-        """Answer OPEN."""
         handle = next(self._handles)
         self._files[handle] = self.node.open()
         return bytes(wire.OpenReply(handle))
 
     async def read(self, body: bytes) -> bytes:
-        """Answer READ."""
         asked = wire.Read.from_bytes(body)
         return await self._file(asked.handle).read(asked.size)
 
     async def write(self, body: bytes) -> bytes:
-        """Answer WRITE."""
         asked = wire.Write.from_bytes(body)
         return bytes(wire.WriteReply(await self._file(asked.handle).write(asked.data)))
 
     async def ioctl(self, body: bytes) -> bytes:
-        """Answer IOCTL: do it, or ask for what memory it needs."""
+        """Do an ioctl, or ask for the memory that it needs."""
         asked = wire.Ioctl.from_bytes(body)
         memory = IoctlMemory(asked)
         try:
@@ -261,7 +253,7 @@ class CuseConnection:
 
 
 _INTERRUPTIBLE: Final = (Opcode.READ, Opcode.WRITE, Opcode.IOCTL)
-"""A program that is killed has its RELEASE interrupted, too: that one must be carried out all the same."""
+"""A program that is killed has its RELEASE interrupted, too: that one must be done all the same."""
 
 _HANDLERS: Final[dict[int, Callable[[CuseConnection, bytes], Awaitable[bytes]]]] = {
     Opcode.OPEN: CuseConnection.open,

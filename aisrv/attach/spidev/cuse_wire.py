@@ -1,6 +1,6 @@
-"""The messages of CUSE as values: how Linux's kernel hands the calls on a character device to a program.
+"""Messages of CUSE as values: Linux's kernel hands the calls on a character device to a program.
 
-Each request is read from `/dev/cuse` as one message, a header and what belongs to its opcode; each reply is
+Each request is read from `/dev/cuse` as one message, a header and the structure of its opcode; each reply is
 written as one, with the request's number. All in this machine's byte order. Source: the Linux kernel's header
 `linux/fuse.h`, protocol 7.
 """
@@ -26,7 +26,7 @@ class CuseWireError(ValueError):
 
 
 class Opcode(enum.IntEnum):
-    """What the kernel asks for; it may ask for more, which is to be answered with ENOSYS."""
+    """Request of the kernel; others are to be answered with ENOSYS."""
 
     OPEN = 14
     READ = 15
@@ -43,14 +43,14 @@ class Opcode(enum.IntEnum):
 
 
 class InitFlag(enum.IntFlag):
-    """Of INIT."""
+    """Flags of INIT."""
 
     UNRESTRICTED_IOCTL = 1
     """Ioctls may ask for memory that their argument points to."""
 
 
 class IoctlFlag(enum.IntFlag):
-    """Of IOCTL and its reply."""
+    """Flags of IOCTL and its reply."""
 
     UNRESTRICTED = 2
     RETRY = 4
@@ -62,7 +62,6 @@ class CusePacket(Packet, byte_order="=", error=CuseWireError):
 
     @classmethod
     def from_bytes(cls, data: bytes | bytearray | memoryview) -> Self:
-        """Read a structure, which may have grown at its end; a CuseWireError where it is too short."""
         return cls.unpack_from(data)
 
 
@@ -70,10 +69,10 @@ class Request(CusePacket, name="a request"):
     """`struct fuse_in_header`, and the bytes of the opcode's own structure and data."""
 
     size: U32
-    """Of all of it."""
+    """Bytes of header and body."""
     opcode: U32
     unique: U64
-    """The request's number."""
+    """Number of the request."""
     node_and_caller: ClassVar[Pad24]
     body: Rest
 
@@ -173,7 +172,7 @@ class Release(CusePacket, name="RELEASE"):
 
 
 class Interrupt(CusePacket, name="INTERRUPT"):
-    """`struct fuse_interrupt_in`: whoever made the request `unique` shall not wait any longer."""
+    """`struct fuse_interrupt_in`: interrupts the request `unique`."""
 
     unique: U64
 
@@ -186,11 +185,11 @@ class Ioctl(CusePacket, name="IOCTL"):
     code: U32
     argument: U64
     in_size: U32
-    """How many bytes of `data` there are."""
+    """Bytes in `data`."""
     out_size: U32
-    """How many bytes the pieces of memory to be written take together."""
+    """Bytes of the pieces of memory to be written, together."""
     data: Rest
-    """What the pieces of memory to be read hold, one after the other."""
+    """Contents of the pieces of memory to be read, one after the other."""
 
     def __post_init__(self) -> None:
         if len(self.data) != self.in_size:
@@ -198,7 +197,7 @@ class Ioctl(CusePacket, name="IOCTL"):
 
 
 class IoctlReply(CusePacket, name="the reply to IOCTL"):
-    """`struct fuse_ioctl_out`, and what fills the pieces of memory to be written or names those asked for."""
+    """`struct fuse_ioctl_out`, and the bytes for the memory to be written, or the pieces asked for."""
 
     result: I32 = 0
     flags: U32 = 0
@@ -215,11 +214,11 @@ class Region(CusePacket, name="a piece of memory"):
 
 
 def ioctl_reply(result: int, data: bytes = b"") -> bytes:
-    """Return the body of the reply to IOCTL: its result, and what fills the memory to be written."""
+    """Return the reply's body: the ioctl's result, and the bytes for the memory to be written."""
     return bytes(IoctlReply(result, data=data))
 
 
 def ioctl_retry(reads: Sequence[tuple[int, int]], writes: Sequence[tuple[int, int]]) -> bytes:
-    """Return the body of the reply to IOCTL that asks for memory; each piece is an address and a size."""
+    """Return the reply's body that asks for memory; each piece is an address and a size."""
     regions = b"".join(bytes(Region(*region)) for region in (*reads, *writes))
     return bytes(IoctlReply(0, IoctlFlag.RETRY, len(reads), len(writes), regions))

@@ -1,9 +1,9 @@
-"""A spidev node and those who have it open: calls of programs become messages on an SPI bus.
+"""A spidev node and its open files: calls of programs become messages on an SPI bus.
 
 The node stands for `/dev/spidevB.D` whichever way the calls come here, and behaves as Linux's driver does
 with a controller that has 8-bit words, most significant bit first, active-low chip select, and one data line
 each way. Mode and word size stay with the node when it is closed, the speed does not. Source: the Linux
-kernel's document "SPI userspace API"; what its drivers spidev and spi answer to calls that are wrong.
+kernel's document "SPI userspace API"; the errors of its drivers spidev and spi.
 """
 
 import errno
@@ -34,17 +34,17 @@ logger = logging.getLogger(__name__)
 
 
 class UserMemory(Protocol):
-    """The memory of the program that makes an ioctl."""
+    """Memory of the program that makes an ioctl."""
 
     async def fetch(self, reads: Sequence[Region], writes: Sequence[Region]) -> list[bytes]:
-        """Read the regions `reads`, and make sure of `writes`, which `store` may be called for afterwards.
+        """Read the regions `reads`, and check `writes`, for which `store` may be called afterwards.
 
-        SpidevError with EFAULT where the program has no such memory. Whoever implements this may raise
-        something of its own to have the ioctl made again: nothing has happened before the last fetch.
+        SpidevError with EFAULT if the program has no such memory. An implementation may raise an error of its
+        own to have the ioctl made again: nothing has happened before the last fetch.
         """
 
     def store(self, region: Region, data: bytes) -> None:
-        """Write to a region that was made sure of; at the latest when the ioctl is done."""
+        """Write to a checked region; at the latest when the ioctl is done."""
 
 
 class SpidevNode:
@@ -57,17 +57,17 @@ class SpidevNode:
         self.bits_per_word = BITS_PER_WORD
         self.max_speed_hz = MAX_SPEED_HZ
         self.users = 0
-        """How often it is open."""
+        """Number of open files."""
         self._selected = False
         self._reported_mode = Mode(0)
 
     def open(self) -> "SpidevFile":
-        """Open the node; whoever does so closes the file."""
+        """Open the node. The caller closes the file."""
         self.users += 1
         return SpidevFile(self)
 
     async def closed(self) -> None:
-        """Note that a file was closed; the last one lets go of the bus."""
+        """Count a closed file; the last one releases the bus."""
         self.users -= 1
         if not self.users:
             self.max_speed_hz = MAX_SPEED_HZ
@@ -76,7 +76,7 @@ class SpidevNode:
                 await self.port.release()
 
     async def clock(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
-        """Clock a message of one transfer or more; EMSGSIZE past what a bus takes."""
+        """Clock a message of one transfer or more; EMSGSIZE past the limit of a bus."""
         size = sum(len(each.mosi) for each in transfers)
         if size > LARGEST_MESSAGE:
             raise SpidevError(errno.EMSGSIZE)
@@ -88,7 +88,7 @@ class SpidevNode:
         return miso
 
     def set_mode(self, number: int) -> None:
-        """Set the mode; EINVAL for what the controller cannot do."""
+        """Set the mode; EINVAL for bits that the controller lacks."""
         if number & ~int(SUPPORTED_MODES | DROPPED_MODES):
             raise SpidevError(errno.EINVAL)
         self.mode = Mode(number) & SUPPORTED_MODES
@@ -106,7 +106,7 @@ class SpidevNode:
             raise SpidevError(errno.EINVAL)
 
     def set_max_speed_hz(self, speed: int) -> None:
-        """Set the clock rate that no transfer goes beyond; EINVAL for 0."""
+        """Set the largest clock rate of transfers in hertz; EINVAL for 0."""
         if not speed:
             raise SpidevError(errno.EINVAL)
         self.max_speed_hz = speed
@@ -140,7 +140,7 @@ _WRITERS: Final[dict[int, tuple[Struct, Callable[[SpidevNode, int], None]]]] = {
 
 
 class SpidevFile:
-    """One opening of a node. Every call raises SpidevError for what the kernel refuses."""
+    """An open file of a node. Every call raises SpidevError for what the kernel refuses."""
 
     def __init__(self, node: SpidevNode) -> None:
         self.node: Final = node
@@ -157,10 +157,10 @@ class SpidevFile:
         return len(data)
 
     async def ioctl(self, code: int, argument: int, memory: UserMemory) -> int:
-        """Carry out an ioctl; returns its result: of a message how many bytes were clocked.
+        """Do an ioctl and return its result: of a message how many bytes were clocked.
 
-        SpidevError: ENOTTY for a code that is unknown, EINVAL for values that the controller refuses,
-        EMSGSIZE for too many bytes, EFAULT for an address where the program has no memory.
+        SpidevError: ENOTTY for an unknown code, EINVAL for values that the controller refuses, EMSGSIZE for
+        too many bytes, EFAULT for an address outside of the program's memory.
         """
         code &= 0xFFFFFFFF
         if code in _READERS:
@@ -213,7 +213,7 @@ class SpidevFile:
 
 
 def check_size(size: int) -> None:
-    """EMSGSIZE for a read or a write of more than BUFFER_SIZE bytes."""
+    """Raise EMSGSIZE for a read or a write of more than BUFFER_SIZE bytes."""
     if size > BUFFER_SIZE:
         raise SpidevError(errno.EMSGSIZE)
 

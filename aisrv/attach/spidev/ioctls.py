@@ -15,7 +15,7 @@ BUFFER_SIZE: Final = 4096
 """Bytes that a read, a write, or either direction of a message may have: `bufsiz` of the kernel's module."""
 
 MAX_SPEED_HZ: Final = 50_000_000
-"""Clock rate of the virtual controller where a program sets none."""
+"""Clock rate of the virtual controller if a program sets none."""
 
 BITS_PER_WORD: Final = 8
 """The one word size of the virtual controller."""
@@ -67,12 +67,12 @@ class Mode(enum.IntFlag):
 
 
 SUPPORTED_MODES: Final = Mode.CPHA | Mode.CPOL
-"""What the virtual controller can do; other bits are refused."""
+"""Modes of the virtual controller; other bits are refused."""
 
 DROPPED_MODES: Final = (
     Mode.TX_DUAL | Mode.TX_QUAD | Mode.TX_OCTAL | Mode.RX_DUAL | Mode.RX_QUAD | Mode.RX_OCTAL
 )
-"""What the kernel takes back by itself, without an error, where the controller cannot do it."""
+"""Modes that the kernel drops without an error if the controller lacks them."""
 
 
 class SpidevError(Exception):
@@ -96,16 +96,16 @@ class SpiIocTransfer(Packet, byte_order="=", name="a spidev transfer"):
     tx_buf: U64 = 0
     """Address of the bytes to send; 0 sends zeros."""
     rx_buf: U64 = 0
-    """Address for the bytes that come; 0 drops them."""
+    """Address for the bytes received; 0 drops them."""
     length: U32 = 0
     speed_hz: U32 = 0
     """Clock rate; 0 for the maximum of the device."""
     delay_usecs: U16 = 0
-    """From the last clock edge to what chip select does then, in microseconds."""
+    """Microseconds from the last clock edge to the change of chip select."""
     bits_per_word: U8 = 0
     """Word size; 0 for that of the device."""
     cs_change: U8 = 0
-    """Not 0: chip select goes high after the transfer, but stays low after the last one of a message."""
+    """Chip select goes high after the transfer, but stays low after the last one of a message, unless 0."""
     tx_nbits: U8 = 0
     """Data lines; 0 and 1 are both one line."""
     rx_nbits: U8 = 0
@@ -114,17 +114,17 @@ class SpiIocTransfer(Packet, byte_order="=", name="a spidev transfer"):
 
     @property
     def tx(self) -> Region:
-        """Where the bytes to send lie; empty where zeros are sent."""
+        """Bytes to send; an empty region sends zeros."""
         return Region(self.tx_buf, self.length if self.tx_buf else 0)
 
     @property
     def rx(self) -> Region:
-        """Where the bytes that come go; empty where they are dropped."""
+        """Room for the bytes received; an empty region drops them."""
         return Region(self.rx_buf, self.length if self.rx_buf else 0)
 
 
 def message_size(code: int) -> int:
-    """Return how many bytes of transfers a message's request code announces.
+    """Return the size of the transfers in a message's request code, in bytes.
 
     SpidevError: ENOTTY for a code that is not a message's, EINVAL for a size that is not whole transfers.
     """
@@ -137,5 +137,4 @@ def message_size(code: int) -> int:
 
 
 def transfers_of(data: bytes) -> list[SpiIocTransfer]:
-    """Return the transfers of a message, from the array that a program passes."""
     return [SpiIocTransfer.unpack_from(data, start) for start in range(0, len(data), SpiIocTransfer.SIZE)]

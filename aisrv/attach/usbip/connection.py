@@ -30,7 +30,7 @@ HALF_MESSAGE_SECONDS: Final = 30.0
 _HEADER: Final = Submit.struct_of(
     "message", "seqnum", "devid", "direction", "endpoint", "flags", "length", "setup"
 )
-"""The fields of a SUBMIT that count here; in an UNLINK, the target stands in the place of the flags."""
+"""Fields of a SUBMIT that count here; in an UNLINK, the target takes the place of the flags."""
 
 # Plain integers: an enum's attribute access shows in the time of a small request.
 _CMD_SUBMIT: Final = int(MessageCode.CMD_SUBMIT)
@@ -65,10 +65,7 @@ class Connection:
         self._missing = 0
 
     async def run(self) -> None:
-        """Serve until the host closes the connection, or the device leaves its bus.
-
-        Raises UsbipError for bytes that are not a message, OSError where the connection broke.
-        """
+        """Serve until the host closes the connection, or the device leaves. Raises UsbipError, OSError."""
         failures: list[Exception] = []
 
         async def until_failure(direction: Callable[[], Awaitable[None]]) -> None:
@@ -168,10 +165,7 @@ class Connection:
         self._receiving = None
 
     def _take_messages(self) -> int:
-        """Act on messages in the buffer; return how many bytes the next one must have to go on.
-
-        0 where a turn is over and the buffer has more.
-        """
+        """Act on messages in the buffer; return the bytes that the next one needs, 0 if a turn is over."""
         left = MESSAGES_A_TURN
         while (held := self._end - self._start) >= HEADER_SIZE:
             if not left:

@@ -1,6 +1,6 @@
 """Answers on their way to a host: gathered while more are coming, sent as far as the socket takes them.
 
-The last answer to come takes all others with it, in the turn of the task that gives it.
+The last expected answer takes all others with it, in the turn of the task that gives it.
 """
 
 import socket
@@ -19,25 +19,24 @@ GATHERING_TURNS: Final = 3
 
 
 class Work(Protocol):
-    """What a device has to do for a host."""
+    """Pending work of a device for a host."""
 
     awaited: int
-    """Bytes of its bulk URBs that are pending: while there are some, more answers are to come."""
+    """Bytes of its pending bulk URBs: while there are some, more answers are to come."""
 
 
 class NoWork:
-    """Nothing to do: no answer is held back for another."""
+    """No pending work: no answer is held back for another."""
 
     awaited = 0
 
 
 class Sender:
-    """The sending side of a connected, non-blocking socket; `run` sends what could not go at once."""
+    """Sending side of a connected, non-blocking socket; `run` sends what could not go at once."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
         self.work: Work = NoWork()
-        """What the device works on, and will answer."""
         self._unsent: list[bytes | memoryview] = []
         self._unsent_bytes = 0
         self._holding = False  # within `gather` and `flush`
@@ -52,7 +51,7 @@ class Sender:
         return self._unsent_bytes
 
     def put(self, *parts: bytes | memoryview) -> None:
-        """Queue a message; it leaves at `flush` where that is due, else at once or with those to come."""
+        """Queue a message; it leaves at `flush` if that is due, else at once or with those to come."""
         self._unsent += parts
         self._unsent_bytes += sum(map(len, parts))
         if self._holding or (not self.work.awaited and self._send_at_once()) or self._gathering:
@@ -60,7 +59,7 @@ class Sender:
         self._wake_writer()
 
     async def gather_more(self) -> int:
-        """Let the device's tasks take a few turns, as long as there is more to come; how many they took."""
+        """Let the device's tasks take a few turns, as long as there is more to come; return how many."""
         turns = 0
         work = self.work
         self._holding = False
@@ -80,13 +79,12 @@ class Sender:
             self._wake_writer()
 
     async def wait_below(self, limit: int) -> None:
-        """Wait while more than `limit` bytes are unsent."""
         while self._unsent_bytes > limit:
             self._relief = trio.Event()
             await self._relief.wait()
 
     async def run(self) -> None:
-        """Send until cancelled. Raises OSError where the host is gone."""
+        """Send until cancelled. Raises OSError if the host is gone."""
         while True:
             await self._wait_for_messages()
             await self.gather_more()
@@ -104,14 +102,14 @@ class Sender:
             self._writer_due = True
 
     def _send_at_once(self) -> bool:
-        """Send in any task's turn; whether that was all."""
+        """Send in any task's turn; return whether that was all."""
         try:
             return self._send()
         except OSError:
             return False  # the host is gone: `run` meets that, too, and says so
 
     def _send(self) -> bool:
-        """Send what the socket takes; whether that was all."""
+        """Send what the socket takes; return whether that was all."""
         while unsent := self._unsent:
             try:
                 if len(unsent) == 1:
@@ -131,7 +129,6 @@ class Sender:
 
 
 def _drop(buffers: list[bytes | memoryview], size: int) -> None:
-    """Remove the first `size` bytes."""
     whole = 0
     for each in islice(buffers, _GATHER):
         if size < len(each):

@@ -1,9 +1,9 @@
 """The USB/IP server: exports devices to hosts over TCP.
 
 A Linux kernel (`usbip attach`), `usbip list`, and our own pyusb backend are such hosts. One reader a
-connection hands requests to the device without waiting for them, because control transfers and UNLINK
-come on the same stream; a writer sends what the device completes later. Source: "Ways for a host program
-to reach the virtual device", section USB/IP server.
+connection hands requests to the device without waiting for them, because control transfers and UNLINK come on
+the same stream; a writer sends what the device completes later. Source: "Ways for a host program to reach the
+virtual device", section USB/IP server.
 """
 
 import logging
@@ -30,7 +30,7 @@ BUS_DEVICES: Final = 127
 
 
 class BusPlace(NamedTuple):
-    """Where a device is plugged in; as text its bus id, such as `1-1`, by which USB/IP hosts know it."""
+    """Position of a device; as text its bus id, such as `1-1`, by which USB/IP hosts know it."""
 
     bus: int
     port: int
@@ -49,20 +49,17 @@ class Export(Struct):
     """A device under its bus id; one host at a time may import it."""
 
     record: DeviceRecord
-    """What hosts are told of the device."""
+    """Record of the device for hosts."""
     bus: HostPort
     """The device's bus, or a port that wraps it."""
     interfaces: bytes
     """An `InterfaceRecord` for each."""
     imported_by: str | None = field(default=None)
-    """The peer that has it; None while it is free."""
+    """Peer that has it; None while it is free."""
 
 
 def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> Export:
-    """Describe a device for export: `busid` is what hosts ask for, such as `1-1`, `number` its address.
-
-    `bus` is the device; `bus_number` is the number of the bus that hosts see it on.
-    """
+    """Describe a device for export: `busid` is its name for hosts, such as `1-1`, `number` its address."""
     device, configuration = bus.descriptors.device, bus.descriptors.configuration
     record = DeviceRecord(
         busid=busid,
@@ -87,10 +84,7 @@ def export(bus: HostPort, busid: str, number: int = 1, bus_number: int = 1) -> E
 
 
 def export_all(buses: Sequence[HostPort]) -> list[Export]:
-    """Describe devices for export, each at its `BusPlace`.
-
-    `buses` are those devices.
-    """
+    """Describe devices for export, each at its `BusPlace`."""
     places = map(BusPlace.of, range(len(buses)))
     return [export(bus, str(place), place.port, place.bus) for bus, place in zip(buses, places, strict=True)]
 
@@ -107,7 +101,6 @@ class UsbipServer(StreamServer):
 
     @property
     def most_peers(self) -> int:
-        """Peers that may be connected at a time: a host for each device, and some who only look."""
         return len(self.exports) + super().most_peers
 
     async def _serve_peer(self, stream: PeerStream, peer: str) -> None:
@@ -116,7 +109,7 @@ class UsbipServer(StreamServer):
             await self._serve_import(stream, exported, peer)
 
     async def _greet(self, stream: PeerStream, peer: str) -> Export | None:
-        """Answer device lists until the peer imports a device; None when it leaves or is refused."""
+        """Answer device lists until the peer imports a device; None if it leaves or is refused."""
         while True:
             with trio.move_on_after(GREETING_SECONDS) as patience:
                 header = await _receive(stream, OperationHeader.SIZE)
@@ -175,7 +168,7 @@ class UsbipServer(StreamServer):
 
 
 async def _receive(stream: PeerStream, size: int) -> bytes | None:
-    """Read exactly `size` bytes; None at the end of the stream, a UsbipError within the message."""
+    """Read exactly `size` bytes; None at the end of the stream. Raises UsbipError within a message."""
     data = bytearray()
     while len(data) < size:
         piece = await stream.receive_some(size - len(data))

@@ -1,8 +1,8 @@
 """The URBs of one host that are pending at a device, and the answers that end them. No I/O.
 
-A URB is pending from its SUBMIT to the one message that ends it. Nothing here waits: IN and OUT URBs
-stay with their endpoints until the device ends them or the host takes them back. What a host may have pending
-is bounded, in bytes and in URBs.
+A URB is pending from its SUBMIT to the one message that ends it. Nothing here waits: IN and OUT URBs stay
+with their endpoints until the device ends them or the host takes them back. Pending URBs of a host are
+bounded in bytes and in number.
 """
 
 import logging
@@ -44,10 +44,9 @@ _RET_SUBMIT: Final = int(MessageCode.RET_SUBMIT)
 
 
 class Put(Protocol):
-    """Takes an answer to the host."""
+    """Takes an answer to the host, in its parts."""
 
-    def __call__(self, *parts: bytes | memoryview) -> None:
-        """Take a message, in its parts."""
+    def __call__(self, *parts: bytes | memoryview) -> None: ...
 
 
 class PendingUrbs:
@@ -75,7 +74,7 @@ class PendingUrbs:
     ) -> OutUrb | None:
         """Start an OUT or control URB; `data` may be the first part of `length` bytes, then also a view.
 
-        Returns the URB that takes the rest, None where it has ended already.
+        Returns the URB that takes the rest, None if it has ended already.
         """
         if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
             self._refuse(seqnum, devid)
@@ -97,7 +96,6 @@ class PendingUrbs:
         return None
 
     def submit_in(self, seqnum: int, devid: int, endpoint: int, length: int, setup: bytes) -> None:
-        """Start an IN or control URB."""
         if devid != self._devid or seqnum in self._pending or len(self._pending) >= PENDING_LIMIT:
             self._refuse(seqnum, devid)
         elif length > MAX_TRANSFER:
@@ -115,10 +113,7 @@ class PendingUrbs:
                 urb.finish(TransferStatus.STALL)
 
     def feed(self, urb: OutUrb, data: bytes | memoryview) -> None:
-        """Pass on a further part of an OUT URB's data; one that has ended takes nothing more.
-
-        `data` may be a view: see `OutUrb.feed`.
-        """
+        """Pass on a further part of an OUT URB's data, maybe a view; one that has ended takes nothing."""
         if not urb.done:
             urb.feed(data)
             self._bus.data_arrived(urb)

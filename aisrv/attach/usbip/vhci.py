@@ -43,7 +43,7 @@ class VhciError(Exception):
 
 @dataclass(frozen=True)
 class Port:
-    """One line of the file `status`: hub, port, state and more that does not count here."""
+    """One line of the file `status`."""
 
     number: int
     hub: str
@@ -52,7 +52,7 @@ class Port:
 
     @classmethod
     def from_line(cls, line: str) -> Self:
-        """Read a line such as `hs  0000 004 000 00000000 000000 0-0`; raises VhciError for anything else."""
+        """Read a line such as `hs  0000 004 000 00000000 000000 0-0`. Raises VhciError."""
         try:
             hub, number, state, *_ = line.split()
             if hub not in _HUBS:
@@ -74,7 +74,7 @@ class Vhci:
         self._sysfs: Final = sysfs
 
     def check(self) -> None:
-        """Raise VhciError with what to do where devices cannot be attached."""
+        """Raise VhciError with what to do if devices cannot be attached."""
         attach = self._sysfs / "attach"
         try:
             attach.open("wb").close()  # without a write nothing happens to a file of sysfs
@@ -95,9 +95,9 @@ class Vhci:
         return [Port.from_line(line) for line in lines]
 
     def attach(self, descriptor: int, devid: int) -> int:
-        """Plug the device behind a connected stream socket into a free port, and return that port.
+        """Plug the device behind a connected stream socket into a free port, and return it. Raises VhciError.
 
-        The kernel holds the socket from here on; the caller may close the descriptor. Raises VhciError.
+        The kernel holds the socket from here on; the caller may close the descriptor.
         """
         for port in self.ports():
             if port.takes_device:
@@ -111,7 +111,7 @@ class Vhci:
         raise VhciError("no high-speed port of vhci_hcd is free; `usbip port` lists what is attached")
 
     def detach(self, port: int) -> None:
-        """Unplug what is in a port, unless the kernel has done so already. Raises VhciError."""
+        """Unplug a port's device, unless the kernel has done so already. Raises VhciError."""
         try:
             self.write("detach", f"{port}")
         except OSError as error:
@@ -129,7 +129,7 @@ class Attached:
     """A device that is plugged in."""
 
     port: int
-    """Another one each time that the device was plugged in again."""
+    """Port, another one each time that the device was plugged in again."""
     detached: trio.Event = field(default_factory=trio.Event)
     """Set when the kernel has ended the connection."""
 
@@ -175,7 +175,7 @@ async def attached(bus: HostPort, devid: int, vhci: Vhci) -> AsyncIterator[Attac
 
 
 def _plug_in(bus: HostPort, devid: int, vhci: Vhci) -> tuple[int, Connection]:
-    """Plug a device into a free port, and return that port and the connection to serve. Raises VhciError."""
+    """Plug a device into a free port; return the port and the connection to serve. Raises VhciError."""
     ours, theirs = socket.socketpair()
     bus.reset()
     with theirs:

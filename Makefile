@@ -11,7 +11,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist load
 # Jacdac's tests are left out: its devices announce themselves twice a second, and hosts wait for that.
 QUICK := $(addprefix tests/,protocol values model terminal xcore engine board phy host_tools) \
 	tests/device tests/integration/test_pytest_plugin.py tests/integration/test_light_imports.py \
-	$(addprefix --ignore=tests/,phy/jacdac host_tools/jacdac host_tools/test_jacdac.py host_tools/exchange/test_jacdac.py)
+	$(addprefix --ignore=tests/,phy/jacdac host_tools/commands/test_jacdac.py host_tools/exchange/test_jacdac.py)
 
 .PHONY: demo test quick lint types compiled unit soak package bench docs pictures predictions reference clean
 

@@ -25,10 +25,10 @@ import trio
 from aisrv import digits
 from aisrv.attach.usbip.server import UsbipServer, export
 from aisrv.device.device import open_device
+from aisrv.values.private_directory import private_socket
 from benchmarks.echo import echo, echo_task, echo_thread, one_core
 from benchmarks.rows import Row
 from host_tools.client import AiServer
-from host_tools.private_directory import private_socket
 from tests.support import networks
 
 BUSID: Final = "1-1"

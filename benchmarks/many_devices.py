@@ -25,7 +25,7 @@ from aisrv.board import Board
 from aisrv.device.device import open_devices
 from aisrv.xcore.deadlock_watch import WATCH_SECONDS
 from benchmarks.rows import Row
-from host_tools.usbip.discovery import import_device, list_devices
+from host_tools.transports.usbip.discovery import import_device, list_devices
 
 COUNT: Final = 1000
 TRACED: Final = 100

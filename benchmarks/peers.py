@@ -27,7 +27,7 @@ from aisrv.protocol.commands import ENDPOINT_IN, ENDPOINT_OUT, PACKET_SIZE, USB_
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
 from benchmarks.echo import one_core
 from benchmarks.rows import Row
-from host_tools.usbip.client import Connection
+from host_tools.transports.usbip.connection import Connection
 from phy.usb.bus import UsbBus
 from phy.usb.data_task import BURST
 from phy.usb.ep0 import usb_ep0

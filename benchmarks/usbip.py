@@ -28,8 +28,8 @@ from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_d
 from aisrv.protocol.usbip import HEADER_SIZE, Submit
 from benchmarks.echo import ANSWER, QUESTION, echo, echo_task, echo_thread, one_core, receive
 from benchmarks.rows import Row
-from host_tools.usbip.client import Connection
-from host_tools.usbip.discovery import import_device
+from host_tools.transports.usbip.connection import Connection
+from host_tools.transports.usbip.discovery import import_device
 from phy.usb.bus import UsbBus
 from phy.usb.data_task import BURST
 from phy.usb.ep0 import usb_ep0

@@ -42,10 +42,9 @@ from host_tools.errors import (
     UnsupportedCommand,
 )
 from host_tools.exchange.usb import Exchange, log_text
-from host_tools.progress import Progress
 from host_tools.tensors.timings import REFERENCE_MHZ, Timings
 from host_tools.transports.schemes import open_transport
-from host_tools.transports.transport import Buffer, Transport
+from host_tools.transports.transport import Buffer, Progress, Transport
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -55,8 +54,8 @@ if TYPE_CHECKING:
     from host_tools.tensors.frames import Picture
     from host_tools.tensors.inputs import InputValue
     from host_tools.tensors.outputs import Outputs
-    from host_tools.transports.jacdac import JacdacTransport
-    from host_tools.transports.spi import SpiTransport
+    from host_tools.transports.jacdac.transport import JacdacTransport
+    from host_tools.transports.spi.transport import SpiTransport
 
 DEFAULT_TIMEOUT: Final = 10.0
 """Seconds for one transfer, and so for one inference or the loading of one model."""
@@ -571,8 +570,8 @@ class AiServer:
 
         Over SPI the command is ended by the next one, over Jacdac there is none: UnsupportedCommand.
         """
-        from host_tools.transports.jacdac import JacdacTransport
-        from host_tools.transports.spi import SpiTransport
+        from host_tools.transports.jacdac.transport import JacdacTransport
+        from host_tools.transports.spi.transport import SpiTransport
 
         if isinstance(self._transport, SpiTransport):
             raise UnsupportedCommand("SPI has no reset: the next command ends one that was cut short")
@@ -600,8 +599,8 @@ def _wire(
     dialect: Dialect,
     timeout: float | None,
 ) -> Wire:
-    from host_tools.transports.jacdac import JacdacTransport
-    from host_tools.transports.spi import SpiTransport
+    from host_tools.transports.jacdac.transport import JacdacTransport
+    from host_tools.transports.spi.transport import SpiTransport
 
     if isinstance(transport, SpiTransport):
         from host_tools.exchange.spi import SpiExchange

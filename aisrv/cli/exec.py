@@ -20,8 +20,8 @@ from aisrv.cli.options.spi import SpiOptions, check_spi_options, spi_options
 from aisrv.cli.options.usb import UsbOptions, usb_options
 from aisrv.cli.serving import DeviceSet, Listening, serve_devices
 from aisrv.terminal.option_group import GroupedCommand
+from aisrv.values.private_directory import private_sockets
 from aisrv.values.regular_file import ANY_SIZE, opened_regular
-from host_tools.private_directory import private_sockets
 from host_tools.standins.launcher import environment, run_program
 
 logger = logging.getLogger(__name__)

@@ -17,8 +17,8 @@ from aisrv.terminal.file_types import FILE
 from aisrv.terminal.option_group import option, option_group
 from aisrv.values.regular_file import read_regular
 from host_tools.errors import HostError
-from host_tools.transports.requests import RequestTransport
 from host_tools.transports.schemes import open_transport
+from host_tools.transports.transport import RequestTransport
 from phy.usb.taps.capture_reader import Capture, CaptureError, read_capture
 
 DIFFERENT: Final = 1

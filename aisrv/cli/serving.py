@@ -27,7 +27,7 @@ from aisrv.protocol.commands import Command
 from aisrv.terminal.command_group import os_error_text
 from aisrv.values.regular_file import read_regular
 from aisrv.xcore.runtime import OnTrap
-from host_tools.server_address import UNIX
+from host_tools.transports.server_address import UNIX
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 

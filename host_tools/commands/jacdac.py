@@ -15,8 +15,8 @@ from aisrv.values.regular_file import read_regular
 from host_tools.commands.settings import HostSettings, pass_settings
 
 if TYPE_CHECKING:
+    from aisrv.protocol.jacdac.decoder import BusDecoder
     from aisrv.protocol.jacdac.frame import Frame, ServicePacket
-    from host_tools.jacdac.decoder import BusDecoder
 
 SCHEME: Final = "jacdac:"
 DEFAULT_BUS: Final = "jacdac:127.0.0.1:8082"
@@ -40,9 +40,9 @@ def jacdac() -> None:
 @pass_settings
 def watch(settings: HostSettings, seconds: float | None) -> None:
     """Show the devices of a bus, their services, and registers as they change."""
+    from aisrv.protocol.jacdac.decoder import BusDecoder
     from host_tools.errors import BadAddressError
-    from host_tools.jacdac.connection import JacdacConnection
-    from host_tools.jacdac.decoder import BusDecoder
+    from host_tools.transports.jacdac.connection import JacdacConnection
 
     address = settings.device or DEFAULT_BUS
     if not address.startswith(SCHEME):
@@ -96,8 +96,8 @@ def _questions(decoder: "BusDecoder", device: int) -> Iterator[bytes]:
 @click.argument("file", type=FILE, required=False)
 def dump(file: Path | None) -> None:
     """Decode the frames in FILE, or in standard input: in each line the first long hexadecimal number."""
+    from aisrv.protocol.jacdac.decoder import BusDecoder
     from aisrv.protocol.jacdac.frame import Frame, FrameError
-    from host_tools.jacdac.decoder import BusDecoder
 
     decoder = BusDecoder()
     lines = sys.stdin if file is None else read_regular(file).decode(errors="replace").splitlines()

@@ -14,12 +14,11 @@ from aisrv.protocol.commands import TICKS_PER_SECOND, Command, Status, command_n
 from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER
 from aisrv.protocol.tensor_descriptions import TensorDescription, TensorDescriptions
 from host_tools.errors import NoModelError, TransferError, UnsupportedCommand
-from host_tools.progress import Progress
-from host_tools.transports.jacdac import JacdacTransport
-from host_tools.transports.transport import Buffer
+from host_tools.transports.jacdac.transport import JacdacTransport
+from host_tools.transports.transport import Buffer, Progress
 
 if TYPE_CHECKING:
-    from host_tools.jacdac.model_runner import ModelRunnerClient
+    from host_tools.transports.jacdac.model_runner import ModelRunnerClient
 
 TICKS_PER_MICROSECOND: Final = TICKS_PER_SECOND // 1_000_000
 FLOAT_BYTES: Final = 4

@@ -34,9 +34,8 @@ from host_tools.errors import (
     command_error,
 )
 from host_tools.exchange.usb import log_text
-from host_tools.progress import Progress
-from host_tools.transports.spi import SpiTransport
-from host_tools.transports.transport import Buffer
+from host_tools.transports.spi.transport import SpiTransport
+from host_tools.transports.transport import Buffer, Progress
 
 BLOCK: Final = 512
 """Data bytes of one transaction of a write; one with fewer is the last."""

@@ -32,8 +32,7 @@ from host_tools.errors import (
     UnsupportedCommand,
     command_error,
 )
-from host_tools.progress import Progress
-from host_tools.transports.transport import Buffer, Transport
+from host_tools.transports.transport import Buffer, Progress, Transport
 
 CHUNK: Final = 1 << 20
 """Bytes of one large write: whole packets, and small enough to show progress."""

@@ -20,7 +20,7 @@ from typing import Final
 
 import trio
 
-from host_tools.server_address import check_address
+from host_tools.transports.server_address import check_address
 
 _logger = logging.getLogger(__name__)
 

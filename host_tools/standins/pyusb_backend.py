@@ -33,7 +33,6 @@ from aisrv.protocol.usb_descriptors import (
     SetupPacket,
 )
 from host_tools.errors import DeviceBusy, HostError, TransferStall, TransferTimeout
-from host_tools.server_address import check_address
 from host_tools.standins.libusb_errors import libusb_code, libusb_errors, usb_error
 from host_tools.standins.pyusb_descriptors import (
     pyusb_configuration,
@@ -41,9 +40,10 @@ from host_tools.standins.pyusb_descriptors import (
     pyusb_endpoint,
     pyusb_interface,
 )
-from host_tools.usbip.client import Connection
-from host_tools.usbip.discovery import list_devices
-from host_tools.usbip.standard_requests import (
+from host_tools.transports.server_address import check_address
+from host_tools.transports.usbip.connection import Connection
+from host_tools.transports.usbip.discovery import list_devices
+from host_tools.transports.usbip.standard_requests import (
     clear_halt,
     get_configuration,
     get_descriptor,

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any
 
 from aisrv.protocol.spi_link import LinkTransfer
 from host_tools.errors import HostError, TransferError, UnknownSlave
-from host_tools.spi_link import SpiLink
 from host_tools.standins.spidev_arguments import (
     LONG_MAX,
     MAX_LIST,
@@ -30,6 +29,7 @@ from host_tools.standins.spidev_arguments import (
     c_int,
     limited,
 )
+from host_tools.transports.spi.link import SpiLink
 
 if TYPE_CHECKING:
     from _thread import LockType

@@ -17,8 +17,8 @@ from host_tools.errors import BadAddressError
 from host_tools.transports.transport import DeviceInfo, Transport
 
 if TYPE_CHECKING:
-    from host_tools.transports.jacdac import JacdacTransport
-    from host_tools.transports.spi import SpiTransport
+    from host_tools.transports.jacdac.transport import JacdacTransport
+    from host_tools.transports.spi.transport import SpiTransport
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,33 +30,33 @@ class Scheme:
 
 
 def _usb() -> Scheme:
-    from host_tools.transports import usb
+    from host_tools.transports.usb import list_usb, open_usb
 
-    return Scheme(usb.open_usb, usb.list_usb)
+    return Scheme(open_usb, list_usb)
 
 
 def _usbip() -> Scheme:
-    from host_tools.transports import usbip
+    from host_tools.transports.usbip.transport import list_usbip, open_usbip
 
-    return Scheme(usbip.open_usbip, usbip.list_usbip)
+    return Scheme(open_usbip, list_usbip)
 
 
 def _spi() -> Scheme:
-    from host_tools.transports import spi
+    from host_tools.transports.spi.transport import list_spi, open_spi
 
-    return Scheme(spi.open_spi, spi.list_spi)
+    return Scheme(open_spi, list_spi)
 
 
 def _jacdac() -> Scheme:
-    from host_tools.transports import jacdac
+    from host_tools.transports.jacdac.transport import list_jacdac, open_jacdac
 
-    return Scheme(jacdac.open_jacdac, jacdac.list_jacdac)
+    return Scheme(open_jacdac, list_jacdac)
 
 
 def _virtual() -> Scheme:
-    from host_tools.transports import virtual
+    from host_tools.transports.virtual import list_virtual, open_virtual
 
-    return Scheme(virtual.open_virtual, virtual.list_virtual)
+    return Scheme(open_virtual, list_virtual)
 
 
 SCHEMES: Final[dict[str, Callable[[], Scheme]]] = {

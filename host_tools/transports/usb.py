@@ -44,8 +44,7 @@ from host_tools.errors import (
     TransferStall,
     TransferTimeout,
 )
-from host_tools.transports.requests import TIMED_OUT, Outcome, Request
-from host_tools.transports.transport import Buffer, DeviceInfo, one_after_another
+from host_tools.transports.transport import TIMED_OUT, Buffer, DeviceInfo, Outcome, Request, one_after_another
 
 CONFIGURATION: Final = 1
 INTERFACE: Final = 0

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import IO, Final, Self
 
+from aisrv.values.private_directory import private_socket
 from host_tools.errors import DeviceNotFound
-from host_tools.private_directory import private_socket
 from host_tools.transports.transport import DeviceInfo
-from host_tools.transports.usbip import UsbipTransport, open_usbip
+from host_tools.transports.usbip.transport import UsbipTransport, open_usbip
 
 READY: Final = "ready at usbip:"
 """What precedes the address in the child's ready line: `aisrv: ready at usbip:unix:PATH`."""

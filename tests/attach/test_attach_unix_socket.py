@@ -11,11 +11,11 @@ import pytest
 import trio
 
 from aisrv.attach.usbip.server import UsbipServer
+from aisrv.values.private_directory import private_socket
 from host_tools.client import AiServer
 from host_tools.errors import BadAddressError, DeviceNotFound
-from host_tools.private_directory import private_socket
+from host_tools.transports.usbip.discovery import list_devices
 from host_tools.transports.virtual import VirtualDevice
-from host_tools.usbip.discovery import list_devices
 from tests.support.programs import AISRV, refusal
 
 ID = 0x12345678

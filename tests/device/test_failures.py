@@ -26,7 +26,7 @@ from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest
 from aisrv.sensors.image.frame import Encoding, RawFrame
 from host_tools.client import AiServer
 from host_tools.errors import DeviceGone, HostError
-from host_tools.usbip.client import Connection
+from host_tools.transports.usbip.connection import Connection
 from phy.local import aisrv_local_acquire_single
 from phy.spi.bus import SpiBus, SpiTransfer
 from phy.usb.urb import TransferStatus

@@ -9,8 +9,8 @@ from aisrv.attach.stream_server import StreamServer
 from flash_server.chip.programmer import Programmer
 from flash_server.errors import ProgrammerError
 from host_tools.errors import BadAddressError
-from host_tools.server_address import check_address, parse_address
 from host_tools.transports.schemes import SCHEMES, list_devices, open_transport
+from host_tools.transports.server_address import check_address, parse_address
 from tests.support.programs import AISRV, FLASH, HOST, run_process
 
 NAMES = ("a..b", "a" * 64, "\N{ZERO WIDTH JOINER}" * 64)

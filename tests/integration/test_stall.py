@@ -28,9 +28,9 @@ from host_tools.errors import NoModelError, TransferStall
 from host_tools.standins.pyusb_backend import UsbipBackend
 from host_tools.transports.transport import Transport
 from host_tools.transports.usb import UsbTransport
-from host_tools.transports.usbip import open_usbip
-from host_tools.usbip.client import Connection
-from host_tools.usbip.standard_requests import set_configuration
+from host_tools.transports.usbip.connection import Connection
+from host_tools.transports.usbip.standard_requests import set_configuration
+from host_tools.transports.usbip.transport import open_usbip
 from phy.usb.bus import HostPort
 from phy.usb.taps.capture import CapturedPort, CaptureFile
 from phy.usb.taps.fault_plan import FaultPlan

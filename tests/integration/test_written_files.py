@@ -46,8 +46,8 @@ ELSEWHERE: Final = {
     "host_tools/standins/spidev.py SpiDev.open_path": "a device",
     "aisrv/terminal/command_group.py _end_without_output": "/dev/null",
     "phy/jacdac/engine_client.py EngineClient._load": "in the device's flash",
-    "host_tools/private_directory.py _hold": "a lock",
-    "host_tools/private_directory.py _remove_if_left": "a lock",
+    "aisrv/values/private_directory.py _hold": "a lock",
+    "aisrv/values/private_directory.py _remove_if_left": "a lock",
 }
 """Functions that open files for writing by themselves, and why."""
 
@@ -89,7 +89,7 @@ def test_only_whole_files_are_written() -> None:
 
 # Commands.
 
-RECORDINGS: Final = ("pcap", "vcd", "gpio_vcd", "dump_folder")
+RECORDINGS: Final = ("pcap", "vcd", "gpio_vcd", "tensor_folder")
 """Options of files that have what was recorded so far; `test_observers` has the tensors, one by one."""
 CHIPS: Final = ("chip", "flash")
 """Options of the files of flash chips, whose writes have a journal."""

@@ -10,8 +10,8 @@ from typing import Any
 
 from aisrv import digits
 from host_tools.standins.pyusb_backend import get_backend
-from host_tools.transports.requests import Request
-from host_tools.transports.usbip import open_usbip
+from host_tools.transports.transport import Request
+from host_tools.transports.usbip.transport import open_usbip
 from tests.support.ioserver_host import IoserverHost
 
 HERE = Path(__file__).parent

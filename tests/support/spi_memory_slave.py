@@ -7,7 +7,7 @@ of the USB stand-in, `tests.support.memory_device`.
 import struct
 from dataclasses import dataclass, field
 
-from host_tools.transports.spi import SpiTransport
+from host_tools.transports.spi.transport import SpiTransport
 from host_tools.transports.transport import Buffer
 from tests.support.memory_device import BAD_CMD, Engine, Refused
 

@@ -23,7 +23,7 @@ from aisrv.protocol.usbip import (
     UnlinkReply,
     pack_busid,
 )
-from host_tools.usbip.client import Connection
+from host_tools.transports.usbip.connection import Connection
 
 RECORD = DeviceRecord(
     busid="1-1", bus_number=1, device_number=2, path="/sys/devices/virtual/1-1", vendor=0x20B1, product=0xA15E

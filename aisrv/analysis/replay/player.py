@@ -14,7 +14,7 @@ from aisrv.analysis.replay.commands import FOLLOWERS, CommandFollower, Mask
 from aisrv.analysis.replay.transfers import Transfer
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.protocol.usbip import UrbStatus
-from host_tools.transports.requests import TIMED_OUT, Outcome, Request, RequestTransport, Ticket
+from host_tools.transports.transport import TIMED_OUT, Outcome, Request, RequestTransport, Ticket
 from phy.usb.taps.usbmon import TransferType
 
 _TAKEN_BACK: Final = frozenset((-errno.ENOENT, UrbStatus.UNLINKED))

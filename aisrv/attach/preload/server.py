@@ -32,7 +32,7 @@ from aisrv.attach.preload.wire import LIBRARY, Command, Message, WireError
 from aisrv.attach.spidev.file import SpidevNode
 from aisrv.attach.stream_server import closing_connection
 from aisrv.device.failures import Failures
-from host_tools.private_directory import private_directory
+from aisrv.values.private_directory import private_directory
 from phy.spi.bus import SpiPort
 from phy.usb.bus import HostPort
 

@@ -17,10 +17,10 @@ from aisrv.analysis.replay.transfers import Transfer, devices_of, transfers_of
 from aisrv.attach.background import BackgroundDevice
 from aisrv.cli.main import main
 from host_tools.standins.pyusb_backend import get_backend
-from host_tools.transports.requests import Outcome, Request, RequestTransport, Ticket
 from host_tools.transports.schemes import open_transport
+from host_tools.transports.transport import Outcome, Request, RequestTransport, Ticket
 from host_tools.transports.usb import UsbTransport
-from host_tools.transports.usbip import UsbipTransport, open_usbip
+from host_tools.transports.usbip.transport import UsbipTransport, open_usbip
 from host_tools.transports.virtual import VirtualDevice
 from phy.usb.taps.capture_reader import read_capture
 from phy.usb.taps.usbmon import TransferType

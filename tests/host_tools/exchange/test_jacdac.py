@@ -26,9 +26,9 @@ from host_tools.errors import (
     TransferTimeout,
     UnsupportedCommand,
 )
-from host_tools.jacdac.bus_client import BusClient
-from host_tools.jacdac.connection import JacdacConnection
-from host_tools.jacdac.model_runner import ModelRunnerClient
+from host_tools.transports.jacdac.bus_client import BusClient
+from host_tools.transports.jacdac.connection import JacdacConnection
+from host_tools.transports.jacdac.model_runner import ModelRunnerClient
 from tests.support import networks
 from tests.support.paths import ROOT
 from tests.support.programs import HOST, run_process

@@ -16,7 +16,7 @@ from usb.backend import libusb1
 from aisrv.protocol.usbip import DeviceRecord, Operation, OperationHeader, Submit, UnlinkReply, UrbStatus
 from host_tools.standins.libusb_errors import usb_error
 from host_tools.standins.pyusb_backend import UsbipBackend, get_backend
-from host_tools.usbip import pipeline as usbip_pipeline
+from host_tools.transports.usbip import pipeline as usbip_pipeline
 from tests.support.usbip_peers import (
     DEADLINE,
     RECORD,
@@ -550,7 +550,7 @@ def test_device_with_broken_descriptors_does_not_hide_the_others() -> None:
 def test_device_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A control transfer without an answer, nor one to its UNLINK, is a device that is gone."""
     monkeypatch.setattr(usbip_pipeline, "ANSWER_GRACE", 0.05)
-    monkeypatch.setattr("host_tools.usbip.standard_requests.CONTROL_TIMEOUT", 0.05)
+    monkeypatch.setattr("host_tools.transports.usbip.standard_requests.CONTROL_TIMEOUT", 0.05)
     done = threading.Event()
 
     def silent(peer: Peer) -> None:

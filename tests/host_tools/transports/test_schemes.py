@@ -24,12 +24,12 @@ from host_tools.errors import (
     TransferTimeout,
 )
 from host_tools.transports import usb as usb_transport
-from host_tools.transports import usbip as usbip_transport
 from host_tools.transports import virtual
 from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.transport import DeviceInfo
 from host_tools.transports.usb import UsbTransport, translate
-from host_tools.transports.usbip import UsbipTransport
+from host_tools.transports.usbip import transport as usbip_transport
+from host_tools.transports.usbip.transport import UsbipTransport
 from tests.support.memory_device import Backend, Device, Engine
 from tests.support.usbip_peers import echo_device, plugged
 

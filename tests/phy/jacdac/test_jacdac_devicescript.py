@@ -25,8 +25,8 @@ import pytest
 from aisrv.protocol.jacdac.announce import Announce
 from aisrv.protocol.jacdac.frame import ServicePacket, report_frame
 from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER, SENSOR_AGGREGATOR
-from host_tools.jacdac.bus_client import BusClient
-from host_tools.jacdac.connection import JacdacConnection
+from host_tools.transports.jacdac.bus_client import BusClient
+from host_tools.transports.jacdac.connection import JacdacConnection
 from tests.support import networks
 from tests.support.jacdac_node import NodeClients
 from tests.support.jacdac_peers import NODE_FOLDER

@@ -8,8 +8,8 @@ from aisrv.protocol.jacdac.packing import Value
 from aisrv.protocol.jacdac.pipes import InPipe, PipeArgument
 from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER
 from host_tools.errors import InferenceError, ModelError, TransferError, TransferTimeout
-from host_tools.jacdac.bus_client import BusClient
-from host_tools.progress import Progress
+from host_tools.transports.jacdac.bus_client import BusClient
+from host_tools.transports.transport import Progress
 
 LOADING: Final = "loading"
 """Value of `last_error` during a load."""

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from host_tools.private_directory import LOCK, PREFIX, private_directory
+from aisrv.values.private_directory import LOCK, PREFIX, private_directory
 
 HOLD = """
 import tempfile, sys, time
 tempfile.tempdir = sys.argv[1]
-from host_tools.private_directory import private_directory
+from aisrv.values.private_directory import private_directory
 with private_directory() as directory:
     (directory / "deep" / "er").mkdir(parents=True)
     print(directory, flush=True)

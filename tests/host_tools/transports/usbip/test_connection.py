@@ -30,10 +30,10 @@ from host_tools.errors import (
     TransferStall,
     TransferTimeout,
 )
-from host_tools.server_address import parse_address
-from host_tools.usbip import pipeline as usbip_pipeline
-from host_tools.usbip.client import Connection
-from host_tools.usbip.discovery import list_devices
+from host_tools.transports.server_address import parse_address
+from host_tools.transports.usbip import pipeline as usbip_pipeline
+from host_tools.transports.usbip.connection import Connection
+from host_tools.transports.usbip.discovery import list_devices
 from tests.support.usbip_peers import (
     DEADLINE,
     RECORD,

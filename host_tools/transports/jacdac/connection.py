@@ -8,7 +8,7 @@ from typing import Final, Self
 from aisrv.protocol.jacdac.frame import Frame, FrameError
 from aisrv.protocol.jacdac.stream import FrameSplitter, with_length
 from host_tools.errors import DeviceGone, DeviceNotFound
-from host_tools.server_address import parse_address
+from host_tools.transports.server_address import parse_address
 
 PORT: Final = 8082
 CONNECT_TIMEOUT: Final = 5.0

@@ -31,8 +31,8 @@ from aisrv.protocol.jacdac.service_spec import GET, NOT_IMPLEMENTED, SET, Regist
 from aisrv.protocol.jacdac.service_tables import CONTROL
 from aisrv.protocol.jacdac.timers import MILLISECOND, SECOND, Timer, Timers
 from host_tools.errors import TransferError, TransferTimeout, UnsupportedCommand
-from host_tools.jacdac.connection import JacdacConnection
-from host_tools.progress import Progress
+from host_tools.transports.jacdac.connection import JacdacConnection
+from host_tools.transports.transport import Progress
 
 ANNOUNCE_SECONDS: Final = 0.6
 """A little more than the time between two announces of a device."""

@@ -6,8 +6,8 @@ from aisrv.protocol.usbip import UnlinkReply, UrbStatus
 from host_tools.errors import DeviceBusy, DeviceGone, TransferError, TransferStall, TransferTimeout
 from host_tools.transports.schemes import list_devices, open_transport
 from host_tools.transports.transport import DeviceInfo
-from host_tools.transports.usbip import UsbipTransport
-from host_tools.usbip.client import Connection
+from host_tools.transports.usbip.connection import Connection
+from host_tools.transports.usbip.transport import UsbipTransport
 from tests.support.usbip_peers import (
     DEADLINE,
     RECORD,

@@ -36,7 +36,7 @@ from host_tools.errors import (
     TransferTimeout,
     UnknownSlave,
 )
-from host_tools.server_address import connect
+from host_tools.transports.server_address import connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

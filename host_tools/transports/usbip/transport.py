@@ -18,13 +18,12 @@ from aisrv.protocol.commands import (
 from aisrv.protocol.usb_descriptors import DIRECTION_IN
 from aisrv.protocol.usbip import PORT, URB_ZERO_PACKET, DeviceRecord
 from host_tools.errors import DeviceNotFound, HostError, TransferStall
-from host_tools.server_address import UNIX, check_address
-from host_tools.transports.requests import TIMED_OUT, Outcome, Request
-from host_tools.transports.transport import Buffer, DeviceInfo
-from host_tools.usbip.client import Connection
-from host_tools.usbip.discovery import list_devices
-from host_tools.usbip.pipeline import Transfer, deadline_after
-from host_tools.usbip.standard_requests import (
+from host_tools.transports.server_address import UNIX, check_address
+from host_tools.transports.transport import TIMED_OUT, Buffer, DeviceInfo, Outcome, Request
+from host_tools.transports.usbip.connection import Connection
+from host_tools.transports.usbip.discovery import list_devices
+from host_tools.transports.usbip.pipeline import Transfer, deadline_after
+from host_tools.transports.usbip.standard_requests import (
     clear_halt,
     is_halted,
     read_device,

@@ -17,11 +17,11 @@ from host_tools.errors import (
     TransferError,
     TransferTimeout,
 )
-from host_tools.spi_link import SpiLink
 from host_tools.standins.spidev import SpiDev
-from host_tools.transports import spi as spi_transport
 from host_tools.transports.schemes import list_devices, open_transport
-from host_tools.transports.spi import LinkTransport, SpidevTransport, SpiTransport
+from host_tools.transports.spi import transport as spi_transport
+from host_tools.transports.spi.link import SpiLink
+from host_tools.transports.spi.transport import LinkTransport, SpidevTransport, SpiTransport
 from host_tools.transports.transport import DeviceInfo
 from tests.support.spi_link_slaves import InvertingSlave, served
 from tests.support.usbip_peers import Peer, scripted

@@ -24,7 +24,7 @@ from host_tools.errors import (
     TransactionTooLong,
     TransferError,
 )
-from host_tools.spi_link import SpiLink, list_slaves
+from host_tools.transports.spi.link import SpiLink, list_slaves
 from host_tools.transports.transport import Buffer, DeviceInfo
 
 CLOCK_HZ: Final = 10_000_000

@@ -25,7 +25,7 @@ from aisrv.protocol.usb_descriptors import (
 from host_tools.errors import TransferError
 
 if TYPE_CHECKING:
-    from host_tools.usbip.client import Connection
+    from host_tools.transports.usbip.connection import Connection
 
 CONTROL_TIMEOUT: Final = 5.0
 """Seconds for each request, as the kernel allows."""

@@ -20,7 +20,7 @@ from aisrv.protocol.usbip import (
     pack_busid,
 )
 from host_tools.errors import DeviceBusy, DeviceNotFound
-from host_tools.server_address import connect
+from host_tools.transports.server_address import connect
 
 if TYPE_CHECKING:
     import socket

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final
 
 from aisrv.protocol.usbip import MAX_TRANSFER, UrbStatus
 from host_tools.errors import DeviceGone, TransferError, TransferStall, TransferTimeout
-from host_tools.usbip.discovery import ANSWER_GRACE, import_device
-from host_tools.usbip.pipeline import Pipeline, activity, bytes_of, deadline_after, timed_out
+from host_tools.transports.usbip.discovery import ANSWER_GRACE, import_device
+from host_tools.transports.usbip.pipeline import Pipeline, activity, bytes_of, deadline_after, timed_out
 
 if TYPE_CHECKING:
     import socket
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from typing import Self
 
     from aisrv.protocol.usbip import DeviceRecord
-    from host_tools.usbip.pipeline import Buffer, Transfer
+    from host_tools.transports.usbip.pipeline import Buffer, Transfer
 
 _CONTROL_OUT: Final = 0x00
 _CONTROL_IN: Final = 0x80

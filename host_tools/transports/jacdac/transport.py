@@ -9,8 +9,8 @@ from host_tools.transports.transport import DeviceInfo
 
 if TYPE_CHECKING:
     from aisrv.protocol.jacdac.packing import Value
-    from host_tools.jacdac.bus_client import BusClient
-    from host_tools.jacdac.model_runner import ModelRunnerClient
+    from host_tools.transports.jacdac.bus_client import BusClient
+    from host_tools.transports.jacdac.model_runner import ModelRunnerClient
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:8082"
 
@@ -34,7 +34,7 @@ class JacdacTransport:
 
     def runner(self, engine: int) -> "ModelRunnerClient":
         """Return the Model Runner of an engine; DeviceNotFound where the device has not so many."""
-        from host_tools.jacdac.model_runner import ModelRunnerClient
+        from host_tools.transports.jacdac.model_runner import ModelRunnerClient
 
         indexes = self.engines
         if engine >= len(indexes):
@@ -57,7 +57,7 @@ class JacdacTransport:
 def open_jacdac(spec: str) -> JacdacTransport:
     """Open the device at `HOST:PORT/DEVICE`, or the only one with Model Runners; DeviceNotFound."""
     from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER
-    from host_tools.jacdac.bus_client import BusClient
+    from host_tools.transports.jacdac.bus_client import BusClient
 
     address, device = _parse(spec)
     bus = BusClient.open(address)
@@ -78,7 +78,7 @@ def open_jacdac(spec: str) -> JacdacTransport:
 def list_jacdac(spec: str) -> list[DeviceInfo]:
     """List the devices with Model Runners on the bus at `HOST:PORT`."""
     from aisrv.protocol.jacdac.service_tables import MODEL_RUNNER
-    from host_tools.jacdac.bus_client import BusClient
+    from host_tools.transports.jacdac.bus_client import BusClient
 
     address, device = _parse(spec)
     with BusClient.open(address) as bus:

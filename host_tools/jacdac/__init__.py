@@ -1,1 +1,0 @@
-"""A Jacdac bus on the host: a connection to it, and its frames in words."""

@@ -1,0 +1,1 @@
+"""SPI slaves: transactions through spidev, or with an SPI link server."""

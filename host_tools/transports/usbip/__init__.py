@@ -1,0 +1,1 @@
+"""USB/IP: a client of its servers, and the devices that they export."""

@@ -20,7 +20,8 @@ from aisrv.inference.errors import InferenceError
 from aisrv.protocol.commands import AcquireMode, Command, Status, command_name, is_set
 from aisrv.protocol.engine_channel import answer_get, answer_set, receive_command, receive_set, refuse_get
 from aisrv.xcore.array import Array, ArrayAbandoned
-from aisrv.xcore.chanend import Call, ChanEnd
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.listener import Call
 from aisrv.xcore.select import Case, Event, OnCall, Selection
 
 

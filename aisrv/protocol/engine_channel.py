@@ -36,8 +36,9 @@ from aisrv.xcore.array import (
     send_array,
     send_word_and_array,
 )
-from aisrv.xcore.chanend import Answer, Call, ChanEnd
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_two_words, chan_out_two_words, chan_out_word
+from aisrv.xcore.listener import Answer, Call
 from aisrv.xcore.tokens import Control, word_to_wire
 from aisrv.xcore.trace import TracedEnd, Tracer, report_array, report_normal_output, report_packet
 from aisrv.xcore.verb import Steps, Verb, verb, whole_verb

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
-from aisrv.xcore.handover import hand_over, take_handed
+from aisrv.xcore.handover import await_direct, deliver_directly
 from aisrv.xcore.tokens import PIECE_BYTES, WORD_BYTES, Control, words_to_wire
 from aisrv.xcore.traps import Trap, TrapKind, check_size
 from aisrv.xcore.verb import Steps, verb
@@ -138,7 +138,7 @@ def send_word_and_array(c: ChanEnd, word: int, data: bytes | bytearray | memoryv
 
     The array is `data`. After a word other than 0, which refuses, the other side may not take it: it crosses.
     """
-    if word or len(data) > LARGE_BYTES or not hand_over(c, bytes(WORD_BYTES), data):
+    if word or len(data) > LARGE_BYTES or not deliver_directly(c, bytes(WORD_BYTES), data):
         yield from chan_out_word(c, word)
         yield from send_array(c, data)
 
@@ -150,7 +150,7 @@ def receive_word(c: ChanEnd, room: int) -> Steps[tuple[int, bytes | None]]:
     Only an array shorter than `room` bytes comes along, and after a word of 0: others, None here, are
     received after the word.
     """
-    if handed := (yield from take_handed(c, WORD_BYTES, room)):
+    if handed := (yield from await_direct(c, WORD_BYTES, room)):
         return int.from_bytes(handed.data), handed.array
     return (yield from chan_in_word(c)), None
 

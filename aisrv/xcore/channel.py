@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from aisrv.xcore.chanend import ChanEnd
-from aisrv.xcore.handover import hand_over, offer, take_handed, take_offer
+from aisrv.xcore.handover import await_direct, deliver_directly, publish, take_published
 from aisrv.xcore.tokens import WORD_BYTES, Control, word_to_wire, words_to_wire
 from aisrv.xcore.traps import check_size
 from aisrv.xcore.verb import Steps, Verb, verb
@@ -32,10 +32,10 @@ class Channel(NamedTuple):
 
 def _out(c: ChanEnd, data: bytes) -> Steps[None]:
     """Normal output: END, await END, the data, END, await END."""
-    if hand_over(c, data):
+    if deliver_directly(c, data):
         return
     yield from c.packet(b"")
-    if (yield from offer(c, data)):
+    if (yield from publish(c, data)):
         return
     while not c.take_control(_END):
         yield
@@ -48,14 +48,14 @@ def _in(c: ChanEnd, count: int, convert: Callable[[bytes], T]) -> Steps[T]:
     """Normal input of `count` bytes: await END, END, the data, await END, END."""
     if count < 0:
         check_size(count, "bytes to input")
-    if handed := (yield from take_handed(c, count)):
+    if handed := (yield from await_direct(c, count)):
         return convert(handed.data)
     while not c.take_control(_END):
         yield
-    if data := take_offer(c, count):
+    if data := take_published(c, count):
         return convert(data)
     yield from c.packet(b"")
-    data = c.take_run(count) or (yield from c.inbytes(count))
+    data = yield from c.input(count)
     while not c.take_control(_END):
         yield
     yield from c.packet(b"")
@@ -168,17 +168,17 @@ class Transaction:
     says whether this side sent last.
     """
 
-    __slots__ = ("c", "last_out", "perform")
+    __slots__ = ("c", "last_out", "run_verb")
 
     def __init__(self, c: ChanEnd, last_out: bool) -> None:
         self.c = c
         self.last_out = last_out
-        self.perform = c.perform
+        self.run_verb = c.run_verb
 
     @property
-    def stepping(self) -> bool:
+    def is_stepping(self) -> bool:
         """Whether a verb on the end is being stepped right now."""
-        return self.c.stepping
+        return self.c.is_stepping
 
     def out_steps(self, data: bytes) -> Steps[None]:
         """Output data, after awaiting the other side's END where the direction changes."""

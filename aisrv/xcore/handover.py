@@ -36,24 +36,24 @@ class Output(Struct):
     taken: bool = False
 
 
-def hand_over(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
+def deliver_directly(c: ChanEnd, data: bytes, array: bytes | bytearray | memoryview | None = None) -> bool:
     """Hand a normal output of `data`, and the array after it, to a side that waits for just this."""
-    twin = c.twin()
-    if twin is None or twin.ready or not isinstance(waiting := twin.noted, Input):
+    peer = c.peer_at_rest()
+    if peer is None or peer.ready or not isinstance(waiting := peer.noted, Input):
         return False
     if waiting.count != len(data) or not data or (array is not None and len(array) >= waiting.room):
         return False
     if (tracer := c.runtime.tracer) is not None:
-        report_normal_output(tracer, c, twin, data)
+        report_normal_output(tracer, c, peer, data)
         if array is not None:
-            report_array(tracer, c, twin, array)
+            report_array(tracer, c, peer, array)
     waiting.data, waiting.array = data, None if array is None else bytes(array)
-    twin.noted = None  # what comes next may be of this step, too
-    c.runtime.switch.step(twin)
+    peer.noted = None  # what comes next may be of this step, too
+    c.runtime.switch.step(peer)
     return True
 
 
-def take_handed(c: ChanEnd, count: int, room: int = 0) -> Steps[Input | None]:
+def await_direct(c: ChanEnd, count: int, room: int = 0) -> Steps[Input | None]:
     """Wait for the first token of a normal input of `count` bytes, or for all of it; None where it was that.
 
     An array of less than `room` bytes may come along.
@@ -66,7 +66,7 @@ def take_handed(c: ChanEnd, count: int, room: int = 0) -> Steps[Input | None]:
     return waiting if waiting.data else None
 
 
-def offer(c: ChanEnd, data: bytes) -> Steps[bool]:
+def publish(c: ChanEnd, data: bytes) -> Steps[bool]:
     """Wait for the answer to the first END of a normal output of `data`; whether the other side took all."""
     c.noted = offered = Output(data)
     while not (c.ready or offered.taken):
@@ -75,16 +75,16 @@ def offer(c: ChanEnd, data: bytes) -> Steps[bool]:
     return offered.taken
 
 
-def take_offer(c: ChanEnd, count: int) -> bytes:
+def take_published(c: ChanEnd, count: int) -> bytes:
     """Take what the other side offers, after its first END; no bytes where that is not `count` bytes."""
-    twin = c.twin()
-    if twin is None or twin.ready or not isinstance(offered := twin.noted, Output):
+    peer = c.peer_at_rest()
+    if peer is None or peer.ready or not isinstance(offered := peer.noted, Output):
         return b""
     data = offered.data
     if len(data) != count or not data:
         return b""
     if (tracer := c.runtime.tracer) is not None:
-        report_rest_of_normal_output(tracer, twin, c, data)
+        report_rest_of_normal_output(tracer, peer, c, data)
     offered.taken = True
-    c.runtime.switch.step(twin)
+    c.runtime.switch.step(peer)
     return data

@@ -104,7 +104,7 @@ def name_of(core: User | None) -> str:
 def verb_of(task: trio.lowlevel.Task | None) -> str:
     """Find the verb of a channel end that a task is parked in, whether it is a core or not."""
     frames = [] if task is None else [frame for frame, _ in task.iter_await_frames()]
-    verbs = [frame.f_locals["verb"] for frame in frames if frame.f_code.co_name == "perform"]
+    verbs = [frame.f_locals["verb"] for frame in frames if frame.f_code.co_name == "run_verb"]
     return str(verbs[-1]) if verbs else "a verb"
 
 

@@ -20,13 +20,13 @@ from aisrv.xcore.report import CoreDeadlock, find_deadlock, line_of, name_of
 from aisrv.xcore.switch import Switch
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Deadlock, trap_of
-from aisrv.xcore.waiter import Sleep, Waiter, withdraw_nothing
+from aisrv.xcore.waiter import Sleep, Waiter, no_cleanup
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
-MOST_AT_ONCE: Final = 256
+MAX_VERBS_PER_TURN: Final = 256
 """Verbs that may follow each other without waiting before others get to run; on virtual time, in one tick."""
 ALL_CORES: Final = 1 << 30
 """More cores than there are."""
@@ -71,7 +71,7 @@ class Runtime:
         self.runnable = 0
         """Cores that run, or wait for something that is sure to come."""
         self.verbs_at_once = 0
-        """Verbs that began since a task last waited, on virtual time at `_tick`; see `let_others_run`."""
+        """Verbs that began since a task last waited, on virtual time at `_tick`; see `yield_to_others`."""
         self._tick = 0
         self.has_ended = False
         """Whether nothing runs any more; what is freed from now on needs no care."""
@@ -162,18 +162,18 @@ class Runtime:
 
     async def begin_verb(self) -> None:
         """Count a verb, and let others run before it where there were too many in a row."""
-        if self.verbs_at_once >= MOST_AT_ONCE:
-            await self.let_others_run()
+        if self.verbs_at_once >= MAX_VERBS_PER_TURN:
+            await self.yield_to_others()
         self.verbs_at_once += 1
 
-    async def let_others_run(self) -> None:
-        """Let other tasks run, and after `MOST_AT_ONCE` verbs virtual time pass.
+    async def yield_to_others(self) -> None:
+        """Let other tasks run, and after `MAX_VERBS_PER_TURN` verbs virtual time pass.
 
         On virtual time the verbs of all cores at one tick are a row, as nothing that they do takes time.
         """
         if not self.clock.is_virtual:
             self.verbs_at_once = 0
-        elif self.verbs_at_once >= MOST_AT_ONCE:
+        elif self.verbs_at_once >= MAX_VERBS_PER_TURN:
             self.verbs_at_once = 0
             self._tick = self.clock.leave_tick(self._tick)
         await trio.lowlevel.checkpoint()
@@ -294,7 +294,7 @@ class Parking(Waiter[T]):
         self,
         verb: str,
         resource: Resource,
-        withdraw: Callable[[], object] = withdraw_nothing,
+        withdraw: Callable[[], object] = no_cleanup,
         *,
         timed: bool = False,
     ) -> "Sleep[T]":
@@ -312,7 +312,7 @@ class Parking(Waiter[T]):
 
     def _leave(self) -> None:
         self.task = None
-        self._withdraw = withdraw_nothing
+        self._withdraw = no_cleanup
         core, self._core = self._core, None
         if core is not None:
             self._runtime.core_woken(core)

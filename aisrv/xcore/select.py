@@ -8,8 +8,9 @@ from typing import Any, Protocol
 import trio
 from msgspec import Struct
 
-from aisrv.xcore.chanend import Call, ChanEnd, Listener
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, check_tile, current_core
+from aisrv.xcore.listener import Answer, Call, Listener
 from aisrv.xcore.report import WokenByCores, wakers_of
 from aisrv.xcore.runtime import Parking, Runtime
 from aisrv.xcore.timer import TimerAfter
@@ -54,7 +55,7 @@ class Case(Struct, frozen=True):
     guard: Callable[[], bool]
 
 
-OnCall = Callable[[Call], tuple[int, bytes] | None]
+OnCall = Callable[[Call], Answer | None]
 """Answers a client with a word and an array. None, or an error, where the core is needed: nothing changes."""
 
 
@@ -178,7 +179,7 @@ class Selection:
         """Wake the core, for the resource that is ready."""
         self._parking.wake(resource)
 
-    def answer(self, call: Call) -> tuple[int, bytes] | None:
+    def answer(self, call: Call) -> Answer | None:
         """Answer a client where the core still waits, with no event at any of its ends."""
         if self._on_call is None or self._parking.task is None:
             return None

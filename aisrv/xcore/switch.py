@@ -17,7 +17,7 @@ class SwitchedEnd(Protocol):
     def resource_id(self) -> int:
         """The id by which others reach it."""
 
-    def advance(self) -> None:
+    def resume(self) -> None:
         """Step the verb in progress, if any, as far as its tokens and room allow."""
 
     def forget_left(self) -> None:
@@ -65,8 +65,8 @@ class Switch(Generic[E]):
             return
         self._stepping = True
         try:
-            end.advance()
+            end.resume()
             while due:
-                due.popleft().advance()
+                due.popleft().resume()
         finally:
             self._stepping = False

@@ -4,11 +4,12 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Final, TypeVarTuple
 
-from aisrv.xcore.chanend import CHANENDS, ChanEnd
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.core import Core, check_tile
 from aisrv.xcore.lock import Lock
 from aisrv.xcore.memory import TileMemory
 from aisrv.xcore.pool import Pool
+from aisrv.xcore.routes import CHANENDS
 from aisrv.xcore.runtime import Runtime
 from aisrv.xcore.synchronizer import Synchronizer
 from aisrv.xcore.timer import Timer

@@ -32,18 +32,18 @@ Verb: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
 def verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concatenate[C, P], Verb[T]]":
     """Turn a generator function into a verb.
 
-    Its first argument is the channel end, or what owns one and has its `stepping` and `perform`. `steps` is
-    that function, whose name the verb has in traces and reports, without an underscore that begins it.
+    Its first argument is the channel end, or what owns one and has its `is_stepping` and `run_verb`. `steps`
+    is that function, whose name the verb has in traces and reports, without an underscore that begins it.
     """
     name = steps.__name__.removeprefix("_")
 
     def _begin(performer: Any, /, *args: Any) -> Any:  # noqa: ANN401 - C and P.args; a step is the generator itself
         begun = steps(performer, *args)  # type: ignore[call-arg]
-        return begun if performer.stepping else performer.perform(name, begun)
+        return begun if performer.is_stepping else performer.run_verb(name, begun)
 
     def _begin_named(performer: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - as above
         begun = steps(performer, *args, **kwargs)
-        return begun if performer.stepping else performer.perform(name, begun)
+        return begun if performer.is_stepping else performer.run_verb(name, begun)
 
     # Arguments by name cost more than the verb's own call, so only verbs that may leave some out take them.
     begin: Any = _begin_named if steps.__defaults__ else _begin
@@ -60,6 +60,6 @@ def whole_verb(steps: Callable[Concatenate[C, P], Steps[T]]) -> "Callable[Concat
 
     def begin(c: Any, /, *args: P.args, **kwargs: P.kwargs) -> Any:  # noqa: ANN401 - as above
         begun = steps(c, *args, **kwargs)
-        return begun if c.stepping else c.perform_whole(name, begun)
+        return begun if c.is_stepping else c.run_whole_verb(name, begun)
 
     return functools.update_wrapper(begin, steps)

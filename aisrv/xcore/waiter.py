@@ -14,7 +14,7 @@ Sleep: TypeAlias = "AwaitableGenerator[Any, Any, T, Generator[Any, Any, T]]"
 """What a task awaits, or a generator that a task awaits yields from."""
 
 
-def withdraw_nothing() -> None:
+def no_cleanup() -> None:
     """Withdraw nothing."""
 
 
@@ -35,9 +35,9 @@ class Waiter(Generic[T]):
     def __init__(self) -> None:
         self.task: Task | None = None
         """The task that sleeps; None once it was woken or cancelled."""
-        self._withdraw: Callable[[], object] = withdraw_nothing
+        self._withdraw: Callable[[], object] = no_cleanup
 
-    def wait(self, withdraw: Callable[[], object] = withdraw_nothing) -> "Sleep[T]":
+    def wait(self, withdraw: Callable[[], object] = no_cleanup) -> "Sleep[T]":
         """Sleep until `wake`, and return its value, or until `fail`, and raise its error.
 
         Where the task is cancelled instead, `withdraw` is called at that moment and Cancelled is raised.
@@ -78,4 +78,4 @@ class Waiter(Generic[T]):
     def _leave(self) -> None:
         """Forget the task, which runs on from now, and what it withdraws, which mostly holds this waiter."""
         self.task = None
-        self._withdraw = withdraw_nothing
+        self._withdraw = no_cleanup

@@ -165,7 +165,7 @@ class FlashChannel:
 
     async def _perform(self, request: FlashRequest, steps: Steps[T]) -> T:
         try:
-            return await self._c.perform(str(request), steps)
+            return await self._c.run_verb(str(request), steps)
         except FlashReadError:  # which closes the transaction
             self._open = False
             raise

@@ -28,7 +28,7 @@ from aisrv.device.device import open_device
 from aisrv.device.tasks import TASKS
 from aisrv.inference.process.inline import inline
 from aisrv.protocol.engine_kind import EngineKind
-from aisrv.xcore import chanend, tile
+from aisrv.xcore import routes, tile
 
 Taken = list[tuple[int, int]]
 """Cores and channel ends of each tile."""
@@ -49,7 +49,7 @@ async def taken(board: Board) -> Taken:
 
 
 def test_limits_are_those_of_the_substrate() -> None:
-    assert (CORES, CHANNEL_ENDS) == (tile.CORES, chanend.CHANENDS)
+    assert (CORES, CHANNEL_ENDS) == (tile.CORES, routes.CHANENDS)
 
 
 BOARDS_TO_OPEN = {

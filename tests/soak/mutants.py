@@ -43,6 +43,13 @@ def _substrate(module: str, *tests: str) -> Target:
     return Target(f"aisrv/xcore/{module}.py", tuple(f"tests/xcore/test_{each}.py" for each in tests))
 
 
+_ENDS: Final = (
+    *("chanend", "chanend_packets", "switch_routes", "select_on_call", "select", "verb", "channel_at_once"),
+    *("runtime_fairness", "trace_runs", "xcore_statistics", "report", "node_deadlock", "tile_resource_rules"),
+    *("verb_cancellation", "xcore_against_oracle", "chanend_shortcuts", "trace"),
+)
+"""The tests of channel ends."""
+
 TARGETS: Final = {
     "storage": Target("flash_server/chip/storage.py", ("tests/flash_server/chip/test_storage.py",)),
     "programmer": Target("flash_server/chip/programmer.py", ("tests/flash_server/chip/test_serprog.py",)),
@@ -56,19 +63,9 @@ TARGETS: Final = {
             f"{_PROCESS}/test_{each}.py" for each in ("worker", "isolation_distrust", "isolation_watchdog")
         ),
     ),
-    "chanend": _substrate(
-        "chanend",
-        *("chanend", "chanend_packets", "switch_routes", "select_on_call", "select", "verb", "trace"),
-        *(
-            "channel_at_once",
-            "runtime_fairness",
-            "trace_runs",
-            "xcore_statistics",
-            "report",
-            "node_deadlock",
-        ),
-        *("tile_resource_rules", "verb_cancellation", "xcore_against_oracle", "chanend_shortcuts"),
-    ),
+    "verb_runner": _substrate("verb_runner", *_ENDS, "verb_whole"),
+    "routes": _substrate("routes", *_ENDS),
+    "chanend": _substrate("chanend", *_ENDS),
     "handover": _substrate(
         "handover", "channel_at_once", "array", "channel_protocols", "trace_runs", "chanend_shortcuts"
     ),

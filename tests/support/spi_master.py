@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 from aisrv.board import Board
 from aisrv.device.device import Device, open_device
 from aisrv.inference.process.inline import inline
-from aisrv.protocol.commands import Status
+from aisrv.protocol.commands import Spi, Status, commands_of
 from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.node import Node, open_node
 from phy.spi.bus import SpiBus, SpiTransfer
@@ -25,13 +25,10 @@ from tests.support.scripted_engine import Recorded, ScriptedEngine
 
 GET_STATUS, GET_OUTPUT, GET_SPEC, GET_TIMINGS = 0x01, 0x05, 0x08, 0x09
 GET_DEBUG_LOG, GET_ID, GET_SENSOR, GET_BOOT, GET_SENSOR_LENGTH = 0x0F, 0x10, 0x0D, 0x14, 0x0C
-NONE, HELLO, SET_SERVER, GET_TIMING_BANDS = 0x00, 0x55, 0x04, 0x1A
+NONE, HELLO, SET_SERVER = 0x00, 0x55, 0x04
 SET_INPUT, START_INFER, SET_ARENA, SET_EXT, ACQUIRE_SINGLE = 0x83, 0x84, 0x86, 0x87, 0x8C
 BUSY, SENSING, NO_MODEL, MODEL_ERR, INFER_ERR, BAD_CMD = 1, 2, 4, 8, 16, 32
-QUESTIONS = (
-    *(GET_SPEC, GET_ID, GET_BOOT, GET_OUTPUT, GET_TIMINGS, GET_DEBUG_LOG),
-    *(GET_SENSOR, GET_SENSOR_LENGTH, GET_TIMING_BANDS),
-)
+QUESTIONS = (*commands_of(Spi.READ), GET_SENSOR, GET_SENSOR_LENGTH)
 
 ID = bytes.fromhex("78563412")
 SPEC = bytes.fromhex("0002 0002 0000 0040 00010000 0a000000 04000000".replace(" ", ""))

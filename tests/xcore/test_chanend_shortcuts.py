@@ -91,12 +91,12 @@ def no_shortcuts() -> Iterator[None]:
     with (
         patch.object(TokenBuffer, "take_run", lambda *_: b""),
         patch.object(ChanEnd, "_output_packet_at_once", lambda *_: False),
-        patch.object(channel, "hand_over", lambda *_: False),
-        patch.object(channel, "take_handed", _nothing_crosses_at_once),
-        patch.object(channel, "offer", _nothing_crosses_at_once),
-        patch.object(channel, "take_offer", lambda *_: b""),
-        patch.object(array, "hand_over", lambda *_: False),
-        patch.object(array, "take_handed", _nothing_crosses_at_once),
+        patch.object(channel, "deliver_directly", lambda *_: False),
+        patch.object(channel, "await_direct", _nothing_crosses_at_once),
+        patch.object(channel, "publish", _nothing_crosses_at_once),
+        patch.object(channel, "take_published", lambda *_: b""),
+        patch.object(array, "deliver_directly", lambda *_: False),
+        patch.object(array, "await_direct", _nothing_crosses_at_once),
     ):
         yield
 

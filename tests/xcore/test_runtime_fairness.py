@@ -8,7 +8,7 @@ from trio.testing import assert_checkpoints, assert_no_checkpoints
 
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.node import Node, open_node
-from aisrv.xcore.runtime import MOST_AT_ONCE
+from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
 from aisrv.xcore.select import Selection, select, select_or_default
 from tests.support.simulation import bench, settle, simulated
 
@@ -258,7 +258,7 @@ async def test_just_the_257th_verb_in_a_row_passes_a_checkpoint() -> None:
         end = test.end()
         end.setd(end.resource_id + 0x100)  # which nobody has
         with assert_no_checkpoints():
-            for _ in range(MOST_AT_ONCE):
+            for _ in range(MAX_VERBS_PER_TURN):
                 await end.outuint(0)
         with assert_checkpoints():
             await end.outuint(0)

@@ -11,7 +11,7 @@ from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import chan_in_word, chan_out_word
 from aisrv.xcore.core import Core
 from aisrv.xcore.node import open_node
-from aisrv.xcore.runtime import MOST_AT_ONCE
+from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
 from aisrv.xcore.select import Case, SelectError, Selection, select, select_or_default
 from aisrv.xcore.tokens import Control
 from aisrv.xcore.trace import Tracer
@@ -399,7 +399,7 @@ def test_just_the_257th_select_in_a_row_passes_a_checkpoint(
             await test.a.outuchar(1)  # the first verb
             selection = Selection(test.b)
             with assert_no_checkpoints():
-                for _ in range(MOST_AT_ONCE - 1):
+                for _ in range(MAX_VERBS_PER_TURN - 1):
                     assert await wait(selection) is test.b
             with assert_checkpoints():
                 assert await wait(selection) is test.b

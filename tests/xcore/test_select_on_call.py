@@ -18,8 +18,9 @@ from aisrv.protocol.engine_channel import (
     receive_set,
     set_command,
 )
-from aisrv.xcore.chanend import Call, ChanEnd
-from aisrv.xcore.runtime import MOST_AT_ONCE
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.listener import Call
+from aisrv.xcore.runtime import MAX_VERBS_PER_TURN
 from aisrv.xcore.select import Selection
 from aisrv.xcore.traps import Trap, TrapKind
 from tests.support.simulation import Bench, bench, settle, simulated
@@ -116,10 +117,10 @@ async def test_others_run_after_many_calls_in_a_row() -> None:
             ran.append(len(server.at_once) + len(server.awake))
 
         test.tasks.start_soon(other)
-        for _ in range(2 * MOST_AT_ONCE):
+        for _ in range(2 * MAX_VERBS_PER_TURN):
             await get_command(test.a, GET)
         assert len(ran) == 1
-        assert 1 <= ran[0] <= MOST_AT_ONCE
+        assert 1 <= ran[0] <= MAX_VERBS_PER_TURN
 
 
 @simulated
@@ -362,7 +363,7 @@ async def test_two_cores_that_call_each_other_go_on() -> None:
         assert sum(len(each.at_once) + len(each.awake) for each in servers) == 100
 
 
-@pytest.mark.parametrize(("before", "at_once"), [(MOST_AT_ONCE - 1, 1), (MOST_AT_ONCE, 0)])
+@pytest.mark.parametrize(("before", "at_once"), [(MAX_VERBS_PER_TURN - 1, 1), (MAX_VERBS_PER_TURN, 0)])
 def test_a_call_counts_as_a_verb(before: int, at_once: int) -> None:
     @simulated
     async def run() -> None:
@@ -372,7 +373,7 @@ def test_a_call_counts_as_a_verb(before: int, at_once: int) -> None:
             with trio.move_on_after(1):
                 await get_command(test.a, GET)
             assert len(server.at_once) == at_once
-            assert not at_once or runtime.verbs_at_once == MOST_AT_ONCE
+            assert not at_once or runtime.verbs_at_once == MAX_VERBS_PER_TURN
 
     run()
 

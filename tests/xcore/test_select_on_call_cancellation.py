@@ -20,8 +20,9 @@ from aisrv.protocol.engine_channel import (
     refuse_get,
     set_command,
 )
-from aisrv.xcore.chanend import Call, ChanEnd
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import Channel
+from aisrv.xcore.listener import Call
 from aisrv.xcore.node import open_node
 from aisrv.xcore.select import Selection
 from aisrv.xcore.trace import Tracer

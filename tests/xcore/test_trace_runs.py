@@ -19,7 +19,8 @@ from aisrv.protocol.engine_channel import (
     set_command,
 )
 from aisrv.xcore.array import receive_array, receive_word, send_word_and_array
-from aisrv.xcore.chanend import Call, ChanEnd
+from aisrv.xcore.chanend import ChanEnd
+from aisrv.xcore.listener import Call
 from aisrv.xcore.select import Selection
 from aisrv.xcore.tokens import PIECE_BYTES
 from aisrv.xcore.trace import Tracer

@@ -30,7 +30,7 @@ def _question(c: ChanEnd, data: bytes, size: int) -> Steps[bytes]:
 @simulated
 async def test_a_compound_verb_is_done_when_its_last_step_is() -> None:
     async with bench() as test:
-        question = test.start(test.a.perform, "question", _question(test.a, b"how", 2))
+        question = test.start(test.a.run_verb, "question", _question(test.a, b"how", 2))
         await settle()
         assert await drain(test.b) == tokens(b"how", END)
         for token in tokens(b"so", END):
@@ -45,7 +45,7 @@ async def test_a_compound_verb_is_done_when_its_last_step_is() -> None:
 async def test_a_compound_verb_that_need_not_wait_is_done_at_once() -> None:
     async with bench() as test:
         await send_singly(test.b, tokens(b"so", END))
-        assert await test.a.perform("question", _question(test.a, b"how", 2)) == b"so"
+        assert await test.a.run_verb("question", _question(test.a, b"how", 2)) == b"so"
         assert await drain(test.b) == tokens(b"how", END)
 
 
@@ -55,7 +55,7 @@ async def test_what_a_compound_verb_raises_goes_to_its_caller(answered: str) -> 
     async with bench() as test:
         if answered == "before":
             await send_singly(test.b, tokens(b"no", END))
-        question = test.start(test.a.perform, "question", _question(test.a, b"how", 2))
+        question = test.start(test.a.run_verb, "question", _question(test.a, b"how", 2))
         await settle()
         if not question.done:
             await send_singly(test.b, tokens(b"no", END))  # the sender of the token hears nothing of it
@@ -72,7 +72,7 @@ async def test_a_trap_in_a_compound_verb_leaves_the_steps_before_it_done() -> No
     async with bench() as test:
         await test.b.outct(5)
         with pytest.raises(Trap) as trap:
-            await test.a.perform("question", _question(test.a, b"how", 2))
+            await test.a.run_verb("question", _question(test.a, b"how", 2))
         assert trap.value.kind is TrapKind.ILLEGAL_RESOURCE
         assert await drain(test.b) == tokens(b"how", END)
         assert await test.a.inct() == 5
@@ -111,8 +111,8 @@ async def test_two_ends_of_one_task_step_each_other() -> None:
                 received += yield from c.inbytes(8)
             return received
 
-        one = test.start(test.a.perform, "exchange", exchange(test.a))
-        other = test.start(test.b.perform, "exchange", exchange(test.b))
+        one = test.start(test.a.run_verb, "exchange", exchange(test.a))
+        other = test.start(test.b.run_verb, "exchange", exchange(test.b))
         await settle()
         expected = b"".join(bytes((piece,)) * 8 for piece in range(50))
         assert (one.value(), other.value()) == (expected, expected)

@@ -12,8 +12,9 @@ import pytest
 import trio
 
 from aisrv.xcore import channel
-from aisrv.xcore.chanend import BUFFER_TOKENS, ChanEnd
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import Transaction
+from aisrv.xcore.routes import BUFFER_TOKENS
 from aisrv.xcore.select import select
 from aisrv.xcore.tokens import Control, Run
 from tests.support.simulation import (

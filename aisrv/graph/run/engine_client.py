@@ -127,7 +127,7 @@ class EngineClient:
     async def _watch(self, changes: ChanEnd) -> None:
         """Take the engine's notifications, each in the moment in which the engine sends it."""
         while True:
-            await changes.perform("take_notification", self._take_notification(changes))
+            await changes.run_verb("take_notification", self._take_notification(changes))
 
     def _take_notification(self, changes: ChanEnd) -> Steps[None]:
         if (yield from take_notification(changes)) == MODEL_CHANGED:

@@ -46,8 +46,9 @@ async def test_set_reaches_the_engine_whole(command: int, size: int) -> None:
 
 async def test_blocks_are_passed_on_as_they_come() -> None:
     async with spi_device() as device:
+        asked = list(device.engine.commands)
         await device.write(spi.SET_ARENA, pattern(512))
-        assert device.engine.commands[-1] == Recorded(spi.GET_BOOT, 0)  # not at its end
+        assert device.engine.commands == asked  # not at its end
         await device.write(spi.SET_ARENA, b"")
         assert device.commands() == [Recorded(spi.SET_ARENA, 0, pattern(512))]
 
@@ -176,7 +177,9 @@ async def test_model_without_outputs_is_asked_for_none() -> None:
     spec = spi.SPEC[:12] + bytes(4) + spi.SPEC[16:]
     async with spi_device(ScriptedEngine(answers={spi.GET_SPEC: spec})) as device:
         await device.write(spi.START_INFER)
-        assert [each.command for each in device.engine.commands][5:] == [spi.START_INFER, spi.GET_TIMINGS]
+        asked = {each.command for each in device.engine.commands}
+        assert {spi.START_INFER, spi.GET_TIMINGS} <= asked
+        assert spi.GET_OUTPUT not in asked
         await assert_results(device, b"", spi.TIMINGS)
 
 

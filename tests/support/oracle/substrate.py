@@ -27,7 +27,7 @@ from aisrv.xcore.array import (
     send_array,
     send_word_and_array,
 )
-from aisrv.xcore.chanend import Call, ChanEnd
+from aisrv.xcore.chanend import ChanEnd
 from aisrv.xcore.channel import (
     chan_complete_transaction,
     chan_in_buf_byte,
@@ -49,7 +49,9 @@ from aisrv.xcore.channel import (
     t_chan_out_byte,
     t_chan_out_word,
 )
+from aisrv.xcore.listener import Call
 from aisrv.xcore.node import Node, open_node
+from aisrv.xcore.routes import RoutedEnd
 from aisrv.xcore.select import Selection, select_or_default
 from aisrv.xcore.trace import Tracer
 from aisrv.xcore.traps import Deadlock, Trap
@@ -134,7 +136,7 @@ class Run:
 
     def outcome(self, progress: tuple[Any, ...] = ()) -> Outcome:
         """Describe how the program stands."""
-        numbers = {end: number for number, end in enumerate(self.ends)}
+        numbers: dict[RoutedEnd, int] = {end: number for number, end in enumerate(self.ends)}
         return Outcome(
             tuple(map(tuple, self.results)),
             tuple(self.statuses),
@@ -144,7 +146,7 @@ class Run:
         )
 
 
-def _state(end: ChanEnd, numbers: dict[ChanEnd, int]) -> Any:
+def _state(end: ChanEnd, numbers: dict[RoutedEnd, int]) -> Any:
     """What `Outcome.ends` says, of the inside of an end: nothing public shows its tokens."""
     buffer = end._buffer
     tokens: list[int] = []
@@ -153,7 +155,9 @@ def _state(end: ChanEnd, numbers: dict[ChanEnd, int]) -> Any:
     tokens = tokens[buffer._offset :]
     assert len(tokens) == buffer.queued
     source = None if end._source is None else numbers[end._source]
-    route = NOBODY if end._dropping else None if end._route is None else numbers[end._route]
+    route = (
+        numbers[end._route] if isinstance(end._route, RoutedEnd) else None if end._route is None else NOBODY
+    )
     return tuple(tokens[:ROOM]), source, tuple(numbers[claim] for claim in end._claims), route
 
 
@@ -319,7 +323,7 @@ ON_SEVERAL: Final[dict[str, Callable[[Run, tuple[ChanEnd, ...], list[Any]], Awai
 }
 
 
-@patch.object(ChanEnd, "perform_whole", ChanEnd.perform)
+@patch.object(ChanEnd, "run_whole_verb", ChanEnd.run_verb)
 async def lockstep(program: Program, *, tracer: Tracer | None) -> Outcome:
     """Run a program turn by turn: how it went.
 

@@ -8,8 +8,9 @@ import fcntl
 import mmap
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
@@ -77,7 +78,7 @@ class IsolatedInterpreter(TensorMemory):
         self._kind = WorkerKind(kind, self._limits.memory_bytes)
         self._workers = workers
         self._log = log
-        self._files: _SharedFiles | None = None
+        self._files: SharedFiles | None = None
         self._worker: WorkerProcess | None = None
 
     @property
@@ -93,13 +94,13 @@ class IsolatedInterpreter(TensorMemory):
         """Load a model into a worker; ModelError with the reason, and nothing is left."""
         await self._release()
         try:
-            self._files = _SharedFiles(arena_bytes, in_place)
+            self._files = SharedFiles(arena_bytes, in_place)
             if in_place is None:
                 await self._files.write_model(model)
             layout = await self._start(self._files)
             memory = self._files.map_tensors(self._check_size(layout))
             await self._map(self._files)
-        except _WorkerFailure as failure:
+        except WorkerFailure as failure:
             await self._release()
             raise load_error(str(failure), failure.load_result, failure.printed) from None
         except OSError as error:
@@ -119,9 +120,9 @@ class IsolatedInterpreter(TensorMemory):
                 await self._restart(self._files)
             elif self._files.take_change() and await self._ask("reading the model's code anew", CHANGED):
                 await self._stop()
-                raise _WorkerFailure("the interpreter's process says more than it was asked")
+                raise WorkerFailure("the interpreter's process says more than it was asked")
             await self._run()
-        except (_WorkerFailure, OSError) as failure:
+        except (WorkerFailure, OSError) as failure:
             raise InvokeError(str(failure)) from None
 
     async def reset_variables(self) -> None:
@@ -134,12 +135,12 @@ class IsolatedInterpreter(TensorMemory):
         await self._release()
         await trio.lowlevel.checkpoint()
 
-    async def _start(self, files: "_SharedFiles") -> TensorLayout:
+    async def _start(self, files: "SharedFiles") -> TensorLayout:
         with ExitStack() as loading:
             try:
                 self._worker = loading.enter_context(self._workers(self._kind))
             except OSError as error:
-                raise _WorkerFailure(f"starting the interpreter's process: {error}") from None
+                raise WorkerFailure(f"starting the interpreter's process: {error}") from None
             request = LoadRequest(
                 files.arena_bytes,
                 self._limits.invoke_seconds,
@@ -150,20 +151,20 @@ class IsolatedInterpreter(TensorMemory):
         try:
             return TensorLayout.from_bytes(reply)
         except ValueError as error:
-            raise _WorkerFailure(f"loading the model: {error}") from None
+            raise WorkerFailure(f"loading the model: {error}") from None
 
-    async def _restart(self, files: "_SharedFiles") -> None:
+    async def _restart(self, files: "SharedFiles") -> None:
         try:
             if await self._start(files) != self._layout:
-                raise _WorkerFailure("loading the model again gave tensors of other sizes")
+                raise WorkerFailure("loading the model again gave tensors of other sizes")
             await self._map(files)
         except BaseException:
             await self._stop()
             raise
 
-    async def _map(self, files: "_SharedFiles") -> None:
+    async def _map(self, files: "SharedFiles") -> None:
         if await self._load_step("mapping the tensors", MAP, files.tensors):
-            raise _WorkerFailure(
+            raise WorkerFailure(
                 "mapping the tensors: the interpreter's process answered more than it was asked"
             )
 
@@ -173,13 +174,13 @@ class IsolatedInterpreter(TensorMemory):
         with trio.move_on_after(seconds + ALARM_SECONDS):
             if await self._ask(doing, INVOKE):
                 await self._stop()
-                raise _WorkerFailure(f"{doing}: the interpreter's process answered more than it was asked")
+                raise WorkerFailure(f"{doing}: the interpreter's process answered more than it was asked")
             return
-        raise _WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
+        raise WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
 
     def _check_size(self, layout: TensorLayout) -> int:
         if layout.nbytes > self._limits.memory_bytes:
-            raise _WorkerFailure(f"the tensors have {layout.nbytes:,} bytes, more than a worker may take")
+            raise WorkerFailure(f"the tensors have {layout.nbytes:,} bytes, more than a worker may take")
         return layout.nbytes
 
     async def _load_step(self, doing: str, request: bytes, file: int) -> bytes:
@@ -187,27 +188,40 @@ class IsolatedInterpreter(TensorMemory):
         seconds = self._limits.load_seconds
         with trio.move_on_after(seconds):
             return await self._ask(doing, request, file)
-        raise _WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
+        raise WorkerFailure(f"{doing}: the interpreter {_too_long(seconds)}")
 
     async def _ask(self, doing: str, request: bytes, file: int | None = None) -> bytes:
         """Send a request and return the reply; a worker that does not reply as it should is stopped."""
         worker = self._worker
         assert worker is not None  # noqa: S101 - the caller saw to it
         await trio.lowlevel.checkpoint_if_cancelled()
+        return await self._checked(doing, worker, partial(worker.exchange, request, file))
+
+    async def _reply(self, doing: str) -> bytes:
+        """Return the reply to the oldest request; a worker that does not reply as it should is stopped."""
+        worker = self._worker
+        if worker is None:  # a reply before this one ended it
+            raise WorkerFailure(f"{doing}: the interpreter was stopped")
+        return await self._checked(doing, worker, worker.collect)
+
+    async def _checked(
+        self, doing: str, worker: WorkerProcess, exchange: Callable[[], Awaitable[bytes]]
+    ) -> bytes:
+        """Return what a reply says, which `exchange` gets."""
         printed = ""
         try:
-            reply = await worker.exchange(request, file)
+            reply = await exchange()
             if reply:
                 printed = worker.take_output()
         except WorkerLies as lie:
             await self._stop()
-            raise _WorkerFailure(f"{doing}: {lie}") from None
+            raise WorkerFailure(f"{doing}: {lie}") from None
         except BaseException:
             await self._stop()
             raise
         if not reply:
             ending = await self._stop()
-            raise _WorkerFailure(
+            raise WorkerFailure(
                 f"{doing}: the interpreter {self._describe(ending)}{_last_words(ending.printed)}",
                 printed=ending.printed,
             )
@@ -217,13 +231,13 @@ class IsolatedInterpreter(TensorMemory):
             return reply[1:]
         await self._check_failure(doing, reply)
         reason = printable(reply[2:].decode(errors="replace"))
-        raise _WorkerFailure(f"{doing}: {reason}", LoadResult(reply[1]), printed)
+        raise WorkerFailure(f"{doing}: {reason}", LoadResult(reply[1]), printed)
 
     async def _check_failure(self, doing: str, reply: bytes) -> None:
         """Stop a worker whose reply is neither DONE nor FAILED with a load result."""
         if not reply.startswith(FAILED) or len(reply) < 2 or reply[1] not in set(LoadResult):
             await self._stop()
-            raise _WorkerFailure(f"{doing}: the interpreter's process answers {reply[:8].hex(' ')}")
+            raise WorkerFailure(f"{doing}: the interpreter's process answers {reply[:8].hex(' ')}")
 
     def _describe(self, ending: Ending) -> str:
         if ending.status == -signal.SIGALRM:
@@ -256,7 +270,7 @@ def isolated(
     return IsolatedInterpreter(log, kind, limits)
 
 
-class _WorkerFailure(Exception):
+class WorkerFailure(Exception):
     """A worker that reported an error, died, or ran out of time; the text says which."""
 
     def __init__(self, text: str, load_result: LoadResult = LoadResult.OTHER, printed: str = "") -> None:
@@ -265,7 +279,7 @@ class _WorkerFailure(Exception):
         self.printed = printed
 
 
-class _SharedFiles:
+class SharedFiles:
     """The files in memory that a worker gets: the model, and then its tensors."""
 
     def __init__(self, arena_bytes: int, in_place: InPlaceModel | None) -> None:

@@ -10,6 +10,12 @@ file in memory as descriptors 1 and 2. It imports its interpreter, which is what
     parent: INVOKE           worker: done, or an error  any number of times
     parent: CHANGED          worker: done, or an error  before an INVOKE, where flash has changed
 
+or, in place of the last three, for batches of rows (`batch.py`):
+
+    parent: MAP_INPUTS, where rows are, file            worker: done
+    parent: MAP_OUTPUTS, where room for them is, file   worker: done
+    parent: BATCH, which rows                           worker: times, or an error
+
 Every request begins with a number, which its reply repeats. The end of the socket ends the worker. A reply is
 DONE and then the layout, or nothing; or FAILED, the load result, and the text of the error. A run that takes
 too long is ended by an alarm of the process's own, which leaves a clear trace; the parent trusts nothing that
@@ -30,6 +36,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final, NamedTuple, Self, cast
 
+from aisrv.inference.batch import Batches, BatchJob, RowArea, pack_times
 from aisrv.inference.errors import ModelError
 from aisrv.inference.interpreter import (
     Confinement,
@@ -51,6 +58,9 @@ LOAD: Final = b"l"
 MAP: Final = b"m"
 INVOKE: Final = b"i"
 CHANGED: Final = b"c"
+MAP_INPUTS: Final = b"I"
+MAP_OUTPUTS: Final = b"O"
+BATCH: Final = b"b"
 DONE: Final = b"+"
 FAILED: Final = b"-"
 
@@ -178,8 +188,10 @@ def serve(control: socket.socket, kind: EngineKind) -> None:
             request = Request.receive(control)
             if request is None:
                 return
-            assert request.file is not None  # noqa: S101 - it is a MAP
-            control.send(request.number + answer(partial(session.map_tensors, request.file)))
+            control.send(request.number + answer(partial(session.map, request)))
+        elif message[NUMBER_BYTES:].startswith(BATCH):
+            job = message[NUMBER_BYTES + 1 :]
+            control.send(message[:NUMBER_BYTES] + answer(partial(session.run_batch, job)))
         else:
             changed = message.endswith(CHANGED)  # the one byte after the number
             control.send(message[:NUMBER_BYTES] + answer(session.forget_code if changed else session.invoke))
@@ -199,6 +211,7 @@ class _Session:
         self._layout = TensorLayout((), ())
         self._inputs: Sequence[memoryview] = ()
         self._outputs: Sequence[memoryview] = ()
+        self._batches: Batches | None = None
         self.is_mapped = False
         """Whether the tensors have their memory: only runs are asked for then."""
 
@@ -231,6 +244,29 @@ class _Session:
         if confinement in (Confinement.EMULATOR, Confinement.EMULATOR_AFTER_LOAD):
             sandbox = sandbox.for_emulators()
         sandbox.enter(self._folder)
+
+    def map(self, request: Request) -> bytes:
+        """Map the file of a MAP, MAP_INPUTS or MAP_OUTPUTS."""
+        assert request.file is not None  # noqa: S101 - all of them have one
+        if request.kind == MAP:
+            return self.map_tensors(request.file)
+        self._batches = self._batches or Batches(self._interpreter, self._layout)
+        area = RowArea.from_bytes(request.body)
+        if request.kind == MAP_INPUTS:
+            self._batches.map_inputs(request.file, area)
+        else:
+            self._batches.map_outputs(request.file, area)
+            self.is_mapped = True
+        return b""
+
+    def run_batch(self, job: bytes) -> bytes:
+        """Run a batch; the limit of a run is that of all of it."""
+        assert self._batches is not None  # noqa: S101 - it was mapped
+        signal.setitimer(signal.ITIMER_REAL, self._alarm)
+        try:
+            return pack_times(self._batches.run(BatchJob.from_bytes(job)))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
 
     def map_tensors(self, tensors: int) -> bytes:
         memory = mmap.mmap(tensors, os.fstat(tensors).st_size)

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -91,6 +92,7 @@ class WorkerProcess:
             self._closing = undo.pop_all()
         self._control = control
         self._number = int.from_bytes(os.urandom(NUMBER_BYTES // 2), "little")
+        self._waiting: deque[bytes] = deque()  # numbers of requests without a reply
         self.pid: Final = self._process.pid
 
     @property
@@ -99,17 +101,28 @@ class WorkerProcess:
         return self._process.poll() is None
 
     async def exchange(self, request: bytes, file: int | None = None) -> bytes:
-        """Send a request with a file and return the reply to it: empty where the worker is dead.
+        """Send a request with a file and return the reply to it, as `collect` does."""
+        self.post(request, file)
+        return await self.collect()
 
-        Raises WorkerLies for a reply that is not to this request.
-        """
+    def post(self, request: bytes, file: int | None = None) -> None:
+        """Send a request with a file; the worker comes to it when it is done with those before."""
         number = self._number.to_bytes(NUMBER_BYTES, "little")
         self._number += 1
-        try:
+        self._waiting.append(number)
+        with suppress(ConnectionError):  # of a dead worker, which `collect` finds
             if file is None:
                 self._control.send(number + request)
             else:
                 socket.send_fds(self._control, [number + request], [file])
+
+    async def collect(self) -> bytes:
+        """Return the reply to the oldest request: empty where the worker is dead.
+
+        Raises WorkerLies for a reply that is not to this request.
+        """
+        number = self._waiting.popleft()
+        try:
             await trio.lowlevel.wait_readable(self._control)
             reply = self._control.recv(MESSAGE_LIMIT + 1)
         except ConnectionError:

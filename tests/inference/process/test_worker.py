@@ -236,14 +236,14 @@ async def test_sigkill_while_loading() -> None:
 
 
 async def test_sigkill_before_the_tensors_are_mapped(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizing = isolation._SharedFiles.map_tensors
+    sizing = isolation.SharedFiles.map_tensors
     async with open_puppet() as isolated:
 
-        def kill_and_size(files: isolation._SharedFiles, size: int) -> memoryview:
+        def kill_and_size(files: isolation.SharedFiles, size: int) -> memoryview:
             os.kill(isolated.pid, signal.SIGKILL)
             return sizing(files, size)
 
-        monkeypatch.setattr(isolation._SharedFiles, "map_tensors", kill_and_size)
+        monkeypatch.setattr(isolation.SharedFiles, "map_tensors", kill_and_size)
         before = descriptors()
         with pytest.raises(ModelError, match=r"^mapping the tensors: the interpreter was killed by SIGKILL$"):
             await isolated.load()

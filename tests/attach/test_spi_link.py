@@ -14,7 +14,7 @@ from trio.testing import MockClock, memory_stream_pair, wait_all_tasks_blocked
 from aisrv.attach import spi_link as spi_link_server
 from aisrv.attach.spi_link import Connection, SpiLinkServer
 from aisrv.protocol.spi_link import MAX_BODY, MAX_MESSAGE, FrameKind, SpiLinkError
-from phy.spi.bus import SpiBus, SpiPort, SpiTransfer, Timing
+from phy.spi.bus import SpiPort, SpiTransfer, Timing
 from tests.support import spi_link_slaves
 from tests.support.spi_link_slaves import InvertingSlave
 
@@ -163,27 +163,6 @@ async def test_programs_share_a_slave_and_have_others() -> None:
         for peer, byte in zip(peers, (b"\1", b"\2", b"\3"), strict=True):
             await peer.ask(message((byte, 1)), 13)
     assert (first.mosi, second.mosi) == ([b"\1", b"\2"], [b"\3"])
-
-
-async def test_real_bus_sees_chip_select_go_high_when_the_program_leaves() -> None:
-    bus = SpiBus()
-    clocked: list[SpiTransfer] = []
-
-    async def slave() -> None:
-        while True:
-            pending = await bus.next_message()
-            clocked.extend(pending.transfers)
-            bus.answer(pending, [each.mosi[::-1] for each in pending.transfers])
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(slave)
-        async with serving({"0.0": bus}) as address:
-            peer = await Peer.opened(address)
-            assert await peer.ask(message((b"\1\2", 0)), 14) == done(b"\2\1")
-            await peer.stream.send_eof()
-            await peer.ended()
-        nursery.cancel_scope.cancel()
-    assert clocked == [SpiTransfer(b"\1\2", deselect=False), SpiTransfer(b"")]
 
 
 # Chip select.

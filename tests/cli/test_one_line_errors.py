@@ -26,20 +26,20 @@ def shown(error: BaseException, *others: type[Exception]) -> click.ClickExceptio
 
 
 @pytest.mark.parametrize("wrap", [alone, grouped])
-def test_an_error_of_a_device_is_its_text(wrap: Callable[[Exception], BaseException]) -> None:
-    error = shown(wrap(ModelRefused("too large")))
-    assert (type(error), error.exit_code, error.message) == (click.ClickException, 1, "too large")
-
-
-@pytest.mark.parametrize("wrap", [alone, grouped])
-def test_an_error_of_a_file_names_it(wrap: Callable[[Exception], BaseException]) -> None:
-    assert shown(wrap(FileNotFoundError(2, "No such file", "a.bin"))).message == "a.bin: No such file"
-
-
-@pytest.mark.parametrize("wrap", [alone, grouped])
-def test_a_wrong_board_is_wrong_usage(wrap: Callable[[Exception], BaseException]) -> None:
-    error = shown(wrap(BoardError("no engine")))
-    assert (type(error), error.exit_code, error.message) == (click.UsageError, 2, "no engine")
+@pytest.mark.parametrize(
+    ("error", "kind", "code", "message"),
+    [
+        (ModelRefused("too large"), click.ClickException, 1, "too large"),
+        (FileNotFoundError(2, "No such file", "a.bin"), click.ClickException, 1, "a.bin: No such file"),
+        (BoardError("no engine"), click.UsageError, 2, "no engine"),
+    ],
+    ids=["a device", "a file", "a board"],
+)
+def test_an_error_is_one_line(
+    wrap: Callable[[Exception], BaseException], error: Exception, kind: type, code: int, message: str
+) -> None:
+    found = shown(wrap(error))
+    assert (type(found), found.exit_code, found.message) == (kind, code, message)
 
 
 def test_a_wrong_board_goes_before_what_comes_of_it() -> None:

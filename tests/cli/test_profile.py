@@ -113,12 +113,6 @@ def test_html_goes_to_its_file(digits_file: Path, tmp_path: Path) -> None:
     assert report.read_text().startswith("<!DOCTYPE html>")
 
 
-def test_html_and_json_go_together(digits_file: Path, tmp_path: Path) -> None:
-    outcome = run(digits_file, "--html", tmp_path / "report.html", "--json")
-    assert len(json.loads(outcome.stdout)["profiles"]) == 1
-    assert (tmp_path / "report.html").exists()
-
-
 def test_file_of_configurations(digits_file: Path) -> None:
     suite = digits_file.with_name("suite.toml")
     suite.write_text(
@@ -165,12 +159,6 @@ def test_file_that_is_no_model(tmp_path: Path, data: bytes) -> None:
     assert outcome.exit_code == 1
     assert outcome.stderr.startswith("Error: bad.tflite: ")
     assert outcome.stdout == ""
-
-
-def test_one_bad_model_of_several_ends_the_command(digits_file: Path, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.tflite"
-    bad.write_bytes(b"")
-    assert run(digits_file, bad, "--json").exit_code == 1
 
 
 @pytest.mark.parametrize(

@@ -34,20 +34,6 @@ async def run(engine: InferenceEngine, data: bytes) -> bytes:
 
 
 @FACTORIES
-async def test_variables_last_from_run_to_run(factory: RunnerFactory) -> None:
-    async with engine_with(factory, networks.summing_network()) as engine:
-        assert [await run(engine, ONE) for _ in SUMS] == SUMS
-
-
-@FACTORIES
-async def test_reset_gives_them_their_first_values(factory: RunnerFactory) -> None:
-    async with engine_with(factory, networks.summing_network()) as engine:
-        for expected in (SUMS, SUMS[:1], SUMS[:2]):
-            assert [await run(engine, ONE) for _ in expected] == expected
-            await engine.reset_variables()
-
-
-@FACTORIES
 async def test_reset_leaves_inputs_and_outputs(factory: RunnerFactory) -> None:
     async with engine_with(factory, networks.summing_network()) as engine:
         await run(engine, ONE)

@@ -8,7 +8,6 @@ import pytest
 from tflite import TensorType
 
 from aisrv.inference.engine import InferenceEngine
-from aisrv.inference.memory import arena_need
 from aisrv.model.bias_scales import with_sound_dimensions
 from aisrv.model.reader import read_model
 from aisrv.model.values import Quantization, Tensor
@@ -41,10 +40,6 @@ def test_sound_and_broken_files_stay_as_they_are() -> None:
     assert sound != stale_model()
     for data in (sound, b"", sound[:20], stale_model()[:-30]):
         assert with_sound_dimensions(data) is data
-
-
-def test_arena_head_of_the_person_detector() -> None:
-    assert arena_need(read_model(tflite_micro_models.model_bytes("person_detect"))).head == 55_296
 
 
 @pytest.mark.parametrize("kind", ["kernels", needs("tflite"), needs("litert"), needs("tflm")])

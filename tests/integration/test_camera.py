@@ -4,7 +4,6 @@ One host on USB and one on SPI look on at the same time. On virtual time each fr
 same device runs in a process of its own.
 """
 
-import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,7 +22,7 @@ from aisrv.inference.process.inline import inline
 from aisrv.protocol.commands import Command, CommandPacket, Dialect, GpioMode
 from host_tools.client import AiServer
 from tests.support import networks
-from tests.support.programs import AISRV, HOST, TIMEOUT, run_process, running
+from tests.support.programs import AISRV, TIMEOUT, run_process, running
 
 PICTURES = [digits.test_images()[index] for index in (0, 1, 2, 3, 10, 4)]
 RATE = 10
@@ -248,12 +247,6 @@ def test_model_without_a_place_for_a_picture_is_loaded_and_the_reason_logged(fra
             assert b"no stream: input tensor 0 is " in bytes(engine.log)
 
     on_virtual_time(main)
-
-
-def test_shipped_camera_board_runs() -> None:
-    command = [*AISRV, "exec", "--board", "camera", "--", *HOST, "--json", "info"]
-    done = run_process(command, check=True)
-    assert json.loads(done.stdout)["spec"]["tiles"] == 2
 
 
 def test_attachments_are_at_the_ports_that_the_board_names(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,12 +11,11 @@ from pathlib import Path
 import pytest
 
 from aisrv import digits
-from aisrv.protocol import usbip
 from aisrv.protocol.commands import Dialect
 from aisrv.protocol.memory_map import ModelMemory
 from host_tools.client import AiServer
-from host_tools.errors import BadCommandError, DeviceBusy, InferenceError, ModelError, NoModelError
-from tests.inference.interpreters.test_tflite import scatter_network, unquantized_network
+from host_tools.errors import BadCommandError, DeviceBusy, ModelError, NoModelError
+from tests.inference.interpreters.test_tflite import unquantized_network
 from tests.support import networks
 from tests.support.programs import (
     AISRV,
@@ -40,14 +38,6 @@ def address() -> Iterator[str]:
 
 
 # The device.
-
-
-def test_it_says_where_it_is_ready_in_one_line() -> None:
-    with running() as (_, address):
-        scheme, host, port = address.split(":")
-        assert (scheme, host) == ("usbip", "127.0.0.1")
-        with socket.create_connection((host, int(port)), TIMEOUT):
-            pass
 
 
 def test_it_says_what_runs_the_models_where_nobody_names_an_engine() -> None:
@@ -125,46 +115,7 @@ def test_a_model_that_an_engine_refuses_ends_it_with_the_reason(tmp_path: Path) 
     assert "Traceback" not in errors
 
 
-def test_a_port_in_use_ends_it_with_the_reason() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        code, output, errors = refusal("run", "--port", str(taken.getsockname()[1]))
-    assert (code, output) == (1, "")
-    assert "is in use; --port takes another" in errors
-    assert "Traceback" not in errors
-
-
-def test_more_engines_than_a_tile_has_cores_for_is_an_error_that_says_so() -> None:
-    code, output, errors = refusal(
-        *("run", "--port", "0", "--engines", "9", "--arena", "16K", "--external", "0")
-    )
-    assert (code, output) == (2, "")
-    assert "tile 1 needs 9 cores: XUD, usb_ep0, usb_data, spi_slave, spi_buffer, aiengine 1," in errors
-    assert "it has 8" in errors
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--arena", "600K"], "the arenas on tile 0 need 614400 bytes; the tile has 524288"),
-        (["--arena", "lots"], "'lots' is not a size"),
-        (["--usb-tile", "1", "--tiles", "1"], "the USB layer is on tile 1; the node has only tile 0"),
-        (["--board", "nothing"], "'nothing' is not one of"),
-    ],
-)
-def test_a_board_that_cannot_be_is_a_usage_error(options: list[str], message: str) -> None:
-    code, output, errors = refusal("run", "--port", "0", *options)
-    assert (code, output) == (2, "")
-    assert message in errors
-
-
 # The host library, over USB/IP.
-
-
-def test_every_digit_gives_the_bytes_of_tflite_runtime_called_directly(address: str) -> None:
-    with AiServer.open(address) as server:
-        server.load_model(digits.model_bytes())
-        got = [server.run(image) for image, _ in IMAGES]
-    assert got == [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]
 
 
 @pytest.mark.parametrize("dialect", Dialect)
@@ -209,22 +160,6 @@ def test_a_model_that_kills_the_interpreter_costs_an_error_not_the_device(addres
         assert len(server.run(IMAGES[0].image)) == 10
 
 
-def test_an_input_that_kills_the_interpreter_costs_an_error_not_the_device(address: str) -> None:
-    with AiServer.open(address) as server:
-        server.load_model(scatter_network())
-        # tflite-runtime writes there; LiteRT looks first.
-        with pytest.raises(InferenceError, match=r"killed by SIGSEGV|index out of bounds"):
-            server.run(b"\xff\xff\xff\x7f")
-        assert len(server.run(b"\1\0\0\0")) == 16
-
-
-def test_a_model_of_4_mib_in_external_memory(address: str) -> None:
-    model = networks.big_network(4 << 20)
-    with AiServer.open(address) as server:
-        server.load_model(model, memory="ext")
-        assert server.spec().input_bytes == networks.BIG_INPUT_BYTES
-
-
 def test_a_model_stays_when_the_host_leaves(address: str) -> None:
     with AiServer.open(address) as server:
         server.load_model(digits.model_bytes())
@@ -235,22 +170,6 @@ def test_a_model_stays_when_the_host_leaves(address: str) -> None:
 def test_one_host_at_a_time(address: str) -> None:
     with AiServer.open(address), pytest.raises(DeviceBusy):
         AiServer.open(address)
-
-
-def test_a_host_killed_in_the_middle_of_a_model_leaves_a_working_device(address: str) -> None:
-    host, port = address.removeprefix("usbip:").split(":")
-    with socket.create_connection((host, int(port)), TIMEOUT) as half:
-        half.sendall(bytes(usbip.OperationHeader(code=usbip.Operation.REQ_IMPORT)) + usbip.pack_busid("1-1"))
-        record = half.recv(usbip.OperationHeader.SIZE + usbip.DeviceRecord.SIZE, socket.MSG_WAITALL)
-        devid = usbip.DeviceRecord.from_bytes(record[usbip.OperationHeader.SIZE :]).devid
-        configure = usbip.Submit(1, devid, 0, 0, length=0, setup=bytes.fromhex("0009010000000000"))
-        command = usbip.Submit(2, devid, 0, 1, length=3)
-        data = usbip.Submit(3, devid, 0, 1, length=1 << 20)
-        half.sendall(bytes(configure) + bytes(command) + b"\x86\0\0" + bytes(data) + bytes(100_000))
-        half.recv(2 * usbip.HEADER_SIZE, socket.MSG_WAITALL)
-    with AiServer.open(address) as server:
-        server.load_model(digits.model_bytes())
-        assert len(server.run(IMAGES[0].image)) == 10
 
 
 # exec and demo.
@@ -320,45 +239,6 @@ def test_the_tool_loads_infers_and_shows_timings(address: str, digits_file: Path
     assert "SOFTMAX" in timings.stdout
 
 
-def test_the_tool_tells_a_refused_model_by_its_exit_code(address: str, tmp_path: Path) -> None:
-    bad = tmp_path / "bad.tflite"
-    bad.write_bytes(bytes(100))
-    done = host(address, "load", "--force", str(bad))
-    assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-
-
-def test_a_virtual_device_is_started_for_the_call() -> None:
-    done = host("virtual", "--json", "info")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)
-
-
 def test_a_virtual_board_is_chosen_by_name() -> None:
     with AiServer.open("virtual:two-engines", engine=1) as server:
         assert server.id == 0x12345678
-
-
-# The pytest plugin.
-
-
-def test_in_process(aisrv_server: AiServer) -> None:
-    aisrv_server.load_model(digits.model_bytes())
-    assert aisrv_server.run(IMAGES[0].image) == networks.run(digits.model_bytes(), IMAGES[0].image)[0]
-
-
-def test_over_usbip(aisrv_usbip: str) -> None:
-    with AiServer.open(aisrv_usbip) as server:
-        assert server.id == 0x12345678
-
-
-@pytest.mark.aisrv(engines=2, serial="T-1")
-def test_the_mark_describes_the_board(aisrv_usbip: str) -> None:
-    with AiServer.open(aisrv_usbip, engine=1) as server:
-        assert server.spec().external_kib == 2 * 16384
-
-
-def test_failures_in_process_are_those_of_the_host_library(aisrv_server: AiServer) -> None:
-    with pytest.raises(NoModelError):
-        aisrv_server.infer()
-    assert aisrv_server.id == 0x12345678

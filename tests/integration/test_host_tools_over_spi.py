@@ -118,23 +118,6 @@ def test_host_that_left_in_the_middle_of_a_load(device: Addresses) -> None:
         assert server.run(IMAGES[0].image) == EXPECTED[0]
 
 
-def test_model_set_over_spi_is_seen_over_usb(device: Addresses) -> None:
-    with AiServer.open(device.spi) as over_spi, AiServer.open(device.usb) as over_usb:
-        over_spi.load_model(digits.model_bytes())
-        assert over_usb.spec().input_bytes == 64
-        assert over_usb.run(IMAGES[1].image) == EXPECTED[1]
-        assert over_spi.run(IMAGES[2].image) == EXPECTED[2]
-        assert over_usb.read_output() == EXPECTED[2]
-
-
-def test_model_set_over_usb_is_seen_over_spi(device: Addresses) -> None:
-    with AiServer.open(device.spi) as over_spi, AiServer.open(device.usb) as over_usb:
-        over_usb.load_model(digits.model_bytes())
-        assert over_spi.spec().input_bytes == 64
-        assert over_spi.run(IMAGES[3].image) == EXPECTED[3]
-        assert over_usb.read_output() == EXPECTED[3]
-
-
 def test_two_spi_hosts_take_turns(device: Addresses) -> None:
     with AiServer.open(device.spi) as first, AiServer.open(device.spi) as second:
         first.load_model(digits.model_bytes())
@@ -166,13 +149,6 @@ def test_info(device: Addresses, digits_file: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("option", [[], ["--ext"]])
-def test_load(device: Addresses, digits_file: Path, option: list[str]) -> None:
-    answer = done(device.spi, "load", *option, digits_file)
-    assert answer["bytes"] == digits_file.stat().st_size
-    assert answer["memory"] == ("ext" if option else "arena")
-
-
 def test_infer_loads_the_model_and_shows_the_digit(device: Addresses, digits_file: Path, image: Path) -> None:
     answer = done(device.spi, "infer", image, "--model", digits_file)
     assert answer["top"][0]["index"] == IMAGES[0].label
@@ -183,17 +159,6 @@ def test_write_infer_read(device: Addresses, digits_file: Path, image: Path) -> 
     assert done(device.spi, "write", 0, image)["bytes"] == 64
     done(device.spi, "infer")
     assert done(device.spi, "read", 0)["hex"] == EXPECTED[0].hex()
-
-
-def test_timings(device: Addresses, digits_file: Path, image: Path) -> None:
-    done(device.spi, "infer", image, "--model", digits_file)
-    answer = done(device.spi, "timings", "--model", digits_file)
-    assert [one["name"] for one in answer["operators"]][:2] == ["CONV_2D", "MAX_POOL_2D"]
-
-
-def test_log(device: Addresses) -> None:
-    assert call(device.spi, "infer").exit_code == 1
-    assert done(device.spi, "log")["log"] != []
 
 
 def test_bench(device: Addresses, digits_file: Path) -> None:

@@ -140,10 +140,6 @@ def test_a_device_without_models_is_a_usage_error() -> None:
     assert "give --model FILE" in errors
 
 
-def test_an_unknown_protocol_is_a_usage_error() -> None:
-    assert refusal("exec", "--protocol", "other", "--", "true")[0] == 2
-
-
 @pytest.fixture
 def model_files(tmp_path: Path) -> list[Path]:
     paths = [tmp_path / f"{number}.tflite" for number in range(len(MODELS))]

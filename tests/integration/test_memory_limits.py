@@ -1,6 +1,5 @@
 """What fits into a device's memory and what does not, as its host learns it: status, debug log, map."""
 
-import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -9,12 +8,11 @@ import pytest
 from aisrv import digits
 from aisrv.board import Board, EngineSpec
 from aisrv.device.device import Device, open_device
-from aisrv.inference.memory import MODEL_ALIGNMENT, arena_need
+from aisrv.inference.memory import arena_need
 from aisrv.inference.process.inline import inline
 from aisrv.model.reader import read_model
 from aisrv.protocol.commands import Command, Status
 from aisrv.protocol.engine_channel import get_command, set_command
-from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 MODEL = digits.model_bytes()
 SIZE = len(MODEL)
@@ -60,38 +58,6 @@ async def test_tensors_that_would_fit_with_the_model_outside() -> None:
         assert status is Status.OKAY
 
 
-async def test_model_in_external_memory_that_fits_exactly() -> None:
-    async with device_with(NEED, SIZE) as device:
-        assert await set_model(device, Command.SET_MODEL_EXT) == (Status.OKAY, "")
-
-
-async def test_tensors_that_lack_a_byte_with_the_model_outside() -> None:
-    async with device_with(NEED - 1, SIZE) as device:
-        status, line = await set_model(device, Command.SET_MODEL_EXT)
-        assert status is Status.ERROR_MODEL_ERR
-        assert line.endswith(f"need {NEED:,} bytes of the arena: {NEED - 1:,} available, 1 missing")
-
-
-async def test_model_whose_rounded_size_lacks_a_byte() -> None:
-    odd = MODEL + bytes(-SIZE % MODEL_ALIGNMENT + 1)  # bytes behind a flatbuffer mean nothing
-    rounded = len(odd) + 3
-    async with device_with(rounded - 1) as device:
-        status, line = await set_model(device, Command.SET_MODEL_ARENA, odd)
-        assert status is Status.ERROR_MODEL_ERR
-        assert line == f"the model needs {rounded:,} bytes of the arena: {rounded - 1:,} available, 1 missing"
-
-
-@pytest.mark.parametrize(
-    ("command", "arena", "external"),
-    [(Command.SET_MODEL_ARENA, SIZE - 1, 0), (Command.SET_MODEL_EXT, NEED, SIZE - 1)],
-)
-async def test_model_that_lacks_a_byte(command: Command, arena: int, external: int) -> None:
-    async with device_with(arena, external) as device:
-        status, line = await set_model(device, command)
-        assert status is Status.ERROR_MODEL_ERR
-        assert set(re.findall(r"\d+", line.replace(",", ""))) >= {str(SIZE), str(SIZE - 1)}
-
-
 @pytest.mark.parametrize("command", [Command.SET_MODEL_ARENA, Command.SET_MODEL_EXT])
 async def test_what_did_not_fit_leaves_no_model_and_a_device_that_works(command: Command) -> None:
     async with device_with(SIZE + NEED, SIZE) as device:
@@ -100,12 +66,3 @@ async def test_what_did_not_fit_leaves_no_model_and_a_device_that_works(command:
         assert status is Status.ERROR_MODEL_ERR
         assert (await get_command(device.local[0], Command.GET_TIMINGS))[0] is Status.ERROR_NO_MODEL
         await device.load_model(MODEL)
-
-
-async def test_map_of_a_loaded_model() -> None:
-    need = arena_need(read_model(MODEL))
-    async with device_with(1 << 16, 1 << 15) as device:
-        await device.load_model(MODEL, command=Command.SET_MODEL_EXT)
-        assert device.engines[0].inference.memory_map == MemoryMap(
-            1 << 16, 1 << 15, ModelMemory.EXT, SIZE, need.head, need.tail
-        )

@@ -38,39 +38,6 @@ def addresses(ready: str) -> dict[str, str]:
     return dict(place.split(":", 1) for place in ready.split(", "))
 
 
-def test_ready_line_names_every_attachment(tmp_path: Path) -> None:
-    with running("--spi-port", "0", "--flash", str(tmp_path / "chip"), "--flash-port", "0") as (_, ready):
-        found = addresses(ready)
-        assert set(found) == {"usbip", "spi", "serprog"}
-        assert found["spi"].startswith("0.0@127.0.0.1:")
-
-
-def test_digits_over_spi_are_those_of_the_interpreter_called_directly() -> None:
-    with running("--spi-port", "0") as (_, ready), AiServer.open(f"spi:{addresses(ready)['spi']}") as server:
-        server.load_model(digits.model_bytes())
-        got = [server.run(image) for image, _ in IMAGES]
-    assert got == [networks.run(digits.model_bytes(), image)[0] for image, _ in IMAGES]
-
-
-def test_model_set_over_one_wire_is_seen_over_the_other() -> None:
-    with running("--spi-port", "0") as (_, ready):
-        found = addresses(ready)
-        with AiServer.open(f"usbip:{found['usbip']}") as usb, AiServer.open(f"spi:{found['spi']}") as spi:
-            usb.load_model(digits.model_bytes())
-            assert (spi.spec().input_bytes, spi.spec().output_bytes) == (64, 10)
-            spi.load_model(networks.adding_network(1, 1, 16))
-            assert usb.spec().input_bytes == 16
-
-
-def test_one_megabyte_model_over_spi() -> None:
-    model = networks.big_network(1 << 20)
-    with running("--spi-port", "0") as (_, ready):
-        found = addresses(ready)
-        with AiServer.open(f"spi:{found['spi']}") as server:
-            server.load_model(model, memory="ext")
-            assert server.spec().timing_count == 1
-
-
 def test_host_tool_finds_usb_and_spi_under_exec(digits_file: Path) -> None:
     script = (
         "import sys, subprocess; host = [sys.executable, '-m', 'host_tools', '--json', '--device']\n"
@@ -243,8 +210,6 @@ def test_upgrade_over_usb_is_a_usage_error(tmp_path: Path) -> None:
     [
         (["--flash-port", "0"], "--flash-port needs a chip: give --flash FILE"),
         (["--boot-from-flash", "arena"], "need a chip: give --flash FILE"),
-        (["--boot-size", "1M"], "need a chip: give --flash FILE"),
-        (["--flash", "chip", "--boot-size", "9M"], "takes whole sectors of 4096 up to 8388608"),
         (["--flash", "chip", "--devices", "2"], "--flash is the chip of one device, not of 2"),
         (["--flash", "chip", "--flash-part", "W25Q64"], "'W25Q64' is not one of"),
     ],

@@ -56,13 +56,6 @@ async def test_mode_that_does_not_work_is_logged_once_and_clocks_nothing(
 # A program in C.
 
 
-async def test_write_and_read(spidev_client: Path) -> None:
-    async with spidev_preloaded() as server:
-        lines = await server.run(spidev_client, "write=3", "read=5")
-        assert server.slave.transactions == [sent(3), bytes(5)]
-    assert lines == ["write 3", f"read 5 {echo(bytes(5)).hex()}"]
-
-
 @pytest.mark.parametrize("size", [0, 1, 3, 4, 511, 512, 513, 1024, 4095, 4096])
 async def test_sizes(spidev_client: Path, size: int) -> None:
     async with spidev_preloaded() as server:

@@ -80,28 +80,6 @@ async def test_unknown_command_ends_the_connection(command: int) -> None:
         await works(server)
 
 
-@pytest.mark.parametrize(
-    ("code", "errno"),
-    [
-        (0, ENOTTY),
-        (0x5401, ENOTTY),
-        (0x6B00, ENOTTY),
-        (0x80016B06, ENOTTY),
-        (0x80026B01, ENOTTY),
-        (0xC0206B00, ENOTTY),
-        (0x40016B00, EINVAL),
-        (0x7FFF6B00, EINVAL),
-        (0xFFFFFFFF, ENOTTY),
-        (2**63, ENOTTY),
-    ],
-)
-async def test_garbage_ioctl(code: int, errno: int) -> None:
-    async with spidev_preloaded() as server:
-        client = await server.open()
-        assert await client.ioctl(code, ARRAY) == (-1, errno)
-        await client.close()
-
-
 @pytest.mark.parametrize("size", [4097, 2**31, 2**32, 2**63, 2**64 - 1])
 @pytest.mark.parametrize("command", [READ, WRITE])
 async def test_absurd_size(command: int, size: int) -> None:

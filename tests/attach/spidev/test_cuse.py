@@ -260,14 +260,6 @@ async def test_settings() -> None:
         await kernel.close(handle)
 
 
-@pytest.mark.parametrize("code", [0, 0x5401, 0x40016B06, 0xFFFFFFFF])
-async def test_unknown_ioctl(code: int) -> None:
-    async with echoing() as (kernel, _):
-        handle = await kernel.open()
-        assert await kernel.attempt(handle, code, 0) == (ENOTTY, b"")
-        await kernel.close(handle)
-
-
 async def test_message_with_more_buffers_than_a_retry_can_name() -> None:
     async with echoing() as (kernel, slave):
         handle = await kernel.open()

@@ -89,22 +89,6 @@ def test_codes_that_are_no_messages(code: int, errno: int) -> None:
 # Settings.
 
 
-async def setting(node: SpidevNode, code: int, layout: str) -> int:
-    memory = Memory({})
-    assert await node.open().ioctl(code, ANSWER, memory) == 0
-    value: int = struct.unpack(layout, memory.contents[ANSWER])[0]
-    return value
-
-
-async def test_settings_at_first() -> None:
-    node = SpidevNode(EchoSlave().bus)
-    assert await setting(node, Ioctl.RD_MODE, "B") == 0
-    assert await setting(node, Ioctl.RD_MODE32, "I") == 0
-    assert await setting(node, Ioctl.RD_LSB_FIRST, "B") == 0
-    assert await setting(node, Ioctl.RD_BITS_PER_WORD, "B") == 8
-    assert await setting(node, Ioctl.RD_MAX_SPEED_HZ, "I") == 50_000_000
-
-
 async def test_files_share_the_settings_and_the_last_close_resets_the_speed() -> None:
     node = SpidevNode(EchoSlave().bus)
     first, second = node.open(), node.open()

@@ -1,5 +1,6 @@
 """USB/IP hosts that lie, stop or break off: the device stays free for others, and one line tells of it."""
 
+import gc
 import random
 import tracemalloc
 from contextlib import suppress
@@ -9,6 +10,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv.attach.usbip import connection as usbip_connection
+from aisrv.attach.usbip.connection import Connection
 from aisrv.protocol.usbip import MAX_TRANSFER
 from tests.support.usb_firmware import loopback
 from tests.support.usbip_host import (
@@ -238,7 +240,8 @@ async def test_connections_that_break_off_at_random_moments(caplog: pytest.LogCa
         assert sum(fate in line for line in lines) > RESETS // 10
 
 
-async def test_many_connections_break_off_at_once() -> None:
+async def test_many_connections_break_off_at_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("CRITICAL")  # what is logged would be kept in memory
     rng = random.Random(4)
     async with served(*[loopback] * 3) as server:
         async with trio.open_nursery() as nursery:
@@ -246,3 +249,5 @@ async def test_many_connections_break_off_at_once() -> None:
                 nursery.start_soon(_break_off, server, random.Random(rng.random()))
         await wait_all_tasks_blocked(0.01)
         await assert_serving(server)
+    gc.collect()
+    assert not [each for each in gc.get_objects() if type(each) is Connection]

@@ -26,13 +26,6 @@ MX25R64_TABLE = bytes.fromhex(
 """As read from a real part: property sfdp-bfp of the MX25R64 in Zephyr's device trees of nRF52840 boards."""
 
 
-def test_the_known_parts() -> None:
-    assert (MX25R6435F.size, MX25R6435F.identification.hex()) == (8 * 1024 * 1024, "c22817")
-    assert (MX25R3235F.size, MX25R3235F.identification.hex()) == (4 * 1024 * 1024, "c22816")
-    assert MX25R6435F.page_size == 256
-    assert [erase.size for erase in MX25R6435F.erases] == [4096, 32768, 65536]
-
-
 def test_parts_are_found_by_name_and_id() -> None:
     assert part_named("mx25r6435f") is MX25R6435F
     assert part_identified(b"\xc2\x28\x16") is MX25R3235F

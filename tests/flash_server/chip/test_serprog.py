@@ -264,12 +264,6 @@ async def test_programmer_verifies_what_it_wrote() -> None:
             await programmed(port, lambda each: each.write(0x100, bytes(256)))
 
 
-async def test_programmer_tells_what_differs() -> None:
-    async with served(SMALL) as (_, port):
-        with pytest.raises(ProgrammerError, match="holds 0xFF at 0x000012, not 0x61"):
-            await programmed(port, lambda each: each.verify(0x10, b"\xff\xffa"))
-
-
 async def test_programmer_refuses_a_protected_chip() -> None:
     async with served() as (chip, port):
         await chip.transact(b"\x06", 0)
@@ -488,7 +482,3 @@ def test_operations_that_do_not_fit() -> None:
         SpiOperation.from_bytes(bytes(5))
     with pytest.raises(OverflowError):
         bytes(SpiOperation(1 << 24, 0))
-
-
-def test_the_command_map_round_trips() -> None:
-    assert unpack_command_map(pack_command_map()) == {0, 1, 2, 3, 4, 5, 8, 16, 17, 18, 19, 20}

@@ -17,12 +17,10 @@ from flash_server.chip.nor import Nor
 from flash_server.chip.part import MX25R3235F
 from flash_server.chip.storage import LARGEST_WRITE, FileStorage, MemoryStorage, ReadOnlyFileStorage
 from flash_server.errors import StorageError
-from tests.support.amounts import amount
 from tests.support.paths import ROOT
 from tests.support.programs import run_process
 
 SIZE = 65536
-KILLS = amount(300, every_day=100)
 
 
 class PowerCut(BaseException):
@@ -35,13 +33,6 @@ def killed(path: Path, kills: int, kind: str) -> list[int]:
     )
     assert (done.returncode, done.stderr) == (0, "")
     return [int(word) for word in done.stdout.split()]
-
-
-@pytest.mark.in_full
-def test_a_killed_writer_leaves_each_page_and_sector_old_or_new(tmp_path: Path) -> None:
-    kills, repaired, mixed = killed(tmp_path / "chip", KILLS, "whole")
-    assert (kills, mixed) == (KILLS, 0)
-    assert repaired > 0, "no kill hit a write: the test proves nothing"
 
 
 def test_the_check_notices_torn_writes(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flash_server.image import DataPartition, EngineImage, Generation, ImageFormat, parse
+from flash_server.image import EngineImage, Generation, ImageFormat, parse
 from flash_server.image.image_file import EngineFiles
 from flash_server.image.packager import pack
 from tests.support.xcore_tools import python_with
@@ -88,14 +88,6 @@ def test_same_file_for_the_same_inputs(
     theirs, files = packed[name]
     pack(files, tmp_path / "ours.bin")
     assert (tmp_path / "ours.bin").read_bytes() == theirs.read_bytes()
-
-
-@pytest.mark.parametrize("name", list(CASES))
-def test_same_image_from_values(name: str, packed: dict[str, tuple[Path, list[EngineFiles]]]) -> None:
-    engines = tuple(
-        EngineImage(model or b"", parameters or b"", b"", b"") for model, parameters in CASES[name]
-    )
-    assert DataPartition(engines).build() == packed[name][0].read_bytes()
 
 
 @pytest.mark.parametrize("name", list(CASES))

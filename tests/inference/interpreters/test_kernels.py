@@ -9,7 +9,6 @@ import pytest
 from aisrv import digits
 from aisrv.board import Board, EngineSpec
 from aisrv.cli.options.dump import dump_tensors
-from aisrv.device.device import open_device
 from aisrv.inference.errors import InvokeError, ModelError
 from aisrv.inference.interpreter import create_interpreter
 from aisrv.inference.interpreters.kernels import KernelsInterpreter
@@ -19,8 +18,6 @@ from aisrv.kernels.backends.registry import find_backend
 from aisrv.kernels.graph.load import load_graph
 from aisrv.kernels.graph.plan import plan_apart
 from aisrv.model.errors import LoadResult
-from aisrv.protocol.commands import Command, Status
-from aisrv.protocol.engine_channel import get_command, set_command
 from aisrv.protocol.engine_kind import EngineKind
 from tests.support import (
     engines,
@@ -59,15 +56,6 @@ async def test_runner_in_this_process_equals_the_reference(kind: str) -> None:
         assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), image(number))
 
 
-async def test_runner_in_a_worker_equals_the_reference() -> None:
-    runner = IsolatedInterpreter(lambda _text: None, EngineKind("kernels"))
-    await runner.load(digits.model_bytes(), ARENA)
-    runner.input(0)[:] = image()
-    await runner.invoke()
-    assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), image())
-    await runner.close()
-
-
 async def test_threads_of_a_worker_start_before_its_sandbox() -> None:
     native.library()
     runner = IsolatedInterpreter(lambda _text: None, EngineKind("kernels", "native+threads=3"))
@@ -77,17 +65,6 @@ async def test_threads_of_a_worker_start_before_its_sandbox() -> None:
         await runner.invoke()
         assert [bytes(runner.output(0))] == networks.run(digits.model_bytes(), image(number))
     await runner.close()
-
-
-async def test_device_classifies_with_kernels() -> None:
-    board = Board(engines=(EngineSpec(kind=EngineKind("kernels")),))
-    async with open_device(board) as device:
-        engine = device.local[0]
-        assert await set_command(engine, Command.SET_MODEL_ARENA, 0, digits.model_bytes()) is Status.OKAY
-        assert await set_command(engine, Command.SET_INPUT_TENSOR, 0, image()) is Status.OKAY
-        assert await set_command(engine, Command.START_INFER) is Status.OKAY
-        expected = networks.run(digits.model_bytes(), image())
-        assert await get_command(engine, Command.GET_OUTPUT_TENSOR) == (Status.OKAY, expected[0])
 
 
 # int16 activations and weights of 4 bits.

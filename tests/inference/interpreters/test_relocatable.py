@@ -69,15 +69,6 @@ async def test_on_a_core_with_an_fpu() -> None:
     assert [bytes(runner.output(0))] == EXPECTED
 
 
-async def test_in_a_worker() -> None:
-    runner = IsolatedInterpreter(lambda _text: None, EngineKind("relocatable"))
-    await runner.load(digits_image(), ARENA)
-    runner.input(0)[:] = PICTURE
-    await runner.invoke()
-    assert [bytes(runner.output(0))] == EXPECTED
-    await runner.close()
-
-
 async def test_fetches_of_each_run_are_counted_in_the_log() -> None:
     printed: list[str] = []
     runner = IsolatedInterpreter(printed.append, EngineKind.parse("relocatable::counted"))

@@ -88,38 +88,11 @@ async def test_digits(factory: RunnerFactory) -> None:
 
 
 @RUNNERS
-async def test_two_outputs(factory: RunnerFactory) -> None:
-    model = digits.two_output_model_bytes()
-    image = digits.test_images()[3].image
-    async with loaded(factory, model) as runner:
-        outputs = await run(runner, image)
-        assert outputs == networks.run(model, image)
-        assert [len(output) for output in outputs] == [10, 128]
-
-
-@RUNNERS
-async def test_a_large_image(factory: RunnerFactory) -> None:
-    model = networks.mmac_network()
-    image = random_bytes(networks.MMAC_INPUT_BYTES)
-    async with loaded(factory, model) as runner:
-        assert await run(runner, image) == networks.run(model, image)
-
-
-@RUNNERS
 async def test_a_model_of_4_mib(factory: RunnerFactory) -> None:
     model = networks.big_network()
     row = random_bytes(networks.BIG_INPUT_BYTES)
     async with loaded(factory, model) as runner:
         assert await run(runner, row) == networks.run(model, row)
-
-
-@RUNNERS
-async def test_40_inputs_and_40_outputs_keep_their_order(factory: RunnerFactory) -> None:
-    model = networks.adding_network(40, 40, 3)
-    inputs = [bytes([number, 0, 1]) for number in range(40)]
-    async with loaded(factory, model) as runner:
-        outputs = await run(runner, *inputs)
-    assert outputs == [bytes([number + (number + 1) % 40, 0, 2]) for number in range(40)]
 
 
 @RUNNERS

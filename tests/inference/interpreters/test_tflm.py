@@ -1,6 +1,5 @@
 """Models in TensorFlow Lite Micro: the reference's results, a real arena, and inputs as they were written."""
 
-import random
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -79,21 +78,6 @@ async def test_digits_equal_tensorflow_lite() -> None:
     async with loaded(model) as runner:
         for digit in digits.test_images()[:20]:
             assert await run(runner, digit.image) == networks.run(model, digit.image)
-
-
-async def test_50_mmac_equal_tensorflow_lite() -> None:
-    model = networks.mmac_network()
-    image = random.Random(1).randbytes(networks.MMAC_INPUT_BYTES)
-    runner = InlineInterpreter(EngineKind("tflm"))
-    await runner.load(model, ARENA)
-    assert await run(runner, image) == networks.run(model, image)
-
-
-async def test_40_inputs_and_40_outputs_keep_their_order() -> None:
-    runner = InlineInterpreter(EngineKind("tflm"))
-    await runner.load(networks.adding_network(40, 40, 3), ARENA)
-    outputs = await run(runner, *(bytes([number, 0, 1]) for number in range(40)))
-    assert outputs == [bytes([number + (number + 1) % 40, 0, 2]) for number in range(40)]
 
 
 async def test_a_streaming_model_keeps_its_resource_variables_until_a_reset() -> None:
@@ -227,11 +211,6 @@ def test_the_extension_is_loaded_without_its_package() -> None:
     script = "import sys, aisrv.inference.interpreters.tflm; print('tflite_micro' in sys.modules)"
     done = run_process([sys.executable, "-c", script], check=True)
     assert done.stdout == "False\n"
-
-
-async def test_outputs_are_zeros_before_the_first_run() -> None:
-    async with loaded(digits.model_bytes()) as runner:
-        assert bytes(runner.output(0)) == bytes(10)
 
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,22 +2,9 @@
 
 import sys
 
-import pytest
-
 from aisrv import digits
 from host_tools.client import AiServer
-from tests.support import networks
-from tests.support.engines import needs
 from tests.support.programs import refusal, run_process, running
-
-
-@pytest.mark.parametrize("kind", [needs("tflite"), needs("tflm")])
-def test_device_of_another_kind_gives_the_same_bytes(kind: str) -> None:
-    images = digits.test_images()[:5]
-    with running("--engine", kind) as (_, address), AiServer.open(address) as server:
-        server.load_model(digits.model_bytes())
-        got = [server.run(picture) for picture, _ in images]
-    assert got == [networks.run(digits.model_bytes(), picture)[0] for picture, _ in images]
 
 
 def test_device_without_an_interpreter_gives_back_what_it_got() -> None:

@@ -216,35 +216,6 @@ async def refused_and_untouched(host: Host, data: bytes, status: Status = BAD_CM
     return log[-1].removeprefix("START_ACQUIRE_SINGLE: ")
 
 
-@pytest.mark.parametrize(
-    "region",
-    [
-        FrameRegion(0, 5, 0, 4, 2, 2),
-        FrameRegion(0, 4, 0, 5, 2, 2),
-        FrameRegion(4, 5, 0, 4, 2, 2),
-        FrameRegion(0, 65535, 0, 65535, 2, 2),
-        FrameRegion(2, 2, 0, 4, 2, 2),
-        FrameRegion(0, 4, 3, 3, 2, 2),
-        FrameRegion(3, 2, 0, 4, 2, 2),
-        FrameRegion(0, 4, 4, 0, 2, 2),
-        FrameRegion(0, 4, 0, 4, 0, 2),
-        FrameRegion(0, 4, 0, 4, 2, 0),
-        FrameRegion(0, 4, 0, 4, 5, 1),
-        FrameRegion(0, 4, 0, 4, 65535, 65535),
-        FrameRegion(0, 0, 0, 0, 0, 0),
-    ],
-)
-@simulated
-async def test_region_that_cannot_be_is_refused_with_a_reason_and_overwrites_nothing(
-    region: FrameRegion,
-) -> None:
-    async with camera(PICTURE) as device:
-        await device.host.put(Command.SET_INPUT_TENSOR, b"x" * 12)
-        assert await refused_and_untouched(device.host, bytes(region))
-        assert await device.host.get(GET_INPUT) == b"x" * 12
-        assert device.source.taken == []
-
-
 @settings(max_examples=150)
 @given(
     st.tuples(*[st.sampled_from((0, 1, 2, 3, 4, 5, 255, 256, 65535)) | st.integers(0, 65535)] * 6),

@@ -4,10 +4,8 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.machinery import PathFinder
-from pathlib import Path
 
 import numpy as np
-import pymicro_wakeword
 import pytest
 import trio
 from tflite import BuiltinOperator, TensorType
@@ -20,7 +18,6 @@ from aisrv.inference.interpreters import tflm
 from aisrv.inference.interpreters.tflm import TflmInterpreter
 from aisrv.inference.interpreters.tflm_shortage import Shortage, find_shortage
 from aisrv.inference.memory import arena_need
-from aisrv.inference.process.inline import InlineInterpreter
 from aisrv.inference.process.isolation import IsolatedInterpreter
 from aisrv.model.errors import LoadResult
 from aisrv.model.reader import read_model
@@ -71,31 +68,6 @@ def run_direct(interpreter: TflmInterpreter, size: int, *inputs: bytes) -> bytes
 
 
 # Results.
-
-
-async def test_digits_equal_tensorflow_lite() -> None:
-    model = digits.model_bytes()
-    async with loaded(model) as runner:
-        for digit in digits.test_images()[:20]:
-            assert await run(runner, digit.image) == networks.run(model, digit.image)
-
-
-async def test_a_streaming_model_keeps_its_resource_variables_until_a_reset() -> None:
-    """It keeps spectra of the steps before in resource variables, which TFLM is told the number of."""
-    model = (Path(pymicro_wakeword.__file__).parent / "models" / "hey_mycroft.tflite").read_bytes()
-    parsed = read_model(model)
-    assert "VAR_HANDLE" in {operator.name for operator in parsed.operators}
-    (size,) = (tensor.nbytes for tensor in parsed.input_tensors)
-    steps = [b"\x80" * size] * 8  # silence
-    tflite = InlineInterpreter()
-    await tflite.load(model, ARENA)
-    expected = [await run(tflite, step) for step in steps]
-    assert len(set(map(tuple, expected))) > 3
-    async with loaded(model) as runner:
-        assert [await run(runner, step) for step in steps] == expected
-        assert [await run(runner, step) for step in steps[:2]] != expected[:2]
-        await runner.reset_variables()
-        assert [await run(runner, step) for step in steps[:2]] == expected[:2]
 
 
 # Inputs.

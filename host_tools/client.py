@@ -10,7 +10,6 @@ The same program talks to hardware (`usb`) and to a virtual device that is start
 
 import struct
 from contextlib import suppress
-from enum import IntEnum
 from os import PathLike
 from typing import TYPE_CHECKING, Final, Literal, Protocol, Self, TypeAlias, TypeVar, overload
 
@@ -21,7 +20,6 @@ from aisrv.protocol.commands import (
     FrameRegion,
     GpioMode,
     GpioThreshold,
-    ProtocolError,
     RegisterWrite,
     Spec,
     Status,
@@ -33,7 +31,6 @@ from aisrv.protocol.timing_bands import TimingBands
 from aisrv.values.regular_file import read_regular
 from host_tools.errors import (
     BadCommandError,
-    CommandError,
     NoModelError,
     NotRunError,
     TensorError,
@@ -47,7 +44,7 @@ from host_tools.transports.schemes import open_transport
 from host_tools.transports.transport import Buffer, Progress, Transport
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from aisrv.protocol.sensor_format import SensorFormat
     from host_tools.model_summary import ModelSummary
@@ -63,7 +60,7 @@ DEFAULT_TIMEOUT: Final = 10.0
 Memory: TypeAlias = Literal["arena", "ext"]
 """Where a model is put: in the tensor arena, or in external memory."""
 
-_Number = TypeVar("_Number", bound=IntEnum)
+_Answer = TypeVar("_Answer")
 
 _SET_MODEL: Final[dict[Memory, Command]] = {"arena": Command.SET_MODEL_ARENA, "ext": Command.SET_MODEL_EXT}
 _SET_MODEL_FLASH: Final[dict[Memory, Command]] = {
@@ -95,6 +92,9 @@ class Wire(Protocol):
 
     def run(self, data: Buffer) -> bytes:
         """Set input tensor 0, start an inference, get output tensor 0."""
+
+    def reset(self) -> None:
+        """Make the device abandon the command in progress; UnsupportedCommand where nothing can."""
 
 
 class AiServer:
@@ -128,10 +128,8 @@ class AiServer:
         self._file: bytes | None = None
         self._model: ModelSummary | None = None
         self._has_run = False
-        self._names_operators = True
-        """Whether the device may answer GET_OPERATORS, as hardware does not."""
-        self._tells_bands = not self._exchange.as_float32
-        """Whether it may answer GET_TIMING_BANDS, likewise; over Jacdac there is no such question."""
+        self._unknown: set[Command] = set()
+        """Questions of the virtual device's own that this device has refused, as hardware does."""
         self._reference_mhz = REFERENCE_MHZ if self._exchange.as_float32 else reference_mhz
 
     @classmethod
@@ -183,33 +181,26 @@ class AiServer:
     @property
     def id(self) -> int:
         """What GET_ID answers: 0x12345678 for every AI server."""
-        return self._get_word(Command.GET_ID)
+        return self._ask(Command.GET_ID, _word)
 
     def status(self) -> Status:
         """Return the engine's status bits. Reading them clears the error bits."""
-        return Status(self._get_word(Command.GET_STATUS))
+        return Status(self._ask(Command.GET_STATUS, _word))
 
     def spec(self) -> Spec:
         """Return what the hardware is, and the sizes of the loaded model's tensors."""
-        data = self._exchange.get(Command.GET_SPEC)
-        try:
-            return Spec.from_bytes(data)
-        except ValueError as error:
-            raise TransferError(f"GET_SPEC: {error}") from error
+        return self._ask(Command.GET_SPEC, Spec.from_bytes)
 
     def debug_log(self) -> str:
         """Return the last lines of the engine's log, without the padding."""
-        return log_text(self._exchange.get(Command.GET_DEBUG_LOG))
+        return self._ask(Command.GET_DEBUG_LOG, log_text)
 
     def boot_report(self) -> bytes:
         """Return what the device booted, a `flash_server.boot.boot_image.BootReport`; no bytes where unknown.
 
         The question is the virtual device's own: hardware refuses it, or over SPI answers zeros.
         """
-        try:
-            report = self._exchange.get(Command.GET_BOOT)
-        except CommandError:
-            return b""
+        report = self._ask_if_known(Command.GET_BOOT, bytes) or b""
         return report if any(report) else b""
 
     def memory_map(self) -> MemoryMap | None:
@@ -217,12 +208,7 @@ class AiServer:
 
         The question is the virtual device's own, and goes over USB only.
         """
-        try:
-            return MemoryMap.from_bytes(self._exchange.get(Command.GET_MEMORY))
-        except (CommandError, UnsupportedCommand):
-            return None
-        except ProtocolError as error:
-            raise TransferError(f"GET_MEMORY: {error}") from error
+        return self._ask_if_known(Command.GET_MEMORY, MemoryMap.from_bytes)
 
     def load_server(self, image: Buffer, progress: Progress | None = None) -> None:
         """Replace the upgrade image in the device's boot partition; it is booted from the next reset on.
@@ -258,10 +244,7 @@ class AiServer:
         self._file = bytes(data)
 
     def load_model_from_flash(self, memory: Memory = "arena") -> None:
-        """Load the model that the flash holds for this engine.
-
-        `memory` is "arena" or "ext".
-        """
+        """Load the model that the flash holds for this engine."""
         self._forget_model()
         self._exchange.set(_SET_MODEL_FLASH[memory])
 
@@ -297,15 +280,12 @@ class AiServer:
         from aisrv.protocol.tensor_descriptions import TensorDescriptions
         from host_tools.model_summary import ModelSummary
 
-        try:
-            descriptions = TensorDescriptions.from_bytes(self._exchange.get(Command.GET_TENSORS))
-        except (BadCommandError, UnsupportedCommand) as error:
+        descriptions = self._ask_if_known(Command.GET_TENSORS, TensorDescriptions.from_bytes)
+        if descriptions is None:
             raise TensorError(
                 "the device does not say what its model's tensors are: load the model, or name its file "
                 "with use_model"
-            ) from error
-        except ProtocolError as error:
-            raise TransferError(f"GET_TENSORS: {error}") from error
+            )
         if not (descriptions.inputs or descriptions.outputs):
             raise NoModelError(Command.GET_TENSORS, self._engine, status=Status.ERROR_NO_MODEL)
         return ModelSummary.of_device(descriptions)
@@ -318,17 +298,14 @@ class AiServer:
 
     def input_length(self, tensor: int = 0) -> int:
         """Return the bytes of an input tensor."""
-        return self._get_word(Command.GET_INPUT_TENSOR_LENGTH, tensor)
+        return self._ask(Command.GET_INPUT_TENSOR_LENGTH, _word, tensor)
 
     def output_length(self, tensor: int = 0) -> int:
         """Return the bytes of an output tensor."""
-        return self._get_word(Command.GET_OUTPUT_TENSOR_LENGTH, tensor)
+        return self._ask(Command.GET_OUTPUT_TENSOR_LENGTH, _word, tensor)
 
     def write_input(self, data: Buffer, tensor: int = 0, progress: Progress | None = None) -> None:
-        """Set an input tensor, all of it.
-
-        `data` is its bytes. `progress` is called with the bytes done and all bytes.
-        """
+        """Set an input tensor, all of it. `progress` is called with the bytes done and all bytes."""
         self._exchange.set(Command.SET_INPUT_TENSOR, data, tensor, progress)
 
     def read_input(self, tensor: int = 0) -> bytes:
@@ -399,10 +376,7 @@ class AiServer:
         each time is expected to be; of others a tick is one of `reference_mhz`. `NotRunError` where all are
         0, as before the first inference.
         """
-        data = self._exchange.get(Command.GET_TIMINGS)
-        if len(data) % 4:
-            raise TransferError(f"GET_TIMINGS: {len(data)} bytes are not a whole number of words")
-        ticks = struct.unpack(f"<{len(data) // 4}I", data)
+        ticks = self._ask(Command.GET_TIMINGS, _words)
         # No times at all are of a model without operators; a Model Runner has one once it has run.
         is_known = any(ticks) or not (ticks or self._exchange.as_float32)
         if not (is_known or self._has_run):
@@ -411,17 +385,10 @@ class AiServer:
 
     def _timing_bands(self) -> TimingBands | None:
         """Return what a virtual device says of its clock and its times; None of hardware."""
-        if not self._tells_bands:
+        if self._exchange.as_float32:  # over Jacdac there is no such question
             return None
-        try:
-            bands = TimingBands.from_bytes(self._exchange.get(Command.GET_TIMING_BANDS))
-        except (BadCommandError, UnsupportedCommand, TransactionTooLong):
-            self._tells_bands = False
-            return None
-        except ProtocolError as error:
-            raise TransferError(f"GET_TIMING_BANDS: {error}") from error
-        self._tells_bands = bands.reference_hz > 0  # over SPI hardware answers zeros
-        return bands if self._tells_bands else None
+        bands = self._ask_if_known(Command.GET_TIMING_BANDS, TimingBands.from_bytes)
+        return bands if bands and bands.reference_hz else None  # over SPI hardware answers zeros
 
     def _operator_names(self, count: int) -> tuple[str, ...]:
         """Return the names of as many operators, from the file or the device; none where neither has them."""
@@ -432,13 +399,7 @@ class AiServer:
                 names = self.model().operators
                 if len(names) == count:
                     return names
-        if not self._names_operators:
-            return ()
-        try:
-            answer = self._exchange.get(Command.GET_OPERATORS)
-        except (BadCommandError, UnsupportedCommand):
-            self._names_operators = False
-            return ()
+        answer = self._ask_if_known(Command.GET_OPERATORS, bytes) or b""
         return tuple(name.decode(errors="replace") for name in answer.split(b"\0")[:-1])
 
     def profile(self) -> str:
@@ -452,13 +413,10 @@ class AiServer:
 
     def gpio_enabled(self) -> bool:
         """Return whether inferences drive the GPIO outputs."""
-        return bool(self._get_number(Command.GET_OUTPUT_GPIO_EN))
+        return bool(self._ask(Command.GET_OUTPUT_GPIO_EN, _number))
 
     def enable_gpio(self, enabled: bool = True) -> None:
-        """Let inferences drive the GPIO outputs, or not.
-
-        `enabled` says which.
-        """
+        """Let inferences drive the GPIO outputs, or not."""
         self._exchange.set(Command.SET_OUTPUT_GPIO_EN, bytes([enabled]))
 
     def gpio_thresholds(self) -> tuple[int, ...]:
@@ -467,20 +425,12 @@ class AiServer:
         return struct.unpack(f"{len(data)}b", data)
 
     def set_gpio_threshold(self, index: int, threshold: int) -> None:
-        """Set one output's threshold, -128 to 127; anything else is a ValueError.
-
-        `index` is the output, 0 to 3.
-        """
-        if not 0 <= index <= 255:
-            raise ValueError(f"a GPIO index is 0 to 255, not {index}")
-        if not -128 <= threshold <= 127:
-            raise ValueError(f"a GPIO threshold is -128 to 127, not {threshold}")
+        """Set the threshold, -128 to 127, of output 0 to 3; ProtocolError for what does not fit a byte."""
         self._exchange.set(Command.SET_OUTPUT_GPIO_THRESH, bytes(GpioThreshold(index, threshold)))
 
     def gpio_mode(self) -> GpioMode:
         """Return how the outputs follow output tensor 0."""
-        number = self._get_number(Command.GET_OUTPUT_GPIO_MODE)
-        return _choice(Command.GET_OUTPUT_GPIO_MODE, GpioMode, number)
+        return self._ask(Command.GET_OUTPUT_GPIO_MODE, lambda data: GpioMode(_number(data)))
 
     def set_gpio_mode(self, mode: GpioMode) -> None:
         """Set how the outputs follow output tensor 0."""
@@ -500,16 +450,12 @@ class AiServer:
         self._exchange.set(Command.START_ACQUIRE_STREAM)
 
     def set_sensor_register(self, address: int, register: int, value: int) -> None:
-        """Write one register of the sensor at an I2C address; each number is a byte.
-
-        `value` is what the register becomes.
-        """
+        """Write one register of the sensor at an I2C address; each number is a byte."""
         self._exchange.set(Command.START_ACQUIRE_SET_I2C, bytes(RegisterWrite(address, register, value)))
 
     def acquire_mode(self) -> AcquireMode:
         """Return whether single frames or a stream are acquired."""
-        number = self._get_word(Command.GET_ACQUIRE_MODE)
-        return _choice(Command.GET_ACQUIRE_MODE, AcquireMode, number)
+        return self._ask(Command.GET_ACQUIRE_MODE, lambda data: AcquireMode(_word(data)))
 
     def read_sensor(self) -> bytes:
         """Return the bytes of the last frame."""
@@ -522,13 +468,9 @@ class AiServer:
         """
         from aisrv.protocol.sensor_format import SensorFormat
 
-        try:
-            answer = self._exchange.get(Command.GET_SENSOR_FORMAT)
-            return SensorFormat.from_bytes(answer) if answer else None
-        except (BadCommandError, UnsupportedCommand):
-            return None
-        except ProtocolError as error:
-            raise TransferError(f"GET_SENSOR_FORMAT: {error}") from error
+        return self._ask_if_known(
+            Command.GET_SENSOR_FORMAT, lambda data: SensorFormat.from_bytes(data) if data else None
+        )
 
     def read_picture(self) -> "Picture":
         """Return the last frame as an array [height, width, 3] of red, green and blue, a preview.
@@ -552,7 +494,6 @@ class AiServer:
         """Send a command by its code, known or not, and return its data; no bytes for a SET.
 
         Bit 7 of the code tells a SET, which takes `data`. ValueError for data of a GET, or a code above 0xFF.
-        `tensor` is the number of the tensor.
         """
         if not 0 <= code <= 0xFF:
             raise ValueError(f"a command is a byte, not {code}")
@@ -570,27 +511,24 @@ class AiServer:
 
         Over SPI the command is ended by the next one, over Jacdac there is none: UnsupportedCommand.
         """
-        from host_tools.transports.jacdac.transport import JacdacTransport
-        from host_tools.transports.spi.transport import SpiTransport
+        self._exchange.reset()
 
-        if isinstance(self._transport, SpiTransport):
-            raise UnsupportedCommand("SPI has no reset: the next command ends one that was cut short")
-        if isinstance(self._transport, JacdacTransport):
-            raise UnsupportedCommand("Jacdac has no command in progress that a reset could end")
-        self._transport.reset()
-
-    def _get_word(self, command: Command, tensor: int = 0) -> int:
+    def _ask(self, command: Command, read: "Callable[[bytes], _Answer]", tensor: int = 0) -> _Answer:
+        """Send a GET and read its answer; TransferError for one that `read` refuses with a ValueError."""
         data = self._exchange.get(command, tensor)
-        if len(data) != 4:
-            raise TransferError(f"{command.name}: expected a word of 4 bytes, got {len(data)} bytes")
-        return int.from_bytes(data, "little")
+        try:
+            return read(data)
+        except ValueError as error:
+            raise TransferError(f"{command.name}: {error}") from error
 
-    def _get_number(self, command: Command) -> int:
-        """Get a small number that firmware sends as a byte or as a word."""
-        data = self._exchange.get(command)
-        if not data:
-            raise TransferError(f"{command.name}: expected a number, got no bytes")
-        return int.from_bytes(data, "little")
+    def _ask_if_known(self, command: Command, read: "Callable[[bytes], _Answer]") -> _Answer | None:
+        """Ask what a virtual device alone answers; None of one that refuses, which is not asked again."""
+        if command not in self._unknown:
+            try:
+                return self._ask(command, read)
+            except (BadCommandError, UnsupportedCommand, TransactionTooLong):
+                self._unknown.add(command)
+        return None
 
 
 def _wire(
@@ -613,8 +551,20 @@ def _wire(
     return Exchange(transport, engine, dialect, timeout)
 
 
-def _choice(command: Command, kind: type[_Number], number: int) -> _Number:
-    try:
-        return kind(number)
-    except ValueError:
-        raise TransferError(f"{command.name}: {number} is not a {kind.__name__}") from None
+def _word(data: bytes) -> int:
+    if len(data) != 4:
+        raise ValueError(f"expected a word of 4 bytes, got {len(data)} bytes")
+    return int.from_bytes(data, "little")
+
+
+def _words(data: bytes) -> tuple[int, ...]:
+    if len(data) % 4:
+        raise ValueError(f"{len(data)} bytes are not a whole number of words")
+    return struct.unpack(f"<{len(data) // 4}I", data)
+
+
+def _number(data: bytes) -> int:
+    """Read a small number that firmware sends as a byte or as a word."""
+    if not data:
+        raise ValueError("expected a number, got no bytes")
+    return int.from_bytes(data, "little")

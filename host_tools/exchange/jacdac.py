@@ -52,6 +52,10 @@ class JacdacExchange:
             Command.START_INFER: self._infer,
         }
 
+    def reset(self) -> None:
+        """Raise UnsupportedCommand: there is no command in progress."""
+        raise UnsupportedCommand("Jacdac has no command in progress that a reset could end")
+
     def get(self, command: int, tensor: int = 0) -> bytes:
         """Ask for what a register or the last predict says; UnsupportedCommand where none does."""
         return _handler(self._gets, command, tensor)()

@@ -92,6 +92,10 @@ class SpiExchange:
         self._unfinished: int | None = None
         transport.transact(bytes([Command.HELLO]), timeout)
 
+    def reset(self) -> None:
+        """Raise UnsupportedCommand: over SPI the next command ends one that was cut short."""
+        raise UnsupportedCommand("SPI has no reset: the next command ends one that was cut short")
+
     def get(self, command: int, tensor: int = 0) -> bytes:
         """Send a GET; return its data."""
         _check(command, tensor, _READS)

@@ -103,6 +103,10 @@ class Exchange:
         ]
         return self._get_after(steps, Command.GET_OUTPUT_TENSOR)
 
+    def reset(self) -> None:
+        """Make the device abandon the command in progress; its model stays."""
+        self.transport.reset()
+
     def _get_after(self, sets: list[_Step], command: int, tensor: int = 0) -> bytes:
         """Send SETs whose failures show at the transfers that follow, then a GET; return the GET's data."""
         step = _Step(command, tensor, [self._packet(command, tensor)])

@@ -197,7 +197,7 @@ def test_gpio_thresholds_are_signed(server: AiServer, device: Device, dialect: D
 
 @pytest.mark.parametrize(("index", "threshold"), [(-1, 0), (256, 0), (0, -129), (0, 128)])
 def test_gpio_threshold_out_of_range(server: AiServer, index: int, threshold: int) -> None:
-    with pytest.raises(ValueError, match="a GPIO"):
+    with pytest.raises(ValueError, match="does not fit the 2 bytes of a threshold"):
         server.set_gpio_threshold(index, threshold)
 
 
@@ -212,7 +212,7 @@ def test_gpio_mode_as_byte_or_word(server: AiServer, device: Device, value: byte
     assert server.gpio_mode() is GpioMode.MAX
 
 
-@pytest.mark.parametrize(("value", "message"), [(b"\x07", "7 is not a GpioMode"), (b"", "got no bytes")])
+@pytest.mark.parametrize(("value", "message"), [(b"\x07", "7 is not a valid"), (b"", "got no bytes")])
 def test_gpio_mode_that_makes_no_sense(server: AiServer, device: Device, value: bytes, message: str) -> None:
     device.engine.mode = value
     with pytest.raises(TransferError, match=message):

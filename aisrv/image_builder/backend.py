@@ -1,7 +1,7 @@
 """A kernel backend that executes the C kernels of a relocatable image, operator by operator.
 
-What the C kernels leave out (sums that may leave 32 bits, more classes of a softmax than they hold) is
-computed by the backend `numpy`. Buffers are copied into the machine and back at each call.
+The backend `numpy` computes the rest (sums that may leave 32 bits, a softmax of more classes than the C
+kernel holds). Buffers are copied into the machine and back at each call.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,7 +37,7 @@ _PLACE_ALIGNMENT: Final = 16
 
 
 def relocatable_backend() -> KernelBackend:
-    """The shipped image's kernels, and `numpy` for the rest; ModuleNotFoundError without unicorn."""
+    """Return the shipped image's kernels, and `numpy` for the rest; ModuleNotFoundError without unicorn."""
     import unicorn  # noqa: F401 - the first kernel would be too late to say that it is missing
 
     from aisrv.kernels.backends.registry import find_backend
@@ -50,40 +50,32 @@ class RelocatableBackend(ScratchFree):
     """The kernels of an image, each prepared kernel with an instance of its own."""
 
     def __init__(self, image: bytes) -> None:
-        """Check the image; ImageError."""
+        """Check the image. Raises ImageError."""
         self._core: Final[Core] = Image.from_bytes(image).variant.core
         self._image: Final = image
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
-        """Prepare CONV_2D."""
         return self._prepare(parameters.conv_2d, params, (params.input,))
 
     def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
-        """Prepare DEPTHWISE_CONV_2D."""
         return self._prepare(parameters.depthwise_conv_2d, params, (params.input,))
 
     def fully_connected(self, params: FullyConnectedParams) -> Kernel:
-        """Prepare FULLY_CONNECTED."""
         return self._prepare(parameters.fully_connected, params, (params.input,))
 
     def avg_pool(self, params: PoolParams) -> Kernel:
-        """Prepare AVERAGE_POOL_2D."""
         return self._prepare(parameters.average_pool, params, (params.input,))
 
     def max_pool(self, params: PoolParams) -> Kernel:
-        """Prepare MAX_POOL_2D."""
         return self._prepare(parameters.max_pool, params, (params.input,))
 
     def softmax(self, params: SoftmaxParams) -> Kernel:
-        """Prepare SOFTMAX."""
         return self._prepare(parameters.softmax, params, (params.input,))
 
     def add(self, params: ElementwiseAddParams) -> Kernel:
-        """Prepare ADD."""
         return self._prepare(parameters.add, params, (params.input1, params.input2))
 
     def mul(self, params: MulParams) -> Kernel:
-        """Prepare MUL."""
         return self._prepare(parameters.mul, params, (params.input1, params.input2))
 
     def _prepare(
@@ -141,7 +133,6 @@ class _KernelPlaces:
         self._known: dict[int, int] = {}
 
     def buffer(self, buffer: Buffer) -> int:
-        """The place of a buffer."""
         key = id(buffer)
         if key not in self._known:
             self._known[key] = self.size
@@ -149,7 +140,6 @@ class _KernelPlaces:
         return self._known[key]
 
     def constant(self, data: bytes) -> int:
-        """The place of a copy of constants."""
         at = len(self.constants)
         self.constants.extend(data + bytes(-len(data) % 4))
         return at | PLACE_WEIGHTS

@@ -17,7 +17,7 @@ DEFAULT_VARIANT: Final = Variant(Core.CORTEX_M4)
 
 @dataclass(frozen=True, slots=True)
 class BuiltImage:
-    """An image, and its weights where they are in a file of their own."""
+    """An image, and its weights if they are in a file of their own."""
 
     image: bytes
     weights: bytes | None = None
@@ -26,7 +26,7 @@ class BuiltImage:
 def build_image(
     model: bytes, name: str = "network", variant: Variant = DEFAULT_VARIANT, *, split: bool = False
 ) -> BuiltImage:
-    """Make an image of a `.tflite` file; BuildError with the reason.
+    """Build an image of a `.tflite` file. Raises BuildError.
 
     `name` becomes a C identifier. With `split` the weights are apart.
     """
@@ -39,7 +39,7 @@ def build_image(
 
 @dataclass(frozen=True, slots=True)
 class StaticSizes:
-    """What network and kernels take as part of a firmware, at a fixed place, without weights."""
+    """Bytes of network and kernels as part of a firmware, at a fixed place, without weights."""
 
     flash: int
     ram: int
@@ -59,20 +59,20 @@ def _kernels(network: RecordedNetwork) -> list[str]:
 
 
 def build_kernels(variant: Variant = DEFAULT_VARIANT) -> bytes:
-    """Make an image of all kernels, without a network."""
+    """Build an image of all kernels, without a network."""
     network = RecordedNetwork((), (), (), 0, b"")
     elf = compile_image(network_source("kernels", network, variant, KERNELS), variant)
     return pack_image(elf, b"")
 
 
 def c_name(name: str) -> str:
-    """A C identifier like the name."""
+    """Return a C identifier like the name."""
     plain = re.sub(r"\W", "_", name, flags=re.ASCII)[:31] or "network"
     return f"_{plain}"[:31] if plain[0].isdigit() else plain
 
 
 def c_array(image: bytes, name: str) -> str:
-    """The image as the source of a C array."""
+    """Return the image as the source of a C array."""
     rows = (image[start : start + 12] for start in range(0, len(image), 12))
     body = "\n".join("    " + " ".join(f"0x{byte:02x}," for byte in row) for row in rows)
     return (

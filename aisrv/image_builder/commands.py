@@ -91,7 +91,6 @@ class BuildSettings:
 
     @property
     def variant(self) -> Variant:
-        """The flags of the image."""
         abi = FloatAbi[self.float_abi.upper()]
         core = next(core for core in CPUS if core.label == self.cpu)
         return Variant(core, abi is not FloatAbi.SOFT, abi)
@@ -202,7 +201,7 @@ def fetches(settings: FlashSettings, image_file: Path, cache: int, ways: int, li
 def _open(path: Path, engine: int) -> tuple[Image, bytes]:
     """Open an image in a file of its own, or the one that a flash image holds for an engine.
 
-    Beside it the weights that the flash image holds in a segment of their own; no bytes where there are none.
+    Returns also the weights in a segment of their own, if any.
     """
     data = map_file(path)
     try:

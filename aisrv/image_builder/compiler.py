@@ -21,7 +21,7 @@ SOURCES: Final = ("kernels.c", "network.c")
 LINKER_SCRIPT: Final = "image.ld"
 
 CORES: Final = (Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
-"""The cores that images are built for."""
+"""Cores that images are built for."""
 
 _KEPT: Final = ("vectors", "flags", "context")
 
@@ -54,15 +54,15 @@ _RELOCATABLE: Final = (
 
 
 def compile_image(source: str, variant: Variant, keep: Sequence[str] = ()) -> bytes:
-    """Compile the source of a network with our kernels; the linked ELF file, with its relocations.
+    """Compile the source of a network with our kernels to a linked ELF file with its relocations.
 
-    `keep` are symbols that nothing refers to and that stay. BuildError with the compiler's words.
+    `keep` are symbols that nothing refers to and that stay. Raises BuildError with the compiler's words.
     """
     return _compile(source, variant, (*_FLAGS, *_RELOCATABLE), (*_KEPT, *keep))
 
 
 def compile_static(source: str, variant: Variant) -> bytes:
-    """Compile the same for a fixed place, as part of a firmware: what relocatable code is compared with."""
+    """Compile the same for a fixed place, as part of a firmware, for comparison."""
     return _compile(source, variant, _FLAGS, _KEPT)
 
 
@@ -94,7 +94,7 @@ def _compile(source: str, variant: Variant, flags: Sequence[str], keep: Sequence
 
 
 def target_flags(variant: Variant) -> Iterator[str]:
-    """The compiler's options that the flags of an image stand for; BuildError for a core without any."""
+    """Return the compiler's options for the flags of an image; BuildError for a core without any."""
     if variant.core not in CORES:
         raise BuildError(
             f"{variant.core.label}: images are built for {', '.join(core.label for core in CORES)}"
@@ -106,7 +106,7 @@ def target_flags(variant: Variant) -> Iterator[str]:
 
 
 def run_compiler(arguments: Sequence[str]) -> None:
-    """Run the compiler; BuildError where it is missing or fails."""
+    """Run the compiler. Raises BuildError."""
     program = shutil.which(COMPILER)
     if program is None:
         raise BuildError(f"{COMPILER} is not installed: apt-get install gcc-arm-none-eabi")

@@ -17,7 +17,7 @@ _WORD_LIMIT: Final = (1 << 32) - 1
 
 
 def with_counts(image: bytes, weights: bytes) -> bytes:
-    """The image with the instructions and the bytes of each of its nodes, for inputs of zeros."""
+    """Return the image with the instructions and the bytes of each of its nodes, for inputs of zeros."""
     checked = Image.from_bytes(image)
     network = Network.of(checked)
     counts = count_nodes(checked, weights)
@@ -29,7 +29,7 @@ def with_counts(image: bytes, weights: bytes) -> bytes:
 
 
 def count_nodes(image: Image, weights: bytes) -> list[tuple[int, int]]:
-    """Instructions, and bytes loaded and stored, of each node in one run; `weights` are all of them."""
+    """Count instructions, and bytes loaded and stored, of each node in one run with all `weights`."""
     size = len(image.data) + len(weights)
     needed = image.sizes.xip + image.context.activations_size
     runtime = Runtime(

@@ -1,4 +1,4 @@
-"""The dimensions that C kernels walk through: how many elements, and how far apart in two tensors."""
+"""The dimensions that C kernels walk through: number of elements, and their distances in two tensors."""
 
 import struct
 from collections.abc import Iterable, Sequence
@@ -16,21 +16,21 @@ class Dimension(NamedTuple):
 
 
 def packed(dimensions: Iterable[Dimension]) -> bytes:
-    """The table as the kernels read it."""
+    """Pack the table for the kernels."""
     return b"".join(struct.pack("<3i", *dimension) for dimension in dimensions)
 
 
 def broadcast_dimensions(
     shape1: Sequence[int], shape2: Sequence[int], shape: Sequence[int]
 ) -> tuple[Dimension, ...]:
-    """Where the elements of two int8 tensors lie that broadcast to `shape`; one dimension at least."""
+    """Return the places of the elements of two int8 tensors that broadcast to `shape`; one at least."""
     return merged(shape, _steps(shape1, shape), _steps(shape2, shape)) or (Dimension(1, 0, 0),)
 
 
 def merged(shape: Sequence[int], steps1: Sequence[int], steps2: Sequence[int]) -> tuple[Dimension, ...]:
-    """The dimensions of `shape`, the outermost first: without those of one element, neighbors joined.
+    """Return the dimensions of `shape`, the outermost first: without those of one element, neighbors joined.
 
-    Two are joined where both tensors go on from the inner one to the next of the outer one.
+    Two are joined if both tensors go on from the inner one to the next of the outer one.
     """
     found: list[Dimension] = []
     for inner in map(Dimension, shape, steps1, steps2):
@@ -50,7 +50,7 @@ def _steps(shape: Sequence[int], target: Sequence[int]) -> tuple[int, ...]:
 
 
 def row_steps(shape: Sequence[int], itemsize: int = 1) -> tuple[int, ...]:
-    """The bytes from one element to the next along each dimension of a tensor in memory."""
+    """Return the bytes from one element to the next along each dimension of a tensor in memory."""
     steps = [itemsize]
     for extent in reversed(shape[1:]):
         steps.append(steps[-1] * extent)

@@ -1,4 +1,4 @@
-"""From a linked ELF file to an image: .rel made of its relocations, the weights behind it.
+"""Conversion of a linked ELF file to an image: .rel made of its relocations, the weights behind it.
 
 Every address that the code gets of .data must be relocatable: R_ARM_ABS32 in .data goes into .rel, one in
 .text or .rodata cannot be installed and is an error, as is code that reaches data relative to the pc.
@@ -24,7 +24,7 @@ _LOADED: Final = (".header", ".text", ".rodata", ".data")
 
 
 def pack_image(elf: bytes, weights: bytes) -> bytes:
-    """Make the image; `weights` is empty for one whose weights are in a file of their own."""
+    """Pack the image; `weights` is empty for one whose weights are in a file of their own."""
     try:
         from elftools.common.exceptions import ELFError
         from elftools.elf.elffile import ELFFile
@@ -64,7 +64,7 @@ _REL_START: Final = 36
 
 
 def _body(file: "ELFFile") -> bytearray:
-    """Header, .text, .rodata, and .data with .got, as they lie in the file."""
+    """Return header, .text, .rodata, and .data with .got, as they lie in the file."""
     body = bytearray()
     for name in _LOADED:
         section = file.get_section_by_name(name)
@@ -74,7 +74,7 @@ def _body(file: "ELFFile") -> bytearray:
 
 
 def _relocated(file: "ELFFile") -> Iterator[int]:
-    """Addresses of the words of .data that hold addresses."""
+    """Yield the addresses of the words of .data that hold addresses."""
     from elftools.elf.relocation import RelocationSection
 
     for section in file.iter_sections():

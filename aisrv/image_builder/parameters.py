@@ -1,4 +1,4 @@
-"""From what a kernel backend is given to the parameters of our C kernels.
+"""Conversion of a kernel backend's parameters to those of our C kernels.
 
 Checks of shapes are the backend interface's (`aisrv.kernels.checks`); what is added here are the bounds of
 32-bit words, which plain Python does not have.
@@ -36,26 +36,25 @@ from aisrv.kernels.windows import conv_windows, pool_windows
 from aisrv.model.relocatable.errors import BuildError
 
 LARGEST_DIFFERENCE: Final = 255
-"""Of an int8 value and a zero point."""
+"""Largest difference of an int8 value and a zero point."""
 _MOST_CLASSES: Final = 4096
-"""Of a softmax: the sum of their exponentials fits into 32 bits."""
+"""Most classes of a softmax: the sum of their exponentials fits into 32 bits."""
 
 
 class Places(Protocol):
-    """Where buffers lie, and room for constants."""
+    """Places of buffers and constants."""
 
-    def buffer(self, buffer: Buffer) -> int:
-        """The place of a tensor's memory."""
+    def buffer(self, buffer: Buffer) -> int: ...
 
     def constant(self, data: bytes) -> int:
-        """The place of a copy of constants, at a multiple of 4."""
+        """Place a copy of constants at a multiple of 4."""
 
 
 class Step(NamedTuple):
     """A call of a kernel."""
 
     kernel: str
-    """The C function; see KERNELS."""
+    """Name of the C function; see KERNELS."""
     parameters: Parameters
     multiplications: int
 
@@ -72,7 +71,6 @@ KernelParams: TypeAlias = (
 
 
 def conv_2d(params: Conv2dParams, places: Places) -> Step:
-    """CONV_2D."""
     checks.check_conv2d(params)
     return grouped_conv_2d(params, places)
 
@@ -88,7 +86,6 @@ def grouped_conv_2d(params: Conv2dParams, places: Places) -> Step:
 
 
 def depthwise_conv_2d(params: DepthwiseConv2dParams, places: Places) -> Step:
-    """DEPTHWISE_CONV_2D."""
     checks.check_depthwise_conv2d(params)
     taps = params.weights_shape[1] * params.weights_shape[2]
     weights = np.frombuffer(params.weights, np.int8).reshape(taps, -1)
@@ -144,7 +141,6 @@ def _convolution(
 
 
 def fully_connected(params: FullyConnectedParams, places: Places) -> Step:
-    """FULLY_CONNECTED."""
     checks.check_fully_connected(params)
     outputs, inputs = params.weights_shape
     weights_zero = params.weights_quant.zero_point if params.weights_per_channel_quant is None else 0
@@ -172,12 +168,10 @@ def fully_connected(params: FullyConnectedParams, places: Places) -> Step:
 
 
 def average_pool(params: PoolParams, places: Places) -> Step:
-    """AVERAGE_POOL_2D."""
     return Step("average_pool", _pool(params, places), 0)
 
 
 def max_pool(params: PoolParams, places: Places) -> Step:
-    """MAX_POOL_2D."""
     return Step("max_pool", _pool(params, places), 0)
 
 
@@ -208,7 +202,6 @@ def _pool(params: PoolParams, places: Places) -> Pool:
 
 
 def softmax(params: SoftmaxParams, places: Places) -> Step:
-    """SOFTMAX."""
     checks.check_softmax(params)
     rows, classes = params.input_shape
     if classes > _MOST_CLASSES:
@@ -225,26 +218,23 @@ def softmax(params: SoftmaxParams, places: Places) -> Step:
 
 
 def add(params: ElementwiseAddParams, places: Places) -> Step:
-    """ADD."""
     checks.check_add(params)
     return broadcast_add(params, places, _repeated(params))
 
 
 def broadcast_add(params: ElementwiseAddParams, places: Places, dimensions: Sequence[Dimension]) -> Step:
-    """ADD of inputs that broadcast: `dimensions` say where their elements lie."""
+    """ADD of inputs that broadcast: `dimensions` are the places of their elements."""
     one, two, out = arithmetic.add_multipliers(params)
     check_shift("the sum", 2 * LARGEST_DIFFERENCE << arithmetic.ADD_LEFT_SHIFT, out)
     return Step("add", _elementwise(params, places, dimensions, one, two, out), 0)
 
 
 def mul(params: MulParams, places: Places) -> Step:
-    """MUL."""
     checks.check_mul(params)
     return broadcast_mul(params, places, _repeated(params))
 
 
 def broadcast_mul(params: MulParams, places: Places, dimensions: Sequence[Dimension]) -> Step:
-    """MUL of inputs that broadcast, as `broadcast_add`."""
     out = arithmetic.mul_multiplier(params)
     check_shift("the product", LARGEST_DIFFERENCE**2, out)
     nothing = Multiplier(0, 0)
@@ -252,7 +242,7 @@ def broadcast_mul(params: MulParams, places: Places, dimensions: Sequence[Dimens
 
 
 def _repeated(params: ElementwiseAddParams | MulParams) -> Sequence[Dimension]:
-    """The dimensions of inputs of which the shorter repeats."""
+    """Return the dimensions of inputs of which the shorter repeats."""
     length, shorter = len(params.output), min(len(params.input1), len(params.input2))
     shapes = [(len(each) // shorter, shorter) for each in (params.input1, params.input2)]
     return broadcast_dimensions(shapes[0], shapes[1], (length // shorter, shorter))
@@ -313,7 +303,7 @@ def _check_sums(
 
 
 def check_shift(what: str, bound: int, multiplier: Multiplier) -> None:
-    """BuildError where what is at most `bound` leaves 32 bits when a multiplier shifts it to the left.
+    """Raise BuildError if a value up to `bound` leaves 32 bits when a multiplier shifts it to the left.
 
     A zero point that is added to the result has room, too.
     """

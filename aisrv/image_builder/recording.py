@@ -1,7 +1,7 @@
-"""The steps of a model: which kernels run with which parameters, and the constants that they read.
+"""The steps of a model: its kernels with their parameters, and the constants that they read.
 
-The model is loaded as a graph of kernels is, with all checks, on a backend that computes nothing and notes
-what it is given.
+The model is loaded as a network of kernels is, with all checks, on a backend that computes nothing and
+records what it is given.
 """
 
 from collections.abc import Callable
@@ -45,7 +45,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class RecordedNetwork:
-    """All that an image of a model is made of."""
+    """Everything that an image of a model is made of."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
@@ -80,39 +80,30 @@ class RecordingBackend(ScratchFree):
     """A kernel backend whose kernels only know what they would have to compute."""
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
-        """Note CONV_2D."""
         return _Recorded(parameters.conv_2d, params)
 
     def grouped_conv2d(self, params: Conv2dParams) -> Kernel:
-        """Note CONV_2D of groups."""
         return _Recorded(parameters.grouped_conv_2d, params)
 
     def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
-        """Note DEPTHWISE_CONV_2D."""
         return _Recorded(parameters.depthwise_conv_2d, params)
 
     def fully_connected(self, params: FullyConnectedParams) -> Kernel:
-        """Note FULLY_CONNECTED."""
         return _Recorded(parameters.fully_connected, params)
 
     def avg_pool(self, params: PoolParams) -> Kernel:
-        """Note AVERAGE_POOL_2D."""
         return _Recorded(parameters.average_pool, params)
 
     def max_pool(self, params: PoolParams) -> Kernel:
-        """Note MAX_POOL_2D."""
         return _Recorded(parameters.max_pool, params)
 
     def softmax(self, params: SoftmaxParams) -> Kernel:
-        """Note SOFTMAX."""
         return _Recorded(parameters.softmax, params)
 
     def add(self, params: ElementwiseAddParams) -> Kernel:
-        """Note ADD."""
         return _Recorded(parameters.add, params)
 
     def mul(self, params: MulParams) -> Kernel:
-        """Note MUL."""
         return _Recorded(parameters.mul, params)
 
 
@@ -129,7 +120,7 @@ class _Recorded:
 
 
 class GraphPlaces:
-    """The places of a graph's tensors, and the constants that its kernels read."""
+    """Places of a network's tensors, and the constants that its kernels read."""
 
     def __init__(self, graph: Graph) -> None:
         self.constants: Final = bytearray()
@@ -145,7 +136,7 @@ class GraphPlaces:
         }
 
     def buffer(self, buffer: Buffer) -> int:
-        """The place of a tensor: in the activations, or among the constants."""
+        """Return the place of a tensor: in the activations, or among the constants."""
         start = address(buffer)
         for first, size, offset in self._spans:
             if first == start and buffer.nbytes <= size:
@@ -155,7 +146,7 @@ class GraphPlaces:
         raise BuildError("reads a tensor that is made anew for each run, for which there is no C kernel")
 
     def constant(self, data: bytes) -> int:
-        """The place of a copy of constants; the same for the same bytes."""
+        """Place a copy of constants; the same bytes get the same place."""
         if data not in self._known:
             self.constants.extend(bytes(-len(self.constants) % CONSTANT_ALIGNMENT))
             self._known[data] = len(self.constants)

@@ -9,7 +9,7 @@ from aisrv.model.schema import OPERATORS
 
 
 def memory_layout(image: Image, *, weights_file_bytes: int = 0) -> str:
-    """The report as text. `weights_file_bytes` is the size of a file with the weights, 0 for none."""
+    """Return the report as text. `weights_file_bytes` is the size of a file with the weights, 0 for none."""
     sizes, variant = image.sizes, image.variant
     got_share, rel_share = 100 * sizes.got / sizes.xip, 100 * header_and_rel(image) / sizes.ro
     weights = sizes.weights or weights_file_bytes
@@ -43,7 +43,7 @@ def memory_layout(image: Image, *, weights_file_bytes: int = 0) -> str:
 
 
 def as_values(image: Image) -> Mapping[str, object]:
-    """The same as values, for JSON."""
+    """Return the report as values, for JSON."""
     sizes, variant = image.sizes, image.variant
     return {
         "name": image.name,
@@ -69,7 +69,7 @@ def as_values(image: Image) -> Mapping[str, object]:
 
 
 def _nodes(image: Image) -> list[Mapping[str, object]]:
-    """What is known of each node; nothing of an image that describes none."""
+    """Describe the nodes of an image that has descriptions."""
     try:
         network = Network.of(image)
     except ImageError:
@@ -87,15 +87,14 @@ def _nodes(image: Image) -> list[Mapping[str, object]]:
 
 
 def header_and_rel(image: Image) -> int:
-    """Bytes of the header and of .rel."""
     return HEADER_BYTES + image.sizes.rel
 
 
 def extra(image: Image) -> int:
-    """Bytes that exist only because the image can be relocated."""
+    """Return the bytes that exist only because the image can be relocated."""
     return image.sizes.got + header_and_rel(image)
 
 
 def flash(image: Image) -> int:
-    """Bytes of flash without .rel and weights: the network and its kernels."""
+    """Return the bytes of flash without .rel and weights: the network and its kernels."""
     return image.sizes.ro + len(image.initial)

@@ -18,11 +18,11 @@ STRUCTS = {
     "Pad": "pad",
     "Mean": "mean",
 }
-"""The C structure of each class of parameters."""
+"""C structure of each class of parameters."""
 
 
 def network_source(name: str, network: RecordedNetwork, variant: Variant, kernels: Sequence[str]) -> str:
-    """The source as text. `name` is a C identifier; `kernels` are those that the image holds."""
+    """Return the source as text. `name` is a C identifier; `kernels` are those that the image holds."""
     return "\n".join(_lines(name, network, variant, kernels)) + "\n"
 
 
@@ -90,6 +90,6 @@ def _tensor(tensor: TensorInfo) -> str:
 
 
 def _text(text: str) -> str:
-    """A C string of at most 31 characters; what is not plain becomes an escape."""
+    """Return a C string of at most 31 characters; characters that are not plain become escapes."""
     data = text.encode("ascii", "replace")[:31]
     return '"' + "".join(chr(b) if chr(b).isalnum() or b in b"_ /.:-" else f"\\{b:03o}" for b in data) + '"'

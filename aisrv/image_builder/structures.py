@@ -18,7 +18,7 @@ KERNELS: Final = (
     "pad",
     "mean",
 )
-"""The C functions by number."""
+"""C functions by number."""
 
 
 class Convolution(Packet, byte_order="<", error=BuildError, name="the parameters of a convolution"):

@@ -28,7 +28,6 @@ _QUANTIZED: Final = (TensorType.INT8, TensorType.UINT8)
 
 
 def _copy(operator: GraphOperator, places: Places) -> Step:
-    """RESHAPE and the like: the bytes as they are."""
     source, output = operator.inputs[0].buffer, operator.outputs[0].buffer
     return Step("copy", Copy(places.buffer(source), places.buffer(output), len(output)), 0)
 
@@ -125,7 +124,6 @@ TENSOR_STEPS: Final[Mapping[str, Callable[[GraphOperator, Places], Step]]] = {
     "PAD": _pad,
     "MEAN": _mean,
 }
-"""The operators of this module by name."""
 
 
 def _int8(*tensors: GraphTensor) -> tuple[GraphTensor, ...]:

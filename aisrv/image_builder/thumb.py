@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 
 class Work(NamedTuple):
-    """What a run of instructions does, once."""
+    """Work of a run of instructions."""
 
     instructions: int
     bytes_moved: int

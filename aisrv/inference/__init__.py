@@ -1,1 +1,1 @@
-"""The inference-engine layer: four calls that hide the interpreter below."""
+"""The inference-engine layer: the calls of the firmware's API, and the interpreters below them."""

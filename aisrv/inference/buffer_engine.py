@@ -1,7 +1,7 @@
 """Engines by the kind that a board names, and the one without a model: a buffer as both input and output.
 
-A host writes the buffer, starts an inference, which changes nothing, and reads the buffer back: enough to see
-what a sensor or a link delivers. Source: "Inference engines", table of engines, row "none".
+A host writes the buffer, starts an inference, which changes nothing, and reads the buffer back: a test of a
+sensor or a link. Source: "Inference engines", table of engines, row "none".
 """
 
 from functools import partial
@@ -29,7 +29,6 @@ class BufferEngine(InferenceEngine):
         buffer_bytes: int = BUFFER_BYTES,
         log: LogSink = lambda _text: None,
     ) -> None:
-        """Create the buffer; hosts can ask for the memory sizes, but no model can be loaded."""
         from aisrv.inference.process.inline import inline
 
         super().__init__(inline, arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)
@@ -37,17 +36,14 @@ class BufferEngine(InferenceEngine):
 
     @property
     def is_ready(self) -> bool:
-        """Always."""
         return True
 
     @property
     def input_count(self) -> int:
-        """One."""
         return 1
 
     @property
     def output_count(self) -> int:
-        """One."""
         return 1
 
     def input(self, number: int) -> memoryview:
@@ -55,7 +51,6 @@ class BufferEngine(InferenceEngine):
         return self._tensor("input", number)
 
     def output(self, number: int) -> memoryview:
-        """Return the buffer; IndexError for any number but 0."""
         return self._tensor("output", number)
 
     async def load_model(
@@ -69,14 +64,11 @@ class BufferEngine(InferenceEngine):
             "its one buffer is both input and output"
         )
 
-    async def unload_model(self) -> None:
-        """Do nothing."""
+    async def unload_model(self) -> None: ...
 
-    async def invoke(self) -> None:
-        """Do nothing: what was written is what can be read."""
+    async def invoke(self) -> None: ...
 
     async def print_profiler_summary(self) -> str:
-        """Say that there is nothing to profile."""
         return "The engine runs no model.\n"
 
     def _tensor(self, kind: str, number: int) -> memoryview:
@@ -98,8 +90,8 @@ def create_engine(
 ) -> InferenceEngine:
     """Create an engine of a kind, without a model.
 
-    Its models run where `runners` has them run, those that its interpreter has no code for on one of the kind
-    `fallback`, where there is one. The rest is as for InferenceEngine.
+    Its models run on a runner of `runners`, those that its interpreter has no code for on one of the kind
+    `fallback`, if given. The other parameters are those of InferenceEngine.
     """
     if kind.name == NO_MODEL:
         return BufferEngine(arena_bytes=arena_bytes, external_bytes=external_bytes, log=log)

@@ -52,38 +52,35 @@ FREED_AT_ONCE: Final = 4096
 
 
 class Runner(Protocol):
-    """Where one model executes: `IsolatedInterpreter` or `InlineInterpreter`.
-
-    `number` is that of an input or output tensor.
-    """
+    """Executes one model: `IsolatedInterpreter` or `InlineInterpreter`."""
 
     @property
     def layout(self) -> TensorLayout:
         """Sizes of the loaded model's tensors."""
 
     def input(self, number: int) -> memoryview:
-        """Return the memory of an input: what the next run starts from."""
+        """Return the memory of an input, from which the next run starts."""
 
     def output(self, number: int) -> memoryview:
         """Return the memory of an output."""
 
     async def compute(self, function: Callable[[], T]) -> T:
-        """Call a function that computes with the model, for long where the model is large."""
+        """Call a function that computes with the model, for long if the model is large."""
 
     async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
-        """Load a model file, with an arena of `arena_bytes` where the interpreter has one; ModelError.
+        """Load a model file, with an arena of `arena_bytes` if the interpreter has one. Raises ModelError.
 
-        `in_place` is where the model is stored, and runs from.
+        `in_place` is the storage of the model, from which it runs.
         """
 
     async def invoke(self) -> None:
-        """Run the model once; InvokeError."""
+        """Run the model once. Raises InvokeError."""
 
     async def reset_variables(self) -> None:
         """Have the next `invoke` start with the variables of a model that was just loaded."""
 
     async def close(self) -> None:
-        """Forget the model."""
+        """Unload the model."""
 
 
 RunnerFactory = Callable[[LogSink], Runner]
@@ -91,7 +88,7 @@ RunnerFactory = Callable[[LogSink], Runner]
 
 
 class Fallback(NamedTuple):
-    """Where models run that the engine's own interpreter has no code for."""
+    """Runner of models that the engine's own interpreter has no code for."""
 
     kind: EngineKind
     runner: RunnerFactory
@@ -105,36 +102,35 @@ class Runners(Protocol):
 
 
 class _ExaminedModel(Struct, frozen=True):
-    """Everything that is computed from a model's file when it is loaded."""
+    """All results of reading a model's file."""
 
     model: Model
     memory_map: MemoryMap
     parameter_loads: tuple[ParameterLoad, ...]
     operator_times: tuple[OperatorTime, ...]
     timings: tuple[int, ...]
-    """The words of GET_TIMINGS after a run."""
+    """Words of GET_TIMINGS after a run."""
     timing_bands: bytes
-    """The answer of GET_TIMING_BANDS."""
+    """Answer of GET_TIMING_BANDS."""
     total: Total
     labels: tuple[str, ...]
     note: str
-    """What is to be said about the times; empty for nothing."""
+    """Remark on the times; empty for none."""
 
 
 class _LoadedModel(_ExaminedModel, frozen=True):
-    """A model and where it runs."""
+    """A model and its runner."""
 
     runner: Runner
     fallback: EngineKind | None
-    """What runs it in place of the engine's own interpreter; None where that does."""
+    """Fallback that runs it; None for the engine's own interpreter."""
     in_place: InPlaceModel | None
 
 
 class InferenceEngine:
     """Loads and runs one model at a time, with the memory and the timings of a modeled device.
 
-    `arena_bytes` and `external_bytes` are the sizes of its two memories. `number` is that of an input or
-    output tensor.
+    `arena_bytes` and `external_bytes` are the sizes of its two memories; `number` is a tensor's.
     """
 
     def __init__(
@@ -150,8 +146,8 @@ class InferenceEngine:
     ) -> None:
         """Create an engine without a model; `log` gets what interpreters print, for the debug log.
 
-        `parameters` is the flash with what a model's operators load of it; None refuses models that do.
-        `fallback` runs models that the interpreter has no code for; None refuses them.
+        `parameters` is the flash from which a model's operators load; None refuses models that do. `fallback`
+        runs models that the interpreter has no code for; None refuses them.
         """
         self._make_runner = runner
         self.arena_bytes: Final = arena_bytes
@@ -173,17 +169,17 @@ class InferenceEngine:
 
     @property
     def model(self) -> Model | None:
-        """The loaded model, None while there is none."""
+        """Loaded model; None if no model is loaded."""
         return None if self._loaded is None else self._loaded.model
 
     @property
     def fallback(self) -> EngineKind | None:
-        """What runs the loaded model in place of the engine's own interpreter; None where that does."""
+        """Fallback that runs the loaded model; None for the engine's own interpreter."""
         return None if self._loaded is None else self._loaded.fallback
 
     @property
     def memory_map(self) -> MemoryMap | None:
-        """Where the loaded model and its tensors are in the device's memory."""
+        """Places of the loaded model and its tensors in the device's memory."""
         return None if self._loaded is None else self._loaded.memory_map
 
     @property
@@ -202,10 +198,7 @@ class InferenceEngine:
         return len(self._loaded.model.outputs) if self._loaded else 0
 
     def input(self, number: int) -> memoryview:
-        """Return the bytes of an input tensor: `invoke` runs on what is there, and may overwrite it.
-
-        IndexError where there is none.
-        """
+        """Return the bytes of an input tensor, which `invoke` uses and may overwrite. Raises IndexError."""
         if self._loaded is None:
             raise IndexError(f"no input {number}: no model is loaded")
         if number >= self.input_count:  # there may be one more: the parameters
@@ -213,14 +206,14 @@ class InferenceEngine:
         return self._loaded.runner.input(number)
 
     def output(self, number: int) -> memoryview:
-        """Return the bytes of an output tensor, zeros before the first run; IndexError where none is."""
+        """Return the bytes of an output tensor, zeros before the first run. Raises IndexError."""
         if self._loaded is None:
             raise IndexError(f"no output {number}: no model is loaded")
         return self._loaded.runner.output(number)
 
     @property
     def timings(self) -> tuple[int, ...]:
-        """Ticks that each operator of the last run took on the modeled device; zeros before it.
+        """Ticks of each operator of the last run on the modeled device; zeros before it.
 
         A tick is one of the board's reference clock, 10 ns unless a board file says otherwise.
         """
@@ -232,7 +225,7 @@ class InferenceEngine:
 
     @property
     def timing_bands(self) -> bytes:
-        """The answer of GET_TIMING_BANDS: the board's reference clock, and the bands of the model's times."""
+        """Seconds that this host took for the last run, None before the first; not the device's time."""
         if self._loaded is None:
             return bytes(TimingBands(round(self._device.tick_mhz * 1e6)))
         return self._loaded.timing_bands
@@ -244,17 +237,17 @@ class InferenceEngine:
 
     @property
     def parameter_traffic(self) -> ParameterTraffic:
-        """What the last run read of the parameters in flash; nothing before the first."""
+        """Flash traffic of the last run for parameters; none before the first."""
         return self._parameter_traffic
 
     async def load_model(
         self, model: ModelBytes, memory: ModelMemory, in_place: InPlaceModel | None = None
     ) -> None:
-        """Load a model file as if it were put in `memory`, in place of the previous one.
+        """Load a model file as if it were put in `memory`, in place of the previous one. Raises ModelError.
 
         One that runs `in_place` takes none of the memory; it is closed when it is unloaded, or fails to load.
-        On a device the new model overwrites the old one, so after a ModelError, or when cancelled, there is
-        no model.
+        On a device the new model overwrites the old one, so after an error, or when cancelled, there is no
+        model.
         """
         try:
             await self.unload_model()
@@ -283,7 +276,7 @@ class InferenceEngine:
     async def _load(
         self, model: ModelBytes, memory: ModelMemory, in_place: InPlaceModel | None
     ) -> tuple[_ExaminedModel, Runner, EngineKind | None]:
-        """Load a model on the engine's interpreter or its fallback; which that is."""
+        """Load a model on the engine's interpreter or its fallback; return also which."""
         runner, fallback = self._make_runner(self._log), None
         try:
             size = len(model) if in_place is None else 0
@@ -340,7 +333,7 @@ class InferenceEngine:
         )
 
     async def unload_model(self) -> None:
-        """Forget the model, if there is one."""
+        """Unload the model, if there is one."""
         loaded, self._loaded = self._loaded, None
         self._host_seconds = None
         self._parameter_traffic = ParameterTraffic()
@@ -356,10 +349,10 @@ class InferenceEngine:
             await trio.lowlevel.cancel_shielded_checkpoint()
 
     async def invoke(self) -> None:
-        """Run the model once on its inputs as they are; InvokeError with the reason.
+        """Run the model once on its inputs as they are. Raises InvokeError.
 
-        The model stays loaded whatever happens, with inputs, outputs and timings as they were; where its
-        process died, the next `invoke` starts a new one.
+        The model stays loaded whatever happens, with inputs, outputs and timings as they were; if its process
+        died, the next `invoke` starts a new one.
         """
         if self._loaded is None:
             raise InvokeError("no model is loaded")
@@ -376,7 +369,7 @@ class InferenceEngine:
             self._parameter_traffic = ParameterTraffic.of(loaded.parameter_loads)
 
     async def reset_variables(self) -> None:
-        """Reset the model's variables to their first values; inputs and outputs stay as they are."""
+        """Return the times of the last run on the modeled device by operator and class, and on this host."""
         if self._loaded is not None and self._loaded.model.has_variables:
             await self._loaded.runner.reset_variables()
 
@@ -430,7 +423,7 @@ def _parse(model: ModelBytes) -> Model:
 
 
 def _check_layout(model: Model, parameters: int, layout: TensorLayout) -> None:
-    """Raise ModelError where the interpreter sees tensors of other sizes than the file, and so the device.
+    """Raise ModelError if the interpreter has tensors of other sizes than the file, and so the device.
 
     An interpreter of models with `parameters` bytes in flash has them as its last input.
     """

@@ -10,10 +10,7 @@ class InferenceError(Exception):
 
 
 class ModelError(InferenceError):
-    """A model that cannot be loaded: ERROR_MODEL_ERR on the wire. `load_result` says why.
-
-    `message` is for people.
-    """
+    """A model that cannot be loaded: ERROR_MODEL_ERR on the wire. `load_result` says why."""
 
     def __init__(self, message: str, load_result: LoadResult = LoadResult.OTHER) -> None:
         super().__init__(message)
@@ -21,7 +18,7 @@ class ModelError(InferenceError):
 
     @classmethod
     def of(cls, error: ModelFileError) -> Self:
-        """Wrap what is wrong with a model file."""
+        """Wrap the error of a model file."""
         return cls(str(error), error.load_result)
 
 

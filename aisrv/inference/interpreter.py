@@ -1,4 +1,4 @@
-"""What an interpreter offers to the layer above it, and the table of the interpreters there are.
+"""The interface of interpreters, and the table of them.
 
 The module is imported by every worker process: it must stay light.
 """
@@ -23,30 +23,30 @@ _COUNTS: Final = struct.Struct("<2I")
 
 
 ModelBytes = bytes | bytearray | memoryview
-"""A model's file in memory, which nobody changes any more."""
+"""A model's file in memory, unchanged from now on."""
 
 
 class InPlaceModel(Protocol):
-    """A model that runs from where it is stored: memory that changes as the storage does."""
+    """A model that runs in its storage: memory that changes as the storage does."""
 
     @property
     def descriptor(self) -> int:
-        """The file in memory that holds it, of whole pages."""
+        """File in memory that holds it, of whole pages."""
 
     @property
     def memory(self) -> mmap.mmap:
-        """That memory."""
+        """Mapping of that file."""
 
     @property
     def offset(self) -> int:
-        """Where the model begins in it."""
+        """Offset of the model in it, in bytes."""
 
     @property
     def changes(self) -> int:
-        """How often the storage was changed there."""
+        """Number of changes of the storage there."""
 
     def close(self) -> None:
-        """Say that nothing runs from it any more."""
+        """End the use of the storage."""
 
 
 LogSink = Callable[[str], None]
@@ -78,7 +78,7 @@ class TensorLayout(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Unpack `data`, which `__bytes__` gave; ValueError for anything else."""
+        """Unpack `data` that `__bytes__` packed. Raises ValueError."""
         try:
             inputs, outputs = _COUNTS.unpack_from(data)
             sizes: tuple[int, ...] = struct.unpack(f"<{inputs + outputs}Q", data[_COUNTS.size :])
@@ -92,35 +92,35 @@ def _aligned(size: int) -> int:
 
 
 class Confinement(Enum):
-    """When a worker enters its sandbox; an interpreter's attribute `confinement` says so where it has one."""
+    """Moment at which a worker enters its sandbox; an interpreter may have an attribute `confinement`."""
 
     BEFORE_LOAD = "before the model is loaded"
     """The rule: what is imported late, or read from files, must be so when the interpreter is created."""
     AFTER_LOAD = "when the model is loaded"
-    """For interpreters that compile what a model needs, and read models with code of their own."""
+    """Later, for interpreters that compile what a model needs, and read models with code of their own."""
     EMULATOR = "before the model is loaded, with threads and executable memory"
-    """For emulators, which make code as they run and stop it from a thread; all the rest holds."""
+    """As usual but for emulators, which make code as they run and stop it from a thread."""
     EMULATOR_AFTER_LOAD = "when the model is loaded, with threads and executable memory"
-    """For backends of kernels that may do either."""
+    """Both, for backends of kernels that may do either."""
     NONE = "never"
-    """For an interpreter of the user's own that needs files, threads or devices."""
+    """Never, for an interpreter of the user's own that needs files, threads or devices."""
 
 
 def confinement_of(interpreter: object) -> Confinement:
-    """Return when the worker of an interpreter enters its sandbox."""
+    """Return the moment at which the worker of an interpreter enters its sandbox."""
     confinement: Confinement = getattr(interpreter, "confinement", Confinement.BEFORE_LOAD)
     return confinement
 
 
 def prepare(interpreter: object) -> None:
-    """Have an interpreter do, in its method `prepare` where it has one, all that needs files."""
+    """Have an interpreter do all that needs files, if it has a method `prepare`."""
     method = getattr(interpreter, "prepare", None)
     if method is not None:
         method()
 
 
 class Interpreter(Protocol):
-    """One model in one interpreter. Calls are synchronous; any of them may raise whatever the binding does.
+    """One model in one interpreter. Calls are synchronous; any of them may raise any error of the binding.
 
     An interpreter is created with the options of its kind by name, loads once, and is then invoked any number
     of times: all inputs are set before each `invoke`, and all tensors are read after it. `number` is that of
@@ -137,7 +137,7 @@ class Interpreter(Protocol):
         """Run the model once."""
 
     def get_input(self, number: int, into: memoryview) -> None:
-        """Copy out what the run left of one input; nothing to do where runs leave inputs as they were."""
+        """Copy one input out as the run left it; nothing to do if runs leave inputs as they were."""
 
     def get_output(self, number: int, into: memoryview) -> None:
         """Copy the bytes of one output out."""
@@ -151,7 +151,7 @@ INTERPRETERS: Final = {
     "kernels": "aisrv.inference.interpreters.kernels:KernelsInterpreter",
     "relocatable": "aisrv.inference.interpreters.relocatable:RelocatableInterpreter",
 }
-"""Where the interpreters are, by kind: "module:class", imported by the process that runs one."""
+"""Interpreters by kind: "module:class", imported by the process that runs one."""
 
 
 class MissingPackageError(ImportError):
@@ -170,7 +170,7 @@ def check_runs_models(kind: EngineKind) -> None:
 
 
 def is_shipped(kind: EngineKind) -> bool:
-    """Whether a kind, with its backend, comes with this package."""
+    """Check whether a kind, with its backend, comes with this package."""
     if kind.backend is None:
         return kind.name in INTERPRETERS
     from aisrv.kernels.backends.names import SHIPPED, plain_name
@@ -179,16 +179,13 @@ def is_shipped(kind: EngineKind) -> bool:
 
 
 def create_interpreter(kind: EngineKind) -> Interpreter:
-    """Import and create the interpreter of a kind, with its options.
-
-    Raises ImportError or AttributeError if there is none.
-    """
+    """Create the interpreter of a kind with its options. Raises ImportError or AttributeError for none."""
     module, _, name = INTERPRETERS.get(kind.name, kind.name).partition(":")
     return cast("Interpreter", getattr(import_module(module), name)(**kind.options))
 
 
 def runs_in_place(kind: EngineKind) -> bool:
-    """Whether an engine runs stored models from where they are: relocatable images, unless copied."""
+    """Check whether an engine runs stored models in place: relocatable images, unless copied."""
     return kind.name == RELOCATABLE and kind.mode != "copy"
 
 
@@ -206,19 +203,13 @@ class InPlaceInterpreter(Interpreter, Protocol):
 
 
 def check_kind_of_model(kind: EngineKind, model: ModelBytes) -> None:
-    """Raise ModelError for a relocatable image on an engine of ours that executes none.
-
-    `model` is the bytes of the file.
-    """
+    """Raise ModelError for a relocatable image on an engine of ours that executes none."""
     if model[:4] == _IMAGE_MAGIC and kind.name != RELOCATABLE and kind.name in INTERPRETERS:
         raise ModelError(f"a relocatable image, on the engine {kind}: use --engine {RELOCATABLE}")
 
 
 def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Sequence[memoryview]) -> None:
-    """Set all inputs, invoke, and read all tensors; where `invoke` raises, they stay as they are.
-
-    `outputs` are filled.
-    """
+    """Set all inputs, invoke, and fill `outputs`; if `invoke` raises, they stay as they are."""
     for number, data in enumerate(inputs):
         interpreter.set_input(number, data)
     interpreter.invoke()
@@ -229,10 +220,7 @@ def run_once(interpreter: Interpreter, inputs: Sequence[memoryview], outputs: Se
 
 
 def describe(error: Exception) -> str:
-    """Describe an exception: the text of our own, the type and text of a binding's (one is often empty).
-
-    `error` is what was raised.
-    """
+    """Describe an exception: the text of our own, the type and text of a binding's (one is often empty)."""
     text = str(error).strip()
     if isinstance(error, (InferenceError, MissingPackageError)):
         return text

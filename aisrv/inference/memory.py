@@ -1,4 +1,4 @@
-"""Memory of the device: what a model needs of the arena, and where model and tensors go.
+"""Memory of the device: a model's need of the arena, and the places of model and tensors.
 
 The head of the arena holds the tensors' data (`arena_plan`) and scratch memory (`arena_scratch`), the tail
 the interpreter's structures (`arena_tail`), which are an estimate.
@@ -17,10 +17,8 @@ from aisrv.model.limits import MAX_INPUTS, MAX_OUTPUTS
 from aisrv.protocol.memory_map import MemoryMap, ModelMemory
 
 MODEL_ALIGNMENT: Final = 4
-"""Bytes to which a model in the arena is rounded up.
-
-Source: "XCORE AI server: numbers and wire behavior", section Commands, Memory.
-"""
+"""Bytes to which a model in the arena is rounded up ("XCORE AI server: numbers and wire behavior",
+Memory)."""
 
 
 class ArenaNeed(Struct, frozen=True):
@@ -36,7 +34,7 @@ class ArenaNeed(Struct, frozen=True):
 
 
 def arena_need(model: Model) -> ArenaNeed:
-    """Return what the model needs of the tensor arena; ModelError where its own plan of it is broken.
+    """Return the model's need of the tensor arena; ModelError if its own plan of it is broken.
 
     A relocatable image tells itself: its activations, and the RAM of an instance that runs in place.
     """
@@ -50,7 +48,7 @@ def arena_need(model: Model) -> ArenaNeed:
 
 
 def check_tensor_counts(model: Model) -> None:
-    """Raise ModelError where the model has more inputs or outputs than the device can number."""
+    """Raise ModelError if the model has more inputs or outputs than the device can number."""
     if len(model.inputs) > MAX_INPUTS:
         raise ModelError(
             f"the model has {len(model.inputs)} inputs, the device takes at most {MAX_INPUTS}",
@@ -75,7 +73,6 @@ class MemoryShortage(ModelError):
         load_result: LoadResult,
         advice: str = "",
     ) -> None:
-        """Compose the message: `what` N bytes of the memory, with the bytes available and missing."""
         self.memory = memory
         self.needed = needed
         self.available = available
@@ -87,7 +84,6 @@ class MemoryShortage(ModelError):
 
     @property
     def missing(self) -> int:
-        """Bytes short."""
         return self.needed - self.available
 
 
@@ -108,8 +104,8 @@ def place_model(
     """Place a model file of `model_size` bytes in `memory` and its tensors in the arena; sizes are in bytes.
 
     A model in the arena comes first, rounded up to MODEL_ALIGNMENT, and the tensor arena is what remains; a
-    model in external memory leaves the arena whole. Raise MemoryShortage where model or tensors do not fit,
-    with the advice to use external memory where that would do.
+    model in external memory leaves the arena whole. Raises MemoryShortage, with the advice to use external
+    memory if that would do.
     """
     in_arena = memory is ModelMemory.ARENA
     fits_outside = in_arena and model_size <= external_size and need.total <= arena_size

@@ -1,4 +1,4 @@
-"""The packages that kinds of engines run on, and that are not installed with this one."""
+"""Packages that kinds of engines need, and that are not installed with this one."""
 
 from importlib.util import find_spec
 from typing import Final, NamedTuple
@@ -32,7 +32,7 @@ PACKAGES: Final = {
 
 
 def missing_package(kind: EngineKind) -> MissingPackageError | None:
-    """Return the error for a kind whose package is not installed, None where it can be tried."""
+    """Return the error for a kind whose package is not installed, else None."""
     name = kind.name
     if name == KERNELS and kind.backend is not None:
         name = f"{KERNELS}:{plain_name(kind.backend)}"

@@ -1,4 +1,4 @@
-"""Parameters that a model of XMOS's converter keeps in flash: which operators load them, in which order.
+"""Parameters that a model of XMOS's converter keeps in flash: its loads in order.
 
 `xcore-opt --xcore-weights-file` moves weights out of the model. In their place stand operators without
 inputs, whose outputs the device's flash server fills at each run. Options of `XC_ld_weights`: `a` is the
@@ -24,12 +24,12 @@ MAX_EXTENT: Final = 0xFFFF * 1024
 
 
 class LoadKind(enum.IntEnum):
-    """Where a load finds its parameters, and whether it waits for them."""
+    """Source of a load's parameters, and whether the load waits for them."""
 
     FLASH = 0
     EXTERNAL_MEMORY = 1
     FLASH_MEANWHILE = 2
-    """From flash while other operators run."""
+    """Flash, while other operators run."""
 
 
 _REFUSED: Final = {
@@ -41,14 +41,14 @@ _REFUSED: Final = {
 
 
 class ParameterSource(Protocol):
-    """The flash that parameters are in."""
+    """The flash that holds the parameters."""
 
     async def read(self, offset: int, size: int) -> bytes:
-        """Read `size` bytes of the parameters; InvokeError with the reason."""
+        """Read `size` bytes of the parameters. Raises InvokeError."""
 
 
 class ParameterLoad(Struct, frozen=True):
-    """What one operator loads: `size` bytes of the parameters from `address`, for all its outputs."""
+    """Load of one operator: `size` bytes of the parameters from `address`, for all its outputs."""
 
     operator: int
     address: int
@@ -63,17 +63,17 @@ class ParameterTraffic(Struct, frozen=True):
 
     @classmethod
     def of(cls, loads: Sequence[ParameterLoad]) -> Self:
-        """Count what a run with these loads reads."""
+        """Sum up the loads of a run."""
         return cls(len(loads), sum(load.size for load in loads))
 
 
 def parameter_loads(model: Model) -> tuple[ParameterLoad, ...]:
-    """Find the loads of a model in the order in which its operators run; ModelError where one is invalid."""
+    """Find the loads of a model in the order in which its operators run. Raises ModelError."""
     return tuple(_load(model, operator) for operator in model.operators if operator.name in LOADS)
 
 
 def parameter_bytes(loads: Iterable[ParameterLoad]) -> int:
-    """Count the bytes of parameters up to the last one that is loaded; 0 where none is."""
+    """Count the bytes of parameters up to the last one that is loaded; 0 if none is."""
     return max((load.address + load.size for load in loads), default=0)
 
 
@@ -116,7 +116,7 @@ class LoadOptions(NamedTuple):
 
 
 def read_options(data: bytes) -> LoadOptions:
-    """Read the options of a load; ValueError."""
+    """Read the options of a load. Raises ValueError."""
     options = CustomOptions.from_bytes(data)
     address, sizes, kind = options.integer("a", "addr"), options.integers("s", "sizes"), options.integer("t")
     if address is None:

@@ -1,4 +1,4 @@
-"""The plan of the tensor arena's head: where each tensor lies, by TFLM's planner.
+"""The plan of the tensor arena's head: places of tensors, by TFLM's planner.
 
 TensorFlow Lite Micro places buffers greedily (`greedy_memory_planner.cc`, `micro_allocation_info.cc`);
 source: "The INT8 kernel engine", section Arena plan. With the scratch of TFLM's kernels (`arena_scratch`) the
@@ -34,8 +34,8 @@ _NEVER: Final = Life(-1, -1)
 class Allocation(Struct, frozen=True):
     """A tensor's place in the arena: `size` bytes at `offset`, alive from step `first` to `last` inclusive.
 
-    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written. Where a
-    model has subgraphs, steps and tensors are those of `control_flow`. Scratch buffers are numbered behind
+    Step 0 is before the first operator, step k + 1 is operator k; -1 is before anything was written. In a
+    model with subgraphs, steps and tensors are those of `control_flow`. Scratch buffers are numbered behind
     the tensors.
     """
 
@@ -47,7 +47,7 @@ class Allocation(Struct, frozen=True):
 
 
 class ArenaPlan(Struct, frozen=True):
-    """Places of all tensors that live in the arena, in tensor order, and the bytes they take together."""
+    """Places of all tensors in the arena, in tensor order, and the bytes they take together."""
 
     allocations: tuple[Allocation, ...]
     head: int
@@ -76,7 +76,7 @@ class Scratch(NamedTuple):
 
 
 class BufferRequest(NamedTuple):
-    """A buffer to be placed, see Allocation; its offline offset is -1 where the planner chooses."""
+    """A buffer to be placed, see Allocation; its offline offset is -1 if the planner chooses."""
 
     tensor: int
     size: int
@@ -86,7 +86,7 @@ class BufferRequest(NamedTuple):
 
 
 def plan_arena(model: Model, scratch: Sequence[Scratch] = ()) -> ArenaPlan:
-    """Plan the head of the arena as TFLM does; raise ModelFileError where the model's own plan is broken."""
+    """Plan the head of the arena as TFLM does. Raises ModelFileError if the model's own plan is broken."""
     requests = arena_requests(model, scratch)
     offline = [request for request in requests if request.offline != _PLANNED_ONLINE]
     # Sorting is stable, so reversing first puts the later of two equals before the earlier, as TFLM does.
@@ -103,7 +103,7 @@ def plan_arena(model: Model, scratch: Sequence[Scratch] = ()) -> ArenaPlan:
 
 
 def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[BufferRequest]:
-    """Everything that has to be in the arena, tensors first; ModelFileError as `plan_arena`."""
+    """Return all buffers of the arena, tensors first. Raises ModelFileError as `plan_arena`."""
     walk, all_of_them = Walk(model), all_tensors(model)
     first, last = walk.first, walk.last
     offline = _offline_offsets(model, len(all_of_them))
@@ -134,12 +134,12 @@ def arena_requests(model: Model, scratch: Sequence[Scratch] = ()) -> list[Buffer
 
 
 def _arena_bytes(tensor: Tensor) -> int:
-    """What a tensor takes in the arena: TFLM packs elements of 4 bits in files only."""
+    """Return a tensor's bytes in the arena: TFLM packs elements of 4 bits in files only."""
     return math.prod(tensor.shape) if tensor.type is TensorType.INT4 else tensor.nbytes
 
 
 def _offline_offsets(model: Model, count: int) -> tuple[int, ...]:
-    """The offset that the model itself sets for each of its tensors, -1 for none."""
+    """Return the offset that the model itself sets for each of its tensors, -1 for none."""
     data = next((metadata.data for metadata in model.metadata if metadata.name == OFFLINE_PLAN), None)
     if data is None:
         return (_PLANNED_ONLINE,) * count
@@ -157,5 +157,4 @@ def _offline_offsets(model: Model, count: int) -> tuple[int, ...]:
 
 
 def round_up(size: int, alignment: int) -> int:
-    """Round up to a multiple."""
     return -(-size // alignment) * alignment

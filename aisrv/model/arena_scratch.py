@@ -1,9 +1,9 @@
-"""Scratch memory: what TFLM's kernels ask of the arena for the time in which an operator runs.
+"""Scratch memory of TFLM's kernels: bytes of the arena while an operator runs.
 
 Sources: TensorFlow Lite Micro, `tensorflow/lite/micro/kernels/` (`reduce_common.cc`, `transpose_conv.cc`,
 `svdf_common.cc`, `unidirectional_sequence_lstm.cc`, `detection_postprocess.cc`, `add_n.cc`, `mirror_pad.cc`,
 `conv_common.cc`, `depthwise_conv_common.cc`, `fully_connected.cc`) and `signal/micro/kernels/rfft.cc`: all of
-its reference kernels that ask for any. What it takes to decompress tensors (the operator DECODE, the metadata
+its reference kernels that ask for any. Memory to decompress tensors (the operator DECODE, the metadata
 COMPRESSION_METADATA) is not counted.
 """
 
@@ -22,7 +22,6 @@ DEVICE_POINTER: Final = 4
 """Bytes of a pointer on the device. TFLM on a 64-bit host has 8; ADD_N keeps a pointer to each input."""
 
 _WORD: Final = 4
-"""Bytes of an int, an int32 and a float."""
 _QUANTIZED: Final = frozenset({TensorType.INT8, TensorType.INT16})
 
 
@@ -49,7 +48,7 @@ class _Operands:
         return self._tensor(self._operator.outputs, place)
 
     def option(self, name: str) -> int:
-        """Read a number among a custom operator's options; 0 where it is missing, as in TFLM."""
+        """Read a number among a custom operator's options; 0 if it is missing, as in TFLM."""
         where = f"operator {self._operator.index} ({self._operator.name})"
         try:
             value = CustomOptions.from_bytes(self._operator.custom_options).integer(name) or 0
@@ -66,7 +65,7 @@ class _Operands:
 
 
 def tflm_scratch(model: Model, *, pointer: int = DEVICE_POINTER) -> list[Scratch]:
-    """List the scratch that TFLM's reference kernels ask for, in their order, none of size 0.
+    """List the scratch of TFLM's reference kernels, in their order, none of size 0.
 
     `pointer` is the size of a pointer in bytes. Raises ModelFileError for options that cannot be read.
     """
@@ -81,7 +80,7 @@ def tflm_scratch(model: Model, *, pointer: int = DEVICE_POINTER) -> list[Scratch
 def operator_scratch(
     model: Model | Subgraph, operator: Operator, *, pointer: int = DEVICE_POINTER
 ) -> list[int]:
-    """List the sizes in bytes that one operator's kernel asks for, as `tflm_scratch`."""
+    """List the sizes in bytes of one operator's scratch, as `tflm_scratch`."""
     sizes = (_CUSTOM if operator.is_custom else _BUILTIN).get(operator.name)
     if sizes is None:
         return []
@@ -115,7 +114,7 @@ def _reduction(operands: _Operands) -> Iterator[int]:
 
 
 def _sums(operands: _Operands) -> Iterator[int]:
-    """As all reductions, and sums of integers."""
+    """An index, the resolved axes, and sums of integers."""
     if operands.input(0).type in _QUANTIZED:
         yield _WORD * _elements(operands.output(0))
     yield from _reduction(operands)

@@ -1,8 +1,8 @@
-"""What is taken of an arena, and when: finds the lowest place that is free for all of a buffer's life.
+"""The used bytes of an arena over time: finds the lowest place that is free for all of a buffer's life.
 
-Two buffers are in each other's way where they are alive at the same step. A step at which nothing is born
-after something died adds no such pair, so that steps are counted in ages: a new one begins with the first
-birth after a death. Buffers that are alive all at once share one age, however many steps they are born in.
+Two buffers are in each other's way if they are alive at the same step. A step at which nothing is born after
+something died adds no such pair, so that steps are counted in ages: a new one begins with the first birth
+after a death. Buffers that are alive all at once share one age, however many steps they are born in.
 
 A binary tree over the ages keeps which bytes are taken. A life of any length is at most two nodes a level, so
 that placing a buffer takes time with the logarithm of the ages, and with the number of gaps that are too
@@ -37,7 +37,7 @@ class ArenaSpace:
     """The bytes of an arena that are taken in each age."""
 
     def __init__(self, lives: Sequence[tuple[int, int]]) -> None:
-        """Create an empty arena for buffers that live so, each from a first step to a last, inclusive."""
+        """Create an empty arena for buffers with these lives, each from a first step to a last, inclusive."""
         self._births, self._deaths = _ages(lives)
         ages = 1 + max(self._deaths.values(), default=0)
         self._leaves = 1 << (ages - 1).bit_length()
@@ -45,9 +45,9 @@ class ArenaSpace:
         self._throughout: dict[int, Extents] = {}  # taken at all times of a node's ages
 
     def place(self, size: int, first: int, last: int, offset: int | None = None) -> int:
-        """Take `size` bytes, above 0, for one of the lives, at the lowest offset that is free; returns it.
+        """Take `size` bytes, above 0, for one of the lives, at the lowest free offset; return that.
 
-        An `offset` that is given is taken whatever is there.
+        An `offset` that is given is taken in any case.
         """
         nodes, above = self._nodes(self._births[first], self._deaths[last])
         if offset is None:
@@ -85,7 +85,7 @@ class ArenaSpace:
         return offset
 
     def _nodes(self, first: int, last: int) -> tuple[list[int], set[int]]:
-        """The nodes that make up a life, and all that are above them."""
+        """Return the nodes that make up a life, and all that are above them."""
         nodes = []
         low, high = first + self._leaves, last + self._leaves + 1
         while low < high:
@@ -107,7 +107,7 @@ class ArenaSpace:
 
 
 def _ages(lives: Sequence[tuple[int, int]]) -> tuple[dict[int, int], dict[int, int]]:
-    """The age of each step at which something is born, and of each at which something dies."""
+    """Return the age of each step at which something is born, and of each at which something dies."""
     births = dict.fromkeys(first for first, _ in lives)
     deaths = dict.fromkeys(last for _, last in lives)
     born: dict[int, int] = {}

@@ -25,11 +25,11 @@ class TailLayout(Struct, frozen=True):
     parameters: Mapping[str, int]
     """The operator's options in TFLM's form (`builtin_op_data.h`)."""
     state: Mapping[str, int]
-    """What the kernel computes once (OpData…), before rounding up to ALIGNMENT."""
+    """State that the kernel computes once (OpData…), before rounding up to ALIGNMENT."""
     other_parameters: int = 16
-    """For operators that `parameters` does not name: a guess."""
+    """Size for operators that `parameters` does not name: a guess."""
     other_state: int = 32
-    """For operators that `state` does not name: a guess."""
+    """Size for operators that `state` does not name: a guess."""
 
 
 DEVICE_TAIL: Final = TailLayout(
@@ -63,10 +63,7 @@ DEVICE_TAIL: Final = TailLayout(
         }
     ),
 )
-"""Estimate for the device: the fields of TFLM's structures with pointers of 4 bytes.
-
-The fixed part is half of what TFLM takes with pointers of 8 bytes; nothing of it was measured on a device.
-"""
+"""Estimate for the device: TFLM's structures with 4-byte pointers; `fixed` is half of that with 8 bytes."""
 
 _CONVOLUTIONS: Final = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D"})
 
@@ -91,7 +88,7 @@ def estimate_tail(model: Model, layout: TailLayout = DEVICE_TAIL) -> int:
 
 
 def _requantized_channels(model: Model, operator: Operator) -> int:
-    """Channels for which the kernel stores a multiplier each."""
+    """Count channels for which the kernel stores a multiplier each."""
     if operator.name in _CONVOLUTIONS and operator.outputs:
         return (model.tensors[operator.outputs[0]].shape or (0,))[-1]
     if operator.name == "FULLY_CONNECTED" and len(operator.inputs) > 1 and operator.inputs[1] >= 0:
@@ -101,7 +98,7 @@ def _requantized_channels(model: Model, operator: Operator) -> int:
 
 
 def _variables(model: Model) -> list[int]:
-    """Sizes of what the model keeps from one invocation to the next."""
+    """Return the sizes of the state that the model keeps from one invocation to the next."""
     resources = {
         operator.inputs[0]: model.tensors[operator.inputs[1]].nbytes
         for operator in model.operators

@@ -11,7 +11,7 @@ from aisrv.model.flatbuffer import I32, File, Table
 
 
 def with_sound_dimensions(data: bytes) -> bytes:
-    """Return a model file with dimension 0 where a vector's scales name another; a broken file as it is."""
+    """Return a model file with dimension 0 if a vector's scales name another; a broken file as it is."""
     try:
         stale = list(_stale_positions(File(data).root))
     except ModelFileError:
@@ -25,12 +25,12 @@ def with_sound_dimensions(data: bytes) -> bytes:
 
 
 def is_vector_of_channels(shape: tuple[int, ...], scales: int) -> bool:
-    """Whether a tensor is a vector with a scale for each element."""
+    """Check whether a tensor is a vector with a scale for each element."""
     return shape == (scales,)
 
 
 def _stale_positions(root: Table) -> Iterator[int]:
-    """Where in the file the dimensions are that mean nothing."""
+    """Yield the positions of meaningless dimensions in the file."""
     for subgraph in root.tables("subgraphs", "subgraph"):
         for tensor in subgraph.tables("tensors", "tensor"):
             quantization = tensor.table("quantization")

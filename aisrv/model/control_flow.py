@@ -21,7 +21,7 @@ CALLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
         "CALL_ONCE": ("init_subgraph_index",),
     }
 )
-"""The options in which operators name subgraphs."""
+"""Options in which operators name subgraphs."""
 
 _MOST_STEPS: Final = 100_000
 
@@ -41,19 +41,19 @@ class Life(NamedTuple):
 
 
 def subgraphs(model: Model) -> tuple[Subgraph, ...]:
-    """All subgraphs, the main one first."""
+    """Return all subgraphs, the main one first."""
     main = Subgraph(model.tensors, model.operators, model.inputs, model.outputs)
     return (main, *model.other_subgraphs)
 
 
 def all_tensors(model: Model) -> tuple[Tensor, ...]:
-    """The tensors of all subgraphs, with the numbers that a plan gives them."""
+    """Return the tensors of all subgraphs, with the numbers that a plan gives them."""
     tensors = [tensor for each in subgraphs(model) for tensor in each.tensors]
     return tuple(replace(tensor, index=number) for number, tensor in enumerate(tensors))
 
 
 def called(model: Model, operator: Operator) -> tuple[int, ...]:
-    """The subgraphs that an operator calls; ModelFileError for one that is not there."""
+    """Return the subgraphs that an operator calls. Raises ModelFileError for an unknown one."""
     if operator.is_custom or operator.name not in CALLS:
         return ()
     numbers = tuple(operator.options.integer(name) for name in CALLS[operator.name])
@@ -67,10 +67,10 @@ def called(model: Model, operator: Operator) -> tuple[int, ...]:
 
 
 class Walk:
-    """The steps of a model, and what lives from which to which; -1 for what is never there."""
+    """The steps of a model, and the lives of its tensors; -1 for what is never there."""
 
     def __init__(self, model: Model) -> None:
-        """Walk through all calls; ModelFileError where subgraphs call each other, or far too many."""
+        """Walk through all calls; ModelFileError if subgraphs call each other, or far too many."""
         self._model: Final = model
         self._subgraphs: Final = subgraphs(model)
         self._starts: Final = starts(self._subgraphs)
@@ -78,9 +78,9 @@ class Walk:
         self.first: Final = [-1] * count
         self.last: Final = [-1] * count
         self.operators: Final[dict[tuple[int, int], Life]] = {}
-        """The steps of each operator, by its subgraph and its own number."""
+        """Steps of each operator, by its subgraph and its own number."""
         self.steps: Final[list[Step]] = []
-        """What steps 1, 2, ... are."""
+        """Steps 1, 2, ..."""
         self._inside: Final[list[int]] = []
         self._visit(0)
 
@@ -123,7 +123,7 @@ class Walk:
 
 
 def starts(each: Sequence[Subgraph]) -> list[int]:
-    """The number of the first tensor of each subgraph."""
+    """Return the number of the first tensor of each subgraph."""
     found = [0]
     for subgraph in each:
         found.append(found[-1] + len(subgraph.tensors))
@@ -131,7 +131,7 @@ def starts(each: Sequence[Subgraph]) -> list[int]:
 
 
 def flat(model: Model) -> Model:
-    """A model of all tensors, whose operators are the steps: what drawings of a plan show."""
+    """Return a model of all tensors, whose operators are the steps, for drawings of a plan."""
     if not model.other_subgraphs:
         return model
     operators = tuple(

@@ -9,14 +9,14 @@ MAX_ELEMENTS: Final = 10
 """Elements of a list that is read: as many as XMOS's kernels fill tensors in one load."""
 
 _MAX_PARTS: Final = 100
-"""Elements of a list of bytes that is read: what the kernels of a convolution have, thread by thread."""
+"""Elements of a list of bytes that is read: a convolution has some for each thread."""
 
 # The package follows every offset and takes every length for true: slices and conversions fail in many ways.
 _UNREADABLE: Final = (struct.error, ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
 
 class CustomOptions:
-    """Options by name. All that cannot be read raises ValueError with the reason."""
+    """Options by name. Every method raises ValueError with the reason for what cannot be read."""
 
     def __init__(self, options: Any) -> None:  # noqa: ANN401 - the package has no types
         """Take a map of the package `flatbuffers`."""
@@ -24,7 +24,6 @@ class CustomOptions:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read a flexbuffer."""
         from flatbuffers import flexbuffers  # with numpy, which few models need
 
         if not 3 <= len(data) <= LARGEST_OPTIONS:
@@ -39,14 +38,13 @@ class CustomOptions:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all options."""
         try:
             return frozenset(_text(key) for key in self._options.Keys)
         except _UNREADABLE as error:
             raise ValueError(str(error) or type(error).__name__) from error
 
     def data(self, *names: str) -> bytes | None:
-        """Return the bytes of a string or blob that has one of these names, None where there is none."""
+        """Return the string or blob with the first of these names that exists, or None."""
         try:
             value = self._find(names)
             return None if value is None else _bytes(value)
@@ -54,7 +52,7 @@ class CustomOptions:
             raise ValueError(str(error) or type(error).__name__) from error
 
     def first_data(self, *names: str) -> tuple[bytes, ...]:
-        """Return the strings and blobs of a list, or of the first list in it; nothing where there is none."""
+        """Return the strings and blobs of a list, or of the first list in it; nothing if there is none."""
         try:
             value = self._find(names)
             if value is None:
@@ -69,7 +67,7 @@ class CustomOptions:
             raise ValueError(str(error) or type(error).__name__) from error
 
     def integer(self, *names: str) -> int | None:
-        """Return the integer that has one of these names, None where there is none."""
+        """Return the integer with the first of these names that exists, or None."""
         try:
             value = self._find(names)
             return None if value is None else _integer(value)
@@ -77,7 +75,7 @@ class CustomOptions:
             raise ValueError(str(error) or type(error).__name__) from error
 
     def integers(self, *names: str) -> tuple[int, ...] | None:
-        """Return the list of integers that has one of these names, None where there is none."""
+        """Return the list of integers with the first of these names that exists, or None."""
         try:
             value = self._find(names)
             return None if value is None else _integers(value)

@@ -16,4 +16,4 @@ DTYPES: Final[Mapping[int, np.dtype[Any]]] = {
     TensorType.INT64: np.dtype("<i8"),
     TensorType.FLOAT32: np.dtype("<f4"),
 }
-"""How the elements of each type that can be written, and computed by kernels, lie in memory and in files."""
+"""NumPy types of the elements that can be written, and computed by kernels."""

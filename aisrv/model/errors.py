@@ -21,7 +21,7 @@ class LoadResult(enum.IntEnum):
     TOO_MANY_OUTPUTS = 4
     OTHER = 5
     UNSUPPORTED = 6
-    """The interpreter has no code for something in the model; another one may have."""
+    """Something in the model that the interpreter has no code for; another one may."""
 
 
 class ModelFileError(ValueError):

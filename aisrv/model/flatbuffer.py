@@ -1,8 +1,9 @@
 """The flatbuffer below a model file: tables of the schema, with every offset checked.
 
-What fields a table has, where and of what type is in `schema.py` and `metadata_schema.py`. Nothing outside
-the file is read. Source:
-https://flatbuffers.dev/internals; all offsets count from the field that holds them.
+The fields of tables are in `schema.py` and `metadata_schema.py`. Nothing outside the file is read. Source:
+https:
+
+flatbuffers.dev/internals; all offsets count from the field that holds them.
 """
 
 import struct
@@ -18,10 +19,10 @@ U16: Final = struct.Struct("<H")
 I32: Final = struct.Struct("<i")
 U32: Final = struct.Struct("<I")
 _VTABLE: Final = struct.Struct("<2H")
-"""The start of a field list: its own length, and that of the table."""
+"""Start of a field list: its own length, and that of the table."""
 _NUMBERS: Final = {kind: struct.Struct(f"<{kind}") for kind in "?bBhHiIqQfd"}
 _FIELD_LISTS: Final = [struct.Struct(f"<{words}H") for words in range(64)]
-"""By the number of words; no table that is read has as many fields."""
+"""Field lists by their number of words; no table that is read has as many fields."""
 
 _TABLES: Final = TABLES | METADATA_TABLES
 
@@ -45,15 +46,14 @@ class File:
 
     @property
     def root(self) -> "Table":
-        """The table at the start."""
+        """Return the table at the start."""
         return self.root_of("Model", ROOT)
 
     def root_of(self, kind: str, where: str) -> "Table":
-        """The table at the start, of a kind of the schema; `where` names it in messages."""
+        """Return the table at the start."""
         return Table(self, kind, self.integer(U32, 0, f"the offset of {where}"), where)
 
     def integer(self, kind: struct.Struct, position: int, where: str) -> int:
-        """Read one number; `where` names it in messages."""
         self.check(position, kind.size, where)
         return int(kind.unpack_from(self.data, position)[0])
 
@@ -71,7 +71,7 @@ class File:
             raise ModelFileError(f"{where}: the file refers to the same bytes over and over")
 
     def field_list(self, position: int, where: str) -> tuple[int, ...]:
-        """The words of a field list: its length, that of the table, and where in the table each field is."""
+        """Return the words of a field list: its length, that of the table, and the offset of each field."""
         self.check(position, _VTABLE.size, f"the field list of {where}")
         length, table = _VTABLE.unpack_from(self.data, position)
         self.check(position, length, f"the field list of {where}")
@@ -83,15 +83,15 @@ class File:
 
 
 class Table:
-    """A table of the file: fields by their names in the schema.
+    """A table of the file: fields by their names in the schema; absent ones have the schema's default.
 
-    An absent field has the schema's default. Whatever lies outside the file is a ModelFileError.
+    Offsets that lead outside the file raise ModelFileError.
     """
 
     __slots__ = ("_field_list", "_fields", "file", "position", "where")
 
     def __init__(self, file: File, kind: str, position: int, where: str) -> None:
-        """Check the table at a position; `kind` is the schema's name of it, `where` names it in messages."""
+        """Check the table at a position; `kind` is the schema's name of it, `where` is for messages."""
         file.tables_left -= 1
         if file.tables_left < 0:
             raise ModelFileError(f"{where}: the file has more than {MAX_TABLES} tables")
@@ -105,7 +105,6 @@ class Table:
             file.check(position, self._field_list[1], where)
 
     def number(self, name: str) -> int | float:
-        """Read a number or a flag."""
         slot, kind, default = self._fields[name]
         words = self._field_list
         if slot >= len(words) or not words[slot]:
@@ -117,21 +116,20 @@ class Table:
         return reader.unpack_from(self.file.data, position)[0]  # type: ignore[no-any-return]
 
     def field_position(self, name: str) -> int:
-        """Return where in the file a field is that is not absent."""
+        """Return the position in the file of a field that is not absent."""
         return self._position(self._field_list[self._fields[name][0]], name)
 
     def integer(self, name: str) -> int:
-        """Read an integer or a flag."""
         return self.number(name)  # type: ignore[return-value]  # as the schema says
 
     def view(self, name: str) -> memoryview:
-        """View the elements of a vector of numbers; empty where absent."""
+        """View the elements of a vector of numbers; empty if absent."""
         kind: Any = self._fields[name][1][1:]
         start, nbytes = self._elements(name, _NUMBERS[kind].size)
         return self.file.view[start : start + nbytes].cast(kind)
 
     def numbers(self, name: str) -> tuple[Any, ...]:
-        """Read a vector of numbers; empty where absent."""
+        """Read a vector of numbers; empty if absent."""
         kind = self._fields[name][1][1:]
         size = _NUMBERS[kind].size
         start, nbytes = self._elements(name, size)
@@ -141,7 +139,7 @@ class Table:
         return struct.unpack_from(f"<{nbytes // size}{kind}", self.file.data, start)
 
     def text(self, name: str) -> str:
-        """Read a string, as it may be shown; empty where absent."""
+        """Read a string, as it may be shown; empty if absent."""
         start, size = self._elements(name, 1)
         self.file.count_copy(size, self.where)
         try:
@@ -152,7 +150,7 @@ class Table:
             ) from None
 
     def table(self, name: str, kind: str = "") -> "Table | None":
-        """Follow an offset to another table, for a union one of a kind; None where the field is absent."""
+        """Follow an offset to another table, for a union one of a kind; None if the field is absent."""
         slot, declared, _ = self._fields[name]
         words = self._field_list
         if slot >= len(words) or not words[slot]:
@@ -161,12 +159,12 @@ class Table:
         return Table(self.file, kind or declared, target, self._named(name))
 
     def vector(self, name: str) -> tuple[int, int]:
-        """Position of the first element of a vector of tables, and their number; zeros where absent."""
+        """Return position of the first element of a vector of tables, and their number; zeros if absent."""
         start, nbytes = self._elements(name, U32.size)
         return start, nbytes // U32.size
 
     def tables(self, name: str, where: str) -> Iterator["Table"]:
-        """The tables of a vector, each named by `where` and its index."""
+        """Yield the tables of a vector, each named by `where` and its index."""
         kind = self._fields[name][1][1:]
         start, count = self.vector(name)
         file = self.file
@@ -180,7 +178,6 @@ class Table:
             yield Table(file, kind, position, f"{where} {index}")
 
     def all_fields(self) -> dict[str, int | float | str | tuple[int, ...]]:
-        """Read all numbers, strings and vectors of numbers."""
         found: dict[str, int | float | str | tuple[int, ...]] = {}
         for name, (_, kind, _) in self._fields.items():
             if kind in _NUMBERS:
@@ -192,13 +189,12 @@ class Table:
         return found
 
     def _position(self, offset: int, name: str) -> int:
-        """The place in the file of a field."""
         if offset >= self._field_list[1]:
             raise ModelFileError(f"{self._named(name)} lies {offset} bytes into {self._field_list[1]}")
         return self.position + offset
 
     def _follow(self, position: int, name: str) -> int:
-        """Where an offset leads, to 4 bytes inside the file."""
+        """Return the target of an offset, 4 bytes inside the file."""
         data, size = self.file.data, self.file.size
         if position + 4 > size:
             self.file.check(position, 4, self._named(name))
@@ -208,7 +204,7 @@ class Table:
         return target
 
     def _elements(self, name: str, size: int) -> tuple[int, int]:
-        """Where the elements of a vector or a string start, and their bytes; zeros where absent."""
+        """Return position and bytes of a vector's or a string's elements; zeros if absent."""
         slot = self._fields[name][0]
         words = self._field_list
         if slot >= len(words) or not words[slot]:
@@ -220,5 +216,5 @@ class Table:
         return start, nbytes
 
     def _named(self, name: str) -> str:
-        """A field, for messages."""
+        """Name a field for messages."""
         return f"{self.where}: {name.replace('_', ' ')}"

@@ -1,4 +1,4 @@
-"""Write `schema.py`: what the reader needs of TensorFlow Lite's schema, asked of the `tflite` package.
+"""Write `schema.py`: the reader's part of TensorFlow Lite's schema, asked of the `tflite` package.
 
     python -m aisrv.model.generate_schema
 
@@ -32,7 +32,6 @@ TABLES: Final = (
     "Metadata",
     *sorted(set(OPTIONS.values())),
 )
-"""The tables that are read."""
 
 _NO_FIELDS: Final = ("AsNumpy", "Length", "IsNone", "BufferHasIdentifier", "Init")
 _HEADER: Final = '''\
@@ -53,7 +52,7 @@ FILE_IDENTIFIER: Final = b"TFL3"
 
 
 class _NotingTable(flatbuffer_table.Table):  # type: ignore[misc]  # the package has no types
-    """A table that has all fields, or none, and notes which one is read as what."""
+    """A table that has all fields, or none, and records the reads."""
 
     __slots__ = ("entry", "is_empty", "type")
 
@@ -85,7 +84,7 @@ class _NotingTable(flatbuffer_table.Table):  # type: ignore[misc]  # the package
 
 
 def fields_of(table: str) -> Iterator[tuple[str, int, str, Any]]:
-    """Name, slot, type and default of each field of a table."""
+    """Yield name, slot, type and default of each field of a table."""
     fields = getattr(tflite, table)
     accessors = vars(fields)
     for name in accessors:
@@ -105,7 +104,7 @@ def fields_of(table: str) -> Iterator[tuple[str, int, str, Any]]:
 
 
 def schema() -> str:
-    """The text of `schema.py`."""
+    """Return the text of `schema.py`."""
     lines = [_HEADER, "TABLES: Final[dict[str, dict[str, Field]]] = {"]
     for table in TABLES:
         lines.append(f'    "{table}": {{')

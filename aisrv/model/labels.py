@@ -18,9 +18,9 @@ _LARGEST_END: Final = 22 + 0xFFFF
 
 
 class _View(io.RawIOBase):
-    """Bytes in memory as a file, which are not copied as a whole; a read of more than a piece is an OSError.
+    """Bytes in memory as a file, not copied as a whole; a read of more than a piece is an OSError.
 
-    What is read of archives in one go is the list of their files, and a part of a file.
+    Archives are read in one go only for the list of their files, and for parts of a file.
     """
 
     def __init__(self, data: memoryview) -> None:
@@ -54,7 +54,7 @@ class _View(io.RawIOBase):
 
 
 def labels_of(data: bytes | bytearray | memoryview) -> tuple[str, ...]:
-    """Return the names in a model file, from class 0; none where it has none, or none that can be read."""
+    """Return the names in a model file, from class 0; none if it has none, or none that can be read."""
     if _END_OF_ARCHIVE not in bytes(data[-_LARGEST_END:]):
         return ()
     import zipfile
@@ -83,7 +83,7 @@ def labels_of(data: bytes | bytearray | memoryview) -> tuple[str, ...]:
 
 
 def labels_in(text: bytes) -> tuple[str, ...]:
-    """Return the printable characters of each line of a text in UTF-8; none where it is not UTF-8."""
+    """Return the printable characters of each line of a text in UTF-8; none if it is not UTF-8."""
     if len(text) > LARGEST_LABELS:
         return ()
     try:

@@ -1,4 +1,4 @@
-"""What a model's metadata say of its inputs: how pixels become the numbers that the network was trained on.
+"""Metadata of a model's inputs: the normalization of pixels that the network was trained with.
 
 TensorFlow Lite keeps them in the buffer `TFLITE_METADATA`, a flatbuffer of a schema of its own.
 """
@@ -14,7 +14,6 @@ from aisrv.model.metadata_schema import IMAGE_PROPERTIES, METADATA_IDENTIFIER, N
 from aisrv.model.values import Model
 
 METADATA_NAME: Final = "TFLITE_METADATA"
-"""Name of the buffer."""
 
 
 class ColorSpace(enum.IntEnum):
@@ -26,21 +25,18 @@ class ColorSpace(enum.IntEnum):
 
 
 class InputMetadata(Struct, frozen=True):
-    """What metadata say of one input: a pixel becomes (pixel - mean) / std, for each channel or for all."""
+    """Metadata of one input: a pixel becomes (pixel - mean) / std, for each channel or for all."""
 
     name: str = ""
     mean: tuple[float, ...] = ()
     std: tuple[float, ...] = ()
-    """As many as `mean`; both are empty where nothing is said."""
+    """As many as `mean`; both are empty if the file has none."""
     color_space: ColorSpace | None = None
     """None for an input that is said to be no image."""
 
 
 def input_metadata(model: Model) -> tuple[InputMetadata, ...]:
-    """Return what the metadata of a model say of its inputs, in their order; nothing where it has none.
-
-    Raises ModelFileError for metadata that are damaged.
-    """
+    """Return the metadata of a model's inputs, in order; none if it has none. Raises ModelFileError."""
     data = next((each.data for each in model.metadata if each.name == METADATA_NAME), b"")
     if data[4:8] != METADATA_IDENTIFIER:
         return ()

@@ -30,4 +30,4 @@ METADATA_IDENTIFIER: Final = b"M001"
 IMAGE_PROPERTIES: Final = 2
 """Number of these properties in the union of contents."""
 NORMALIZATION_OPTIONS: Final = 1
-"""Number of these options in the union of what is done to a tensor."""
+"""Number of these options in the union of processes of a tensor."""

@@ -1,4 +1,4 @@
-"""The options of builtin operators: which table of the schema has them, and what no kernel can work with."""
+"""Options of builtin operators: their tables in the schema, and values that no kernel can work with."""
 
 import enum
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ TABLES: Final[Mapping[str, str]] = MappingProxyType(
         "WHILE": "WhileOptions",
     }
 )
-"""The operators whose options are read, and the schema's table of them."""
+"""Schema's table of each operator whose options are read."""
 
 _WITH_STRIDES: Final = frozenset(
     {"Conv2DOptions", "DepthwiseConv2DOptions", "Pool2DOptions", "TransposeConvOptions"}
@@ -64,7 +64,7 @@ _LEAST: Final = MappingProxyType(
 
 
 def read_options(operator: Table, name: str) -> Options:
-    """Read the options of an operator by name; none where its table is not of the kind that it should be."""
+    """Read the options of an operator by name; none if its table is of another kind than it should be."""
     table_name = TABLES.get(name)
     if table_name is None:
         return Options()

@@ -1,4 +1,4 @@
-"""Reading: from the flatbuffer to the values. Fields have the names of schema.fbs."""
+"""Reader of models: from the flatbuffer to the values. Fields have the names of schema.fbs."""
 
 from typing import Final, NamedTuple
 
@@ -22,7 +22,7 @@ _NO_TENSOR: Final = -1  # stands for an optional input that is left out
 
 
 def read_model(data: bytes | bytearray | memoryview) -> Model:
-    """Read `data`, a model file; ModelFileError, which is a SchemaVersionError for another schema."""
+    """Read `data`, a model file. Raises ModelFileError, or SchemaVersionError for another schema."""
     root = _root(memoryview(data).cast("B"))
     codes = [_operator_code(table) for table in root.tables("operator_codes", "operator code")]
     buffers = [_buffer(table) for table in root.tables("buffers", "buffer")]

@@ -37,7 +37,7 @@ class TensorType(enum.IntEnum):
 
     @property
     def bits(self) -> int:
-        """Bits of one element; 0 where the type alone does not tell (STRING, VARIANT)."""
+        """Bits of one element; 0 if the type alone does not tell (STRING, VARIANT)."""
         return _BITS[self]
 
 
@@ -46,19 +46,18 @@ _BITS: Final = (32, 16, 32, 8, 64, 0, 8, 16, 64, 8, 64, 128, 64, 32, 0, 32, 16, 
 
 
 class Padding(enum.IntEnum):
-    """How a window treats the border of its input."""
+    """Treatment of the border of an input by windows."""
 
     SAME = 0
     """The input is padded, so that the output has ceil(inputs / stride) elements."""
     VALID = 1
-    """There is no padding: windows lie within the input."""
+    """Windows lie within the input."""
 
 
 class Activation(enum.IntEnum):
     """Activation fused into an operator."""
 
     NONE = 0
-    """No activation."""
     RELU = 1
     """At least 0."""
     RELU_N1_TO_1 = 2
@@ -66,7 +65,6 @@ class Activation(enum.IntEnum):
     RELU6 = 3
     """0 to 6."""
     TANH = 4
-    """The hyperbolic tangent."""
     SIGN_BIT = 5
     """The sign of the value."""
 
@@ -83,7 +81,7 @@ class Quantization(Struct, frozen=True):
 
     @classmethod
     def per_tensor(cls, scale: float, zero_point: int) -> Self:
-        """One scale and zero point for a whole tensor."""
+        """Create one scale and zero point for a whole tensor."""
         return cls((scale,), (zero_point,))
 
     @classmethod
@@ -99,13 +97,13 @@ class Quantization(Struct, frozen=True):
 
     @property
     def scale(self) -> float:
-        """The scale of the whole tensor; ValueError where it is quantized per channel."""
+        """Scale of the whole tensor; ValueError if it is quantized per channel."""
         (scale,) = self.scales
         return scale
 
     @property
     def zero_point(self) -> int:
-        """The zero point of the whole tensor; ValueError where there is one for each channel."""
+        """Zero point of the whole tensor; ValueError if there is one for each channel."""
         (zero_point,) = self.zero_points
         return zero_point
 
@@ -114,20 +112,19 @@ class Tensor(Struct, frozen=True):
     """A tensor of a subgraph. An empty shape is a scalar."""
 
     name: str
-    """The file's name for it."""
+    """Name in the file."""
     shape: tuple[int, ...]
     type: TensorType
-    """The type of its elements."""
     quantization: Quantization | None = None
-    """How its integers stand for reals; None for other tensors."""
+    """Quantization of integers that stand for reals; None for other tensors."""
     data: bytes | memoryview | None = None
-    """A constant's elements in row-major order, little-endian; None for what is computed, given or sparse."""
+    """A constant's elements in row-major order, little-endian; None for other tensors and sparse ones."""
     is_variable: bool = False
     """Whether it keeps its value from one invocation to the next."""
     is_sparse: bool = False
     """Whether it is a constant of which the file holds fewer elements than its shape has."""
     index: int = 0
-    """Its place among the tensors of the subgraph, which the reader knows."""
+    """Position among the tensors of the subgraph, which the reader knows."""
 
     def __repr__(self) -> str:
         """Show the type and shape, not the data, which may be megabytes."""
@@ -150,24 +147,23 @@ OptionValue: TypeAlias = "int | float | str | tuple[int, ...]"
 class Options(Struct, frozen=True):
     """The options of a builtin operator, by the schema's names of the fields ("stride_w", "filter_height").
 
-    What is not there has the default that the properties give. The kernel of a convolution is the shape of
-    its weights; `kernel_w` and `kernel_h` are a pool's window. `name` is that of a field, `default` its value
-    where the file leaves it out.
+    Absent fields have the defaults that the properties give. The kernel of a convolution is the shape of its
+    weights; `kernel_w` and `kernel_h` are a pool's window.
     """
 
     fields: Mapping[str, OptionValue] = field(default_factory=dict)
 
     def integer(self, name: str, default: int = 0) -> int:
-        """An integer, enumeration or flag; ValueError for anything else."""
+        """Return an integer, enumeration or flag; ValueError for anything else."""
         return int(self.fields.get(name, default))  # type: ignore[arg-type]  # not tuples
 
     def real(self, name: str, default: float = 0.0) -> float:
-        """A real number; ValueError for anything else."""
+        """Return a real number; ValueError for anything else."""
         return float(self.fields.get(name, default))  # type: ignore[arg-type]  # not tuples
 
     @property
     def padding(self) -> Padding:
-        """How windows treat the border."""
+        """Treatment of the border by windows."""
         return Padding(self.integer("padding"))
 
     @property
@@ -207,12 +203,12 @@ class Options(Struct, frozen=True):
 
     @property
     def depth_multiplier(self) -> int:
-        """Output channels for each input channel; 0 where shapes tell."""
+        """Output channels for each input channel; 0 if shapes tell."""
         return self.integer("depth_multiplier")
 
     @property
     def beta(self) -> float:
-        """The factor in the exponent of a softmax."""
+        """Factor in the exponent of a softmax."""
         return self.real("beta", 1.0)
 
 
@@ -223,18 +219,14 @@ class Operator(Struct, frozen=True):
     """
 
     index: int
-    """Its place in execution order."""
+    """Position in execution order."""
     name: str
     inputs: tuple[int, ...]
-    """Indices of its input tensors."""
     outputs: tuple[int, ...]
-    """Indices of its output tensors."""
     options: Options = Options()
-    """The fields of its options, such as strides."""
     is_custom: bool = False
-    """Whether it is not one of the builtins."""
     custom_options: bytes = b""
-    """The options of a custom operator, in whatever form its kernel reads."""
+    """Options of a custom operator, in its kernel's form."""
 
 
 class Metadata(Struct, frozen=True):
@@ -250,39 +242,33 @@ class Subgraph(Struct, frozen=True):
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
-    """Indices of its inputs."""
     outputs: tuple[int, ...]
-    """Indices of its outputs."""
 
 
 class Model(Struct, frozen=True):
     """A model: the tensors and operators of its main subgraph (the first), operators in execution order."""
 
     version: int
-    """The version of the schema."""
     description: str
-    """A text of the program that wrote the file."""
+    """Text of the program that wrote the file."""
     tensors: tuple[Tensor, ...]
     operators: tuple[Operator, ...]
     inputs: tuple[int, ...]
-    """Indices of the input tensors."""
     outputs: tuple[int, ...]
-    """Indices of the output tensors."""
     metadata: tuple[Metadata, ...] = ()
-    """Named blobs of the file."""
     other_subgraphs: tuple[Subgraph, ...] = ()
     """Subgraphs 1, 2, …"""
     memory: tuple[int, int] | None = None
-    """Bytes of tensors, and of the structures beside them, where the model tells itself; no file does."""
+    """Bytes of tensors, and of the structures beside them, if the model tells itself; no file does."""
 
     @property
     def input_tensors(self) -> tuple[Tensor, ...]:
-        """The model's inputs in the order in which the device numbers them."""
+        """Tensors in the order in which the device numbers them."""
         return tuple(self.tensors[index] for index in self.inputs)
 
     @property
     def output_tensors(self) -> tuple[Tensor, ...]:
-        """The model's outputs in the order in which the device numbers them."""
+        """Tensors in the order in which the device numbers them."""
         return tuple(self.tensors[index] for index in self.outputs)
 
     @property

@@ -33,7 +33,7 @@ from aisrv.model.values import Quantization, Tensor, TensorType
 
 BUFFER_ALIGNMENT: Final = 16
 ABSENT: Final = ""
-"""Names an optional input that an operator is not given; the file holds index -1 for it."""
+"""Name of an optional input that an operator is not given; the file holds index -1 for it."""
 
 OPTION_TABLES: Final[Mapping[str, str]] = {
     **OPTIONS_READ,
@@ -56,7 +56,7 @@ OPTION_TABLES: Final[Mapping[str, str]] = {
     "SUM": "ReducerOptions",
     "TRANSPOSE": "TransposeOptions",
 }
-"""The operators that can be given options, and the schema's table of them."""
+"""Schema's table of the options of each operator that can be given some."""
 
 _VERSIONS: Final[Mapping[str, int]] = {
     "CALL_ONCE": 1,
@@ -77,7 +77,7 @@ _VERSIONS: Final[Mapping[str, int]] = {
     "VAR_HANDLE": 1,
     "WHILE": 1,
 }
-"""Versions of the operators with options for int8, where they are not 2; all others have version 1."""
+"""Versions of the operators with options for int8, if they are not 2; all others have version 1."""
 
 _WRITABLE: Final = frozenset({*DTYPES, TensorType.INT4})
 """Types of constants: those of DTYPES, and two elements a byte."""
@@ -90,10 +90,7 @@ class WriteError(ValueError):
 
 
 def constant_tensor(name: str, array: npt.NDArray[Any], quantization: Quantization | None = None) -> Tensor:
-    """Create a constant of the array's shape and elements; raise WriteError for a type not in DTYPES.
-
-    `name` is what operators refer to.
-    """
+    """Create a constant of the array's shape and elements. Raises WriteError for a type not in DTYPES."""
     for code, dtype in DTYPES.items():
         if array.dtype == dtype:
             data = array.astype(dtype).tobytes()
@@ -115,11 +112,10 @@ class NetworkOperator:
     inputs: tuple[str, ...]
     """Names of its inputs; "" for one that is left out."""
     outputs: tuple[str, ...]
-    """Names of its outputs."""
     options: Mapping[str, int | float | Sequence[int]] | None = field(default_factory=dict)
     custom_code: str = ""
     custom_options: bytes = b""
-    """Options of a custom operator, in the form that its kernel reads."""
+    """Options of a custom operator, in its kernel's form."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,15 +128,10 @@ class Network:
     tensors: tuple[Tensor, ...]
     operators: tuple[NetworkOperator, ...]
     inputs: tuple[str, ...]
-    """Names of the input tensors."""
     outputs: tuple[str, ...]
-    """Names of the output tensors."""
     description: str = ""
-    """A text in the file."""
     metadata: Mapping[str, bytes] = field(default_factory=dict)
-    """Named blobs of the file."""
     version: int = SCHEMA_VERSION
-    """The version of the schema."""
     subgraphs: tuple["Network", ...] = ()
     """Subgraphs 1, 2, ..., which operators call: tensors, operators, inputs and outputs count."""
 
@@ -153,7 +144,7 @@ class Network:
         return bytes(builder.Output())
 
     def indices(self) -> dict[str, int]:
-        """The index of each tensor by its name; WriteError."""
+        """Index of each tensor by its name. Raises WriteError."""
         indices = {tensor.name: index for index, tensor in enumerate(self.tensors)}
         if len(indices) != len(self.tensors) or ABSENT in indices:
             raise WriteError("tensors need names that are different and not empty")
@@ -270,7 +261,7 @@ def _tensor(builder: flatbuffers.Builder, tensor: Tensor, buffer: int) -> int:
 
 
 def _name(code: int) -> str:
-    """Return the schema's name of an operator; empty for a code that it does not have."""
+    """Return the schema's name of an operator; empty for an unknown code."""
     return OPERATORS[code] if 0 <= code < len(OPERATORS) else ""
 
 

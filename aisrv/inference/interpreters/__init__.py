@@ -1,1 +1,1 @@
-"""The interpreters behind the inference engine, one module each."""
+"""The interpreters below the inference engine, one module each."""

@@ -1,4 +1,4 @@
-"""What a relocatable image that runs in place fetches through the cache before the flash."""
+"""Fetches through the cache before the flash of a relocatable image that runs in place."""
 
 import signal
 import threading
@@ -14,10 +14,7 @@ from flash_server.client.cache import XCORE_AI_CACHE, CacheCounters, CacheGeomet
 
 
 def count_fetches(image: Image, geometry: CacheGeometry = XCORE_AI_CACHE) -> CacheCounters:
-    """Run an image once in place, on inputs of zeros; RuntimeFailure where it does not run.
-
-    The image must have its weights.
-    """
+    """Run an image, with its weights, once in place on inputs of zeros. Raises RuntimeFailure."""
     activations = image.context.activations_size
     runtime = Runtime(
         image.variant.core,
@@ -46,7 +43,7 @@ def fetch_counters(
     geometry: CacheGeometry = XCORE_AI_CACHE,
     most: int | None = None,
 ) -> Iterator[CacheCounters]:
-    """Count within the block what an instance fetches, through a cache that is empty at first.
+    """Count within the block the fetches of an instance, through a cache that is empty at first.
 
     Each line of the cache that is touched takes about a microsecond. After `most` of them the code goes on
     uncounted, at its full speed. The counters are filled in when the block ends.

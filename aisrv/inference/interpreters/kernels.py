@@ -1,8 +1,8 @@
 """The engine of our own kernels as an interpreter, on one of their backends.
 
-The head of the arena is TFLM's to the byte where the backend asks for no scratch memory of its own, as ours
-do: like on a device, a run overwrites its inputs where the plan reuses their memory ("Inference engines",
-section Bindings).
+The head of the arena is TFLM's to the byte if the backend asks for no scratch memory of its own, as ours do:
+like on a device, a run overwrites its inputs where the plan reuses their memory ("Inference engines", section
+Bindings).
 """
 
 from importlib import import_module
@@ -29,16 +29,16 @@ CONFINEMENTS: Final = {
     "native": Confinement.BEFORE_LOAD,
     "numba": Confinement.AFTER_LOAD,
 }
-"""When workers with a backend enter their sandbox; others may make code and start threads at any time."""
+"""Sandbox entry of our backends' workers; others may make code and start threads at any time."""
 
 
 class KernelsInterpreter:
-    """One model as a graph of kernels. Whatever the model, its errors are ModelError and InvokeError."""
+    """One model as a network of kernels. Whatever the model, its errors are ModelError and InvokeError."""
 
     def __init__(self, backend: str | None = None, tensor_folder: Path | None = None) -> None:
         """Create one without a model, on a backend by its name, or else on the fastest that is installed.
 
-        It writes every tensor of each run into `tensor_folder`, where there is one.
+        It writes every tensor of each run into `tensor_folder`, if given.
         """
         self._backend_name = backend or default_backend()
         self._folder = tensor_folder
@@ -51,11 +51,11 @@ class KernelsInterpreter:
 
     @property
     def confinement(self) -> Confinement:
-        """When the worker enters its sandbox: a backend that compiles does so as it loads a model."""
+        """Moment at which the worker enters its sandbox: a compiling backend does so as it loads a model."""
         return CONFINEMENTS.get(plain_name(self._backend_name), Confinement.EMULATOR_AFTER_LOAD)
 
     def prepare(self) -> None:
-        """Have NumPy import what it does at its first model."""
+        """Have NumPy do its late imports."""
         if self._folder is not None:
             import_module("aisrv.kernels.graph.observers")
         if self.confinement is Confinement.BEFORE_LOAD:
@@ -84,22 +84,19 @@ class KernelsInterpreter:
         return TensorLayout(tuple(map(len, graph.inputs)), tuple(map(len, graph.outputs)))
 
     def set_input(self, number: int, data: memoryview) -> None:
-        """Copy the bytes of one input in."""
         self._loaded().inputs[number][:] = data.cast("b")
 
     def invoke(self) -> None:
-        """Run the model once; InvokeError where a backend's kernel fails."""
+        """Run the model once. Raises InvokeError."""
         try:
             self._loaded().invoke()
         except (KernelError, OSError) as error:
             raise InvokeError(str(error)) from error
 
     def get_input(self, number: int, into: memoryview) -> None:
-        """Copy out what the run left of one input."""
         into[:] = self._loaded().inputs[number].cast("B")
 
     def get_output(self, number: int, into: memoryview) -> None:
-        """Copy the bytes of one output out."""
         into[:] = self._loaded().outputs[number].cast("B")
 
     def _loaded(self) -> Graph:

@@ -1,7 +1,7 @@
 """Relocatable images as an interpreter: a Cortex-M core in this process, which is the worker's.
 
 The image lies in the core's flash and runs in place, or from a copy in RAM. A run may overwrite its inputs,
-as the plan of the activations has their memory reused.
+as the plan of the activations reuses their memory.
 """
 
 import mmap
@@ -46,7 +46,7 @@ class RelocatableInterpreter:
         self._report = NetworkReport("", (), (), (), 0)
 
     def prepare(self) -> None:
-        """Have the emulator import what it does for its first core."""
+        """Have the emulator do its late imports."""
         import_module("unicorn.unicorn_py3.arch.arm")
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
@@ -64,11 +64,10 @@ class RelocatableInterpreter:
         return self._install(flash, 0, arena_bytes)
 
     def load_in_place(self, memory: mmap.mmap, offset: int, arena_bytes: int, /) -> TensorLayout:
-        """Install the image at an offset of memory that is the core's flash, and is only read; ModelError."""
+        """Install the image at an offset of the core's flash, which is only read. Raises ModelError."""
         return self._install(Memory.of(FLASH_BASE, memory), offset, arena_bytes)
 
     def forget_code(self) -> None:
-        """Have the core fetch the image's code anew."""
         self._loaded().machine(self._handle).forget_code()
 
     def _install(self, flash: Memory, offset: int, arena_bytes: int) -> TensorLayout:
@@ -106,7 +105,7 @@ class RelocatableInterpreter:
         self._runtime, self._handle = runtime, handle
 
     def _missing_weights(self, flash: Memory, obj: int, image: Image) -> int:
-        """Where the weights lie that are not in the image; 0 where all are."""
+        """Return the address of the weights that are not in the image; 0 if all are."""
         if not image.missing_weights:
             return 0
         at = FLASH_BASE + weights_place(obj - FLASH_BASE + image.sizes.file)
@@ -118,11 +117,10 @@ class RelocatableInterpreter:
         return at
 
     def set_input(self, number: int, data: memoryview) -> None:
-        """Copy the bytes of one input in."""
         self._loaded().write_tensor(self._handle, self._report.inputs[number], data)
 
     def invoke(self) -> None:
-        """Run the image once; InvokeError where its code goes astray, after which it runs no more."""
+        """Run the image once; InvokeError if its code goes astray, after which it runs no more."""
         runtime = self._loaded()
         try:
             done = self._invoke_counted(runtime) if self._counts else runtime.invoke(self._handle)
@@ -141,11 +139,9 @@ class RelocatableInterpreter:
         return done
 
     def get_input(self, number: int, into: memoryview) -> None:
-        """Copy out what the run left of one input."""
         into[:] = self._loaded().tensor(self._handle, self._report.inputs[number])
 
     def get_output(self, number: int, into: memoryview) -> None:
-        """Copy the bytes of one output out."""
         into[:] = self._loaded().tensor(self._handle, self._report.outputs[number])
 
     def _loaded(self) -> Runtime:

@@ -43,13 +43,13 @@ class _BoundInterpreter:
         self._binding = binding
 
     def prepare(self) -> None:
-        """Have the package import and read what it does at its first model."""
+        """Have the package do its late imports."""
         warm_up(_BoundInterpreter(self._binding))
 
     def load(self, model: bytes, _arena_bytes: int, /) -> TensorLayout:
         """Load a model file and allocate its tensors; ValueError or RuntimeError with the library's text.
 
-        Tensors are on the heap, of any size: it is for the caller to compare them with an arena.
+        Tensors are on the heap, of any size: the caller compares them with an arena.
         """
         self._interpreter = self._binding.Interpreter(
             model_content=with_sound_dimensions(model),
@@ -64,7 +64,6 @@ class _BoundInterpreter:
         )
 
     def set_input(self, number: int, data: memoryview) -> None:
-        """Copy the bytes of one input in."""
         tensor = self._inputs[number]
         value = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
         self._interpreter.set_tensor(tensor.number, value)
@@ -77,7 +76,7 @@ class _BoundInterpreter:
         """Do nothing: a run leaves its inputs as they were."""
 
     def get_output(self, number: int, into: memoryview) -> None:
-        """Copy the bytes of one output out; ValueError where its size is not the one at `load`."""
+        """Copy the bytes of one output out; ValueError if its size differs from that at `load`."""
         tensor = self._outputs[number]
         value = self._interpreter.get_tensor(tensor.number)
         if value.nbytes != len(into):
@@ -86,10 +85,10 @@ class _BoundInterpreter:
 
 
 class TfliteInterpreter(_BoundInterpreter):
-    """One model in `tflite-runtime`, or in `ai-edge-litert` where that is missing: from Python 3.12 on."""
+    """One model in `tflite-runtime`, or in `ai-edge-litert` if that is missing: from Python 3.12 on."""
 
     def __init__(self) -> None:
-        """Create one without a model; MissingPackageError where neither package is installed."""
+        """Create one without a model. Raises MissingPackageError."""
         try:
             binding = import_module("tflite_runtime.interpreter")
         except ModuleNotFoundError:
@@ -101,7 +100,7 @@ class LitertInterpreter(_BoundInterpreter):
     """One model in `ai-edge-litert`."""
 
     def __init__(self) -> None:
-        """Create one without a model; MissingPackageError where the package is not installed."""
+        """Create one without a model. Raises MissingPackageError."""
         super().__init__(_litert())
 
 

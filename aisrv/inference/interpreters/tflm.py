@@ -1,8 +1,8 @@
 """TensorFlow Lite Micro as the interpreter: the code that devices run, with an arena of a fixed size.
 
-Where this differs from a device: it is built for 64 bits, so that its structures take 4 to 10 % more of the
-arena. A run overwrites its inputs, as on a device, but nothing tells with what: they are shown as they were
-written, and each run starts from that ("Inference engines", section Bindings).
+Differences from a device: it is built for 64 bits, so that its structures take 4 to 10 % more of the arena. A
+run overwrites its inputs, as on a device, but nothing tells with what: they are shown as they were written,
+and each run starts from that ("Inference engines", section Bindings).
 """
 
 import math
@@ -26,7 +26,7 @@ _BINDING: Final = "tflite_micro.python.tflite_micro._runtime"
 def import_binding() -> ModuleType:
     """Load the extension module alone: its package imports training tools, which takes 40 ms.
 
-    MissingPackageError where it is not installed.
+    Raises MissingPackageError.
     """
     package, *path = _BINDING.split(".")
     found = PathFinder.find_spec(package)
@@ -57,10 +57,10 @@ class _Tensor(NamedTuple):
 
 
 class TflmInterpreter:
-    """One model in `tflite-micro`. What it prints on descriptors 1 and 2 says why a model does not load."""
+    """One model in `tflite-micro`. Its output on descriptors 1 and 2 says why a model does not load."""
 
     def prepare(self) -> None:
-        """Have the binding import what it does at its first model."""
+        """Have the binding do its late imports."""
         warm_up(TflmInterpreter())
 
     def load(self, model: bytes, arena_bytes: int, /) -> TensorLayout:
@@ -87,7 +87,6 @@ class TflmInterpreter:
         )
 
     def set_input(self, number: int, data: memoryview) -> None:
-        """Copy the bytes of one input in."""
         tensor = self._inputs[number]
         value = np.frombuffer(data, tensor.dtype).reshape(tensor.shape)
         self._interpreter.SetInputTensor(value, number)
@@ -97,10 +96,10 @@ class TflmInterpreter:
         self._interpreter.Invoke()
 
     def get_input(self, number: int, into: memoryview) -> None:
-        """Do nothing: the binding reads inputs only where it preserves all tensors, in another plan."""
+        """Do nothing: the binding reads inputs only if it preserves all tensors, in another plan."""
 
     def get_output(self, number: int, into: memoryview) -> None:
-        """Copy the bytes of one output out; ValueError where its size is not the one at `load`."""
+        """Copy the bytes of one output out; ValueError if its size differs from that at `load`."""
         value = self._interpreter.GetOutputTensor(number)
         if value.nbytes != len(into):
             raise ValueError(f"output {number} now has {value.nbytes} bytes, it was loaded with {len(into)}")

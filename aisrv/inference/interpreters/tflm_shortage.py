@@ -1,4 +1,4 @@
-"""What TensorFlow Lite Micro prints when its arena is too small, read back as numbers.
+"""The message of TensorFlow Lite Micro about a small arena, read back as numbers.
 
     Failed to resize buffer. Requested: 192, available 32, missing: 160
 
@@ -28,7 +28,7 @@ _LINE: Final = re.compile(
 
 
 def find_shortage(printed: str) -> Shortage | None:
-    """Find the first allocation that failed in what an interpreter printed while it loaded a model."""
+    """Find the first allocation that failed in the output of an interpreter that loaded a model."""
     found = _LINE.search(printed)
     return None if found is None else Shortage(*map(int, found.groups()))
 

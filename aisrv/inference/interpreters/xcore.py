@@ -23,7 +23,7 @@ PACKAGE: Final = "xmos_ai_tools"
 LIBRARY: Final = Path("xinterpreters", "libs", "linux", "xtflm_python.so")
 
 _POINTERS: Final = 2
-"""How much larger the structures in the arena are with a host's pointers than with the device's."""
+"""Size of the structures in the arena with a host's pointers, relative to the device's."""
 _SLACK: Final = 1 << 16
 _ERROR_BYTES: Final = 1 << 13
 """Room for the library's last message, which has at most 1024 bytes."""
@@ -39,11 +39,11 @@ _LOAD_FAILURES: Final = {
 class XcoreInterpreter:
     """One model in XMOS's library.
 
-    A model that loads parameters from flash has one input more than its file says: all the parameters.
+    A model that loads parameters from flash has one input more than in its file: all the parameters.
     """
 
     def __init__(self) -> None:
-        """Create one without a model; MissingPackageError where there is no library."""
+        """Create one without a model. Raises MissingPackageError."""
         self._package = _find_package()
         self._library = _open(self._package / LIBRARY)
 
@@ -53,10 +53,10 @@ class XcoreInterpreter:
         new_config(self._package)
 
     def load(self, model: bytes, arena_bytes: int) -> TensorLayout:
-        """Load a model file; ModelError with the reason.
+        """Load a model file. Raises ModelError.
 
-        The library's structures are larger than the device's, so its arena is, too: it is for the caller to
-        compare the device's need with `arena_bytes`.
+        The library's structures are larger than the device's, so its arena is, too: the caller compares the
+        device's need with `arena_bytes`.
         """
         parsed = read_model(model)
         _check_kernels(parsed)
@@ -95,7 +95,6 @@ class XcoreInterpreter:
             raise RuntimeError(f"the library's status is {status}{self._last_message()}")
 
     def get_input(self, number: int, into: memoryview) -> None:
-        """Copy out what a run left of one input: the kernels reuse its memory."""
         if number == len(self._inputs):
             return
         buffer = self._inputs[number]
@@ -103,7 +102,6 @@ class XcoreInterpreter:
         into[:] = memoryview(buffer).cast("B")[: len(into)]
 
     def get_output(self, number: int, into: memoryview) -> None:
-        """Copy the bytes of one output out."""
         buffer = self._outputs[number]
         self._library.get_output_tensor(self._engine, number, buffer, len(into))
         into[:] = memoryview(buffer).cast("B")[: len(into)]

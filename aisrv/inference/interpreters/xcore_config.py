@@ -1,8 +1,8 @@
-"""The configuration that XMOS's library wants of a model, and how a model that has none gets it.
+"""The configuration that XMOS's library wants of a model, and a way to add it to others.
 
 `xcore-opt` stores it as metadata (`xcore_shared_config.h` of lib_tflite_micro); the library reads it from an
-uninitialized pointer where a model lacks it. Offsets of a flatbuffer are relative and point forward, so the
-file goes unchanged behind a new root, which refers to what it has and adds the metadata.
+uninitialized pointer if a model lacks it. Offsets of a flatbuffer are relative and point forward, so the file
+goes unchanged behind a new root, which refers to what it has and adds the metadata.
 """
 
 import re
@@ -19,7 +19,7 @@ from aisrv.model.schema import FILE_IDENTIFIER
 from aisrv.values.regular_file import read_regular
 
 PREFIX: Final = "XC_"
-"""How the names of XMOS's operators begin."""
+"""Prefix of the names of XMOS's operators."""
 NAME: Final = "xcoreSharedConfig"
 """Name of the metadata; the library looks at no more than this beginning of a name."""
 ALIGNMENT: Final = 16
@@ -31,17 +31,17 @@ _CONFIG: Final = struct.Struct(f"<13I{2 * _TENSORS * 12}x")
 _THREADS: Final = 5
 """Most threads that the library runs a model on."""
 _ROOT_FIELDS: Final = (4, 8, 12, 0, 16, 0, 20)
-"""Where the fields of a table are in it, by slot: version, operator codes, subgraphs, buffers, metadata."""
+"""Offsets of a table's fields, by slot: version, operator codes, subgraphs, buffers, metadata."""
 _METADATA_FIELDS: Final = (4, 8)
-"""Name, number of the buffer."""
+"""Offsets of name and number of the buffer."""
 _BUFFER_FIELDS: Final = (4,)
-"""Data."""
+"""Offset of data."""
 
 _VERSION: Final = re.compile(r"(major|minor|patch)_version\s*=\s*(\d+)")
 
 
 def with_config(data: bytes, model: Model, package: Path) -> bytes:
-    """Return a model file with the configuration for the library in `package`; ModelError otherwise."""
+    """Return a model file with the configuration for the library in `package`. Raises ModelError."""
     configs = [metadata.data for metadata in model.metadata if metadata.name.startswith(NAME)]
     for config in configs:
         _check(config, new_config(package))
@@ -62,7 +62,7 @@ def _check_operators(model: Model) -> None:
 
 
 def _check_version(library: str, made_for: Sequence[int], present: Sequence[int]) -> None:
-    """Compare major and minor numbers, as the library does itself, which says less of it."""
+    """Compare major and minor numbers, as the library does itself, with a better message."""
     if made_for[:2] != present[:2]:
         numbers = [".".join(map(str, version)) for version in (made_for, present)]
         raise ModelError(
@@ -72,7 +72,7 @@ def _check_version(library: str, made_for: Sequence[int], present: Sequence[int]
 
 
 def _check(config: bytes, present: bytes) -> None:
-    """Refuse what the library would run into, whose own configuration is `present`."""
+    """Refuse a configuration that the library, with its own `present`, would crash on."""
     if len(config) < _CONFIG.size:
         raise ModelError(f"the metadata {NAME} has {len(config)} bytes of {_CONFIG.size}")
     architecture, *versions, threads, inputs, outputs = _CONFIG.unpack_from(config)
@@ -93,7 +93,7 @@ def _check(config: bytes, present: bytes) -> None:
 
 @cache
 def new_config(package: Path) -> bytes:
-    """The configuration of a model for one thread that uses nothing of XMOS's; read from files once."""
+    """Return the configuration of a model for one thread without XMOS's operators; read once from files."""
     include = package / "runtime" / "include"
     kernels = _version(include / "lib_nn" / "api" / "version.h")
     library = _version(include / "lib_tflite_micro" / "api" / "version.h")
@@ -137,7 +137,7 @@ def _add_config(data: bytes, config: bytes) -> bytes:
 
 
 def _target(root: Table, name: str, what: str) -> int:
-    """Position of a vector in the old file: that of its length."""
+    """Return the position of a vector in the old file: that of its length."""
     start, count = root.vector(name)
     if not count:
         raise ModelError(f"the model has no {what}")
@@ -145,13 +145,13 @@ def _target(root: Table, name: str, what: str) -> int:
 
 
 def _elements(root: Table, name: str) -> list[int]:
-    """Positions of the tables in a vector of the old file."""
+    """Return the positions of the tables in a vector of the old file."""
     start, count = root.vector(name)
     return [at + root.file.integer(U32, at, root.where) for at in range(start, start + 4 * count, 4)]
 
 
 class _Front:
-    """The bytes in front of a file; references to the file are put in when it is known where it goes."""
+    """The bytes in front of a file; references to the file are resolved once its position is known."""
 
     def __init__(self, old: bytes) -> None:
         self._old = old
@@ -160,17 +160,16 @@ class _Front:
 
     @property
     def end(self) -> int:
-        """Bytes so far."""
         return len(self._new)
 
     def add(self, data: bytes, align: int = 1) -> int:
-        """Append bytes at a multiple of `align`; gives where they are."""
+        """Append bytes at a multiple of `align`; return their position."""
         self._new += bytes(-len(self._new) % align)
         self._new += data
         return len(self._new) - len(data)
 
     def add_table(self, fields: Sequence[int], size: int) -> int:
-        """Append the list of a table's fields, and the table of `size` bytes with nothing in them."""
+        """Append the list of a table's fields, and an empty table of `size` bytes."""
         entries = (4 + 2 * len(fields), size, *fields)
         listed = self.add(b"".join(map(U16.pack, entries)), align=2)
         table = self.add(bytes(size), align=4)
@@ -180,7 +179,7 @@ class _Front:
     def add_vector(self, at: int, olds: Sequence[int]) -> int:
         """Append the vector that the offset at `at` leads to: tables of the old file, and a new one.
 
-        Gives where the offset to that goes.
+        Returns the position of the offset to the new one.
         """
         self.point(at, self.add(U32.pack(len(olds) + 1), align=4))
         for old in olds:
@@ -188,7 +187,6 @@ class _Front:
         return self.add(bytes(4))
 
     def write(self, at: int, data: bytes) -> None:
-        """Write over what is there."""
         self._new[at : at + len(data)] = data
 
     def point(self, at: int, target: int) -> None:
@@ -200,7 +198,7 @@ class _Front:
         self._references.append((at, old))
 
     def join(self) -> bytes:
-        """Put the old file behind."""
+        """Append the old file."""
         self.add(b"", align=ALIGNMENT)
         for at, old in self._references:
             self.point(at, self.end + old)

@@ -37,10 +37,7 @@ class InlineInterpreter(TensorMemory):
     """
 
     def __init__(self, kind: EngineKind | None = None) -> None:
-        """Create one without a model, of the default kind where none is given.
-
-        Raises EngineKindError for a kind without an interpreter.
-        """
+        """Create one without a model, of the default kind if none is given. Raises EngineKindError."""
         super().__init__()
         self._kind = kind or default_kind()
         check_runs_models(self._kind)
@@ -56,10 +53,7 @@ class InlineInterpreter(TensorMemory):
         return function()
 
     async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
-        """Load a model; ModelError with the reason, and nothing is left.
-
-        `arena_bytes` is the arena that the model may use.
-        """
+        """Load a model, or none if it raises ModelError; it may use an arena of `arena_bytes`."""
         await trio.lowlevel.checkpoint()
         self._release()
         try:
@@ -77,7 +71,7 @@ class InlineInterpreter(TensorMemory):
         self._changes = 0
 
     async def invoke(self) -> None:
-        """Run the model once on the inputs as they are; InvokeError with the reason."""
+        """Run the model once on the inputs as they are. Raises InvokeError."""
         await trio.lowlevel.checkpoint()
         if self._interpreter is None:
             raise InvokeError("no model is loaded")
@@ -97,7 +91,7 @@ class InlineInterpreter(TensorMemory):
             _load(self._interpreter, self._model, self._arena_bytes, self._in_place)
 
     async def close(self) -> None:
-        """Forget the model. Views of its tensors stay readable."""
+        """Unload the model. Views of its tensors stay readable."""
         self._release()
         await trio.lowlevel.checkpoint()
 
@@ -118,5 +112,5 @@ def _load(
 
 
 def inline(_log: LogSink, *, kind: EngineKind | None = None) -> InlineInterpreter:
-    """Create a runner for `InferenceEngine` in this process; what an interpreter prints is not captured."""
+    """Create a runner for `InferenceEngine` in this process; an interpreter's output is not captured."""
     return InlineInterpreter(kind)

@@ -42,11 +42,11 @@ ALARM_SECONDS: Final = 1.0
 
 
 class Limits(Struct, frozen=True):
-    """The limits of a worker: address space in bytes (an idle one has 90 MB), and times in seconds."""
+    """Limits of a worker: address space in bytes (an idle one has 90 MB), and times in seconds."""
 
     memory_bytes: int = 1 << 30
     load_seconds: float = 30.0
-    """From the start of the process, or from the request where a process was waiting, until the reply."""
+    """Time from the start of the process, or from the request if a process was waiting, until the reply."""
     invoke_seconds: float = 60.0
     """Above 0; infinity is no limit."""
 
@@ -67,9 +67,9 @@ class IsolatedInterpreter(TensorMemory):
         limits: Limits | None = None,
         workers: WorkerSource = new_worker,
     ) -> None:
-        """Create one without a model, of the default kind where none is given.
+        """Create one without a model, of the default kind if none is given. Raises EngineKindError.
 
-        `log` gets what the worker prints. Raises EngineKindError for a kind without an interpreter.
+        `log` gets what the worker prints.
         """
         kind = kind or default_kind()
         check_runs_models(kind)
@@ -83,7 +83,7 @@ class IsolatedInterpreter(TensorMemory):
 
     @property
     def pid(self) -> int | None:
-        """Process id of the worker, None while there is none."""
+        """Process id of the worker, None if there is none."""
         return None if self._worker is None else self._worker.pid
 
     async def compute(self, function: Callable[[], T]) -> T:
@@ -91,7 +91,7 @@ class IsolatedInterpreter(TensorMemory):
         return await trio.to_thread.run_sync(function, abandon_on_cancel=True)
 
     async def load(self, model: ModelBytes, arena_bytes: int, in_place: InPlaceModel | None = None) -> None:
-        """Load a model into a worker; ModelError with the reason, and nothing is left."""
+        """Load a model into a worker, or none if it raises ModelError."""
         await self._release()
         try:
             self._files = SharedFiles(arena_bytes, in_place)
@@ -112,7 +112,7 @@ class IsolatedInterpreter(TensorMemory):
         self._place(layout, memory)
 
     async def invoke(self) -> None:
-        """Run the model once on the inputs as they are; InvokeError with the reason."""
+        """Run the model once on the inputs as they are. Raises InvokeError."""
         if self._files is None:
             raise InvokeError("no model is loaded")
         try:
@@ -131,7 +131,7 @@ class IsolatedInterpreter(TensorMemory):
         await trio.lowlevel.checkpoint()
 
     async def close(self) -> None:
-        """Kill the worker and forget the model. Views of its tensors stay readable."""
+        """Kill the worker and unload the model. Views of its tensors stay readable."""
         await self._release()
         await trio.lowlevel.checkpoint()
 
@@ -245,7 +245,7 @@ class IsolatedInterpreter(TensorMemory):
         return str(ending)
 
     async def _stop(self) -> Ending:
-        """Kill the worker if it is still alive, and log what it printed last."""
+        """Kill the worker if it is still alive, and log its last output."""
         worker, self._worker = self._worker, None
         if worker is None:
             return Ending(0, "")
@@ -310,7 +310,7 @@ class SharedFiles:
         return memoryview(mmap.mmap(self.tensors, size))
 
     def take_change(self) -> bool:
-        """Whether the model has changed where it is stored since this was last asked."""
+        """Check whether the stored model has changed since the last call."""
         known = self._changes
         self._changes = 0 if self._in_place is None else self._in_place.changes
         return known != self._changes

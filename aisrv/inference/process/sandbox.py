@@ -1,7 +1,7 @@
-"""The sandbox of a worker: what the process gives up before it loads a model.
+"""The sandbox of a worker: the rights that the process drops before it loads a model.
 
-The worker's side, which must stay light: it applies what its parent chose (`sandbox_layers.py`), whole or
-not at all. Source: "The sandbox of inference workers".
+The worker's side, which must stay light: it applies what its parent chose (`sandbox_layers.py`), whole or not
+at all. Source: "The sandbox of inference workers".
 """
 
 import ctypes
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 NOBODY: Final = 65534
-"""The user and group that a worker of root's becomes."""
+"""User and group of a worker whose parent is root."""
 DESCRIPTORS: Final = 64
 """Files that a worker may have open: it needs six."""
 WRITTEN_BYTES: Final = 1 << 30
@@ -30,7 +30,7 @@ _LANDLOCK_ADD: Final = 445
 _LANDLOCK_RESTRICT: Final = 446
 _LANDLOCK_PATH_BENEATH: Final = 1
 _FILE_RIGHTS: Final = (13, 14, 15, 15, 16, 16, 16)
-"""How many rights on files the versions of Landlock know, from the first."""
+"""Number of rights on files that the versions of Landlock know, from the first."""
 _WRITING: Final = 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5 | 1 << 7 | 1 << 8 | 1 << 14
 """Rights on a folder that a worker may write into: to write, read, list, remove, make and truncate."""
 _INSTRUCTION_BYTES: Final = 8
@@ -59,9 +59,9 @@ class Sandbox(NamedTuple):
     landlock_version: int = 0
     """Version of the kernel's Landlock, 0 for none."""
     program: bytes = b""
-    """The seccomp filter, in the kernel's instructions."""
+    """Seccomp filter, in the kernel's instructions."""
     emulator_program: bytes = b""
-    """The filter for emulators, which make code as they run, and stop it from a thread."""
+    """Filter for emulators, which make code as they run, and stop it from a thread."""
 
     def __bytes__(self) -> bytes:
         sizes = len(self.program), len(self.emulator_program)
@@ -71,7 +71,7 @@ class Sandbox(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `__bytes__` gives; struct.error for less."""
+        """Unpack `data` that `__bytes__` packed; struct.error for less."""
         layers, version, size, emulator_size = _NUMBERS.unpack_from(data)
         emulator = _NUMBERS.size + size
         return cls(
@@ -82,11 +82,11 @@ class Sandbox(NamedTuple):
         )
 
     def for_emulators(self) -> Self:
-        """The layers that allow threads, and code that is made while it runs."""
+        """Return the layers that allow threads, and code that is made while it runs."""
         return self._replace(layers=self.layers & ~Layers.PROCESSES, program=self.emulator_program)
 
     def enter(self, folder: Path | None = None) -> None:
-        """Give it all up, but for writing into `folder`, which exists; SandboxError where that fails."""
+        """Drop all rights but writing into `folder`, which exists. Raises SandboxError."""
         if Layers.NO_NEW_PRIVILEGES in self.layers:
             _prctl(_PR_SET_NO_NEW_PRIVS, 1, 0)
         if Layers.LANDLOCK in self.layers:

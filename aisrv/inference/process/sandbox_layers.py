@@ -1,6 +1,6 @@
-"""Which layers of the sandbox hold on this machine, and the seccomp filter, made once for all workers.
+"""Layers of the sandbox on this machine, and the seccomp filter, made once for all workers.
 
-`sandbox_layers` is for whoever shows them. Source: "The sandbox of inference workers".
+Source: "The sandbox of inference workers".
 """
 
 import ctypes
@@ -80,14 +80,14 @@ WRITING: Final = (
     "dup",
     "getcwd",
 )
-"""What a worker that writes into a folder needs besides; Landlock keeps it in the folder."""
+"""System calls of a worker that writes into a folder; Landlock keeps it in the folder."""
 
 FCNTL: Final = (fcntl.F_DUPFD_CLOEXEC,)
 """Commands of fcntl: mapping the tensors' file makes another descriptor of it. Others seal and signal."""
 
 WRITING_FCNTL: Final = (*FCNTL, fcntl.F_GETFD, fcntl.F_SETFD, fcntl.F_GETFL)
 WRITING_IOCTL: Final = (termios.TCGETS, termios.FIOCLEX)
-"""What Python asks a file that it opens. Others send signals, too."""
+"""Requests of Python to a file that it opens. Others send signals, too."""
 
 _EXECUTABLE: Final = 4
 _SIGABRT: Final = 6
@@ -104,25 +104,25 @@ class SandboxLayer(NamedTuple):
     name: str
     holds: bool
     detail: str
-    """What it keeps from a worker, or why it does not hold."""
+    """Rights that it denies to a worker, or the reason why it does not hold."""
 
     def __str__(self) -> str:
         return self.name if self.holds else f"no {self.name} ({self.detail})"
 
 
 def sandbox_layers() -> tuple[SandboxLayer, ...]:
-    """Say which layers hold for the workers that this process starts."""
+    """Return the layers for the workers that this process starts."""
     return tuple(_describe())
 
 
 def sandbox_line() -> str:
-    """All layers on one line, those that do not hold with the reason."""
+    """Describe all layers on one line, those that do not hold with the reason."""
     return ", ".join(map(str, sandbox_layers()))
 
 
 @cache
 def sandbox(*, writing: bool = False) -> Sandbox:
-    """Return what workers of this process give up; with `writing` those may that write into a folder."""
+    """Return the sandbox of this process's workers; with `writing` of those that write into a folder."""
     layers = Layers.NO_NEW_PRIVILEGES | Layers.LIMITS | Layers.PROCESSES
     version = landlock_version()
     if version:
@@ -136,10 +136,7 @@ def sandbox(*, writing: bool = False) -> Sandbox:
 
 
 async def prepared_sandbox(*, writing: bool = False) -> Sandbox:
-    """Return the `sandbox`; what its first making waits for, the loop does not.
-
-    The first one of a process logs which layers do not hold.
-    """
+    """Return the `sandbox`, whose first making does not block the event loop; it logs the missing layers."""
     if writing not in _prepared:
         is_first = not _prepared
         _prepared[writing] = await trio.to_thread.run_sync(partial(sandbox, writing=writing))
@@ -159,7 +156,7 @@ _prepared: Final[dict[bool, Sandbox]] = {}
 
 @cache
 def landlock_version() -> int:
-    """Return the version of the kernel's Landlock, 0 where there is none."""
+    """Return the version of the kernel's Landlock, 0 if there is none."""
     libc = ctypes.CDLL(None, use_errno=True)
     asked = (ctypes.c_long(_LANDLOCK_CREATE), None, ctypes.c_size_t(0), ctypes.c_long(_LANDLOCK_ASK_VERSION))
     return max(0, int(libc.syscall(*asked)))
@@ -195,7 +192,7 @@ def _can_become_nobody() -> bool:
 
 
 def _why_no_seccomp() -> str:
-    """Say why there is no filter; empty where there is one."""
+    """Return why there is no filter; empty if there is one."""
     number = _SECCOMP.get(os.uname().machine)
     if number is None:
         return f"not made for {os.uname().machine}"
@@ -208,7 +205,7 @@ def _why_no_seccomp() -> str:
 
 @cache
 def _import() -> ModuleType | str:
-    """Import the binding of libseccomp; gives the reason where it is not there."""
+    """Import the binding of libseccomp, or return why it is missing."""
     try:
         import pyseccomp
     except ModuleNotFoundError:
@@ -220,7 +217,7 @@ def _import() -> ModuleType | str:
 
 
 def _program(writing: bool, *, emulator: bool) -> bytes:
-    """Make the filter: whatever is not allowed answers EPERM. Empty where there can be none.
+    """Make the filter: whatever is not allowed answers EPERM. Empty if there can be none.
 
     That for an emulator allows executable memory, and threads of the same process.
     """

@@ -7,7 +7,6 @@ class TensorMemory:
     """Base of what runs one model: sizes and bytes of its inputs and outputs."""
 
     def __init__(self) -> None:
-        """Start without a model."""
         self._layout = TensorLayout((), ())
         self._inputs: list[memoryview] = []
         self._outputs: list[memoryview] = []
@@ -18,7 +17,7 @@ class TensorMemory:
         return self._layout
 
     def input(self, number: int) -> memoryview:
-        """Return the memory of an input: `invoke` starts from it, and leaves there what the run does."""
+        """Return the memory of an input: `invoke` starts from it and may overwrite it."""
         return self._inputs[number][:]
 
     def output(self, number: int) -> memoryview:
@@ -26,7 +25,6 @@ class TensorMemory:
         return self._outputs[number][:]
 
     def _place(self, layout: TensorLayout, memory: memoryview) -> None:
-        """Cut memory into the tensors of a model."""
         self._layout = layout
         self._inputs, self._outputs = layout.views(memory)
 

@@ -67,7 +67,7 @@ FAILED: Final = b"-"
 MESSAGE_LIMIT: Final = 4096
 """Bytes of the longest message; the text of an error is cut to fit."""
 OUTPUT_LIMIT: Final = 1 << 16
-"""Bytes of captured output that fit at once; what comes on top is lost."""
+"""Bytes of captured output that fit at once; more is lost."""
 
 _PR_SET_PDEATHSIG: Final = 1
 NUMBER_BYTES: Final = 8
@@ -78,7 +78,7 @@ _NOT_IN_PLACE: Final = -1
 
 
 class Startup(NamedTuple):
-    """The worker's command line: its control socket, who started it, and what to run within which limit."""
+    """Command line of the worker: its control socket, its parent, the kind of interpreter and the limit."""
 
     control: int
     parent_pid: int
@@ -87,26 +87,24 @@ class Startup(NamedTuple):
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Self:
-        """Read what `arguments` gives."""
         *numbers, interpreter = arguments
         control, parent_pid, memory_bytes = map(int, numbers)
         return cls(control, parent_pid, memory_bytes, EngineKind.parse(interpreter))
 
     @property
     def arguments(self) -> list[str]:
-        """The fields as words of a command line."""
         return [str(field) for field in self]
 
 
 class LoadRequest(NamedTuple):
-    """What a worker needs to load a model."""
+    """Parameters of loading a model."""
 
     arena_bytes: int
     invoke_seconds: float
     """Seconds after which the kernel kills a worker that runs the model; infinity is no limit."""
     sandbox: Sandbox
     offset: int | None = None
-    """Where in its file a model begins that stays there; None for one that is the file, and is read."""
+    """Offset in its file of a model that stays there; None for one that is the file, and is read."""
 
     def __bytes__(self) -> bytes:
         offset = _NOT_IN_PLACE if self.offset is None else self.offset
@@ -114,14 +112,13 @@ class LoadRequest(NamedTuple):
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Read what `__bytes__` gives."""
         arena_bytes, invoke_seconds, offset = _LOAD_NUMBERS.unpack_from(data)
         sandbox = Sandbox.from_bytes(data[_LOAD_NUMBERS.size :])
         return cls(arena_bytes, invoke_seconds, sandbox, None if offset == _NOT_IN_PLACE else offset)
 
 
 class Request(NamedTuple):
-    """A request as it came: its number, what is asked for, and a file where there is one."""
+    """A received request: its number, its kind and data, and a file or None."""
 
     number: bytes
     kind: bytes
@@ -130,7 +127,7 @@ class Request(NamedTuple):
 
     @classmethod
     def receive(cls, control: socket.socket) -> Self | None:
-        """Wait for a request; None where the parent closes its end instead."""
+        """Wait for a request; None if the parent closes its end instead."""
         message, files, _, _ = socket.recv_fds(control, MESSAGE_LIMIT, 1)
         if not message:
             return None
@@ -288,7 +285,7 @@ class _Session:
 
 
 def answer(handler: Callable[[], bytes]) -> bytes:
-    """Return the reply to a request: whatever a binding raises becomes FAILED."""
+    """Return the reply to a request: any error of a binding becomes FAILED."""
     try:
         return DONE + handler()
     except Exception as error:
@@ -296,7 +293,6 @@ def answer(handler: Callable[[], bytes]) -> bytes:
 
 
 def failure(error: Exception) -> bytes:
-    """Return the FAILED reply for an exception."""
     result = error.load_result if isinstance(error, ModelError) else LoadResult.OTHER
     text = describe(error).encode(errors="backslashreplace")
     return (FAILED + bytes([result]) + text)[: MESSAGE_LIMIT - NUMBER_BYTES]

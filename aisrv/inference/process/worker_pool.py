@@ -32,7 +32,7 @@ class WorkerPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of those that wait."""
+        """Process ids of the waiting workers."""
         return [worker.pid for worker in self._waiting.values()]
 
     def isolated(self, log: LogSink, /, *, kind: EngineKind | None = None) -> "IsolatedInterpreter":
@@ -54,7 +54,7 @@ class WorkerPool:
 
     @contextmanager
     def take(self, kind: "WorkerKind") -> "Iterator[WorkerProcess]":
-        """Yield the process of a kind, or a new one where none waits; another starts after the block."""
+        """Yield the process of a kind, or a new one if none waits; another starts after the block."""
         from aisrv.inference.process.worker_process import WorkerProcess
 
         worker = self._waiting.pop(kind, None)
@@ -67,7 +67,7 @@ class WorkerPool:
             self._refill(kind)
 
     def close(self) -> None:
-        """End the processes that wait; those that were taken belong to their takers."""
+        """End the waiting processes; those that were taken belong to their takers."""
         self._is_open = False
         while self._waiting:
             _, worker = self._waiting.popitem()

@@ -1,6 +1,6 @@
 """The parent's side of a worker process: starting, asking, and stopping one.
 
-What the worker prints goes to a file in memory, which outlives the worker and needs no reader while it runs.
+Output of the worker goes to a file in memory, which outlives it and needs no reader while it runs.
 """
 
 import fcntl
@@ -47,7 +47,7 @@ class WorkerKind(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How a process ended, and its output that was not read yet."""
+    """End of a process, and its output that was not read yet."""
 
     status: int
     """Exit status; a signal's number is negative."""
@@ -62,14 +62,14 @@ class Ending(NamedTuple):
 
 
 class WorkerLies(Exception):
-    """A worker that does what no worker does: the text says what."""
+    """A worker that breaks the protocol; the text says how."""
 
 
 class WorkerProcess:
     """A worker process, the control socket to it, and its output."""
 
     def __init__(self, kind: WorkerKind) -> None:
-        """Start one, which imports its interpreter at once; OSError."""
+        """Start one, which imports its interpreter at once. Raises OSError."""
         with ExitStack() as undo:
             control, inherited = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             undo.enter_context(control)
@@ -97,7 +97,6 @@ class WorkerProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the process has not ended."""
         return self._process.poll() is None
 
     async def exchange(self, request: bytes, file: int | None = None) -> bytes:
@@ -136,7 +135,7 @@ class WorkerProcess:
         return reply[NUMBER_BYTES:]
 
     def take_output(self) -> str:
-        """Return what the worker has printed since the last time; WorkerLies where that cannot be had."""
+        """Return the worker's output since the last call. Raises WorkerLies."""
         try:
             size = os.lseek(self._output, 0, os.SEEK_END)
             if not size:
@@ -149,7 +148,7 @@ class WorkerProcess:
         return printed if size < OUTPUT_LIMIT else f"{printed}\n(it printed more, which is lost)"
 
     async def end(self) -> Ending:
-        """Kill the process unless it is already dying, and reap it, whoever cancels meanwhile.
+        """Kill the process unless it is already dying, and reap it, even if cancelled.
 
         The kernel may take its time to give back what the process has; past END_SECONDS it is left to that.
         """
@@ -183,19 +182,18 @@ class WorkerProcess:
 
 
 WorkerSource = Callable[[WorkerKind], AbstractContextManager[WorkerProcess]]
-"""Where the process for a model comes from; the block of the context is the loading of the model."""
+"""Source of the process for a model; the block of the context is the loading of the model."""
 
 
 @contextmanager
 def new_worker(kind: WorkerKind) -> Iterator[WorkerProcess]:
-    """Start a process for a model that waits for it."""
     yield WorkerProcess(kind)
 
 
 def memory_file(name: str, undo: ExitStack) -> int:
     """Create a file in memory, which `undo` closes, and return its descriptor.
 
-    Whoever gives it to a worker adds F_SEAL_SEAL before, so that the worker adds no seal.
+    The caller adds F_SEAL_SEAL before a worker gets it, so that the worker adds no seal.
     """
     descriptor = os.memfd_create(f"aisrv-{name}", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     undo.callback(os.close, descriptor)

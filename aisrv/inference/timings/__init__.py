@@ -1,4 +1,4 @@
-"""Timing model of the device: how long each operator of a model would take on the chip.
+"""Timing model of the device: the time of each operator of a model on the chip.
 
 No interpreter on a host can tell, so the times are computed from shapes: issue slots by laws that were fitted
 to published runs of XMOS's kernels (`laws.py`), then clocks, running cores, flash and external memory. Every

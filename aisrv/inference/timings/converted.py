@@ -1,8 +1,8 @@
-"""From an `XC_conv2d_v2` of a converted file to the convolution that it is.
+"""The convolution in an `XC_conv2d_v2` of a converted file.
 
 Its options tell the form and the window. From 2022-02-24 on: `k` (first `kt`) is the form, `a` (first `aggp`)
 describes the products, and `mp` the copy. Before: `threads` has the blobs of each thread, whose sizes tell
-the form. Where options cannot be read, shapes tell.
+the form. If options cannot be read, shapes tell.
 """
 
 import math
@@ -19,7 +19,7 @@ _DEPTHWISE_BLOB: Final = 20
 _PADDED_COPY: Final = 64
 _GENERIC_BLOB: Final = 8
 _OWN_PADDING: Final = 3, 3
-"""The window of a kernel that pads, where nothing tells it: without a window there would be no padding."""
+"""Assumed window of a kernel that pads: without a window there would be no padding."""
 _LARGEST_WINDOW: Final = 4096
 """Taps of a side of a window that a blob can tell; more is no window."""
 
@@ -56,7 +56,7 @@ def _options(node: OperatorTensors) -> CustomOptions | None:
 
 
 def _is_early(node: OperatorTensors) -> bool:
-    """Whether the weights are packed as the tools of 2022 do: with half as much again, and more."""
+    """Check whether the weights are packed as the tools of 2022 do: with half as much again, and more."""
     options = _options(node)
     try:
         return options is None or not options.names & {"k", "kt"}
@@ -65,7 +65,7 @@ def _is_early(node: OperatorTensors) -> bool:
 
 
 def _form_and_window(node: OperatorTensors, images: Images) -> tuple[Form | None, tuple[int, int] | None]:
-    """What the options tell, None for what they do not."""
+    """Return form and window from the options, None for what they do not tell."""
     options = _options(node)
     if options is None:
         return None, None
@@ -86,7 +86,7 @@ def _form_and_window(node: OperatorTensors, images: Images) -> tuple[Form | None
 
 
 def _from_threads(blobs: tuple[bytes, ...], images: Images) -> tuple[Form, tuple[int, int] | None]:
-    """Form and window by the sizes of a thread's blobs: of the products, and of the copy."""
+    """Return form and window from the sizes of a thread's blobs: of the products, and of the copy."""
     by_size = {len(blob): blob for blob in blobs}
     is_padded = _PADDED_COPY in by_size
     if _DIRECT_BLOB in by_size:
@@ -104,7 +104,7 @@ def _from_threads(blobs: tuple[bytes, ...], images: Images) -> tuple[Form, tuple
 
 
 def _window(blob: bytes, at: int) -> tuple[int, int] | None:
-    """Height and width of a window, of which a blob has one less in two words; None for what is none."""
+    """Return height and width of a window, of which a blob has one less in two words; None for no window."""
     if len(blob) < 4 * (at + 2):
         return None
     height, width = (1 + each for each in struct.unpack_from("<2i", blob, 4 * at))
@@ -114,7 +114,7 @@ def _window(blob: bytes, at: int) -> tuple[int, int] | None:
 
 
 def _generic_window(products: bytes, copy: bytes, images: Images) -> tuple[int, int] | None:
-    """The window of a generic kernel, whose products have the bytes of an output channel as second word."""
+    """Return the window of a generic kernel, whose products have an output channel's bytes as second word."""
     if len(products) != _GENERIC_BLOB:
         return None
     (nbytes,) = struct.unpack_from("<i", products, 4)
@@ -133,7 +133,7 @@ def _square_of(taps: float) -> tuple[int, int] | None:
 
 
 def _by_shapes(images: Images, nbytes: int, *, early: bool) -> tuple[Form, tuple[int, int]]:
-    """Tell form and window from shapes and the bytes of the weights."""
+    """Return form and window from shapes and the bytes of the weights."""
     channels_in, channels = images.data[3], images.output[3]
     padded = GROUP * math.ceil(channels / GROUP)
     same_size = images.data[1:3] == images.output[1:3]

@@ -1,4 +1,4 @@
-"""A convolution as XMOS's kernels see it, and what it costs by the laws."""
+"""A convolution of XMOS's kernels, and its cost by the laws."""
 
 import math
 from typing import Self
@@ -18,28 +18,25 @@ class Convolution(Struct, frozen=True):
     height: int
     width: int
     channels: int
-    """Of the output."""
+    """Output channels."""
     kernel: tuple[int, int] = (1, 1)
-    """Height and width of the window."""
     depth: int = GROUP
-    """Input channels that each output channel is made of, 1 of a depthwise form."""
+    """Input channels of each output channel, 1 of a depthwise form."""
     batch: int = 1
     outside_taps: int = 0
     """Taps of all windows together that lie outside the image."""
 
     @classmethod
     def fully_connected(cls, rows: int, outputs: int, inputs: int) -> Self:
-        """A fully connected layer: a pixel for each row of the batch."""
+        """Create a fully connected layer: a pixel for each row of the batch."""
         return cls(Form.INDIRECT, 1, 1, outputs, depth=inputs, batch=rows)
 
     @property
     def pixels(self) -> int:
-        """Pixels of the output."""
         return self.batch * self.height * self.width
 
     @property
     def taps(self) -> int:
-        """Values of a window."""
         return self.kernel[0] * self.kernel[1]
 
     @property
@@ -61,7 +58,7 @@ class Convolution(Struct, frozen=True):
 
     @property
     def chunks(self) -> int:
-        """Pieces of 32 channels of a tap, of which a copy is made."""
+        """Copied pieces of 32 channels of a tap."""
         return math.ceil(self.depth / VECTOR)
 
     @property
@@ -75,7 +72,7 @@ class Convolution(Struct, frozen=True):
 
 
 def outside_taps(height: int, width: int, kernel: tuple[int, int], pads: tuple[int, int, int, int]) -> int:
-    """Taps outside the image, of all windows of stride 1; `pads` are top, left, bottom and right."""
+    """Count taps outside the image, of all windows of stride 1; `pads` are top, left, bottom and right."""
     top, left, bottom, right = pads
 
     def inside(extent: int, size: int, before: int, after: int) -> int:
@@ -87,7 +84,7 @@ def outside_taps(height: int, width: int, kernel: tuple[int, int], pads: tuple[i
 
 
 def slots(each: Convolution, generation: Generation, law: laws.ConvolutionLaw | None = None) -> float:
-    """Issue slots of a convolution on one thread, apart from LAYER; by the law of its form, unless given."""
+    """Return the issue slots on one thread, apart from LAYER; by the law of its form, unless given."""
     law = law or laws.CONVOLUTIONS[each.form]
     taps, rows = each.taps - 1, each.kernel[0] - 1
     window = law.further_tap * taps + law.further_row * rows
@@ -108,7 +105,7 @@ def slots(each: Convolution, generation: Generation, law: laws.ConvolutionLaw | 
 
 
 def parameter_lines(each: Convolution) -> Lines:
-    """Lines of external memory that hold weights and multipliers, as they are read for each pixel."""
+    """Return the lines of external memory of weights and multipliers, as they are read for each pixel."""
     channels = min(each.channels, GROUP)
     nbytes = GROUP * each.groups * each.taps if each.form.is_depthwise else each.channels * each.products
     nbytes += 4 * each.channels
@@ -130,7 +127,7 @@ def parameter_lines(each: Convolution) -> Lines:
 
 
 def uncached_parameter_lines(each: Convolution) -> Lines:
-    """The same where activations go through the same cache, so that nothing stays in it."""
+    """Return the same if activations go through the same cache, so that nothing stays in it."""
     lines = parameter_lines(each)
     if lines.count * laws.PARAMETER_BAND.high >= lines.high:
         return lines
@@ -138,7 +135,7 @@ def uncached_parameter_lines(each: Convolution) -> Lines:
 
 
 def arena_lines(each: Convolution) -> Lines:
-    """Lines of external memory of the activations that a convolution reads, copies and writes."""
+    """Return the lines of external memory of the activations that a convolution reads, copies and writes."""
     group: float = laws.ARENA_OUTPUT + laws.ARENA_STRUCTURES
     pixel = 0.0
     if each.form is Form.DEPTHWISE:
@@ -155,7 +152,6 @@ def arena_lines(each: Convolution) -> Lines:
 
 
 def memory_lines(each: Convolution, conditions: Conditions) -> Lines:
-    """All lines of external memory of a convolution."""
     lines = NO_LINES
     if conditions.external_arena:
         lines = arena_lines(each)
@@ -166,7 +162,7 @@ def memory_lines(each: Convolution, conditions: Conditions) -> Lines:
 
 
 def cost_of(each: Convolution, conditions: Conditions, *, before: tuple[Cost, ...] = ()) -> Cost:
-    """The cost of a convolution; `before` are the pads that go before it."""
+    """Return the cost of a convolution; `before` are the pads that go before it."""
     generation, form = conditions.generation, each.form
     work = slots(each, generation)
     return Cost(

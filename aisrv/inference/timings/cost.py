@@ -1,4 +1,4 @@
-"""The cost of an operator: issue slots and lines of external memory, how far the figure is known, and why."""
+"""The cost of an operator: issue slots and lines of external memory, with their band and source."""
 
 import enum
 from collections.abc import Callable
@@ -12,27 +12,27 @@ if TYPE_CHECKING:
 
 
 class Basis(enum.Enum):
-    """The basis of a figure, from the best to the least."""
+    """Basis of a figure, from the best to the least."""
 
     MEASURED = "measured"
     """Code, generation and shapes as in a published run."""
     CARRIED = "carried"
     """The same code as in a published run, of another generation."""
     EXTRAPOLATED = "extrapolated"
-    """The same code with other shapes: what differs was counted in the assembly."""
+    """The same code with other shapes: the differences were counted in the assembly."""
     ESTIMATE = "estimate"
-    """Nothing published of this operator."""
+    """A guess: nothing is published of this operator."""
 
 
 class Band(NamedTuple):
-    """Between which factors of a figure the real one is expected."""
+    """Factors of a figure between which the real one is expected."""
 
     low: float
     high: float
 
 
 EXACT: Final = Band(1.0, 1.0)
-"""Of a figure that was given."""
+"""Band of a figure that was given."""
 
 
 class Lines(Struct, frozen=True):
@@ -44,11 +44,9 @@ class Lines(Struct, frozen=True):
 
     @classmethod
     def within(cls, count: float, band: Band) -> "Lines":
-        """A number of lines with a band."""
         return cls(count, count * band.low, count * band.high)
 
     def plus(self, other: "Lines") -> "Lines":
-        """The lines of both."""
         return Lines(self.count + other.count, self.low + other.low, self.high + other.high)
 
 
@@ -56,38 +54,35 @@ NO_LINES: Final = Lines()
 
 
 class Cost(Struct, frozen=True):
-    """What an operator takes of one thread."""
+    """Cost of an operator on one thread."""
 
     slots: float
-    """Issue slots."""
     basis: Basis
-    """What the figure rests on."""
     band: Band
-    """How far the slots may be off."""
+    """Band of the slots."""
     source: str
-    """Where the figure is from."""
+    """Source of the figure."""
     form: str = ""
-    """The form of the kernel, of a convolution."""
+    """Form of a convolution's kernel."""
     shared: float = 0.0
-    """What of `slots` is split among threads."""
+    """Part of `slots` that is split among threads."""
     image: tuple[int, int] = (1, 1)
     """Height and width of the output, which is what is split."""
     layer_slots: float = 0.0
-    """More slots where threads share the work."""
+    """More slots if threads share the work."""
     before: "tuple[Cost, ...]" = ()
     """Costs of what goes before it, which one thread does: pads."""
     lines: Lines = NO_LINES
-    """Lines of external memory."""
 
     def on_threads(self, threads: int) -> float:
-        """Return the slots when `threads` threads share the work."""
+        """Return the slots if `threads` threads share the work."""
         if threads == 1 or not self.shared:
             return self.slots
         return self.slots - self.shared * (1 - largest_share(*self.image, threads)) + self.layer_slots
 
 
 class Conditions(NamedTuple):
-    """What the cost of an operator goes by, besides its shapes."""
+    """Conditions of an operator's cost besides its shapes."""
 
     generation: "Generation"
     external_parameters: bool = False
@@ -99,14 +94,14 @@ class Conditions(NamedTuple):
 
 
 CostRule = Callable[["OperatorTensors", Conditions], Cost | None]
-"""Tells the cost of an operator, or None for shapes that the rule has no meaning for."""
+"""Computes the cost of an operator, or None for shapes without a meaning."""
 
 
 def largest_share(height: int, width: int, threads: int) -> float:
     """Return the share of an image that the busiest thread computes; the others wait for it.
 
-    Threads get whole rows, or whole columns: of the first of the two that divides evenly, else of the
-    larger. With fewer than there are threads, some threads have nothing to do. Source: XMOS ai_tools,
+    Threads get whole rows, or whole columns: of the first of the two that divides evenly, else of the larger.
+    With fewer than there are threads, some threads have nothing to do. Source: XMOS ai_tools,
     xformer/Utils/ThreadSupport.cpp.
     """
     if height % threads == 0 or width % threads == 0:

@@ -15,18 +15,18 @@ from aisrv.inference.timings.generation import Generation
 MAX_THREADS: Final = 5
 """Threads of one inference (XMOS lib_tflite_micro, inference_engine.h)."""
 ISSUE_SLOTS: Final = 5
-"""Core clocks of an issue slot at the least; more where more cores run."""
+"""Core clocks of an issue slot at the least; more if more cores run."""
 CORE_MHZ: Final = 600
 REFERENCE_MHZ: Final = 100
-"""The clocks of a device of which nothing else is known."""
+"""Reference clock of a device of which nothing else is known."""
 EARLY_CORE_MHZ: Final = 700
 EARLY_REFERENCE_MHZ: Final = 175
-"""Those of the boards of 2021 and 2022."""
+"""Reference clock of the boards of 2021 and 2022."""
 _WORD: Final = 0xFFFF_FFFF
 
 
 class Kernels(enum.Enum):
-    """Which kernels compute the operators of a file that was not converted."""
+    """Kernels that compute the operators of a file that was not converted."""
 
     OPTIMIZED = "optimized"
     """XMOS's kernels, as if its converter had replaced the operators."""
@@ -35,7 +35,7 @@ class Kernels(enum.Enum):
 
 
 class Memory(enum.Enum):
-    """Where parameters or activations lie."""
+    """Memory of parameters or activations."""
 
     INTERNAL = "internal"
     """The SRAM of the engine's tile."""
@@ -44,7 +44,7 @@ class Memory(enum.Enum):
 
 
 class FlashPath(enum.Enum):
-    """How parameters are read from flash."""
+    """Ways to read parameters from flash."""
 
     SERVER = "server"
     """Through the flash server, byte by byte."""
@@ -56,30 +56,29 @@ class OperatorTime(Struct, frozen=True):
     """Time of one operator in ticks of the reference clock."""
 
     index: int
-    """Its place in execution order."""
+    """Position in execution order."""
     name: str
-    """Its name, such as CONV_2D."""
+    """Name, such as CONV_2D."""
     ticks: int
     low: int
-    """Ticks that it takes at the least..."""
+    """Lower bound of the ticks."""
     high: int
-    """...and at the most."""
+    """Upper bound of the ticks."""
     basis: Basis
-    """What the figure rests on."""
     source: str = ""
-    """Where the figure is from."""
+    """Source of the figure."""
     form: str = ""
-    """The form of the kernel, of a convolution."""
+    """Form of a convolution's kernel."""
     slots: int = 0
-    """Issue slots of one thread; 0 for what is not computed."""
+    """Issue slots of one thread; 0 if they are not computed."""
     memory: Memory = Memory.INTERNAL
     """Whether it reads or writes external memory."""
 
 
 class DeviceModel(Struct, frozen=True):
-    """What decides on the time of an inference. ValueError for what no device has.
+    """Parameters of an inference's time. ValueError for what no device has.
 
-    Where clocks and flash are None, they are those of a device of today, or what `for_generation` fills in.
+    Clocks and flash that are None are those of a device of today, or what `for_generation` fills in.
     """
 
     clock_mhz: float | None = None
@@ -87,21 +86,21 @@ class DeviceModel(Struct, frozen=True):
     threads: int = 1
     """Threads of an inference, 1 to 5."""
     flash: FlashPath | float | None = None
-    """How parameters come from flash: a path, or bytes a second."""
+    """Source of parameters in flash: a path, or bytes a second."""
     kernels: Kernels = Kernels.OPTIMIZED
-    """Who computes the operators of a file that XMOS's converter did not make."""
+    """Kernels that compute the operators of a file that XMOS's converter did not make."""
     reference_mhz: float | None = None
     """Clock that a timer counts, in MHz: ticks are of it."""
     external_clock_mhz: float | None = None
     """Clock of the external memory in MHz; None is an eighth of the core clock."""
     generation: Generation | None = None
-    """The tools that made a file; None: the file tells."""
+    """Tools that made a file; None: the file tells."""
     parameters: Memory | None = None
-    """Where constants lie; None: internal, or where a profile finds that they fit."""
+    """Memory of constants; None: internal, or where a profile finds that they fit."""
     arena: Memory = Memory.INTERNAL
-    """Where activations lie."""
+    """Memory of activations."""
     cores: int = ISSUE_SLOTS
-    """Cores of the tile that run; up to 5 each has a fifth of the clock."""
+    """Running cores of the tile; up to 5 each has a fifth of the clock."""
 
     def __post_init__(self) -> None:
         for name, value in (
@@ -130,14 +129,14 @@ class DeviceModel(Struct, frozen=True):
         )
 
     def with_flash_of(self, generation: Generation) -> Self:
-        """Fill in how parameters come from flash: tools of 2024 came with fast flash."""
+        """Fill in the flash path of a generation: tools of 2024 came with fast flash."""
         if self.flash is not None:
             return self
         return replace(self, flash=FlashPath.FAST if generation is Generation.G2024 else FlashPath.SERVER)
 
     @property
     def core_mhz(self) -> float:
-        """The core clock in MHz."""
+        """Core clock in MHz."""
         return CORE_MHZ if self.clock_mhz is None else self.clock_mhz
 
     @property
@@ -147,21 +146,21 @@ class DeviceModel(Struct, frozen=True):
 
     @property
     def external_mhz(self) -> float:
-        """The clock of the external memory in MHz."""
+        """Clock of the external memory in MHz."""
         if self.external_clock_mhz is not None:
             return self.external_clock_mhz
         return self.core_mhz / laws.EXTERNAL_DIVIDER
 
     def slot_ticks(self, slots: float) -> float:
-        """Ticks of issue slots."""
+        """Convert issue slots to ticks."""
         return slots * max(ISSUE_SLOTS, self.cores) * self.tick_mhz / self.core_mhz
 
     def line_ticks(self, lines: float) -> float:
-        """Ticks to read lines of external memory."""
+        """Return the ticks to read lines of external memory."""
         return lines * laws.LINE_CLOCKS * self.tick_mhz / self.external_mhz
 
     def flash_ticks(self, nbytes: int, loads: int = 1) -> float:
-        """Ticks to read `nbytes` from flash in a number of loads."""
+        """Return the ticks to read `nbytes` from flash in a number of loads."""
         if self.flash is FlashPath.FAST:
             return nbytes * laws.FAST_FLASH_BYTE * self.tick_mhz / 1000
         if isinstance(self.flash, FlashPath | None):

@@ -1,4 +1,4 @@
-"""From a model to the time of each operator on a modeled device."""
+"""Estimate of the time of each operator on a modeled device."""
 
 from typing import Final
 
@@ -15,7 +15,7 @@ from aisrv.inference.timings.scalar_cost import moving_bytes
 from aisrv.model import Model, Operator
 
 INSTRUCTIONS: Final = "instructions"
-"""The option of an operator that is code, and whose instructions were counted."""
+"""Option of an operator that is code, and whose instructions were counted."""
 _GIVEN_RATE: Final = Band(0.98, 1.02)
 
 
@@ -37,7 +37,7 @@ def _time(device: DeviceModel, file: FileGeneration, node: OperatorTensors) -> O
 
 
 def _conditions(device: DeviceModel, file: FileGeneration, node: OperatorTensors) -> Conditions:
-    """Where an operator's data lie: parameters that it does not find in the file were loaded to the arena."""
+    """Return the places of an operator's data: parameters not in its file were loaded to the arena."""
     external_arena = device.arena is Memory.EXTERNAL
     constants = [each.is_constant for each in node.inputs[1:] if each is not None]
     in_file = any(constants)
@@ -69,7 +69,7 @@ def _timed(device: DeviceModel, file: FileGeneration, operator: Operator, cost: 
 
 
 def _load(device: DeviceModel, node: OperatorTensors) -> OperatorTime:
-    """The time of a load of parameters: from flash, or from external memory, a line once."""
+    """Estimate a load of parameters: from flash, or from external memory, a line once."""
     operator = node.operator
     nbytes = sum(tensor.nbytes for tensor in node.outputs)
     memory = Memory.INTERNAL
@@ -100,7 +100,7 @@ def _load(device: DeviceModel, node: OperatorTensors) -> OperatorTime:
 
 
 def flash_basis(flash: FlashPath | float | None) -> tuple[Basis, Band, str]:
-    """What the time of a read from flash rests on."""
+    """Return basis, band and source of the time of a read from flash."""
     if flash is FlashPath.FAST:
         return Basis.MEASURED, laws.PAD_BAND, f"fast flash, {laws.PERSON_2024}"
     if isinstance(flash, FlashPath | None):
@@ -109,7 +109,7 @@ def flash_basis(flash: FlashPath | float | None) -> tuple[Basis, Band, str]:
 
 
 def _counted(device: DeviceModel, operator: Operator) -> OperatorTime:
-    """The time of a node of relocatable code: one clock for each instruction, on a Cortex-M."""
+    """Compute the time of a node of relocatable code: one clock for each instruction, on a Cortex-M."""
     count = operator.options.integer(INSTRUCTIONS)
     ticks = count * device.tick_mhz / device.core_mhz
     band = laws.ESTIMATE_BAND

@@ -1,4 +1,4 @@
-"""Which generation of XMOS's tools made a file: the operators and options in it tell.
+"""Generation of XMOS's tools that made a file: the operators and options in it tell.
 
 A generation is a year. Dates are those of the commits of XMOS lib_tflite_micro that added, renamed or removed
 what is a sign here.
@@ -15,7 +15,7 @@ from aisrv.model.custom_options import CustomOptions
 
 
 class Generation(enum.Enum):
-    """The year of the tools, or no tools of XMOS at all."""
+    """Year of the tools, or no tools of XMOS at all."""
 
     G2021 = "2021"
     G2022 = "2022"
@@ -31,15 +31,15 @@ class Generation(enum.Enum):
 
 
 class FileGeneration(Struct, frozen=True):
-    """The generation of a file, and how that is known."""
+    """Generation of a file, and its evidence."""
 
     generation: Generation
     origin: str
-    """What tells: "file", "option" or "plain"."""
+    """Evidence: "file", "option" or "plain"."""
     is_certain: bool = True
     """False for a converted file without any sign."""
     note: str = ""
-    """What is to be said where signs disagree; empty for nothing."""
+    """Remark if signs disagree, or empty."""
     is_plain: bool = False
     """Whether no converter made the file."""
 
@@ -72,17 +72,17 @@ _NAMES: Final = {
     "XC_ld_weights": Generation.G2024,  # 2024-07-29
     "XC_mean": Generation.G2024,  # 2024-08-09
 }
-"""Operators that one generation has, from when they were added, or until they were removed."""
+"""Operators of one generation, from when they were added, or until they were removed."""
 _CONVOLUTION_2022: Final = frozenset({"threads"})
-"""From 2021-08-13 (d559f43) to 2022-02-24 (5f841aa)."""
+"""Options from 2021-08-13 (d559f43) to 2022-02-24 (5f841aa)."""
 _CONVOLUTION_2023: Final = frozenset(
     {"akp", "kt", "aggp", "otp", "scratch", "ott", "k", "mp", "a", "o", "s", "t", "p"}
 )
-"""From 2022-02-24; the short names from 2023-07-31."""
+"""Options from 2022-02-24; the short names from 2023-07-31."""
 
 
 def generation_of(model: Model, given: Generation | None = None) -> FileGeneration:
-    """Tell the generation of a model; the newest sign counts. `given` counts more than the file."""
+    """Return the generation of a model; the newest sign counts. `given` counts more than the file."""
     operators = [operator for operator in model.operators if operator.name.startswith(_PREFIX)]
     if given is not None:
         return FileGeneration(given, "option", is_plain=not operators)
@@ -111,7 +111,7 @@ def _signs(operator: Operator) -> Iterator[Generation]:
 
 
 def option_names(operator: Operator) -> frozenset[str]:
-    """The names of a custom operator's options; none where they cannot be read."""
+    """Return the names of a custom operator's options; none if they cannot be read."""
     try:
         return CustomOptions.from_bytes(operator.custom_options).names
     except ValueError:

@@ -1,4 +1,4 @@
-"""The laws: how many issue slots XMOS's kernels take, and how long flash and external memory take.
+"""The laws: issue slots of XMOS's kernels, and times of flash and external memory.
 
 XMOS's kernels take whole numbers of issue slots, the same in 2022 and 2023 for the same code. A core issues
 once in max(5, n) core clocks, n the cores that run. Each law has its source, the range that it was measured
@@ -27,27 +27,25 @@ PERSON_2024: Final = "published person detector of 2024"
 
 
 class Form(Enum):
-    """The forms of XMOS's convolution, as XMOS lib_nn has them; values are those of option `k`."""
+    """Forms of XMOS's convolution, as XMOS lib_nn has them; values are those of option `k`."""
 
     DIRECT = 0
     """No padding, channels in and out in whole vectors and groups: reads the image where it is."""
     INDIRECT = 1
     """Copies the image under the window first; any channels, no padding."""
     PADDED = 2
-    """The same with padding of its own."""
+    """INDIRECT with padding of its own."""
     DEPTHWISE = 3
     """A window for each channel, no padding."""
     DEPTHWISE_PADDED = 4
-    """The same with padding of its own, by a copy for each tap and group."""
+    """DEPTHWISE with padding of its own, by a copy for each tap and group."""
 
     @property
     def label(self) -> str:
-        """Its name in reports."""
         return self.name.lower().replace("_", " ")
 
     @property
     def is_depthwise(self) -> bool:
-        """Whether each channel has a window of its own."""
         return self in (Form.DEPTHWISE, Form.DEPTHWISE_PADDED)
 
 
@@ -57,30 +55,30 @@ class ConvolutionLaw(Struct, frozen=True):
     pixel: float
     group: float
     vector: float
-    """Of each vector of products; only from the second on where `counts_first_vector` is not set."""
+    """Slots of each vector of products; only from the second on unless `counts_first_vector` is set."""
     counts_first_vector: bool
     further_tap: float
-    """More for each tap but the first: of a pixel, or of a group where `taps_in_group` is set."""
+    """Slots of each tap but the first: of a pixel, or of a group if `taps_in_group` is set."""
     further_row: float
-    """More for each row of taps but the first, likewise."""
+    """Slots of each row of taps but the first, likewise."""
     taps_in_group: bool
     tap_chunk: float
-    """More of a pixel for each 32 channels of a tap but the first 32."""
+    """Slots of a pixel for each 32 channels of a tap but the first 32."""
     missing_channel: float
-    """Less of a pixel for each channel that the last group has fewer than 16."""
+    """Slots less of a pixel for each channel that the last group has fewer than 16."""
     outside_tap: float
-    """More of a group for each tap that lies outside the image."""
+    """Slots of a group for each tap that lies outside the image."""
     source: str
     measured: str
-    """The range that it was measured in."""
+    """Range that it was measured in."""
 
 
 LAYER: Final = 405
-"""Of each convolution, before the threads share it."""
+"""Slots of each convolution, before the threads share it."""
 ROW: Final = 10
-"""Of each row of the output."""
+"""Slots of each row of the output."""
 THREADED_LAYER: Final = 600
-"""More of each convolution where threads share it. An estimate."""
+"""Slots of each convolution that threads share, besides LAYER. An estimate."""
 
 CONVOLUTIONS: Final[Mapping[Form, ConvolutionLaw]] = {
     Form.DIRECT: ConvolutionLaw(
@@ -111,9 +109,9 @@ CONVOLUTIONS: Final[Mapping[Form, ConvolutionLaw]] = {
 }  # fmt: skip
 
 INDIRECT_2023: Final = 26
-"""More of a pixel of `indirect` from 2023 on: then the 29 layers of the person detector sum up."""
+"""Slots of a pixel of `indirect` from 2023 on: then the 29 layers of the person detector sum up."""
 GROUP_2024: Final = -14
-"""Of each group from 2024 on: one total. XMOS lib_nn 5828d36 replaced virtual calls."""
+"""Slots of each group from 2024 on: one total. XMOS lib_nn 5828d36 replaced virtual calls."""
 
 
 class Scalar(NamedTuple):
@@ -131,7 +129,7 @@ PAD_BAND: Final = Band(0.94, 1.06)
 REFERENCE_BAND: Final = Band(0.85, 1.15)
 ESTIMATE_BAND: Final = Band(0.5, 2.0)
 UNCERTAIN: Final = Band(0.9, 1.1)
-"""What a file without a sign of its generation adds to the band of each operator."""
+"""Addition of a file without a sign of its generation to the band of each operator."""
 
 PAD_INPUT_ELEMENT: Final = 15.25
 PAD_ADDED_ELEMENT: Final = 11.5
@@ -151,18 +149,18 @@ STRIDED_SLICE: Final = Scalar(0, 1401, Basis.MEASURED, PAD_BAND, MOBILENET_2022)
 PACK: Final = Scalar(67, 171, Basis.MEASURED, PAD_BAND, MOBILENET_2022)
 SHAPE: Final = Scalar(6, 127, Basis.MEASURED, PAD_BAND, MOBILENET_2022)
 RESHAPE: Final = Scalar(9, 170, Basis.MEASURED, PAD_BAND, MOBILENET_2022)
-"""Of each, of an input, of a dimension, of a byte: two of each kind."""
+"""Slots of each, of an input, of a dimension, of a byte: two of each kind."""
 STEP: Final = Scalar(130, 0, Basis.ESTIMATE, ESTIMATE_BAND, "130 slots a step of the innermost loop")
 """Any other reference kernel, as a depthwise convolution."""
 
 PAD_3_TO_4: Final = Scalar(3.5, 135, Basis.MEASURED, PAD_BAND, PERSON_2023)
-"""`XC_pad_3_to_4`: of a pixel. 28 bundles for 8 pixels."""
+"""Slots of a pixel of `XC_pad_3_to_4`: 28 bundles for 8 pixels."""
 XC_SOFTMAX: Final = Scalar(235, 0, Basis.MEASURED, REFERENCE_BAND, PERSON_2024)
 """`XC_softmax`: of a class; 2 classes."""
 XC_PAD_ROW: Final = 128.88
 XC_PAD_BYTE: Final = 0.1128
 XC_PAD_FIXED: Final = 120
-"""`XC_pad`: of an input row, of an output byte, of each; one pad, and the sum of 14."""
+"""Slots of an input row, of an output byte, and of each `XC_pad`; one pad, and the sum of 14."""
 LOOKUP: Final = Scalar(3.84, 0, Basis.MEASURED, PAD_BAND, "published lookup of 7,500 elements")
 """`XC_lookup`: of an element, shared by threads."""
 XC_SLICE: Final = Scalar(0.3, 132, Basis.MEASURED, PAD_BAND, PERSON_2023)
@@ -170,26 +168,25 @@ XC_SLICE: Final = Scalar(0.3, 132, Basis.MEASURED, PAD_BAND, PERSON_2023)
 XC_SLICE_2024: Final = Scalar(0.3, 232, Basis.MEASURED, PAD_BAND, PERSON_2024)
 """`XC_slice`, likewise."""
 VIEW: Final = Scalar(0, 156, Basis.ESTIMATE, ESTIMATE_BAND, "as a reshape")
-"""XMOS's operators that change no data."""
 MOVE: Final = Scalar(0.3, 420, Basis.ESTIMATE, ESTIMATE_BAND, "bytes moved")
-"""Any other operator of XMOS: of a byte of activations that it reads or writes. A guess."""
+"""Slots of a byte that any other operator of XMOS reads or writes. A guess."""
 
 FLASH_SERVER_LOAD: Final = 2272
 FLASH_SERVER_BYTE: Final = 142
 FLASH_SERVER_SPREAD: Final = 720
-"""Core clocks of a load through the flash server, of each byte, and how far one was off at most: 54 loads."""
+"""Core clocks of each byte through the flash server, and the largest error: 54 loads."""
 FAST_FLASH_BYTE: Final = 21.0
 """Nanoseconds of a byte in fast flash, whatever the core clock: 459,310 ticks for about 219 kB in 2024."""
 
 LINE_CLOCKS: Final = 27
 """Clocks of the external memory for a line of 32 bytes: one layer of 1x1 with its parameters there."""
 EXTERNAL_DIVIDER: Final = 8
-"""Core clocks in one of the external memory, where nothing else is set (XN files of XMOS)."""
+"""Core clocks in one of the external memory by default (XN files of XMOS)."""
 CACHE_BYTES: Final = 256
 """Weights and multipliers that are read once a layer: 8 lines. An estimate (`xcore/minicache.h`)."""
 PARAMETER_BAND: Final = Band(0.9, 1.15)
 CACHED_HIGH: Final = 1.5
-"""Of the full cost: how much a layer may take whose parameters should stay in the cache."""
+"""Part of the full cost that a layer may take whose parameters should stay in the cache."""
 ARENA_BAND: Final = Band(0.7, 1.5)
 
 # Lines of a pixel and group where activations lie in external memory: fitted to the 31 layers of the network
@@ -200,25 +197,25 @@ ARENA_DEPTHWISE_PADDED: Final = 27
 ARENA_OUTPUT: Final = 2
 ARENA_STRUCTURES: Final = 7
 ARENA_COPY: Final = 5
-"""Of a pixel that is copied first..."""
+"""Lines of a pixel that is copied first."""
 ARENA_COPY_TAP: Final = 1
-"""...of each tap of it..."""
+"""Lines of each tap of it."""
 ARENA_COPY_CHUNK: Final = 3
-"""...and of each 32 channels of a tap but the first 32."""
+"""Lines of each 32 channels of a tap but the first 32."""
 ARENA_OPERATOR: Final = 15
-"""Of any other operator: 8 such operators."""
+"""Lines of any other operator: 8 such operators."""
 ARENA_SHAPE: Final = 10
-"""Of SHAPE, which reads no data: 2 of them."""
+"""Lines of SHAPE, which reads no data: 2 of them."""
 ARENA_MOVED_LINE: Final = 0.35
-"""For each 32 bytes that another operator reads or writes: 5 pads."""
+"""Lines for each 32 bytes that another operator reads or writes: 5 pads."""
 ARENA_STEP: Final = {"MEAN": 0.285, "CONV_2D": 0.12}
-"""For each step of a reference kernel: one layer each."""
+"""Lines of each step of a reference kernel: one layer each."""
 ARENA_OTHER_STEP: Final = 0.2
-"""The same of others, an estimate."""
+"""Lines of each step of other reference kernels, an estimate."""
 
 
 def band_of(form: Form, generation: Generation, *, is_window_measured: bool, is_wide: bool) -> Band:
-    """The band of a convolution's slots.
+    """Return the band of a convolution's slots.
 
     `is_window_measured` is whether the window has the size of those that were measured, `is_wide` whether it
     is larger than 1x1 and has more than 4 channels.

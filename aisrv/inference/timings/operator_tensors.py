@@ -15,7 +15,6 @@ class OperatorTensors(NamedTuple):
 
     @classmethod
     def of(cls, model: Model, operator: Operator) -> Self:
-        """Look up the tensors of an operator."""
         return cls(
             operator,
             tuple(model.tensors[index] if index >= 0 else None for index in operator.inputs),
@@ -24,11 +23,11 @@ class OperatorTensors(NamedTuple):
 
     @property
     def output(self) -> Tensor | None:
-        """The first output, None where there is none."""
+        """First output, or None."""
         return self.outputs[0] if self.outputs else None
 
     def input(self, position: int) -> Tensor | None:
-        """Return the input at a position, None where it is left out."""
+        """Return the input at a position, None if it is left out."""
         return self.inputs[position] if position < len(self.inputs) else None
 
     @property
@@ -39,7 +38,7 @@ class OperatorTensors(NamedTuple):
 
     @property
     def largest_elements(self) -> int:
-        """Elements of the largest activation that is read or written; 0 where there is none."""
+        """Elements of the largest activation that is read or written; 0 if there is none."""
         read = [tensor for tensor in self.inputs if tensor is not None and not tensor.is_constant]
         return max((math.prod(tensor.shape) for tensor in (*read, *self.outputs)), default=0)
 
@@ -52,7 +51,7 @@ class Images(NamedTuple):
 
     @classmethod
     def of(cls, node: OperatorTensors, *, flat: bool = False) -> Self | None:
-        """Shapes of the first input and output, None where they are not images.
+        """Return the shapes of the first input and output, None if they are not images.
 
         With `flat`, a batch of vectors is a batch of images of one pixel.
         """
@@ -67,10 +66,8 @@ class Images(NamedTuple):
 
     @property
     def pixels(self) -> int:
-        """Pixels of the output."""
         return math.prod(self.output[:3])
 
     @property
     def size(self) -> tuple[int, int]:
-        """Height and width of the output."""
         return self.output[1], self.output[2]

@@ -20,13 +20,13 @@ from aisrv.model import Padding
 from aisrv.model.custom_options import CustomOptions
 
 _FURTHER: Final = Band(0.7, 1.5)
-"""Of kernels of 2021, whose code is older than any that was measured."""
+"""Band factor of kernels of 2021, whose code is older than any that was measured."""
 _OLDER: Final = "as the kernels of 2022"
 _POOL: Final = "as a depthwise convolution"
 
 
 def _moved_lines(nbytes: int, conditions: Conditions) -> Lines:
-    """Lines of external memory of a pad that reads and writes so many bytes."""
+    """Return the lines of external memory of a pad that reads and writes `nbytes`."""
     if not conditions.external_arena:
         return NO_LINES
     count = laws.ARENA_OPERATOR + laws.ARENA_MOVED_LINE * 2 * nbytes / VECTOR
@@ -42,7 +42,7 @@ def _weights_shape(node: OperatorTensors) -> tuple[int, ...] | None:
 
 
 class _Padding:
-    """What padding a plain convolution has, and who adds it."""
+    """Padding of a plain convolution, by the converter or the kernel."""
 
     def __init__(self, node: OperatorTensors, images: Images, kernel: tuple[int, int]) -> None:
         options = node.operator.options
@@ -62,7 +62,7 @@ class _Padding:
         return self.padded != (self.height, self.width)
 
     def before(self, conditions: Conditions) -> tuple[Cost, ...]:
-        """The pads that the converter puts before the convolution: of channels, then of the image."""
+        """Return the pads that the converter puts before the convolution: of channels, then of the image."""
         costs = []
         channels = self.channels
         if channels == 3:
@@ -79,7 +79,6 @@ class _Padding:
         return tuple(costs)
 
     def outside(self, images: Images, kernel: tuple[int, int]) -> int:
-        """Taps outside the image."""
         more = self.padded[0] - self.height, self.padded[1] - self.width
         pads = (more[0] // 2, more[1] // 2, -(-more[0] // 2), -(-more[1] // 2))
         return outside_taps(images.output[1], images.output[2], kernel, pads)
@@ -222,7 +221,7 @@ def _xc_max_pool(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 
 
 def _older_window(node: OperatorTensors) -> tuple[int, int] | None:
-    """A pool's window: its options map `pool` to height and width."""
+    """Return a pool's window: its options map `pool` to height and width."""
     try:
         window = CustomOptions.from_bytes(node.operator.custom_options).integers("pool")
     except ValueError:
@@ -333,11 +332,10 @@ XMOS: Final[dict[str, CostRule]] = {
     "XC_slice": _slice,
     "XC_no_op": _view,
 }
-"""XMOS's own operators."""
 
 
 def is_depthwise(node: OperatorTensors) -> bool | None:
-    """Whether a convolution has a window for each channel; None for what is none."""
+    """Check whether a convolution has a window for each channel; None for another operator."""
     name = node.operator.name
     if name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
         return name == "DEPTHWISE_CONV_2D"

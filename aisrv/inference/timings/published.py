@@ -1,4 +1,4 @@
-"""Published times of whole networks, and how a network of them is found again.
+"""Published times of whole networks, and a way to recognize them.
 
 A network is told by its convolutions with more than one pixel: their kind, and the size of their outputs. A
 new measured network is a row here, and a test.
@@ -21,7 +21,7 @@ Layer = tuple[bool, int, int, int]
 
 
 def _mobilenet_v1(side: int) -> tuple[Layer, ...]:
-    """The convolutions of MobileNet v1 0.25 on images of a side."""
+    """Return the convolutions of MobileNet v1 0.25 on images of a side."""
     layers = [(False, side // 2, side // 2, 8)]
     at, channels = side // 2, 8
     strides = (1, 2, 1, 2, 1, 2, 1, 1, 1, 1, 1, 2, 1)
@@ -40,7 +40,7 @@ class Published(Struct, frozen=True):
     source: str
     layers: tuple[Layer, ...]
     ticks: int
-    """Of the reference clock of its device."""
+    """Ticks of the reference clock of its device."""
     generations: tuple[Generation, ...]
     threads: int = 1
     clock_mhz: float = 600
@@ -77,11 +77,11 @@ PUBLISHED: Final = (
         parameters=Memory.EXTERNAL, arena=Memory.EXTERNAL,
     ),
 )  # fmt: skip
-"""All totals of networks whose shapes are known."""
+"""Totals of networks whose shapes are known."""
 
 
 def layers_of(model: Model, *, is_plain: bool) -> tuple[Layer, ...]:
-    """The convolutions of a model with more than one pixel; of a converted file, those converted."""
+    """Return the convolutions of a model with more than one pixel; of a converted file, those converted."""
     return tuple(_layers(model, is_plain=is_plain))
 
 
@@ -99,7 +99,7 @@ def _layers(model: Model, *, is_plain: bool) -> Iterator[Layer]:
 
 
 def published_of(model: Model, device: DeviceModel, file: FileGeneration) -> tuple[Published, ...]:
-    """The published totals of a model on a device like that of the run; none for what nobody published."""
+    """Return the published totals of a model on a device like that of the run."""
     if device.kernels is not Kernels.OPTIMIZED:
         return ()
     has_loads = any(operator.name in FLASH_LOADS for operator in model.operators)

@@ -31,7 +31,6 @@ def pad(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 
 
 def softmax(node: OperatorTensors, conditions: Conditions) -> Cost | None:
-    """Return the cost of SOFTMAX, which goes with the classes."""
     if node.output is None:
         return None
     early = conditions.generation.is_early
@@ -40,7 +39,6 @@ def softmax(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 
 
 def reshape(node: OperatorTensors, conditions: Conditions) -> Cost | None:
-    """Return the cost of RESHAPE, which copies."""
     return None if node.output is None else carried(laws.RESHAPE, node.output.nbytes, node, conditions)
 
 

@@ -13,7 +13,7 @@ _NO_STEPS: Final = 0.0
 def scalar(
     law: Scalar, units: float, node: OperatorTensors, conditions: Conditions, *, steps: float = _NO_STEPS
 ) -> Cost:
-    """The cost of `units` by a law; `steps` are those of a reference kernel's innermost loop."""
+    """Return the cost of `units` by a law; `steps` are those of a reference kernel's innermost loop."""
     return Cost(
         law.fixed + law.per_unit * units,
         law.basis,
@@ -24,7 +24,7 @@ def scalar(
 
 
 def other_lines(node: OperatorTensors, conditions: Conditions, *, steps: float = _NO_STEPS) -> Lines:
-    """Lines of external memory of an operator that is no convolution."""
+    """Return the lines of external memory of an operator that is no convolution."""
     lines = NO_LINES
     if conditions.external_arena:
         name = node.operator.name
@@ -40,7 +40,7 @@ def other_lines(node: OperatorTensors, conditions: Conditions, *, steps: float =
 
 
 def carried(law: Scalar, units: float, node: OperatorTensors, conditions: Conditions) -> Cost:
-    """The cost of `units` by a law of 2022, with a wider band for code of later years."""
+    """Return the cost of `units` by a law of 2022, with a wider band for code of later years."""
     later = law._replace(basis=Basis.CARRIED, band=laws.REFERENCE_BAND)
     return scalar(law if conditions.generation.is_early else later, units, node, conditions)
 
@@ -51,12 +51,12 @@ def moving_bytes(node: OperatorTensors, conditions: Conditions) -> Cost:
 
 
 def steps_of(law: Scalar, count: float, node: OperatorTensors, conditions: Conditions) -> Cost:
-    """The cost of a reference kernel of so many steps."""
+    """Return the cost of `count` steps of a reference kernel."""
     return scalar(law, count, node, conditions, steps=count)
 
 
 def as_estimate(cost: Cost | None, source: str) -> Cost | None:
-    """The same slots, as an estimate."""
+    """Return the same slots, as an estimate."""
     if cost is None:
         return None
     return Cost(

@@ -15,7 +15,7 @@ from aisrv.inference.timings.device_model import OperatorTime
 from aisrv.inference.timings.total import Total, sum_of
 
 NOTED_SHARE: Final = 0.1
-"""Share of estimates in a total above which it is said."""
+"""Share of estimates in a total above which it is noted."""
 
 
 class OperatorClass(Struct, frozen=True):
@@ -27,18 +27,17 @@ class OperatorClass(Struct, frozen=True):
     low: int
     high: int
     share: float
-    """Part of the total, 0 to 1."""
     has_estimates: bool
 
 
 def estimate_share(times: Sequence[OperatorTime]) -> float:
-    """Part of the total that rests on estimates, 0 to 1."""
+    """Return the part of the total that rests on estimates, 0 to 1."""
     estimated = sum(time.ticks for time in times if time.basis is Basis.ESTIMATE)
     return estimated / sum(time.ticks for time in times) if estimated else 0.0
 
 
 def estimate_note(times: Sequence[OperatorTime], total: Total | None = None) -> str:
-    """Say how far the total is known where much of it rests on estimates; empty up to NOTED_SHARE."""
+    """Describe the band of a total that rests largely on estimates; empty up to NOTED_SHARE."""
     share = estimate_share(times)
     if share <= NOTED_SHARE:
         return ""

@@ -1,4 +1,4 @@
-"""The time of a whole inference, with its band: between what it is expected to be."""
+"""The time of a whole inference, with its band."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -13,11 +13,11 @@ from aisrv.inference.timings.published import Published, published_of
 from aisrv.model import Model
 
 ABOVE_PUBLISHED: Final = 1.005
-"""What a network may take above the largest published total of it."""
+"""Factor that a network may take above the largest published total of it."""
 
 
 class Total(Struct, frozen=True):
-    """Ticks of an inference, at the least and at the most, and how many go in a millisecond."""
+    """Ticks of an inference, with the least and the most, and the ticks of a millisecond."""
 
     ticks: int
     low: int
@@ -28,31 +28,29 @@ class Total(Struct, frozen=True):
 
     @property
     def ms(self) -> float:
-        """Real milliseconds."""
         return self.in_ms(self.ticks)
 
     def in_ms(self, ticks: float) -> float:
-        """Ticks in real milliseconds."""
+        """Convert ticks to real milliseconds."""
         return ticks / (1000 * self.tick_mhz)
 
     def scaled(self, ticks: int, low: int, high: int) -> "Total":
-        """Another total of the same clock."""
         return Total(ticks, low, high, self.tick_mhz)
 
     def __str__(self) -> str:
-        """As the first line of every report has it: 30.4 ms (28.5 to 30.7: measured)."""
+        """Format as the first line of every report: 30.4 ms (28.5 to 30.7: measured)."""
         return f"{spell(self.ms)} ms ({self.band})"
 
     @property
     def band(self) -> str:
-        """The band alone: 28.5 to 30.7: measured."""
+        """Band alone: 28.5 to 30.7: measured."""
         measured = ": measured" if self.published else ""
         low, high = self.in_ms(self.low), self.in_ms(self.high)
         return f"{spell(low, self.ms)} to {spell(high, self.ms)}{measured}"
 
 
 def spell(number: float, like: float | None = None) -> str:
-    """A number in three digits, with two from 1 to 10, or with as many decimals as `like` has so."""
+    """Format a number in three digits, with two from 1 to 10, or with as many decimals as `like` has so."""
     scale = number if like is None else like
     decimals = 0 if scale >= 1000 else 1 if scale >= 1 else 3 if scale >= 0.1 else 4 if scale >= 0.01 else 5
     return f"{number:,.{decimals}f}"
@@ -71,7 +69,7 @@ def sum_of(times: Sequence[OperatorTime], tick_mhz: float = 100.0) -> Total:
 def total_of(
     times: Sequence[OperatorTime], device: DeviceModel, model: Model, file: FileGeneration | None = None
 ) -> Total:
-    """The time of an inference of a model; a published total of it bounds the band."""
+    """Return the time of an inference of a model; a published total of it bounds the band."""
     total = sum_of(times, device.tick_mhz)
     published = published_of(model, device, file or generation_of(model, device.generation))
     if not published:
@@ -88,14 +86,14 @@ def total_of(
 
 
 def _published_low(time: OperatorTime) -> int:
-    """The least of a layer of a published network: depthwise ones took more than the law says, not less."""
+    """Return the least of a layer of a published network: depthwise ones took more than the law says."""
     if "depthwise" not in time.form:
         return time.low
     return max(time.low, round(time.ticks * laws.MEASURED_BAND.low))
 
 
 def basis_shares(times: Sequence[OperatorTime]) -> dict[Basis, float]:
-    """Parts of the total by their basis: all four, which sum up to 1 where the total is not 0."""
+    """Return parts of the total by their basis: all four, which sum up to 1 if the total is not 0."""
     total = sum(time.ticks for time in times)
     return {
         basis: sum(time.ticks for time in times if time.basis is basis) / total if total else 0.0

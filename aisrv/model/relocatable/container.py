@@ -25,7 +25,7 @@ RAM: Final = 0x8
 """Class of an address in RAM."""
 
 PAGE: Final = 4096
-"""Bytes: what a machine maps of flash and RAM at once."""
+"""Bytes that a machine maps of flash and RAM at once."""
 WORD: Final = 4
 OFFSET_MASK: Final = (1 << 28) - 1
 THUMB: Final = 1
@@ -33,11 +33,11 @@ LONGEST_NAME: Final = 256
 
 VERSION: Final = (2, 0)
 GNU_TOOL: Final = 8
-"""The tool that the flags name: GNU Arm Embedded."""
+"""Tool that the flags name: GNU Arm Embedded."""
 
 
 class FloatAbi(enum.IntEnum):
-    """How floating-point arguments are passed; only SOFT does without an FPU."""
+    """Passing of floating-point arguments; only SOFT does without an FPU."""
 
     SOFT = 0
     SOFTFP = 1
@@ -56,17 +56,17 @@ class Core(enum.IntEnum):
 
     @property
     def label(self) -> str:
-        """Its name as compilers have it: cortex-m4."""
+        """Name for compilers: cortex-m4."""
         return self.name.lower().replace("_", "-")
 
 
 EXECUTABLE: Final = (Core.CORTEX_M3, Core.CORTEX_M4, Core.CORTEX_M7, Core.CORTEX_M33)
-"""The cores that engines execute."""
+"""Cores that engines execute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """The flags of an image: its version, and what it was compiled for."""
+    """Flags of an image: its version, and its target."""
 
     core: Core
     uses_fpu: bool = False
@@ -76,7 +76,7 @@ class Variant:
 
     @classmethod
     def from_word(cls, word: int) -> Self:
-        """Take the word apart; ImageError for a version, tool, ABI or core that there is not."""
+        """Decode the word; ImageError for an unknown version, tool, ABI or core."""
         version = (word >> 28, word >> 24 & 0xF)
         if version != VERSION:
             raise ImageError(f"flags {word:#010x}: version {version[0]}.{version[1]}, this is for 2.0")
@@ -146,7 +146,7 @@ VECTORS: Final = (
     "observer_unregister",
     "observer_node_info",
 )
-"""The entry points, by the names of their fields."""
+"""Entry points, by the names of their fields."""
 
 
 class Context(Packet, byte_order="<", error=ImageError, name="the context of an image"):
@@ -207,7 +207,7 @@ class Image:
 
     @cached_property
     def sizes(self) -> Sizes:
-        """What the fields of the header add up to."""
+        """Sizes by the fields of the header."""
         header = self.header
         ro = align4(offset(header.data_data))
         rel, weights = header.rel_end - header.rel_start, header.weights_end - header.weights_start
@@ -226,12 +226,12 @@ class Image:
 
     @property
     def read_only(self) -> memoryview:
-        """Header, .text and .rodata: what COPY copies."""
+        """Header, .text and .rodata, which COPY copies."""
         return self.data[: self.sizes.ro]
 
     @property
     def initial(self) -> memoryview:
-        """The initial .data and .got: what is copied to the start of the RAM."""
+        """Initial .data and .got, which are copied to the start of the RAM."""
         return self.data[self.sizes.ro : self.sizes.ro + offset(self.header.got_end)]
 
     @property
@@ -241,12 +241,11 @@ class Image:
 
     @property
     def weights(self) -> memoryview:
-        """The weights; no bytes where they are in a file of their own."""
+        """Weights; no bytes if they are in a file of their own."""
         return self.data[len(self.data) - self.sizes.weights :]
 
     @property
     def got(self) -> tuple[int, ...]:
-        """The words of .got."""
         start, end = offset(self.header.got_start), offset(self.header.got_end)
         return _words(self.initial[start:end])
 
@@ -258,16 +257,16 @@ class Image:
 
     @property
     def context(self) -> Context:
-        """The context as it is before the installation."""
+        """Context before the installation."""
         return Context.unpack_from(self.initial, offset(self.header.ctx))
 
     @property
     def name(self) -> str:
-        """The model's C name; empty where it has none."""
+        """The model's C name; empty if it has none."""
         return self.text(self.context.c_name)
 
     def text(self, address: int) -> str:
-        """The text at a file address, up to its zero; ImageError where it does not end or is not text."""
+        """Return the text at a file address, up to its zero; ImageError if it does not end or is not text."""
         if not address:
             return ""
         if address >> 28 != ROM or offset(address) >= self.sizes.ro:
@@ -280,7 +279,7 @@ class Image:
         return head.decode()
 
     def relocated(self, word: int, ram: int, rom: int) -> int:
-        """What becomes of a word with a class when the image is installed."""
+        """Relocate a word with a class for the installation."""
         if word == 0:
             return 0
         base = ram if word >> 28 == RAM else rom
@@ -390,17 +389,16 @@ _ALIGNED: Final = (
 
 
 def offset(address: int) -> int:
-    """An address without its class."""
+    """Return an address without its class."""
     return address & OFFSET_MASK
 
 
 def align4(size: int) -> int:
-    """Round up to a multiple of 4."""
     return size + 3 & ~3
 
 
 def is_image(data: bytes | bytearray | memoryview) -> bool:
-    """Whether bytes begin as an image does."""
+    """Check whether bytes begin as an image does."""
     return bytes(data[:4]) == MAGIC_BYTES
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 
 class RelocatableError(Exception):
-    """The base; the message says what was wrong, where, and what to do."""
+    """Base of errors; the message says what was wrong, where, and what to do."""
 
 
 class ImageError(RelocatableError):
@@ -21,7 +21,7 @@ class MachineError(RelocatableError):
 
 
 class ErrorType(enum.IntEnum):
-    """The type of a runtime error: the source's names, numbers of our own."""
+    """Type of a runtime error: the source's names, numbers of our own."""
 
     NONE = 0
     INVALID_HANDLE = 0x10
@@ -44,7 +44,7 @@ class ErrorCode(enum.IntEnum):
 
 
 class Cause(enum.IntEnum):
-    """Why an image was not installed."""
+    """Reason why an image was not installed."""
 
     INVALID_BIN = -1
     MEMORY = -2
@@ -61,7 +61,6 @@ class NetworkErrorWord:
 
     @classmethod
     def from_word(cls, word: int) -> "NetworkErrorWord":
-        """Take a word apart."""
         return cls(word & 0xFF, word >> 8)
 
     def __int__(self) -> int:

@@ -1,4 +1,4 @@
-"""What engines ask of an image, whatever their cores: known when it is packed, long before one loads it."""
+"""Requirements of engines on an image, whatever their cores: known when it is packed."""
 
 from aisrv.model.limits import MAX_INPUTS, MAX_OUTPUTS
 from aisrv.model.relocatable.container import EXECUTABLE, Image

@@ -9,10 +9,7 @@ from aisrv.model.schema import OPERATORS
 
 
 def read_loadable(data: bytes | bytearray | memoryview) -> Model:
-    """Read whatever a device loads: a relocatable image, recognized by its magic, or a `.tflite` file.
-
-    ModelFileError.
-    """
+    """Read a relocatable image, recognized by its magic, or a `.tflite` file. Raises ModelFileError."""
     if not is_image(data):
         return read_model(data)
     try:
@@ -22,10 +19,10 @@ def read_loadable(data: bytes | bytearray | memoryview) -> Model:
 
 
 def model_of(image: Image) -> Model:
-    """Inputs, outputs and nodes; ImageError for an image that does not describe them.
+    """Return inputs, outputs and nodes. Raises ImageError for an image that does not describe them.
 
-    An operator has no tensors, which the image does not tell; its options are what was counted:
-    "instructions" and "bytes_moved". The version is 0, which no file has.
+    An operator has no tensors, which the image does not tell; its options are the counts "instructions" and
+    "bytes_moved". The version is 0, which no file has.
     """
     network = Network.of(image)
     tensors: tuple[Tensor, ...] = tuple(

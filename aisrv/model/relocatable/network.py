@@ -1,4 +1,4 @@
-"""What our images hold beside the code, as values: the counterpart of `c/network.h`, field by field."""
+"""Description of an image's network as values: the counterpart of `c/network.h`, field by field."""
 
 import struct
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from aisrv.values.packet import I32, U32, Packet, Wire
 from aisrv.values.printable import printable
 
 INFO_MAGIC: Final = 0x4E495641
-"""The first word of the network's description, bytes "AVIN"."""
+"""First word of the network's description, bytes "AVIN"."""
 PLACE_WEIGHTS: Final = 1 << 31
 """Marks a place in the weights; other places are in the activations."""
 MOST_DIMENSIONS: Final = 6
@@ -60,7 +60,7 @@ class NetworkContext(Packet, byte_order="<", error=ImageError, name="the context
 
 
 class NetworkInfo(Packet, byte_order="<", error=ImageError, name="the description of a network"):
-    """How many tensors and nodes are described behind it."""
+    """Number of tensors and nodes that are described behind it."""
 
     magic: U32
     input_count: U32
@@ -96,7 +96,7 @@ class TensorInfo(Packet, byte_order="<", error=ImageError, name="the description
         return cls(tensor.type, rank, a, b, c, d, e, f, scale, zero, place, tensor.nbytes, name)
 
     def tensor(self, index: int) -> Tensor:
-        """The tensor as a model has it; ImageError where shape, type and bytes disagree."""
+        """Return the tensor as a model has it; ImageError if shape, type and bytes disagree."""
         shape = (self.shape0, self.shape1, self.shape2, self.shape3, self.shape4, self.shape5)
         if self.rank > MOST_DIMENSIONS or self.type not in TensorType.__members__.values():
             raise ImageError(f"tensor {index}: type {self.type} and {self.rank} dimensions make no sense")
@@ -117,14 +117,14 @@ class NodeInfo(Packet, byte_order="<", error=ImageError, name="the description o
     multiplications: U32
     """Multiply-accumulates of a run."""
     instructions: U32
-    """Instructions of a run, counted when the image was built; 0 where they were not."""
+    """Instructions of a run, counted when the image was built; 0 if they were not."""
     bytes_moved: U32
     """Bytes that they load and store."""
     name: Name
 
 
 class Report(Packet, byte_order="<", error=ImageError, name="the report of a network"):
-    """What a network reports of itself: addresses, and the number of its runs."""
+    """Addresses in a network's report, and the number of its runs."""
 
     name: U32
     info: U32
@@ -134,7 +134,7 @@ class Report(Packet, byte_order="<", error=ImageError, name="the report of a net
 
 
 class NodeReport(Packet, byte_order="<", error=ImageError, name="the report of a node"):
-    """What an observer is given."""
+    """Report to an observer."""
 
     index: U32
     moment: U32
@@ -150,17 +150,17 @@ OBSERVER: Final = struct.Struct("<3I")
 
 @dataclass(frozen=True, slots=True)
 class Network:
-    """The tensors and nodes that an image describes."""
+    """Tensors and nodes that an image describes."""
 
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     nodes: tuple[NodeInfo, ...]
     nodes_at: int
-    """Where the descriptions of the nodes lie in the image file."""
+    """Offset of the nodes' descriptions in the image file."""
 
     @classmethod
     def of(cls, image: Image) -> Self:
-        """Read the description; ImageError for an image of somebody else, or one that makes no sense."""
+        """Read the description; ImageError for an image of somebody else, or an invalid one."""
         header = image.header
         where = offset(header.ctx)
         if where + NetworkContext.SIZE > offset(header.data_end):
@@ -198,5 +198,4 @@ class Network:
 
     @property
     def multiplications(self) -> int:
-        """Multiply-accumulates of a run."""
         return sum(node.multiplications for node in self.nodes)

@@ -14,18 +14,17 @@ from aisrv.values.packet import U32, Packet, replace
 
 
 class StoredHeader(Packet, byte_order="<", error=ImageError, name="the header of a stored image"):
-    """What lies before an image in flash."""
+    """Words before an image in flash."""
 
     length: U32
     crc: U32
 
     @classmethod
     def of(cls, image: bytes | memoryview) -> Self:
-        """The header of an image."""
         return cls(len(image), zlib.crc32(image))
 
     def check(self, image: bytes | memoryview) -> None:
-        """Raise ImageError where an image is not the one that was stored."""
+        """Raise ImageError for another image than the one that was stored."""
         if len(image) != self.length:
             raise ImageError(f"a stored image of {self.length} bytes, {len(image)} are there")
         self.check_crc(zlib.crc32(image))
@@ -37,18 +36,18 @@ class StoredHeader(Packet, byte_order="<", error=ImageError, name="the header of
 
 
 def stored(image: bytes | memoryview) -> bytes:
-    """What a segment holds of an image, which is checked first; ImageError."""
+    """Return the segment of an image, which is checked first. Raises ImageError."""
     Image.from_bytes(image)
     return with_header(image)
 
 
 def with_header(data: bytes | memoryview) -> bytes:
-    """What a segment holds of an image, or of weights, as they are."""
+    """Return the segment of an image, or of weights, as they are."""
     return bytes(StoredHeader.of(data)) + bytes(data)
 
 
 def weights_place(image_end: int) -> int:
-    """Where weights begin that are mapped behind an image, by where that ends: a page of their own."""
+    """Return the offset of weights that are mapped behind an image, by its end: a page of their own."""
     return -(-image_end // PAGE) * PAGE + StoredHeader.SIZE
 
 
@@ -60,14 +59,14 @@ def merge(file: bytearray | mmap.mmap, size: int) -> None:
 
 
 def restored(segment: bytes | memoryview) -> memoryview:
-    """The image at the start of a segment, which may go on behind it; ImageError unless it is sound."""
+    """Return the image at the start of a segment, which may go on behind it. Raises ImageError."""
     image = checked(segment)
     Image.from_bytes(image)
     return image
 
 
 def checked(segment: bytes | memoryview) -> memoryview:
-    """What is stored at the start of a segment; ImageError unless length and CRC-32 are right."""
+    """Return the data at the start of a segment. Raises ImageError for a wrong length or CRC-32."""
     header = StoredHeader.unpack_from(segment)
     data = memoryview(segment)[header.SIZE : header.SIZE + header.length]
     header.check(data)

@@ -42,10 +42,16 @@ def convolution_of(node: OperatorTensors) -> Convolution | None:
         width,
         channels,
         kernel=kernel,
-        depth=1 if form.is_depthwise else images.data[3],
+        depth=1 if form.is_depthwise else _bytes_of(node, images.data[3]),
         batch=batch,
         outside_taps=outside_taps(height, width, kernel, pads) if is_padded else 0,
     )
+
+
+def _bytes_of(node: OperatorTensors, channels: int) -> int:
+    """Bytes of a pixel: a vector has 32 of them, be they int8, int16, or words of 32 binary channels."""
+    data = node.input(0)
+    return channels if data is None else max(1, channels * data.type.bits // 8)
 
 
 def _options(node: OperatorTensors) -> CustomOptions | None:

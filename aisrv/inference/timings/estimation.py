@@ -9,13 +9,17 @@ from aisrv.inference.timings.flash import FLASH_LOADS, is_from_external_memory
 from aisrv.inference.timings.generation import FileGeneration, generation_of
 from aisrv.inference.timings.laws import VECTOR
 from aisrv.inference.timings.operator_tensors import OperatorTensors
-from aisrv.inference.timings.optimized import PLAIN, XMOS
+from aisrv.inference.timings.optimized import PLAIN
 from aisrv.inference.timings.reference import REFERENCE, each_element
-from aisrv.inference.timings.scalar_cost import moving_bytes
-from aisrv.model import Model, Operator
+from aisrv.inference.timings.scalar_cost import as_estimate, moving_bytes
+from aisrv.inference.timings.xmos_operators import XMOS
+from aisrv.model import Model, Operator, TensorType
 
 INSTRUCTIONS: Final = "instructions"
 """Option of an operator that is code, and whose instructions were counted."""
+_ANY_TYPE: Final = frozenset({"SHAPE", "PACK", "RESHAPE", "STRIDED_SLICE"})
+"""Operators that take as long whatever the type of their elements; of others int8 alone was measured."""
+_OTHER_TYPE: Final = "as the reference kernels of 8 bits"
 _GIVEN_RATE: Final = Band(0.98, 1.02)
 
 
@@ -123,10 +127,15 @@ def _cost(device: DeviceModel, node: OperatorTensors, conditions: Conditions) ->
     rule = XMOS.get(name)
     if rule is None and node.operator.is_custom:
         return moving_bytes(node, conditions)  # XMOS's own operators are no reference kernels, known or not
-    if rule is None and _is_replaced(device, conditions):
+    data = node.input(0)
+    is_like_measured = data is None or data.type is TensorType.INT8 or name in _ANY_TYPE
+    if rule is None and is_like_measured and _is_replaced(device, conditions):
         rule = PLAIN.get(name)
-    rule = rule or REFERENCE.get(name, each_element)
-    return rule(node, conditions) or moving_bytes(node, conditions)
+    if rule is not None or is_like_measured:
+        rule = rule or REFERENCE.get(name, each_element)
+        return rule(node, conditions) or moving_bytes(node, conditions)
+    other = as_estimate(REFERENCE.get(name, each_element)(node, conditions), _OTHER_TYPE)
+    return other or moving_bytes(node, conditions)
 
 
 def _is_replaced(device: DeviceModel, conditions: Conditions) -> bool:

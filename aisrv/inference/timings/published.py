@@ -9,11 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from aisrv.inference.timings.converted import convolution_of
 from aisrv.inference.timings.device_model import DeviceModel, FlashPath, Kernels, Memory
 from aisrv.inference.timings.flash import FLASH_LOADS
 from aisrv.inference.timings.generation import FileGeneration, Generation
 from aisrv.inference.timings.operator_tensors import OperatorTensors
-from aisrv.inference.timings.optimized import is_depthwise
 from aisrv.model import Model
 
 Layer = tuple[bool, int, int, int]
@@ -90,7 +90,7 @@ def _layers(model: Model, *, is_plain: bool) -> Iterator[Layer]:
         if operator.is_custom is is_plain:
             continue
         node = OperatorTensors.of(model, operator)
-        depthwise = is_depthwise(node)
+        depthwise = _is_depthwise(node)
         if depthwise is None or node.output is None or len(node.output.shape) != 4:
             continue
         _, height, width, channels = node.output.shape
@@ -124,3 +124,14 @@ def _is_like(each: Published, device: DeviceModel, file: FileGeneration, *, has_
         and (not has_loads or device.flash is flash)
         and max(device.cores, 5) == 5
     )
+
+
+def _is_depthwise(node: OperatorTensors) -> bool | None:
+    """Whether a convolution has a window for each channel; None for what is none."""
+    name = node.operator.name
+    if name in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        return name == "DEPTHWISE_CONV_2D"
+    if name != "XC_conv2d_v2":
+        return None
+    layer = convolution_of(node)
+    return None if layer is None else layer.form.is_depthwise

@@ -8,8 +8,17 @@ from typing import Final
 
 from aisrv.inference.timings import laws
 from aisrv.inference.timings.cost import Basis, Conditions, Cost, CostRule
+from aisrv.inference.timings.generation import Generation
+from aisrv.inference.timings.laws import Scalar
 from aisrv.inference.timings.operator_tensors import OperatorTensors
-from aisrv.inference.timings.scalar_cost import carried, moving_bytes, other_lines, scalar, steps_of
+from aisrv.inference.timings.scalar_cost import (
+    carried,
+    moving_pieces,
+    other_lines,
+    pieces_of,
+    scalar,
+    steps_of,
+)
 
 
 def each_element(node: OperatorTensors, conditions: Conditions) -> Cost:
@@ -43,11 +52,33 @@ def reshape(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 
 
 def _strided_slice(node: OperatorTensors, conditions: Conditions) -> Cost:
-    return carried(laws.STRIDED_SLICE, 0, node, conditions)
+    return _with_elements(laws.STRIDED_SLICE, 0, _elements(node) - 1, node, conditions)
 
 
 def _pack(node: OperatorTensors, conditions: Conditions) -> Cost:
-    return carried(laws.PACK, len(node.inputs), node, conditions)
+    count = len(node.inputs)
+    return _with_elements(laws.PACK, count, _elements(node) - count, node, conditions)
+
+
+def _elements(node: OperatorTensors) -> int:
+    return 0 if node.output is None else math.prod(node.output.shape)
+
+
+def _with_elements(
+    law: Scalar, units: int, further: int, node: OperatorTensors, conditions: Conditions
+) -> Cost:
+    """The cost by a law that was measured on one element of each input; `further` ones are an estimate."""
+    cost = carried(law, units, node, conditions)
+    if further <= 0:
+        return cost
+    slots = cost.slots + laws.ELEMENT * further
+    return Cost(slots, Basis.ESTIMATE, laws.ESTIMATE_BAND, laws.STEP.source, lines=cost.lines)
+
+
+def _pieces(node: OperatorTensors, conditions: Conditions) -> Cost:
+    """Estimate the cost of an operator that joins tensors, or cuts one: of each, so many pieces."""
+    count = max(len(node.inputs), len(node.outputs))
+    return moving_pieces(count * pieces_of(node), node, conditions)
 
 
 def _shape(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -57,7 +88,9 @@ def _shape(node: OperatorTensors, conditions: Conditions) -> Cost | None:
 
 def _mean(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     data = node.input(0)
-    return None if data is None else steps_of(laws.MEAN, math.prod(data.shape), node, conditions)
+    if data is None:
+        return None
+    return _of_basis(laws.MEAN, math.prod(data.shape), node, conditions, early=True, is_measured=True)
 
 
 def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -65,7 +98,8 @@ def _depthwise_conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | 
     if weights is None or output is None or len(weights.shape) != 4:
         return None
     count = math.prod(output.shape) * math.prod(weights.shape[1:3])
-    return steps_of(laws.DEPTHWISE_STEP, count, node, conditions)
+    is_measured = weights.shape[1:3] == (3, 3)
+    return _of_basis(laws.DEPTHWISE_STEP, count, node, conditions, early=False, is_measured=is_measured)
 
 
 def _conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -73,7 +107,24 @@ def _conv_2d(node: OperatorTensors, conditions: Conditions) -> Cost | None:
     if weights is None or output is None or len(weights.shape) != 4:
         return None
     count = math.prod(output.shape) * math.prod(weights.shape[1:])
-    return steps_of(laws.CONV_2D_STEP, count, node, conditions)
+    is_measured = weights.shape[1:3] == (1, 1)
+    return _of_basis(laws.CONV_2D_STEP, count, node, conditions, early=True, is_measured=is_measured)
+
+
+def _of_basis(
+    law: Scalar,
+    count: int,
+    node: OperatorTensors,
+    conditions: Conditions,
+    *,
+    early: bool,
+    is_measured: bool,
+) -> Cost:
+    """The cost by a law of 2022 (`early`) or of 2023: carried to others, extrapolated to other windows."""
+    basis = Basis.CARRIED
+    if conditions.generation.is_early is early and conditions.generation is not Generation.G2024:
+        basis = Basis.MEASURED
+    return steps_of(law._replace(basis=basis if is_measured else Basis.EXTRAPOLATED), count, node, conditions)
 
 
 def _fully_connected(node: OperatorTensors, conditions: Conditions) -> Cost | None:
@@ -106,9 +157,9 @@ REFERENCE: Final[dict[str, CostRule]] = {
     "STRIDED_SLICE": _strided_slice,
     "SHAPE": _shape,
     "PACK": _pack,
-    "CONCATENATION": moving_bytes,
-    "SPLIT": moving_bytes,
-    "SPLIT_V": moving_bytes,
-    "UNPACK": moving_bytes,
+    "CONCATENATION": _pieces,
+    "SPLIT": _pieces,
+    "SPLIT_V": _pieces,
+    "UNPACK": _pieces,
 }
 """Operators of TensorFlow Lite; of all others `each_element` is the estimate."""

@@ -1,5 +1,6 @@
 """Costs that grow with one number, by a law or as an estimate."""
 
+import math
 from typing import Final
 
 from aisrv.inference.timings import laws
@@ -48,6 +49,25 @@ def carried(law: Scalar, units: float, node: OperatorTensors, conditions: Condit
 def moving_bytes(node: OperatorTensors, conditions: Conditions) -> Cost:
     """Estimate the cost of an operator without a published figure."""
     return scalar(laws.MOVE, node.moved_bytes, node, conditions)
+
+
+def moving_pieces(pieces: int, node: OperatorTensors, conditions: Conditions) -> Cost:
+    """Estimate the cost of an operator that copies so many pieces."""
+    return scalar(laws.MOVE, node.moved_bytes + laws.COPY / laws.MOVE.per_unit * pieces, node, conditions)
+
+
+def pieces_of(node: OperatorTensors) -> int:
+    """Pieces that lie together in the larger of an operator's first input and output, and make the other."""
+    data, output = node.input(0), node.output
+    if data is None or output is None:
+        return 1
+    smaller, larger = sorted((data.shape, output.shape), key=math.prod)
+    if len(smaller) != len(larger):
+        return 1
+    outer = len(smaller)
+    while outer and smaller[outer - 1] == larger[outer - 1]:
+        outer -= 1
+    return math.prod(smaller[: max(outer - 1, 0)])
 
 
 def steps_of(law: Scalar, count: float, node: OperatorTensors, conditions: Conditions) -> Cost:

@@ -266,7 +266,7 @@ def test_xmos_convolution_without_options_is_told_by_its_weights(
     ("kernels", "slots", "basis"),
     [
         (Kernels.OPTIMIZED, POINTWISE_SLOTS, Basis.MEASURED),
-        (Kernels.REFERENCE, 9 * 256 * 256 * 119, Basis.MEASURED),
+        (Kernels.REFERENCE, 9 * 256 * 256 * 119, Basis.CARRIED),
     ],
 )
 def test_kernels_of_a_convolution(kernels: Kernels, slots: int, basis: Basis) -> None:
@@ -313,9 +313,9 @@ def test_operators_of_xmos_are_never_reference_kernels() -> None:
     assert time_of(replace(unknown, operators=(operator,)), device).slots == 420 + 42
 
 
-@pytest.mark.parametrize("name", ["ADD", "MUL", "CONCATENATION"])
-def test_operator_without_a_figure_is_an_estimate_by_its_bytes(name: str) -> None:
-    time = time_of(model_of(name, (100,), (60,), output=(40,), constants=1))
+def test_operator_without_a_figure_is_an_estimate_by_its_bytes() -> None:
+    device = DeviceModel(generation=Generation.G2023)
+    time = time_of(model_of("XC_nobody_knows", (100,), (60,), output=(40,), constants=1), device)
     assert (time.slots, time.basis) == (420 + 42, Basis.ESTIMATE)
     assert (time.low, time.high) == (ticks(231), ticks(924))
 
@@ -346,7 +346,7 @@ def test_operator_without_tensors_gives_an_estimate(name: str) -> None:
 def test_input_that_is_left_out_costs_nothing() -> None:
     tensor = Tensor("x", (40,), TensorType.INT8)
     model = Model(3, "", (tensor,), (Operator(0, "ADD", (0, -1), (0,)),), (0,), (0,))
-    assert time_of(model).slots == 420 + 24
+    assert time_of(model).slots == 420 + 104
 
 
 @pytest.mark.parametrize(("mhz", "factor"), [(600, 1), (800, 0.75), (300, 2)])

@@ -22,7 +22,6 @@ BENCHMARKS = (
     "kernels",
     "operators",
     "relocatable",
-    "requantize",
     "graph",
     "graph_compile",
 )

@@ -5,13 +5,17 @@ only: it reads the input buffers and fills the output buffer, each time it is ca
 engine", section KernelBackend.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Protocol, TypeAlias, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
 
+from aisrv.kernels.checks import CHECKS, Params
 from aisrv.kernels.params import (
+    INT8,
     Buffer,
     Conv2dParams,
     DepthwiseConv2dParams,
+    ElementType,
     ElementwiseAddParams,
     FullyConnectedParams,
     MulParams,
@@ -61,11 +65,11 @@ def join_kernels(kernels: Iterable[Kernel]) -> tuple[Kernel, ...]:
     return tuple(joined)
 
 
-class KernelBackend(Protocol):
-    """Prepares kernels. Every method raises a KernelError for parameters that it cannot take.
+class Kernels(Protocol):
+    """Prepares kernels of one type of activations. A method raises a KernelError for what it cannot take.
 
-    Shapes are `input_shape`, `weights_shape` and `output_shape`, as the parameters have them; `num_classes`
-    is the length of a row of SOFTMAX.
+    A backend is one for int8. Where it has kernels of int16 activations with int8 weights, it has them in its
+    attribute `int16`; these have zero points of 0, see `aisrv.kernels.params`.
     """
 
     def conv2d(self, params: Conv2dParams) -> Kernel:
@@ -92,53 +96,32 @@ class KernelBackend(Protocol):
     def mul(self, params: MulParams) -> Kernel:
         """Prepare MUL."""
 
+
+class KernelBackend(Kernels, Protocol):
+    """Kernels of int8, and the bytes of scratch that they want for shapes of input, weights and output."""
+
     def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
-        """Bytes of scratch that `conv2d` wants for these shapes; 0 for none."""
+        """Bytes of scratch that `conv2d` wants; 0 for none."""
 
     def depthwise_conv2d_scratch_size(
         self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4
     ) -> int:
-        """Bytes of scratch that `depthwise_conv2d` wants for these shapes; 0 for none."""
+        """Bytes of scratch that `depthwise_conv2d` wants; 0 for none."""
 
     def softmax_scratch_size(self, num_classes: int) -> int:
-        """Bytes of scratch that `softmax` wants for so many classes; 0 for none."""
+        """Bytes of scratch that `softmax` wants for rows of so many classes; 0 for none."""
 
 
-class Int16Kernels(Protocol):
-    """Prepares kernels of int16 activations with int8 weights.
+OPERATORS: Final = tuple(name for name in vars(Kernels) if not name.startswith("_"))
+"""The names of the methods that prepare kernels."""
 
-    A backend that has such kernels has them in its attribute `int16`. Activations are signed halfwords with
-    zero points of 0; see `aisrv.kernels.params`.
-    """
-
-    def conv2d(self, params: Conv2dParams) -> Kernel:
-        """Prepare CONV_2D."""
-
-    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
-        """Prepare DEPTHWISE_CONV_2D."""
-
-    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
-        """Prepare FULLY_CONNECTED."""
-
-    def avg_pool(self, params: PoolParams) -> Kernel:
-        """Prepare AVERAGE_POOL_2D."""
-
-    def max_pool(self, params: PoolParams) -> Kernel:
-        """Prepare MAX_POOL_2D."""
-
-    def softmax(self, params: SoftmaxParams) -> Kernel:
-        """Prepare SOFTMAX."""
-
-    def add(self, params: ElementwiseAddParams) -> Kernel:
-        """Prepare ADD."""
-
-    def mul(self, params: MulParams) -> Kernel:
-        """Prepare MUL."""
+SCRATCH_SIZES: Final = tuple(name for name in vars(KernelBackend) if name.endswith("_scratch_size"))
+"""The names of the methods that tell the size of scratch."""
 
 
-def int16_kernels(backend: object) -> Int16Kernels | None:
+def int16_kernels(backend: object) -> Kernels | None:
     """Return the kernels of int16 activations that a backend has, None where it has none."""
-    kernels: Int16Kernels | None = getattr(backend, "int16", None)
+    kernels: Kernels | None = getattr(backend, "int16", None)
     return kernels
 
 
@@ -168,25 +151,76 @@ class GroupingBackend(Protocol):
 
 
 class ScratchFree:
-    """The scratch queries of a backend that needs no scratch: 0 bytes for every operator.
+    """A backend that needs no scratch, unless it overrides `scratch_size`."""
 
-    Shapes are `input_shape`, `weights_shape` and `output_shape`, as the parameters have them; `num_classes`
-    is the length of a row of SOFTMAX.
-    """
-
-    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:  # noqa: ARG002 (the interface's)
-        """Return 0."""
+    def scratch_size(self, query: str, *shapes: Shape4 | int) -> int:  # noqa: ARG002 (of who overrides it)
+        """Answer one of SCRATCH_SIZES, in bytes."""
         return 0
+
+    def conv2d_scratch_size(self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4) -> int:
+        """Bytes of scratch for CONV_2D."""
+        return self.scratch_size("conv2d_scratch_size", input_shape, weights_shape, output_shape)
 
     def depthwise_conv2d_scratch_size(
-        self,
-        input_shape: Shape4,  # noqa: ARG002 (the interface's)
-        weights_shape: Shape4,  # noqa: ARG002
-        output_shape: Shape4,  # noqa: ARG002
+        self, input_shape: Shape4, weights_shape: Shape4, output_shape: Shape4
     ) -> int:
-        """Return 0."""
-        return 0
+        """Bytes of scratch for DEPTHWISE_CONV_2D."""
+        return self.scratch_size("depthwise_conv2d_scratch_size", input_shape, weights_shape, output_shape)
 
-    def softmax_scratch_size(self, num_classes: int) -> int:  # noqa: ARG002 (the interface's)
-        """Return 0."""
-        return 0
+    def softmax_scratch_size(self, num_classes: int) -> int:
+        """Bytes of scratch for SOFTMAX over rows of so many classes."""
+        return self.scratch_size("softmax_scratch_size", num_classes)
+
+
+class BackendMethods(ScratchFree, ABC):
+    """The methods of the interface, all of which call `prepare`."""
+
+    @abstractmethod
+    def prepare(self, operator: str, params: Params) -> Kernel:
+        """Prepare one of OPERATORS; KernelError for parameters that no kernel can compute."""
+
+    def conv2d(self, params: Conv2dParams) -> Kernel:
+        """Prepare CONV_2D."""
+        return self.prepare("conv2d", params)
+
+    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
+        """Prepare DEPTHWISE_CONV_2D."""
+        return self.prepare("depthwise_conv2d", params)
+
+    def fully_connected(self, params: FullyConnectedParams) -> Kernel:
+        """Prepare FULLY_CONNECTED."""
+        return self.prepare("fully_connected", params)
+
+    def avg_pool(self, params: PoolParams) -> Kernel:
+        """Prepare AVERAGE_POOL_2D."""
+        return self.prepare("avg_pool", params)
+
+    def max_pool(self, params: PoolParams) -> Kernel:
+        """Prepare MAX_POOL_2D."""
+        return self.prepare("max_pool", params)
+
+    def softmax(self, params: SoftmaxParams) -> Kernel:
+        """Prepare SOFTMAX."""
+        return self.prepare("softmax", params)
+
+    def add(self, params: ElementwiseAddParams) -> Kernel:
+        """Prepare ADD."""
+        return self.prepare("add", params)
+
+    def mul(self, params: MulParams) -> Kernel:
+        """Prepare MUL."""
+        return self.prepare("mul", params)
+
+
+class TableBackend(BackendMethods):
+    """A backend that is a table: from the name of each method to the function that prepares its kernel."""
+
+    def __init__(self, table: Mapping[str, Callable[[Any], Kernel]], elements: ElementType = INT8) -> None:
+        """Take a function of parameters, which are checked before, for each of OPERATORS."""
+        self._table: Final = table
+        self._elements: Final = elements
+
+    def prepare(self, operator: str, params: Params) -> Kernel:
+        """Check parameters, and prepare a kernel."""
+        CHECKS[operator](params, self._elements)
+        return self._table[operator](params)

@@ -7,9 +7,9 @@ Source: "The INT8 kernel engine", sections KernelBackend and Arithmetic.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from aisrv.kernels.arithmetic import activation_bounds
 from aisrv.kernels.errors import AlignmentError, InternalError, InvalidShape
@@ -154,6 +154,19 @@ def check_mul(params: MulParams, elements: ElementType = INT8) -> None:
         raise InvalidShape(
             f"inputs of {len(params.input1)} and {len(params.input2)} values do not go into each other"
         )
+
+
+CHECKS: Final[Mapping[str, Callable[[Any, ElementType], None]]] = {
+    "conv2d": check_conv2d,
+    "depthwise_conv2d": check_depthwise_conv2d,
+    "fully_connected": check_fully_connected,
+    "avg_pool": check_pool,
+    "max_pool": check_pool,
+    "softmax": check_softmax,
+    "add": check_add,
+    "mul": check_mul,
+}
+"""The check of each method of a backend."""
 
 
 def check_alignment(params: Params) -> None:

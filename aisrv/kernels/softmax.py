@@ -33,7 +33,8 @@ _EXP_OF_POWERS: Final = (
 """Bits of an argument with 26 bits after the point, and exp of minus what each is worth: 1/4 to 16."""
 _FORTY_EIGHT_17THS: Final = 1515870810
 _MINUS_THIRTY_TWO_17THS: Final = -1010580540
-_SUM_SHIFT: Final = 12
+SUM_SHIFT: Final = 12
+"""Bits that exponentials lose before they are summed."""
 _OUTPUT_SHIFT: Final = {"int8": 35, "int16": 27}
 
 
@@ -105,7 +106,7 @@ def softmax_row(row: Sequence[int], table: Sequence[int], output: ElementType = 
     largest = max(row)
     exponentials = [table[largest - value] for value in row]
     # The sum is a 32-bit word. TensorFlow Lite Micro aborts from 2**28 on: 512 values that equal the largest.
-    total = sum(arithmetic.rounding_shift(each, _SUM_SHIFT) for each in exponentials) & 0xFFFFFFFF
+    total = sum(arithmetic.rounding_shift(each, SUM_SHIFT) for each in exponentials) & 0xFFFFFFFF
     zeros = 32 - total.bit_length()
     factor = reciprocal((total << zeros) - (1 << 31))
     shift = _OUTPUT_SHIFT[output.name] - zeros

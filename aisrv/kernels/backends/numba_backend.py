@@ -4,124 +4,118 @@ Products of matrices stay with BLAS. What follows them, depthwise windows of man
 MUL are one compiled pass each. The first kernels of a new installation wait for the compiler, a few seconds.
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels import arithmetic, checks, softmax
+from aisrv.kernels import arithmetic
+from aisrv.kernels import softmax as integers
 from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backend import Kernel
 from aisrv.kernels.backends import numba_loops
-from aisrv.kernels.backends.numpy import conv as numpy_conv
-from aisrv.kernels.backends.numpy import elementwise as numpy_elementwise
-from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.backends.numpy.requantize import Workspace, requantize
-from aisrv.kernels.backends.numpy.steps import Array, Line, Rescaling, Steps, Wrapping
-from aisrv.kernels.backends.numpy.windows import padded_input
-from aisrv.kernels.params import DepthwiseConv2dParams, ElementwiseAddParams, MulParams, SoftmaxParams
-from aisrv.kernels.windows import conv_spans, overlapping_taps
+from aisrv.kernels.backends.numpy import convolution
+from aisrv.kernels.backends.numpy.backend import FUNCTIONS, Function, NumpyKernels
+from aisrv.kernels.backends.numpy.elementwise import pair_table, products, sums
+from aisrv.kernels.backends.numpy.words import Finish, Numbers, Output
+from aisrv.kernels.params import (
+    INT16,
+    DepthwiseConv2dParams,
+    ElementwiseAddParams,
+    MulParams,
+    SoftmaxParams,
+)
+from aisrv.kernels.windows import conv_spans
 
 FEWEST_CHANNELS: Final = 16
 """Depthwise windows of fewer channels are faster in NumPy, which takes a whole row of windows at a time."""
 
 
-class CompiledWorkspace(Workspace):
-    """Requantizes in one compiled pass."""
+class CompiledNumbers(Numbers):
+    """Writes outputs of int8 in one compiled pass."""
 
-    def requantize(self, accumulators: Array, output: npt.NDArray[np.int8], how: Rescaling) -> Kernel:
-        """Prepare the conversion of accumulators to the output."""
-        if isinstance(how, Steps | Wrapping):
-            return requantize(accumulators, output, how, self)
-        line = how if isinstance(how, Line) else how.line
-        channels = len(line.slope)
-        values = accumulators[: len(output)].reshape(-1, channels)
-        target = output.view(np.uint8).reshape(-1, channels)
-        low, high, slope, offset = line.low, line.high, line.slope, line.offset
-        if isinstance(how, Line):
-            one = numba_loops.prepared(numba_loops.one_line, values, low, high, slope, offset, target)
+    def finish(self, output: memoryview, how: Output) -> Finish:
+        """Prepare what writes an output."""
+        if self.rounding is Rounding.SINGLE:
+            return Numbers.finish(self, output, how)
+        mantissa, shift = np.array(how.multipliers, np.int64).T.copy()
+        target = self.array(output).reshape(-1, len(how.bias))
+        constants = how.bias, mantissa, np.maximum(shift, 0), np.maximum(-shift, 0), how.zero, *how.bounds
+        loops = {
+            dtype: numba_loops.prepared(numba_loops.rescale, np.empty((0, 0), dtype), *constants, target)
+            for dtype in (np.dtype(np.float32), np.dtype(np.float64))
+        }
 
-            def invoke_one() -> None:
-                one(values, low, high, slope, offset, target)
+        def finish(values: npt.NDArray[Any], first: int = 0) -> None:
+            loops[values.dtype](values, *constants, target[first : first + len(values)])
 
-            return invoke_one
-        shift, zero = how.shift, how.zero
-        two = numba_loops.prepared(
-            numba_loops.two_lines, values, low, high, slope, offset, shift, zero, target
-        )
-
-        def invoke_two() -> None:
-            two(values, low, high, slope, offset, shift, zero, target)
-
-        return invoke_two
+        return finish
 
 
-class NumbaBackend(NumpyBackend):
+class NumbaBackend(NumpyKernels):
     """Kernels of compiled loops and BLAS, with one policy of rounding."""
 
     def __init__(self, rounding: Rounding = Rounding.DOUBLE) -> None:
-        super().__init__(rounding, CompiledWorkspace())
-
-    def depthwise_conv2d(self, params: DepthwiseConv2dParams) -> Kernel:
-        """Prepare DEPTHWISE_CONV_2D."""
-        checks.check_depthwise_conv2d(params)
-        spans = conv_spans(params)
-        whole = np.frombuffer(params.weights, np.int8).reshape(params.weights_shape)[0]
-        weights = overlapping_taps(whole, spans)
-        if weights.shape[2] < FEWEST_CHANNELS or params.input_shape[3] == 1 or not weights.size:
-            return super().depthwise_conv2d(params)
-        sums = numpy_conv.depthwise_accumulation(params, weights, self.rounding, self.workspace)
-        source = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
-        border, copies = params.input_quant.zero_point, params.depth_multiplier
-        image, load = padded_input(source, spans, border, sums.dtype, copies)
-        image = image[:, spans[0].skip :, spans[1].skip :]
-        taps = weights.astype(sums.dtype)
-        result, finish = sums.rows.reshape(params.output_shape), sums.finish
-        down, across = params.stride_h, params.stride_w
-        apart_h, apart_w = spans[0].dilation, spans[1].dilation
-        depthwise = numba_loops.prepared(
-            numba_loops.depthwise, image, taps, down, across, apart_h, apart_w, result
-        )
-
-        def invoke() -> None:
-            load()
-            depthwise(image, taps, down, across, apart_h, apart_w, result)
-            finish()
-
-        return invoke
-
-    def softmax(self, params: SoftmaxParams) -> Kernel:
-        """Prepare SOFTMAX."""
-        checks.check_softmax(params)
-        table = softmax.exponential_table(params.beta, params.input_quant.scale, self.rounding)
-        exponentials = np.array(table, np.int64)
-        rounded = np.array([arithmetic.rounding_shift(each, 12) for each in table], np.int64)
-        values = np.frombuffer(params.input, np.int8).reshape(params.input_shape)
-        output = np.frombuffer(params.output, np.int8).reshape(params.input_shape)
-        rows = numba_loops.prepared(numba_loops.softmax, values, exponentials, rounded, output)
-
-        def invoke() -> None:
-            rows(values, exponentials, rounded, output)
-
-        return invoke
-
-    def add(self, params: ElementwiseAddParams) -> Kernel:
-        """Prepare ADD."""
-        checks.check_add(params)
-        return _pairs(params, numpy_elementwise.sums_table(params, self.rounding))
-
-    def mul(self, params: MulParams) -> Kernel:
-        """Prepare MUL."""
-        checks.check_mul(params)
-        return _pairs(params, numpy_elementwise.products_table(params, self.rounding))
+        super().__init__(CompiledNumbers(rounding=rounding), {**FUNCTIONS, **COMPILED})
+        self.int16: Final = NumpyKernels(Numbers(INT16, rounding))
 
 
-def _pairs(params: ElementwiseAddParams | MulParams, table: npt.NDArray[np.int8]) -> Kernel:
-    first, second = np.frombuffer(params.input1, np.uint8), np.frombuffer(params.input2, np.uint8)
-    output = np.frombuffer(params.output, np.int8)
-    look_up = numba_loops.prepared(numba_loops.pairs, first, second, table, output)
+def depthwise_conv2d(params: DepthwiseConv2dParams, numbers: Numbers) -> Kernel:
+    """Prepare DEPTHWISE_CONV_2D."""
+    channels = params.output_shape[3]
+    if channels < FEWEST_CHANNELS or params.input_shape[3] == 1:
+        return convolution.depthwise_conv2d(params, numbers)
+    image, load, taps, finish = convolution.depthwise_parts(params, numbers)
+    down, across = conv_spans(params)
+    image = image[:, down.skip :, across.skip :]
+    steps = down.stride, across.stride, down.dilation, across.dilation
+    result = np.empty(params.output_shape, taps.dtype)
+    depthwise = numba_loops.prepared(numba_loops.depthwise, image, taps, *steps, result)
 
     def invoke() -> None:
-        look_up(first, second, table, output)
+        load()
+        depthwise(image, taps, *steps, result)
+        finish(result.reshape(-1, channels))
 
     return invoke
+
+
+def softmax(params: SoftmaxParams, numbers: Numbers) -> Kernel:
+    """Prepare SOFTMAX."""
+    table = integers.exponential_table(params.beta, params.input_quant.scale, numbers.rounding)
+    exponentials = np.array(table, np.int64)
+    rounded = np.array([arithmetic.rounding_shift(each, integers.SUM_SHIFT) for each in table], np.int64)
+    values = numbers.array(params.input).reshape(params.input_shape)
+    output = numbers.array(params.output).reshape(params.input_shape)
+    return _called(numba_loops.softmax, values, exponentials, rounded, output)
+
+
+def add(params: ElementwiseAddParams, numbers: Numbers) -> Kernel:
+    """Prepare ADD."""
+    return _pairs(params, pair_table(sums(params, numbers)))
+
+
+def mul(params: MulParams, numbers: Numbers) -> Kernel:
+    """Prepare MUL."""
+    return _pairs(params, pair_table(products(params, numbers)))
+
+
+def _pairs(params: ElementwiseAddParams | MulParams, table: npt.NDArray[Any]) -> Kernel:
+    first, second = np.frombuffer(params.input1, np.uint8), np.frombuffer(params.input2, np.uint8)
+    return _called(
+        numba_loops.pairs, first, second, table.astype(np.int8), np.frombuffer(params.output, np.int8)
+    )
+
+
+def _called(loop: numba_loops.Loop, *arguments: npt.NDArray[Any]) -> Kernel:
+    prepared = numba_loops.prepared(loop, *arguments)
+    return lambda: prepared(*arguments)
+
+
+COMPILED: Final[dict[str, Function]] = {
+    "depthwise_conv2d": depthwise_conv2d,
+    "softmax": softmax,
+    "add": add,
+    "mul": mul,
+}
+"""What is faster in loops of its own."""

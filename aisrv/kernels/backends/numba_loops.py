@@ -1,7 +1,7 @@
 """Inner loops compiled by Numba; importing this takes its time, as it imports Numba.
 
-Machine code is cached beside this file, else in the user's cache folder. The loops round as the operations of
-the NumPy backend do (Numba fuses no multiplication with an addition), so the proofs hold for them.
+Machine code is cached beside this file, else in the user's cache folder. The loops compute as the
+NumPy backend does.
 """
 
 from collections.abc import Callable
@@ -27,37 +27,26 @@ def prepared(loop: Loop, *arguments: Array | int) -> Loop:
 
 
 @_compiled
-def one_line(
-    accumulators: Array, low: Array, high: Array, slope: Array, offset: Array, output: Array
-) -> None:
-    """Requantize [rows, channels]: see `numpy_steps.Line`."""
-    rows, channels = output.shape
-    for row in range(rows):
-        for channel in range(channels):
-            value = min(max(accumulators[row, channel], low[channel]), high[channel])
-            word = np.int32(np.float64(value) * slope[channel] + offset[channel])
-            output[row, channel] = np.uint8(word) ^ np.uint8(128)
-
-
-@_compiled
-def two_lines(
-    accumulators: Array,
-    low: Array,
-    high: Array,
-    slope: Array,
-    offset: Array,
-    shift: Array,
+def rescale(
+    sums: Array,
+    bias: Array,
+    mantissa: Array,
+    left: Array,
+    right: Array,
     zero: int,
+    low: int,
+    high: int,
     output: Array,
 ) -> None:
-    """Requantize [rows, channels]: see `numpy_steps.TwoLines`."""
+    """Write clamp(M(sum + bias, m, s) + zero), [rows, channels], with double rounding; words wrap."""
     rows, channels = output.shape
     for row in range(rows):
         for channel in range(channels):
-            value = min(max(accumulators[row, channel], low[channel]), high[channel])
-            word = np.int32(np.float64(value) * slope[channel] + offset[channel])
-            word += word >> 30
-            output[row, channel] = np.uint8((word >> shift[channel]) + zero)
+            value = np.int64(np.int32((np.int64(sums[row, channel]) + bias[channel]) << left[channel]))
+            value = (value * mantissa[channel] + (1 << 30)) >> 31
+            if right[channel]:
+                value = (value + (1 << (right[channel] - 1)) - (value < 0)) >> right[channel]
+            output[row, channel] = min(max(np.int64(np.int32(value + zero)), low), high)
 
 
 @_compiled

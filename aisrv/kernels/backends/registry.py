@@ -8,7 +8,7 @@ import pkgutil
 from importlib.util import find_spec
 from typing import Final
 
-from aisrv.kernels.backend import KernelBackend
+from aisrv.kernels.backend import OPERATORS, SCRATCH_SIZES, KernelBackend
 from aisrv.kernels.backends.assume_aligned import AssumeAligned
 from aisrv.kernels.backends.fallback import own_method
 from aisrv.kernels.backends.float32_scales import Float32Scales
@@ -28,9 +28,6 @@ GROUP: Final = "aisrv.kernel_backends"
 
 EXTRAS: Final = {"numba": "numba", "unicorn": "relocatable"}
 """Third-party modules that a shipped backend needs, each with the extra of this package that installs it."""
-
-METHODS: Final = tuple(name for name in vars(KernelBackend) if not name.startswith("_"))
-"""What a backend must have."""
 
 
 class BackendError(KernelError):
@@ -123,7 +120,7 @@ def _place(value: str) -> str:
 
 
 def _check_complete(name: str, backend: object) -> None:
-    missing = [method for method in METHODS if not callable(own_method(backend, method))]
+    missing = [method for method in (*OPERATORS, *SCRATCH_SIZES) if not callable(own_method(backend, method))]
     if missing:
         raise BackendError(
             f"the kernel backend {name!r} has no {', '.join(missing)}; "

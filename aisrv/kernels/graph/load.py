@@ -11,7 +11,6 @@ from typing import Final
 
 from aisrv.kernels.backend import KernelBackend, int16_kernels, join_kernels
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.backends.numpy.requantize import Workspace
 from aisrv.kernels.errors import KernelError
 from aisrv.kernels.graph.errors import ArenaTooSmall, GraphError, UnsupportedOperator
 from aisrv.kernels.graph.folding import Folding, folded
@@ -94,7 +93,6 @@ class _Preparation:
         self._int16: Final = int16_kernels(backend) or NumpyBackend().int16
         self._scratch: Final = memory.scratch
         self._variables: Final = variables
-        self._workspace: Final = Workspace()
         self._subgraphs: Final = subgraphs(model)
         self._starts: Final = starts(self._subgraphs)
         self._prepared: Final[dict[int, PreparedSubgraph]] = {}
@@ -139,7 +137,6 @@ class _Preparation:
             int16=self._int16,
             variables=self._variables,
             subgraph=self.subgraph,
-            workspace=self._workspace,
             scratch=self._scratch.get((number, operator.index), NO_SCRATCH),
         )
 

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from aisrv.kernels.backend import Int16Kernels, KernelBackend, scale_product
-from aisrv.kernels.backends.numpy.requantize import Workspace
+from aisrv.kernels.backend import KernelBackend, Kernels, scale_product
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.graph import PreparedSubgraph
 from aisrv.kernels.graph.tensors import GraphTensor
@@ -40,13 +39,11 @@ class OperatorNode:
     """None for an optional input that is left out."""
     outputs: tuple[GraphTensor, ...]
     backend: KernelBackend
-    int16: Int16Kernels
+    int16: Kernels
     """Kernels of int16 activations: the backend's, or NumPy's where it has none."""
     variables: Variables
     subgraph: Callable[[int], PreparedSubgraph]
     """Prepares a subgraph of the model by its number."""
-    workspace: Workspace
-    """Arrays that the graph's kernels share; nothing in them outlives a kernel's run."""
     scratch: Buffer = NO_SCRATCH
 
     def expect(self, inputs: int, outputs: int = 1, *, optional: int = 0) -> None:
@@ -89,7 +86,7 @@ class OperatorNode:
         values: list[int] = tensor.array.ravel().tolist()
         return values
 
-    def kernels(self, tensor: GraphTensor) -> tuple[ElementType, KernelBackend | Int16Kernels]:
+    def kernels(self, tensor: GraphTensor) -> tuple[ElementType, Kernels]:
         """Return the element type of an activation of 8 or 16 bits, and the kernels for it."""
         if tensor.tensor.type is TensorType.INT16:
             return INT16, self.int16

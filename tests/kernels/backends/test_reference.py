@@ -136,7 +136,7 @@ MUTANTS: list[tuple[str, Any, str, Any, tuple[int, ...]]] = [
     ("high bound one down", arithmetic, "activation_bounds", bounded(0, -1), (*SCALED, AVERAGE, MAX)),
     ("mean floors", reference, "_mean", floored_mean, (AVERAGE,)),
     ("mean rounds ties up", reference, "_mean", mean_half_up, (AVERAGE,)),
-    ("sum of a bit more", softmax, "_SUM_SHIFT", 11, (SOFTMAX,)),
+    ("sum of a bit more", softmax, "SUM_SHIFT", 11, (SOFTMAX,)),
     ("exponential of 1/3 a bit off", softmax, "_ONE_THIRD", 715827883 // 2, (SOFTMAX,)),
     ("one Newton step", softmax, "reciprocal", lambda _: 1515870810, (SOFTMAX,)),
 ]

@@ -132,22 +132,6 @@ def test_shipped_names() -> None:
     assert backend_names()[:5] == ("reference", "numpy", "native", "numba", "relocatable")
 
 
-def test_interface_of_a_backend() -> None:
-    assert registry.METHODS == (
-        "conv2d",
-        "depthwise_conv2d",
-        "fully_connected",
-        "avg_pool",
-        "max_pool",
-        "softmax",
-        "add",
-        "mul",
-        "conv2d_scratch_size",
-        "depthwise_conv2d_scratch_size",
-        "softmax_scratch_size",
-    )
-
-
 @pytest.mark.usefixtures("registered")
 def test_registered_backend_is_found_and_runs() -> None:
     assert set(Draw(1).case(BuiltinOperator.ADD).run(find_backend("sevens"))) == {7}

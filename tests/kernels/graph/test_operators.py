@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pytest
 from tflite import BuiltinOperator, TensorType
 
-from aisrv.kernels.arithmetic import multiply_once_rounded
+from aisrv.kernels.arithmetic import Multiplier, Rounding, multiply_once_rounded
+from aisrv.kernels.backends.numpy import elementwise
 from aisrv.kernels.backends.reference import ReferenceBackend
 from aisrv.kernels.graph.load import load_graph
-from aisrv.kernels.graph.operators import lookup, quantize, reductions, subtraction
+from aisrv.kernels.graph.operators import lookup, quantize, reductions
 from aisrv.kernels.softmax import reciprocal
 from tests.support.models import PROBABILITIES, constant, random_int8, single, tensor, tflm
 
@@ -314,6 +315,12 @@ def requantize() -> None:
 # The comparison itself: it sees one rounding, one shift, one constant that is not as it should be.
 
 
+def floored(multipliers: Sequence[Multiplier], _rounding: Rounding = Rounding.DOUBLE) -> Any:
+    """A rescaling without rounding."""
+    ((mantissa, shift),) = multipliers
+    return lambda values: values * mantissa >> 31 - shift
+
+
 @pytest.mark.parametrize(
     ("module", "name", "wrong", "test"),
     [
@@ -326,19 +333,8 @@ def requantize() -> None:
             lambda: test_leaky_relu(1 / 16, 0, 0.75, 0, 0.375),
         ),
         (lookup, "rounding_shift", lambda v, n: v >> n, lambda: test_hard_swish(0.1, -7, 0.08, -100)),
-        (reductions, "multiply", lambda v, m: v * m.mantissa >> 31 - m.shift, lambda: means(0.05, 0.05)),
-        (
-            subtraction,
-            "multiply",
-            lambda v, m: v * m.mantissa >> 31 - m.shift,
-            lambda: test_sub(0.05, 3, 0.05, 3, 0, (1, 64, 16)),
-        ),
-        (
-            subtraction,
-            "multiply_twice_rounded",
-            lambda v, m: v * m.mantissa >> 32 - m.shift,
-            lambda: test_sub(0.05, 3, 0.05, 3, 0, (1, 64, 16)),
-        ),
+        (reductions, "word_scale", floored, lambda: means(0.05, 0.05)),
+        (elementwise, "word_scale", floored, lambda: test_sub(0.05, 3, 0.05, 3, 0, (1, 64, 16))),
         (quantize, "multiply_twice_rounded", lambda v, m: v * m.mantissa >> 31 - m.shift, requantize),
     ],
 )

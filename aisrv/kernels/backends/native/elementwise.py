@@ -9,7 +9,8 @@ from aisrv.kernels import arithmetic, softmax
 from aisrv.kernels.arithmetic import Bounds, Rounding
 from aisrv.kernels.backends.native.library import Library, Team, Variant
 from aisrv.kernels.backends.native.steps import NativeKernel, Step, make_step
-from aisrv.kernels.backends.numpy import elementwise as tables
+from aisrv.kernels.backends.numpy.elementwise import INT8_OF_BYTES, pair_table, products, sums
+from aisrv.kernels.backends.numpy.words import Numbers
 from aisrv.kernels.params import Buffer, ElementwiseAddParams, MulParams, PadParams, PoolParams, SoftmaxParams
 from aisrv.kernels.windows import pool_windows
 
@@ -22,9 +23,7 @@ MAX_POOLS: Final = {Variant.AVX512_VNNI: "MAX_POOL_512", Variant.AVX2: "MAX_POOL
 MOST_TAPS: Final = 1 << 16
 """Taps of an average pool whose quotients are exact in float32."""
 
-_SUM_SHIFT: Final = 12
 _BYTES: Final = np.arange(256, dtype=np.uint8)
-_VALUES: Final = _BYTES.view(np.int8).astype(np.float64)
 
 
 class _Line(NamedTuple):
@@ -39,7 +38,7 @@ class _Line(NamedTuple):
 
 def add(params: ElementwiseAddParams, variant: Variant, library: Library) -> Step:
     """Prepare ADD: as a line in float32 where that is exact for all pairs of bytes, else as a table."""
-    table = tables.sums_table(params, Rounding.DOUBLE)
+    table = pair_table(sums(params, Numbers())).astype(np.int8)
     line = _line(params, table)
     if line is None or not _equals(line, table, variant, library):
         return _pairs(params, table)
@@ -48,7 +47,7 @@ def add(params: ElementwiseAddParams, variant: Variant, library: Library) -> Ste
 
 def mul(params: MulParams) -> Step:
     """Prepare MUL: as a table of all pairs of bytes."""
-    return _pairs(params, tables.products_table(params, Rounding.DOUBLE))
+    return _pairs(params, pair_table(products(params, Numbers())).astype(np.int8))
 
 
 def _line(params: ElementwiseAddParams, table: npt.NDArray[np.int8]) -> _Line | None:
@@ -60,11 +59,11 @@ def _line(params: ElementwiseAddParams, table: npt.NDArray[np.int8]) -> _Line | 
     scale = params.output_quant.scale
     factor1 = arithmetic.float32(params.input1_quant.scale / scale)
     factor2 = arithmetic.float32(params.input2_quant.scale / scale)
-    sums = np.add.outer(_VALUES * factor1, _VALUES * factor2).reshape(-1)
+    line = np.add.outer(INT8_OF_BYTES * factor1, INT8_OF_BYTES * factor2).reshape(-1)
     outputs = table.astype(np.float64)
     # Each pair leaves room for the offset: half an output on each side, and beyond a bound all of it.
-    least = np.where(table == bounds.low, -np.inf, outputs - 0.5 - sums).max()
-    most = np.where(table == bounds.high, np.inf, outputs + 0.5 - sums).min()
+    least = np.where(table == bounds.low, -np.inf, outputs - 0.5 - line).max()
+    most = np.where(table == bounds.high, np.inf, outputs + 0.5 - line).min()
     if not (np.isfinite(least) and np.isfinite(most)):
         return None
     offset = (least + most) / 2
@@ -142,7 +141,7 @@ def softmax_rows(params: SoftmaxParams) -> Step:
     """Prepare SOFTMAX over each row."""
     table = softmax.exponential_table(params.beta, params.input_quant.scale, Rounding.DOUBLE)
     exponentials = np.array(table, np.int32)
-    rounded = np.array([arithmetic.rounding_shift(each, _SUM_SHIFT) for each in table], np.int32)
+    rounded = np.array([arithmetic.rounding_shift(each, softmax.SUM_SHIFT) for each in table], np.int32)
     rows, classes = params.input_shape
     return make_step(
         "SOFTMAX",

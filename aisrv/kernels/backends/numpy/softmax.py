@@ -1,92 +1,65 @@
-"""SOFTMAX by a table of exponentials: long rows and batches in arrays, a short row in plain integers.
+"""SOFTMAX in NumPy, by tables. Sources: `aisrv.kernels.softmax`, `aisrv.kernels.int16`."""
 
-Source: "The INT8 kernel engine", section Arithmetic, SOFTMAX.
-"""
-
-from typing import Final
+from collections.abc import Callable
 
 import numpy as np
 
-from aisrv.kernels import arithmetic, softmax
-from aisrv.kernels.arithmetic import INT8_MAX, INT8_MIN, INT32_MAX, Rounding
+from aisrv.kernels import arithmetic, int16
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.params import SoftmaxParams
+from aisrv.kernels.backends.numpy.words import Numbers, Words, word_scale
+from aisrv.kernels.params import INT16, SoftmaxParams
+from aisrv.kernels.softmax import SUM_SHIFT, exponential_table, reciprocal
 
-PLAIN_VALUES: Final = 32
-"""So many values are faster in plain integers."""
-
-_SUM_SHIFT: Final = 12
-_HALF: Final = 1 << 30
+_HALF = 1 << 30
 
 
-def softmax_rows(params: SoftmaxParams, rounding: Rounding) -> Kernel:
-    """Prepare SOFTMAX."""
-    table = softmax.exponential_table(params.beta, params.input_quant.scale, rounding)
-    batches, classes = params.input_shape
-    return _plain(params, table) if batches * classes <= PLAIN_VALUES else _arrays(params, table)
-
-
-def reciprocal(argument: int) -> int:
-    """V(a) of the source, for 0 <= a < 2**31, where nothing on the way leaves an int32."""
-    half = (argument + (1 << 31)) // 2
-    x = 1515870810 + ((half * -1010580540 + _HALF) >> 31)
-    x += (x * ((1 << 29) - ((half * x + _HALF) >> 31)) + _HALF) >> 31 << 2
-    x += (x * ((1 << 29) - ((half * x + _HALF) >> 31)) + _HALF) >> 31 << 2
-    x += (x * ((1 << 29) - ((half * x + _HALF) >> 31)) + _HALF) >> 31 << 2
-    return min(x << 1, INT32_MAX)
-
-
-def _plain(params: SoftmaxParams, table: tuple[int, ...]) -> Kernel:
-    batches, classes = params.input_shape
-    source, target = params.input, params.output.cast("B")
-    rounded = tuple(arithmetic.rounding_shift(each, _SUM_SHIFT) for each in table)
-    starts = range(0, batches * classes, classes)
+def softmax(params: SoftmaxParams, numbers: Numbers) -> Kernel:
+    """Prepare SOFTMAX over rows."""
+    function = (_of_int16 if numbers.elements is INT16 else _of_int8)(params, numbers)
+    values = numbers.array(params.input).reshape(params.input_shape)
+    output = numbers.array(params.output).reshape(params.input_shape)
 
     def invoke() -> None:
-        for start in starts:
-            row = source[start : start + classes].tolist()
-            largest = max(row)
-            differences = [largest - value for value in row]
-            total = 0
-            for each in differences:
-                total += rounded[each]
-            zeros = 32 - total.bit_length()
-            factor, shift = reciprocal((total << zeros) - (1 << 31)), 35 - zeros
-            # No factor is negative, so half away from zero is half up; 256 is clamped to 255.
-            half = 1 << (shift - 1)
-            outputs = [(((table[each] * factor + _HALF) >> 31) + half) >> shift for each in differences]
-            target[start : start + classes] = bytes([(each - (each >> 8)) ^ 128 for each in outputs])
+        wide = values.astype(np.int64)
+        output[...] = function(wide - wide.max(axis=1, keepdims=True))
 
     return invoke
 
 
-def _arrays(params: SoftmaxParams, table: tuple[int, ...]) -> Kernel:
-    batches, classes = params.input_shape
-    exponentials = np.array(table, np.int64)
-    rounded = np.array([arithmetic.rounding_shift(each, _SUM_SHIFT) for each in table], np.int64)
-    values = np.frombuffer(params.input, np.int8).reshape(batches, classes)
-    output = np.frombuffer(params.output, np.int8).reshape(batches, classes)
-    index, wide = np.empty(values.shape, np.intp), np.empty(values.shape, np.int64)
-    factor, shift, half = (np.empty((batches, 1), np.int64) for _ in range(3))
+def _of_int8(params: SoftmaxParams, numbers: Numbers) -> Callable[[Words], Words]:
+    table = exponential_table(params.beta, params.input_quant.scale, numbers.rounding)
+    exponentials = np.array(table)
+    rounded = np.array([arithmetic.rounding_shift(each, SUM_SHIFT) for each in table])
 
-    def invoke() -> None:
-        largest = values.max(axis=1, keepdims=True)
-        np.subtract(largest, values, index, dtype=np.intp)
-        rounded.take(index, None, wide, "wrap")
-        for row, total in enumerate(wide.sum(axis=1).tolist()):
-            word = total & 0xFFFFFFFF
-            zeros = 32 - word.bit_length()
-            factor[row] = softmax.reciprocal((word << zeros) - (1 << 31))
-            shift[row] = 35 - zeros
-        np.left_shift(1, shift - 1, half)
-        exponentials.take(index, None, wide, "wrap")
-        np.multiply(wide, factor, wide)
-        np.add(wide, _HALF, wide)
-        np.right_shift(wide, 31, wide)
-        np.add(wide, half, wide)
-        np.right_shift(wide, shift, wide)
-        np.add(wide, INT8_MIN, wide)
-        np.clip(wide, INT8_MIN, INT8_MAX, wide)
-        output[...] = wide
+    def outputs(differences: Words) -> Words:
+        totals = (rounded[-differences].sum(axis=1) & 0xFFFFFFFF).tolist()
+        zeros = [32 - total.bit_length() for total in totals]
+        factors = [reciprocal((total << zero) - (1 << 31)) for total, zero in zip(totals, zeros, strict=True)]
+        product = (exponentials[-differences] * np.array(factors)[:, None] + _HALF) >> 31
+        shift = 35 - np.array(zeros)[:, None]
+        return np.asarray(np.clip(((product + (1 << (shift - 1))) >> shift) - 128, -128, 127))
 
-    return invoke
+    return outputs
+
+
+def _of_int16(params: SoftmaxParams, numbers: Numbers) -> Callable[[Words], Words]:
+    exponentials, reciprocals = np.array(int16.exponentials()), np.array(int16.reciprocals())
+    scale = word_scale((int16.softmax_multiplier(params),), numbers.rounding)
+
+    def outputs(differences: Words) -> Words:
+        powers = _look_up(np.clip(scale(differences) + INT16.high, INT16.low, INT16.high), exponentials)
+        total = powers.sum(axis=1, keepdims=True) & 0xFFFFFFFF
+        zeros = 32 - np.frexp(total.astype(np.float64))[1].astype(np.int64)
+        shifted = ((total << (zeros - 1)) + (1 << 13)) >> 14
+        factor = _look_up(np.clip(shifted - (1 << 15) - (1 << 16), INT16.low, INT16.high), reciprocals)
+        right = 31 - zeros
+        return np.asarray(np.clip((powers * factor + (1 << (right - 1))) >> right, 0, INT16.high))
+
+    return outputs
+
+
+def _look_up(values: Words, table: Words) -> Words:
+    """Values of a table for int16, between two of its entries."""
+    index, offset = 256 + (values >> 7), values & 0x7F
+    base = table[index]
+    return np.asarray(base + (((table[index + 1] - base) * offset + 64) >> 7))

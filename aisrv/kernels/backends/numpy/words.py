@@ -1,18 +1,21 @@
-"""The rescaling of 32-bit sums in NumPy: M(x, m, s) of whole arrays, which wraps as words of a device do.
+"""The rescaling of sums in NumPy: M(x, m, s) of whole arrays in 64-bit integers.
 
-Values come as int64: of a sum of any size, the lower 32 bits count. Source: "The INT8 kernel engine", section
-Arithmetic.
+Values come as int64: of a 32-bit sum the lower 32 bits count, as on a device, where it wraps. Source: "The
+INT8 kernel engine", section Arithmetic.
 """
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from aisrv.kernels import int16
-from aisrv.kernels.arithmetic import Multiplier, Rounding
+from aisrv.kernels.arithmetic import Bounds, Multiplier, Rounding
+from aisrv.kernels.params import INT8, ElementType
 
+Array: TypeAlias = npt.NDArray[Any]
 Words: TypeAlias = npt.NDArray[np.int64]
 Scale: TypeAlias = Callable[[Words], Words]
 """Rescales values into a new array."""
@@ -23,38 +26,26 @@ def wrapped(values: Words) -> Words:
     return values.astype(np.int32).astype(np.int64)
 
 
-def multiply(values: Words, multiplier: Multiplier) -> Words:
-    """M(x, m, s) of each value, with double rounding."""
-    left, right = max(multiplier.shift, 0), max(-multiplier.shift, 0)
-    scaled = wrapped(values << left if left else values)
-    scaled *= multiplier.mantissa
-    scaled += 1 << 30
-    scaled >>= 31
-    if right:
-        less = scaled < 0
-        scaled += 1 << (right - 1)
-        scaled -= less
-        scaled >>= right
-    return scaled
-
-
 def word_scale(multipliers: Sequence[Multiplier], rounding: Rounding = Rounding.DOUBLE) -> Scale:
     """M(x, m, s) of 32-bit sums, with one multiplier for each index of the last dimension, or one for all."""
     mantissa = np.array([each.mantissa for each in multipliers], np.int64)
     shift = np.array([each.shift for each in multipliers], np.int64)
+    if len(multipliers) == 1:  # NumPy is faster with a number than with an array of one
+        mantissa, shift = mantissa[0], shift[0]
     if rounding is Rounding.SINGLE:
         bits = 31 - shift
         tie = (1 << bits) >> 1
         return lambda values: wrapped((wrapped(values) * mantissa + tie) >> bits)
     left, right = np.maximum(shift, 0), np.maximum(-shift, 0)
     half, is_rounded = (1 << right) >> 1, right > 0
+    is_shifted, always_rounded = left.any(), is_rounded.all()
 
     def scale(values: Words) -> Words:
-        scaled = wrapped(values << left)
+        scaled = wrapped(values << left if is_shifted else values)
         scaled *= mantissa
         scaled += 1 << 30
         scaled >>= 31
-        less = (scaled < 0) & is_rounded
+        less = scaled < 0 if always_rounded else (scaled < 0) & is_rounded
         scaled += half
         scaled -= less
         scaled >>= right
@@ -69,3 +60,45 @@ def wide_scale(multipliers: Sequence[Multiplier]) -> Scale:
     right = np.array([15 - each.shift for each in multipliers], np.int64)
     half = 1 << (right - 1)
     return lambda values: wrapped((values * mantissa + half) >> right)
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """How sums become outputs, clamp(M(sum + bias, m, s) + zero), with a bias and a multiplier a channel."""
+
+    bias: Words
+    multipliers: tuple[Multiplier, ...]
+    zero: int
+    bounds: Bounds
+    is_wide: bool
+    """Whether sums have 64 bits; else they wrap at 32."""
+
+
+class Finish(Protocol):
+    """Writes outputs, from a row on, of sums of products [rows, channels]."""
+
+    def __call__(self, sums: Array, first: int = 0, /) -> None:
+        """Write as many rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """What kernels compute with: the type of activations, and how a product with a multiplier is rounded."""
+
+    elements: ElementType = INT8
+    rounding: Rounding = Rounding.DOUBLE
+
+    def array(self, buffer: memoryview) -> Array:
+        """View a buffer of activations."""
+        return np.frombuffer(buffer, self.elements.format)
+
+    def finish(self, output: memoryview, how: Output) -> Finish:
+        """Prepare what writes an output."""
+        scale = wide_scale(how.multipliers) if how.is_wide else word_scale(how.multipliers, self.rounding)
+        target = self.array(output).reshape(-1, len(how.bias))
+
+        def finish(sums: Array, first: int = 0) -> None:
+            values = wrapped(scale(sums.astype(np.int64) + how.bias) + how.zero)
+            target[first : first + len(sums)] = values.clip(*how.bounds)
+
+        return finish

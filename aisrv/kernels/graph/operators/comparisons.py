@@ -12,10 +12,10 @@ import numpy.typing as npt
 
 from aisrv.kernels.arithmetic import multiply_twice_rounded, quantized_multiplier
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.elementwise import pair_table
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, same_type
-from aisrv.kernels.graph.operators.lookup import int8_table
-from aisrv.kernels.graph.operators.pairs import by_pairs, pair_table
+from aisrv.kernels.graph.operators.lookup import by_pairs, int8_table
 from aisrv.kernels.graph.tensors import GraphTensor
 from aisrv.model import TensorType
 
@@ -60,7 +60,7 @@ def _compare(node: OperatorNode, function: Callable[..., Any], *types: TensorTyp
     output = node.output(0, TensorType.BOOL)
     if one.tensor.type is TensorType.INT8:
         table = pair_table(function, _fixed_point(one), _fixed_point(two))
-        return by_pairs(node, one, two, output, table)
+        return by_pairs(one, two, output, table)
     left, right, write = broadcast_view(one, output), broadcast_view(two, output), output.array
 
     def kernel() -> None:

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from aisrv.kernels.backend import GroupingBackend, Int16Kernels, Kernel, KernelBackend
+from aisrv.kernels.backend import GroupingBackend, Kernel, Kernels
 from aisrv.kernels.checks import check_conv2d
 from aisrv.kernels.errors import InvalidShape
 from aisrv.kernels.graph.errors import GraphError
@@ -25,9 +25,7 @@ LARGEST_INPUT: Final = 64 * 1024 * 1024
 """Bytes of the input of a transposed convolution with its pixels set apart."""
 
 
-def grouped_conv2d(
-    params: Conv2dParams, kernels: KernelBackend | Int16Kernels, elements: ElementType = INT8
-) -> Kernel:
+def grouped_conv2d(params: Conv2dParams, kernels: Kernels, elements: ElementType = INT8) -> Kernel:
     """Prepare CONV_2D of an input with a multiple of the weights' channels: a group of outputs for each.
 
     `kernels` are those of the element type.
@@ -112,7 +110,7 @@ def _part(quant: PerChannelQuantParam, first: int, last: int) -> PerChannelQuant
 
 def transposed_conv2d(
     params: Conv2dParams,
-    kernels: KernelBackend | Int16Kernels,
+    kernels: Kernels,
     elements: ElementType,
     scratch_size: Callable[[Shape4, Shape4, Shape4], int],
 ) -> Kernel:

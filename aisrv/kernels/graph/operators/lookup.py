@@ -6,7 +6,7 @@ Source: TensorFlow Lite's reference kernels (`integer_ops/logistic.h`, `integer_
 
 import math
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +25,10 @@ from aisrv.kernels.arithmetic import (
     rounding_shift,
 )
 from aisrv.kernels.backend import Kernel
+from aisrv.kernels.backends.numpy.elementwise import look_up
 from aisrv.kernels.backends.numpy.words import word_scale
 from aisrv.kernels.graph.errors import GraphError
-from aisrv.kernels.graph.operator_node import OperatorNode, same_shape, symmetric
+from aisrv.kernels.graph.operator_node import OperatorNode, broadcast_view, same_shape, symmetric
 from aisrv.kernels.graph.operators.sigmoid_tables import (
     OUTPUT_SCALE,
     Argument,
@@ -64,6 +65,12 @@ def by_table(source: GraphTensor, output: GraphTensor, function: Callable[[int],
         write[:] = bytes(read).translate(table)
 
     return kernel
+
+
+def by_pairs(one: GraphTensor, two: GraphTensor, output: GraphTensor, table: npt.NDArray[Any]) -> Kernel:
+    """A kernel that looks up pairs of bytes, [256 * first + second], of inputs that broadcast."""
+    first, second = (broadcast_view(each, output).view(np.uint8) for each in (one, two))
+    return look_up(table, first, second, output.array)
 
 
 def int8_table(function: Callable[[int], int]) -> npt.NDArray[np.int64]:

@@ -5,6 +5,7 @@ Sources: `lstm_eval.h`, `lstm_eval_common.cc` of TensorFlow Lite Micro; `integer
 """
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final, NamedTuple
 
@@ -13,7 +14,7 @@ import numpy as np
 from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import Multiplier, multiply_scales, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, word_scale
+from aisrv.kernels.backends.numpy.words import Scale, wide_scale, word_scale
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, symmetric
 from aisrv.kernels.graph.operators.sigmoid_tables import Argument, sigmoid_table, tanh_table
@@ -90,6 +91,7 @@ def lstm(node: OperatorNode) -> Kernel:
         with suppress(NotImplementedError):
             return node.backend.lstm(params)
     bounds = _limits(hidden)
+    scales = [word_scale((each,)) for each in (update.forget, update.remember, update.show)]
 
     def kernel() -> None:
         # What the gates have of the input, for all steps at once.
@@ -99,7 +101,7 @@ def lstm(node: OperatorNode) -> Kernel:
             past = (state.astype(np.float64) - state_zero) @ recurrent
             gates = _saturated(scale_state(past.astype(np.int64)))
             gates += given[step]
-            values = _new_values(update, _saturated(gates)) + state_zero
+            values = _new_values(update, scales, _saturated(gates)) + state_zero
             np.clip(values, *bounds, out=state, casting="unsafe")
             write[step] = state
 
@@ -181,18 +183,19 @@ def _limits(tensor: GraphTensor) -> tuple[int, int]:
     return int(ends.min), int(ends.max)
 
 
-def _new_values(update: CellUpdate, gates: Words) -> Words:
+def _new_values(update: CellUpdate, scales: Sequence[Scale], gates: Words) -> Words:
     """Write the cell state; return the hidden one, without its zero point and its bounds."""
+    forget, remember, show = scales
     units = update.cells.shape[1]
     places = gates & 0xFFFF
     opened = update.sigmoid[places[:, : 3 * units]]
     candidate = update.tanh[places[:, 3 * units :]]
     given, kept, shown = opened[:, :units], opened[:, units : 2 * units], opened[:, 2 * units :]
-    cells = _saturated(multiply(kept * update.cells, update.forget))
-    cells += _saturated(multiply(given * candidate, update.remember))
+    cells = _saturated(forget(kept * update.cells))
+    cells += _saturated(remember(given * candidate))
     np.clip(cells, *update.limits, out=cells)
     update.cells[...] = cells
-    return multiply(shown * update.cell_tanh[cells & 0xFFFF], update.show)
+    return show(shown * update.cell_tanh[cells & 0xFFFF])
 
 
 def _saturated(values: Words) -> Words:

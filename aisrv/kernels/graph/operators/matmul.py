@@ -1,6 +1,5 @@
 """BATCH_MATMUL of int8 or int16, of two tensors that are both computed. Source: `batch_matmul.h`."""
 
-from functools import partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -9,7 +8,7 @@ import numpy.typing as npt
 from aisrv.kernels import int16
 from aisrv.kernels.arithmetic import Multiplier, multiply_scales, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.words import Scale, multiply, wide_scale, wrapped
+from aisrv.kernels.backends.numpy.words import Scale, wide_scale, word_scale, wrapped
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, symmetric
 from aisrv.kernels.graph.operators.lookup import limits
@@ -32,7 +31,7 @@ def batch_matmul(node: OperatorNode) -> Kernel:
     quant1, quant2, output_quant = one.quantization, two.quantization, output.quantization
     product = multiply_scales(quant1.scale, quant2.scale, node.scale_product)
     multiplier = quantized_multiplier(product / output_quant.scale)
-    scale: Scale = partial(multiply, multiplier=multiplier)
+    scale = word_scale((multiplier,))
     if one.tensor.type is TensorType.INT16:
         scale = _wide_scale((one, two, output), multiplier, left.shape[-1])
     write, (low, high) = output.array, limits(output)

@@ -15,10 +15,10 @@ from aisrv.kernels.arithmetic import (
     round_half_away,
 )
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.words import multiply
+from aisrv.kernels.backends.numpy.elementwise import pair_table
+from aisrv.kernels.backends.numpy.words import word_scale
 from aisrv.kernels.graph.operator_node import OperatorNode, same_shape
-from aisrv.kernels.graph.operators.lookup import by_table, int8_table, unary
-from aisrv.kernels.graph.operators.pairs import by_pairs, pair_table
+from aisrv.kernels.graph.operators.lookup import by_pairs, by_table, int8_table, unary
 from aisrv.model import TensorType
 
 
@@ -62,15 +62,15 @@ def prelu(node: OperatorNode) -> Kernel:
     output = node.output(0, TensorType.INT8)
     same_shape(source, output)
     quant, slope_quant, output_quant = source.quantization, slopes.quantization, output.quantization
-    identity = quantized_multiplier(quant.scale / output_quant.scale)
-    product = quantized_multiplier(quant.scale * slope_quant.scale / output_quant.scale)
+    identity = word_scale((quantized_multiplier(quant.scale / output_quant.scale),))
+    product = word_scale((quantized_multiplier(quant.scale * slope_quant.scale / output_quant.scale),))
 
     def value(values: npt.NDArray[np.int64], slope: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return np.where(values >= 0, multiply(values, identity), multiply(values * slope, product))
+        return np.where(values >= 0, identity(values), product(values * slope))
 
     def numbers(zero_point: int) -> npt.NDArray[np.int64]:
         return int8_table(lambda integer: integer - zero_point)
 
     table = pair_table(value, numbers(quant.zero_point), numbers(slope_quant.zero_point))
     table = np.clip(table + output_quant.zero_point, INT8_MIN, INT8_MAX).astype(np.int8)
-    return by_pairs(node, source, slopes, output, table)
+    return by_pairs(source, slopes, output, table)

@@ -11,7 +11,7 @@ import numpy as np
 
 from aisrv.kernels.arithmetic import Multiplier, quantized_multiplier
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.words import multiply, wrapped
+from aisrv.kernels.backends.numpy.words import word_scale, wrapped
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_quantization, same_type
 from aisrv.kernels.graph.operators.layout import dimension
@@ -84,11 +84,12 @@ def _rescaled_sum(reduction: Reduction, multiplier: Multiplier) -> Kernel:
     axes, output_quant = reduction.axes, reduction.output.quantization
     read, write = reduction.source.array, reduction.output.array.reshape(reduction.kept)
     low, high = limits(reduction.output)
+    scale = word_scale((multiplier,))
     zero_sum = reduction.count * reduction.source.quantization.zero_point
 
     def kernel() -> None:
         sums = read.sum(axis=axes, dtype=np.int64, keepdims=True) - zero_sum
-        values = wrapped(multiply(sums, multiplier) + output_quant.zero_point)
+        values = wrapped(scale(sums) + output_quant.zero_point)
         np.clip(values, low, high, out=write, casting="unsafe")
 
     return kernel

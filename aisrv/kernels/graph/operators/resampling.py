@@ -1,6 +1,5 @@
 """Operators that give a picture another size. Sources: `resize_nearest_neighbor.h`, `resize_bilinear.h`."""
 
-import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -75,19 +74,18 @@ def resize_bilinear(node: OperatorNode) -> Kernel:
     left_weight, right_weight = (weight[:, None] for weight in columns[2:])
     read, write = source.array, output.array
     # Rows as wide as the output's, and the output; each with room for what is added to it.
-    row_shape, shape = (batch, height, size[1], channels), output.shape
-    rows_of, more_rows = (_words(node, name, row_shape) for name in ("across", "more"))
-    values, more = (_words(node, name, shape) for name in ("values", "more"))
+    lines, more_lines = np.empty((2, batch, height, size[1], channels), np.int32)
+    values, more = np.empty((2, *output.shape), np.int32)
 
     def kernel() -> None:
         wide = read.astype(np.int32)
-        np.take(wide, columns.lower, 2, rows_of, "clip")
-        np.take(wide, columns.upper, 2, more_rows, "clip")
-        np.multiply(rows_of, left_weight, rows_of)
-        np.multiply(more_rows, right_weight, more_rows)
-        np.add(rows_of, more_rows, rows_of)
-        np.take(rows_of, rows.lower, 1, values, "clip")
-        np.take(rows_of, rows.upper, 1, more, "clip")
+        np.take(wide, columns.lower, 2, lines, "clip")
+        np.take(wide, columns.upper, 2, more_lines, "clip")
+        np.multiply(lines, left_weight, lines)
+        np.multiply(more_lines, right_weight, more_lines)
+        np.add(lines, more_lines, lines)
+        np.take(lines, rows.lower, 1, values, "clip")
+        np.take(lines, rows.upper, 1, more, "clip")
         np.multiply(values, top_weight, values)
         np.multiply(more, bottom_weight, more)
         np.add(values, more, values)
@@ -115,11 +113,6 @@ def bilinear_sizes(
     if align and half:
         raise GraphError("has aligned corners and half pixel centers: only one of them can be")
     return (size[0], size[1]), align, half
-
-
-def _words(node: OperatorNode, name: str, shape: tuple[int, ...]) -> npt.NDArray[np.int32]:
-    array: npt.NDArray[np.int32] = node.workspace.array(name, math.prod(shape), np.int32)
-    return array.reshape(shape)
 
 
 def _taps(inputs: int, outputs: int, *, align_corners: bool, half_pixel_centers: bool) -> _Taps:

@@ -13,7 +13,7 @@ from aisrv.kernels.arithmetic import (
     quantized_multiplier,
 )
 from aisrv.kernels.backend import Kernel
-from aisrv.kernels.backends.numpy.words import multiply, wrapped
+from aisrv.kernels.backends.numpy.words import word_scale, wrapped
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operator_node import OperatorNode, expect_shape, same_type
 from aisrv.kernels.params import QuantParam, ScaleProduct
@@ -72,16 +72,17 @@ def svdf(node: OperatorNode) -> Kernel:
     weights = features.array.T.astype(np.float64)
     time_weights = times.array.astype(np.int64)
     biases = 0 if bias is None else bias.array.astype(np.int64)
+    scale_state, scale_output = word_scale((to_state,)), word_scale((to_output,))
 
     def kernel() -> None:
         past[..., :-1] = past[..., 1:]
         sums = (read.astype(np.float64) - quant.zero_point) @ weights
-        newest = np.clip(multiply(sums.astype(np.int64), to_state), lowest, highest)
+        newest = np.clip(scale_state(sums.astype(np.int64)), lowest, highest)
         # As TFLM did until late 2026: a zero point other than 0 may take a state of 8 bits past its bounds.
         past[..., -1] = (newest + state_quant.zero_point).astype(past.dtype)
         filtered = ((past.astype(np.int64) - state_quant.zero_point) * time_weights).sum(axis=-1)
         totals = filtered.reshape(batch, units, rank).sum(axis=-1) + biases
-        values = wrapped(multiply(totals, to_output) + output_quant.zero_point)
+        values = wrapped(scale_output(totals) + output_quant.zero_point)
         np.clip(values, INT8_MIN, INT8_MAX, out=write, casting="unsafe")
 
     return kernel

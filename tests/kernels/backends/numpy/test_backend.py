@@ -12,10 +12,11 @@ from tflite import BuiltinOperator
 
 from aisrv.kernels.arithmetic import Rounding
 from aisrv.kernels.backends.numpy.backend import NumpyBackend
-from aisrv.kernels.backends.numpy.conv import float_type
+from aisrv.kernels.backends.numpy.convolution import sum_type
+from aisrv.kernels.backends.numpy.words import Numbers
 from aisrv.kernels.backends.reference import ReferenceBackend
-from aisrv.kernels.errors import InternalError, InvalidShape, UnsupportedActivation
-from aisrv.kernels.params import FusedActivation, PerChannelQuantParam, QuantParam
+from aisrv.kernels.errors import InvalidShape, UnsupportedActivation
+from aisrv.kernels.params import INT16, FusedActivation, PerChannelQuantParam, QuantParam
 from aisrv.kernels.windows import window
 from aisrv.model import Padding
 from tests.support.operators import METHODS, Case, Draw, values, words
@@ -150,16 +151,14 @@ def test_sums_beyond_float32_are_exact() -> None:
 
 
 def test_a_float32_is_enough_below_its_mantissa() -> None:
-    assert float_type((1 << 24) - 1) is np.float32
+    weights = np.array([[1 << 16, 0], [(1 << 16) - 1, 5]])  # times 128, one less than 2**17 is below 2**24
+    assert sum_type(weights, Numbers()) is np.float32
 
 
-def test_a_float64_takes_over_at_its_mantissa() -> None:
-    assert float_type(1 << 24) is np.float64
-
-
-def test_sums_beyond_every_float_are_refused() -> None:
-    with pytest.raises(InternalError, match="beyond 53 bits"):
-        float_type(1 << 53)
+@pytest.mark.parametrize("numbers", [Numbers(), Numbers(INT16)])
+def test_a_float64_takes_over_at_its_mantissa(numbers: Numbers) -> None:
+    weights = np.array([[0, -(1 << 16)], [5, 1 << 16]])
+    assert sum_type(weights, numbers) is np.float64
 
 
 @pytest.mark.parametrize("code", METHODS, ids=METHODS.values())

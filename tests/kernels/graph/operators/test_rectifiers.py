@@ -67,6 +67,6 @@ def test_a_product_without_its_zero_point_is_seen(monkeypatch: pytest.MonkeyPatc
     model, data = prelu((1, 60), (1,), (0.1, 0.02, 0.1), (3, -7, 3)), random_int8((1, 60))
     slope = np.array([-20], np.int8)
     agree(model, data, slope)
-    monkeypatch.setattr(rectifiers, "multiply", lambda v, m: v * m.mantissa >> 31 - m.shift)
+    monkeypatch.setattr(rectifiers, "word_scale", lambda m: lambda v: v * m[0].mantissa >> 31 - m[0].shift)
     with pytest.raises(AssertionError):
         agree(model, data, slope)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tflite import TensorType
 
-from aisrv.kernels.backends.numpy.words import multiply
+from aisrv.kernels.backends.numpy.words import word_scale
 from aisrv.kernels.graph.errors import GraphError
 from aisrv.kernels.graph.operators import svdf as svdf_module
 from tests.support.graph_runs import FEW, agree_in_turn, loaded
@@ -79,6 +79,6 @@ def test_a_state_of_8_bits_with_a_zero_point(zero: int) -> None:
 def test_a_product_that_is_off_by_one_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
     model, inputs = svdf(kind=TensorType.INT8, units=8), [[random_int8((1, 6), run)] for run in range(6)]
     agree_in_turn(model, inputs)
-    monkeypatch.setattr(svdf_module, "multiply", lambda values, factor: multiply(values, factor) + 1)
+    monkeypatch.setattr(svdf_module, "word_scale", lambda factors: lambda x: word_scale(factors)(x) + 1)
     with pytest.raises(AssertionError):
         agree_in_turn(model, inputs)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aisrv.kernels.arithmetic import Multiplier
-from aisrv.kernels.backends.numpy.ranges import SumRange, may_wrap, sum_range
+from aisrv.kernels.backends.native.rescaling import SumRange, may_wrap, sum_range
 
 HALF, TWICE = Multiplier(1 << 30, 0), Multiplier(1 << 30, 2)
 END = 1 << 31

@@ -184,7 +184,7 @@ async def after_runs_of_tokens(call: Call, opened: Device, runs: int) -> bool:
     They cross one by one: no end finds another to hand something over to, or a select that answers at once.
     """
     scope = trio.CancelScope()
-    with opened.node.tracing(CancelAfter(scope, runs)), patch.object(ChanEnd, "twin", lambda _: None):
+    with opened.node.tracing(CancelAfter(scope, runs)), patch.object(ChanEnd, "peer_at_rest", lambda _: None):
         return await attempt(call, opened.local[0], scope)
 
 

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from aisrv.protocol.sensor_format import SensorFormat
     from host_tools.model_summary import ModelSummary
+    from host_tools.tensors.files import InputValue
     from host_tools.tensors.frames import Picture
-    from host_tools.tensors.inputs import InputValue
     from host_tools.tensors.outputs import Outputs
     from host_tools.transports.jacdac.transport import JacdacTransport
     from host_tools.transports.spi.transport import SpiTransport
@@ -72,11 +72,7 @@ _NEW_MODEL: Final = frozenset((*_SET_MODEL.values(), *_SET_MODEL_FLASH.values())
 
 
 class Wire(Protocol):
-    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac.
-
-    `command` is its code, `tensor` the number of the tensor, `data` what a SET sends. `progress` is called
-    with the bytes done and all bytes.
-    """
+    """How commands travel: `Exchange` over USB, `SpiExchange` over SPI, `JacdacExchange` over Jacdac."""
 
     @property
     def as_float32(self) -> bool:
@@ -211,11 +207,7 @@ class AiServer:
         return self._ask_if_known(Command.GET_MEMORY, MemoryMap.from_bytes)
 
     def load_server(self, image: Buffer, progress: Progress | None = None) -> None:
-        """Replace the upgrade image in the device's boot partition; it is booted from the next reset on.
-
-        Over SPI only. The image is what `aisrv-flash boot-image` makes. `progress` is called with the bytes
-        done and all bytes.
-        """
+        """Replace the upgrade image, as of `aisrv-flash boot-image`, which the next reset boots; SPI only."""
         self._exchange.set(Command.SET_SERVER, image, progress=progress)
 
     # The model
@@ -249,10 +241,7 @@ class AiServer:
         self._exchange.set(_SET_MODEL_FLASH[memory])
 
     def use_model(self, model: Buffer | str | PathLike[str]) -> None:
-        """Take a `.tflite` file for the model that the engine has already, as from flash; nothing is sent.
-
-        Raises TensorError where it is not a model.
-        """
+        """Take a `.tflite` file, else TensorError, for the model that the engine has; nothing is sent."""
         from host_tools.model_summary import ModelSummary
 
         data = read_regular(model) if isinstance(model, str | PathLike) else bytes(model)
@@ -347,7 +336,7 @@ class AiServer:
         return self._run_arrays((data, *more), dequantize, value_range)
 
     def _run_arrays(self, values: "Sequence[InputValue]", dequantize: bool, value_range: str) -> "Outputs":
-        from host_tools.tensors.inputs import input_tensor
+        from host_tools.tensors.files import input_tensor
         from host_tools.tensors.outputs import Outputs
 
         model = self.model()
@@ -439,10 +428,7 @@ class AiServer:
     # The sensor
 
     def acquire_single(self, region: tuple[int, int, int, int, int, int] | None = None) -> None:
-        """Acquire one frame: start x, end x, start y, end y, width, height; None is the whole frame.
-
-        `region` is in pixels, ends excluded.
-        """
+        """Acquire a frame, or its region: start x, end x, start y, end y, width, height, in pixels."""
         self._exchange.set(Command.START_ACQUIRE_SINGLE, bytes(FrameRegion(*region)) if region else b"")
 
     def acquire_stream(self) -> None:
@@ -507,10 +493,7 @@ class AiServer:
         return self._exchange.get(code, tensor)
 
     def reset(self) -> None:
-        """Make the device abandon the command in progress, as after a time-out; its model stays.
-
-        Over SPI the command is ended by the next one, over Jacdac there is none: UnsupportedCommand.
-        """
+        """Make the device abandon the command in progress; its model stays. USB only: UnsupportedCommand."""
         self._exchange.reset()
 
     def _ask(self, command: Command, read: "Callable[[bytes], _Answer]", tensor: int = 0) -> _Answer:

@@ -35,8 +35,7 @@ def compare_devices(
 ) -> Iterator[OutputDifference]:
     """Run the inputs of each run on two servers that have the model; yield each output's difference.
 
-    `runs` has the input tensors of each run, `outputs` describes the outputs, and `tolerance` is how far
-    apart two elements may be, in the tensor's own steps.
+    `tolerance` is how far apart two elements may be, in the tensor's own steps.
     """
     first, second = servers
     for number, inputs in enumerate(runs):
@@ -73,10 +72,7 @@ def _difference(run: int, tensor: int, one: "Array", other: "Array", tolerance: 
 
 
 def random_inputs(specs: "Sequence[TensorSpec]", runs: int, seed: int) -> list[list[bytes]]:
-    """Return inputs of all values of their types, the same ones for a seed; real numbers are 0 to 1.
-
-    `runs` is how many.
-    """
+    """Return inputs of all values of their types, the same ones for a seed; real numbers are 0 to 1."""
     import numpy as np
 
     source = np.random.default_rng(seed)

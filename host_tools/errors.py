@@ -157,10 +157,7 @@ COMMAND_ERRORS: Final[dict[Status, type[CommandError]]] = {
 
 
 def command_error(command: int, engine: int, tensor: int, status: int, log: str = "") -> CommandError:
-    """Return the error for a command that ended with these bits; a plain `CommandError` for unknown ones.
-
-    `engine` and `tensor` are the numbers in the command, `status` the bits, `log` the text of the debug log.
-    """
+    """Return the error for a command that ended with these bits; a plain `CommandError` for unknown ones."""
     bits = Status(status)
     kind = next((error for bit, error in COMMAND_ERRORS.items() if bits & bit), CommandError)
     return kind(command, engine, tensor, bits & STATUS_ERRORS or bits, log)

@@ -25,10 +25,7 @@ class ModelSummary:
 
     @classmethod
     def of_file(cls, data: bytes | memoryview) -> Self:
-        """Read `data`, a `.tflite` file or a relocatable image; TensorError as of `check_model`.
-
-        So it is for a tensor of an unknown type.
-        """
+        """Read a model file; TensorError as of `check_model`, and for a tensor of an unknown type."""
         from aisrv.model.labels import labels_of
 
         model = check_model(data, "the model")
@@ -55,10 +52,7 @@ class ModelSummary:
 
 
 def check_model(data: "Buffer", name: object) -> "Model":
-    """Read what a device may load; TensorError where `data` is no `.tflite` file, nor a relocatable image.
-
-    `name` says in the message what was read.
-    """
+    """Read what a device may load; TensorError for no `.tflite` file, nor a relocatable image."""
     from aisrv.model import ModelFileError
     from aisrv.model.relocatable.model import read_loadable
 

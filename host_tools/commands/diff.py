@@ -81,7 +81,6 @@ def diff(
     INPUTS are the files of the first run, then of the second, and so on: one for each input tensor of the
     model. Without any, inputs are random, the same for the same --seed. The times of the last run are shown.
     """
-    from host_tools.client import AiServer
     from host_tools.device_comparison import compare_devices, in_runs, random_inputs
     from host_tools.model_summary import ModelSummary
 
@@ -99,14 +98,8 @@ def diff(
     with ExitStack() as opened:
         servers = []
         for device in devices:
-            server = AiServer.open(
-                device,
-                engine=settings.engine,
-                dialect=settings.dialect,
-                timeout=settings.timeout,
-                reference_mhz=settings.reference,
-            )
-            servers.append(opened.enter_context(server))
+            server = opened.enter_context(settings.connect(device))
+            servers.append(server)
             server.load_model(data, "ext" if how.ext else "arena")
         found = list(compare_devices(servers, runs, model.outputs, how.tolerance))
         times = [server.timings() for server in servers]

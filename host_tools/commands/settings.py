@@ -66,12 +66,12 @@ class HostSettings:
         """Whether the device is on a Jacdac bus, where tensors are float32."""
         return (self.device or "").startswith("jacdac:")
 
-    def connect(self) -> "AiServer":
-        """Open the device; a context manager gives it back."""
+    def connect(self, device: str | None = None) -> "AiServer":
+        """Open the device that the options name, or another; a context manager gives it back."""
         from host_tools.client import AiServer
 
         return AiServer.open(
-            self.device or DEFAULT_DEVICE,
+            device or self.device or DEFAULT_DEVICE,
             engine=self.engine,
             dialect=self.dialect,
             timeout=self.timeout,

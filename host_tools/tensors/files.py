@@ -1,7 +1,9 @@
-"""Files to tensor bytes and back: raw bytes, `.npy` arrays and images, checked against the tensor."""
+"""Whatever a program has as a tensor, and tensors as files: bytes, arrays, pictures, checked against it."""
 
+import sys
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from aisrv.values.regular_file import check_regular, read_regular
 from aisrv.values.whole_file import write_whole
@@ -11,8 +13,39 @@ from host_tools.tensors.npy import npy_file, read_npy
 from host_tools.tensors.tensor_spec import TensorSpec
 
 if TYPE_CHECKING:
+    from PIL.Image import Image as PillowImage
+
     from aisrv.model import Model
     from host_tools.tensors.tensor_spec import Array
+    from host_tools.transports.transport import Buffer
+
+    InputValue: TypeAlias = "Buffer | PillowImage | str | PathLike[str] | Any"
+    """Bytes as they are; a picture; a file's path; anything else is what NumPy makes an array of."""
+
+
+def input_tensor(value: "InputValue", spec: TensorSpec, value_range: str = images.AUTO) -> "Buffer":
+    """Return the bytes of the tensor `spec` for a value; TensorError where it does not fit.
+
+    Pictures are resized, and their pixels become numbers by `value_range`, one of `images.RANGE_NAMES`.
+    Arrays have the tensor's shape and type, or hold real numbers, which are quantized.
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        if memoryview(value).nbytes != spec.nbytes:
+            raise TensorError(f"{memoryview(value).nbytes} bytes, the tensor has {spec.nbytes} ({spec})")
+        return value
+    if isinstance(value, str | PathLike):
+        return read_tensor(Path(value), spec, value_range=value_range)
+    pillow = sys.modules.get("PIL.Image")  # who has a picture of its has imported it
+    if pillow is not None and isinstance(value, pillow.Image):
+        return images.image_tensor(value, spec, value_range)
+    import numpy as np
+
+    array = np.asarray(value)
+    if array.dtype.kind not in "iufb":
+        raise TensorError(
+            f"{type(value).__name__} is not a tensor: give an array, a picture, a path or bytes"
+        )
+    return array_tensor(array, spec)
 
 
 def read_model_file(path: Path) -> "Model":

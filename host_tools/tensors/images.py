@@ -84,10 +84,7 @@ def image_tensor(
 
 
 def image_shape(spec: TensorSpec) -> tuple[int, int, int]:
-    """Height, width and channels of a tensor [1, H, W, C], [H, W, C], [1, H, W] or [H, W]; else TensorError.
-
-    `spec` is the tensor's.
-    """
+    """Height, width, channels of a tensor [1, H, W, C], [H, W, C], [1, H, W] or [H, W]; else TensorError."""
     shape = spec.shape
     if len(shape) == 4 and shape[0] == 1:
         shape = shape[1:]

@@ -21,10 +21,7 @@ class Score:
 
 
 def best_scores(values: Sequence[float], count: int, labels: Sequence[str] = ()) -> list[Score]:
-    """Return the largest values in falling order; of equal ones the first comes first.
-
-    `count` is how many; `labels` name the values from index 0.
-    """
+    """Return the `count` largest values in falling order, of equal ones the first with its label."""
     order = sorted(range(len(values)), key=lambda index: -values[index])[:count]
     return [Score(index, labels[index] if index < len(labels) else "", values[index]) for index in order]
 
@@ -32,8 +29,8 @@ def best_scores(values: Sequence[float], count: int, labels: Sequence[str] = ())
 class Outputs(Sequence["Array"]):
     """The output tensors of one inference, in their order; NumPy takes the first for the whole.
 
-    outputs = server.run("cat.png", dequantize=True) outputs[0].argmax(), outputs.best(3) `labels` name the
-    elements of output 0.
+    outputs = server.run("cat.png", dequantize=True)
+    outputs[0].argmax(), outputs.best(3)
     """
 
     def __init__(self, arrays: "Sequence[Array]", labels: Sequence[str] = ()) -> None:
@@ -42,10 +39,7 @@ class Outputs(Sequence["Array"]):
         """Names of the elements of output 0; none where the model has none."""
 
     def best(self, count: int = 5, tensor: int = 0) -> list[Score]:
-        """Return the largest elements of a tensor, the largest first; labels go with output 0.
-
-        `count` is how many.
-        """
+        """Return the `count` largest elements of a tensor, the largest first; labels go with output 0."""
         return best_scores(self._arrays[tensor].ravel().tolist(), count, () if tensor else self.labels)
 
     @overload

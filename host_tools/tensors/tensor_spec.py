@@ -58,10 +58,7 @@ class TensorSpec:
 
     @classmethod
     def of(cls, tensor: "Tensor") -> Self:
-        """Return what a model file says of a tensor.
-
-        TensorError for a type that this library does not convert.
-        """
+        """Return what a model file says of a tensor; TensorError for a type that is not converted here."""
         dtype = tensor.type.name.lower()
         if dtype not in DTYPES:
             raise TensorError(f"tensor {tensor.name!r} has type {tensor.type.name}; give raw bytes for it")
@@ -76,10 +73,7 @@ class TensorSpec:
     # Real numbers
 
     def quantize(self, real: "Array") -> "Array":
-        """Real numbers as the tensor's elements.
-
-        TensorError for a tensor without quantization, or reals that are not finite.
-        """
+        """Quantize real numbers; TensorError without quantization, or where one is not finite."""
         import numpy as np
 
         dtype: np.dtype[Any] = np.dtype(self.dtype)
@@ -125,10 +119,7 @@ class TensorSpec:
         return elements.astype(elements.dtype.newbyteorder("<")).tobytes()
 
     def elements(self, data: bytes) -> "Array":
-        """Return the tensor as an array.
-
-        TensorError for another number of bytes.
-        """
+        """Return the tensor as an array of its shape; TensorError for another number of bytes."""
         import numpy as np
 
         if len(data) != self.nbytes:

@@ -152,17 +152,8 @@ class UsbTransport:
             return frozenset()
 
     def _is_halted(self, endpoint: int) -> bool:
-        status = array("B", bytes(2))
-        length = self._backend.ctrl_transfer(
-            self._handle,
-            DIRECTION_IN | Recipient.ENDPOINT,
-            StandardRequest.GET_STATUS,
-            0,
-            endpoint,
-            status,
-            _CONTROL_TIMEOUT_MS,
-        )
-        return halt_bit(status[:length].tobytes())
+        question = SetupPacket(DIRECTION_IN | Recipient.ENDPOINT, StandardRequest.GET_STATUS, 0, endpoint, 2)
+        return halt_bit(_control(self._backend, self._handle, question).data)
 
     def start(self, request: Request, timeout: float | None) -> "UsbTicket":
         """See `RequestTransport.start`.
@@ -205,17 +196,7 @@ class UsbTransport:
         elif kind == (Recipient.INTERFACE, StandardRequest.SET_INTERFACE):
             self._backend.set_interface_altsetting(self._handle, setup.index, setup.value)
         else:
-            data = array("B", bytes(setup.length) if setup.to_host else request.data)
-            moved = self._backend.ctrl_transfer(
-                self._handle,
-                setup.request_type,
-                setup.request,
-                setup.value,
-                setup.index,
-                data,
-                _milliseconds(timeout),
-            )
-            return Outcome(0, moved, data[:moved].tobytes() if setup.to_host else b"")
+            return _control(self._backend, self._handle, setup, request.data, _milliseconds(timeout))
         return Outcome(0, 0)
 
     def clear_halts(self) -> None:
@@ -341,14 +322,9 @@ def describe(backend: Any, found: Found) -> DeviceInfo:  # noqa: ANN401 - pyusb 
     except usb.core.USBError as error:
         return DeviceInfo(f"usb:{found.location}", note=str(translate(error, "opening it")))
     try:
-        product, manufacturer, serial = (
-            _string(backend, handle, index)
-            for index in (
-                found.descriptor.iProduct,
-                found.descriptor.iManufacturer,
-                found.descriptor.iSerialNumber,
-            )
-        )
+        one = found.descriptor
+        indices = one.iProduct, one.iManufacturer, one.iSerialNumber
+        product, manufacturer, serial = (_string(backend, handle, index) for index in indices)
     except usb.core.USBError as error:
         return DeviceInfo(f"usb:{found.location}", note=str(translate(error, "asking for its names")))
     finally:
@@ -360,14 +336,20 @@ def _string(backend: Any, handle: object, index: int) -> str:  # noqa: ANN401 - 
     """Return a string descriptor (USB 2.0, section 9.6.7) in English; empty where the device has none."""
     if not index:
         return ""
-    descriptor = array("B", bytes(255))
-    length = backend.ctrl_transfer(
-        handle,
-        DIRECTION_IN,
-        StandardRequest.GET_DESCRIPTOR,
-        DescriptorType.STRING << 8 | index,
-        LANGID_ENGLISH_US,
-        descriptor,
-        _CONTROL_TIMEOUT_MS,
-    )
-    return string_text(descriptor[:length].tobytes())
+    kind = DescriptorType.STRING << 8 | index
+    question = SetupPacket(DIRECTION_IN, StandardRequest.GET_DESCRIPTOR, kind, LANGID_ENGLISH_US, 255)
+    return string_text(_control(backend, handle, question).data)
+
+
+def _control(
+    backend: Any,  # noqa: ANN401 - pyusb has no types
+    handle: object,
+    setup: SetupPacket,
+    data: bytes = b"",
+    timeout_ms: int = _CONTROL_TIMEOUT_MS,
+) -> Outcome:
+    """Carry out a control request; `data` is what one to the device sends."""
+    content = array("B", bytes(setup.length) if setup.to_host else data)
+    fields = setup.request_type, setup.request, setup.value, setup.index
+    moved = backend.ctrl_transfer(handle, *fields, content, timeout_ms)
+    return Outcome(0, moved, content[:moved].tobytes() if setup.to_host else b"")

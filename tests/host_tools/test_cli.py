@@ -16,7 +16,7 @@ from PIL import Image
 import aisrv
 from aisrv.protocol.commands import Dialect
 from host_tools.cli import main
-from host_tools.commands.measure import Measurement
+from host_tools.commands.bench import Measurement
 from host_tools.commands.report import show_scores, show_timings
 from host_tools.errors import DeviceAccessDenied, DeviceBusy
 from host_tools.tensors.outputs import Score, best_scores

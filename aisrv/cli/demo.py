@@ -14,8 +14,7 @@ from typing import Any, Final
 import click
 
 from aisrv import digits
-from aisrv.terminal.file_types import FOLDER
-from aisrv.terminal.written_files import write_files
+from aisrv.terminal.file_types import FOLDER, write_files
 from host_tools.client import AiServer
 from host_tools.errors import HostError
 from host_tools.tensors.tensor_spec import TensorSpec

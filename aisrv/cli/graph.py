@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from aisrv.cli.graph_run import run_graph
-from aisrv.terminal.file_types import FILE, NEW_FILE
-from aisrv.terminal.written_files import write_files
+from aisrv.terminal.file_types import FILE, NEW_FILE, write_files
 
 if TYPE_CHECKING:
     from aisrv.graph.binary.model import Graph

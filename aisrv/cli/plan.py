@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import click
 from msgspec.structs import asdict
 
-from aisrv.terminal.file_types import FILE, NEW_FILE
-from aisrv.terminal.written_files import write_files
+from aisrv.terminal.file_types import FILE, NEW_FILE, write_files
 from aisrv.values.extras import install_command
 from aisrv.values.regular_file import read_regular
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from aisrv.terminal.file_types import FILE, NEW_FILE
+from aisrv.terminal.file_types import FILE, NEW_FILE, write_files
 from aisrv.terminal.option_group import GroupedCommand, option, option_group
-from aisrv.terminal.written_files import write_files
 from aisrv.values.regular_file import read_regular
 from aisrv.values.settings.size import Size
 from aisrv.values.settings.size_option import SIZE

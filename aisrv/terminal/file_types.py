@@ -1,12 +1,14 @@
-"""Files as values of command-line options and arguments."""
+"""Files as values of command-line options and arguments, and those that a command writes."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from aisrv.values.regular_file import check_regular
+from aisrv.values.whole_file import write_whole
 
 
 class RegularFile(click.Path):
@@ -49,3 +51,14 @@ NEW_FILE: Final = _NewFile()
 """A file to write, which may exist."""
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 """A folder to write into, which may exist."""
+
+
+def write_files(files: Mapping[Path, str | bytes]) -> None:
+    """Write files, text as UTF-8, and say so in a line on standard error. Raises click.ClickException."""
+    for path, content in files.items():
+        try:
+            write_whole(path, [content.encode() if isinstance(content, str) else content])
+        except OSError as error:
+            raise click.ClickException(f"{path} cannot be written: {error.strerror}") from None
+    *others, last = map(str, files)
+    click.echo(f"wrote {' and '.join(filter(None, (', '.join(others), last)))}", err=True)

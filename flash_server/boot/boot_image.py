@@ -245,3 +245,31 @@ def build_boot_partition(
                 )
             partition[which * slot : which * slot + header.image_bytes] = image[: header.image_bytes]
     return bytes(partition)
+
+
+def slot_start(partition_bytes: int, sector_bytes: int, slot: Slot, image_bytes: int) -> int:
+    """Where a slot begins; raises BootImageError where an image of that many bytes does not fit in."""
+    size = slot_bytes(partition_bytes, sector_bytes)
+    if image_bytes > size:
+        raise BootImageError(f"{slot.name.lower()} image of {image_bytes} bytes, the slot has {size}")
+    return slot * size
+
+
+def report_of(partition: bytes, sector_bytes: int) -> BootReport:
+    """Return what the partition boots, chosen as at reset."""
+    size = slot_bytes(len(partition), sector_bytes)
+    return choose(
+        *(_content(partition[start : start + size]) for start in (Slot.FACTORY * size, Slot.UPGRADE * size))
+    )
+
+
+def _content(slot: bytes) -> SlotContent:
+    if len(slot) < HEADER_BYTES:
+        return SlotFault("the boot partition has no room for slots", empty=True)
+    if slot[:HEADER_BYTES] == b"\xff" * HEADER_BYTES:
+        return SlotFault("erased", empty=True)
+    try:
+        header: BootHeader = parse_boot_image(slot)[0]
+    except BootImageError as error:
+        return SlotFault(str(error), foreign=not slot.startswith(MAGIC))
+    return header

@@ -94,14 +94,6 @@ class FlashChannel:
         """Read bytes of the parameters."""
         return await self.read(Part.PARAMETERS, offset, size)
 
-    async def read_operators(self, offset: int, size: int) -> bytes:
-        """Read bytes of the operators' binaries."""
-        return await self.read(Part.OPERATORS, offset, size)
-
-    async def read_xip(self, offset: int, size: int) -> bytes:
-        """Read bytes of the execute-in-place segment."""
-        return await self.read(Part.XIP, offset, size)
-
     async def read(self, part: Part, offset: int, size: int) -> bytes:
         """Read bytes of a segment that takes offset and size: any but the model."""
         return await self._transact(FlashRequest(_READ_COMMANDS[part], (offset, size)), size)

@@ -51,7 +51,7 @@ def boot_image(settings: FlashSettings, payload_file: Path, version: int, output
 @pass_settings
 def boot(settings: FlashSettings, target: TargetOptions, factory: Path | None, upgrade: Path | None) -> None:
     """Show which server image a chip would boot at its next reset, after writing one or both of its slots."""
-    from flash_server.boot.slots import report_of, slot_start
+    from flash_server.boot.boot_image import report_of, slot_start
 
     images = {Slot.FACTORY: factory, Slot.UPGRADE: upgrade}
     written = {slot: bytes(map_file(path)) for slot, path in images.items() if path is not None}

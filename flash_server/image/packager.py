@@ -65,7 +65,7 @@ def contents_of(engine: int, files: EngineFiles) -> dict[Part, memoryview | byte
         )
     parts = [part for part in IMAGE_PARTS if is_image(found.get(part, b""))]
     for part in parts:
-        from aisrv.model.relocatable.loadable import check_loadable  # which other images do not need
+        from aisrv.model.relocatable.model import check_loadable  # which other images do not need
 
         try:
             image = RelocatableImage.from_bytes(found[part])

@@ -19,7 +19,7 @@ from aisrv.attach.inprocess import InProcessHost, TransferFailed
 from aisrv.board import Board
 from aisrv.device.device import open_device
 from aisrv.monitor.command_stream import aisrv_framing
-from aisrv.monitor.counting_usb import CountedUsbPort
+from aisrv.monitor.counting import CountedUsbPort
 from aisrv.protocol.commands import Dialect
 from aisrv.protocol.usbip import UrbStatus
 from aisrv.pytest_plugin import InProcessTransport

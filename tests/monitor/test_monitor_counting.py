@@ -13,8 +13,7 @@ from aisrv.board import Board, UsbProtocol
 from aisrv.device.device import open_device
 from aisrv.inference.process.inline import inline
 from aisrv.monitor.command_stream import aisrv_framing, ioserver_framing
-from aisrv.monitor.counting_spi import CountedSpiPort
-from aisrv.monitor.counting_usb import CountedUsbPort
+from aisrv.monitor.counting import CountedSpiPort, CountedUsbPort
 from aisrv.monitor.values import Traffic
 from aisrv.protocol.usb_descriptors import SetupPacket, StandardRequest, aisrv_descriptors
 from phy.spi.bus import LARGEST_MESSAGE, SpiBus, SpiError, SpiTransfer

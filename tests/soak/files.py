@@ -24,8 +24,7 @@ from aisrv.model.errors import ModelFileError
 from aisrv.model.reader import read_model
 from aisrv.model.relocatable.container import Image as RelocatableImage
 from aisrv.model.relocatable.errors import ImageError
-from flash_server.boot.boot_image import build_boot_image, build_boot_partition, parse_boot_image
-from flash_server.boot.slots import report_of
+from flash_server.boot.boot_image import build_boot_image, build_boot_partition, parse_boot_image, report_of
 from flash_server.errors import FlashError
 from flash_server.files import InputError
 from flash_server.image import DataPartition, EngineImage, Generation, parse

@@ -25,9 +25,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from aisrv import digits
-from aisrv.attach.jacdac.hub_client import join_hub
 from aisrv.attach.jacdac.serial_port import serve_serial_port
-from aisrv.attach.jacdac.tcp import JacdacTcpServer
+from aisrv.attach.jacdac.tcp import JacdacTcpServer, join_hub
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
 from aisrv.board import Board, JacdacSpec
 from aisrv.device.device import open_device

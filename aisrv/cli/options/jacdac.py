@@ -148,7 +148,7 @@ async def serve_jacdac(
 
         places.append(f"jacdac-serial:{await nursery.start(serve_serial_port, bus)}")
     if listening.hub is not None:
-        from aisrv.attach.jacdac.hub_client import join_hub
+        from aisrv.attach.jacdac.tcp import join_hub
 
         host, _, port = listening.hub.rpartition(":")
         nursery.start_soon(join_hub, bus, host.strip("[]"), int(port))

@@ -106,8 +106,7 @@ def watch_devices(
 
 def _count(devices: Sequence[Device], usb: Sequence[HostPort], spi: Mapping[str, SpiPort]) -> MonitoredPorts:
     from aisrv.monitor.command_stream import FRAMINGS
-    from aisrv.monitor.counting_spi import CountedSpiPort
-    from aisrv.monitor.counting_usb import CountedUsbPort
+    from aisrv.monitor.counting import CountedSpiPort, CountedUsbPort
     from aisrv.monitor.snapshot import DeviceMonitor
 
     pairs = zip(usb, devices, strict=True)

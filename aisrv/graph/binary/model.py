@@ -40,11 +40,6 @@ class Header(WordRecord, words=7):
     fill_high: Annotated[int, Bits(6, 31, 0)] = 0
     unused: int = 0
 
-    @property
-    def bank_fill(self) -> bytes:
-        """How full the memory of each offset id 0 to 7 is with static data, 255 being full."""
-        return struct.pack("<II", self.fill_low, self.fill_high)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IoEntry(WordRecord, words=4):

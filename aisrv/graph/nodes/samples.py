@@ -100,8 +100,3 @@ def convert(samples: Samples, dtype: np.dtype[Any]) -> Samples:
     shift = bits_of(source) - bits_of(dtype)
     values = values + (1 << shift - 1) >> shift if shift > 0 else values << -shift
     return from_signed(values, dtype)
-
-
-def instant_bytes(form: Format) -> int:
-    """Return the bytes of one sample of all channels."""
-    return dtype_of(form).itemsize * form.channels

@@ -10,7 +10,6 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from aisrv.graph.binary.model import IDLE, TRANSFER_RUNS
 from aisrv.graph.errors import GraphError
 from aisrv.graph.nodes.arcs import ArcBuffer, Bytes
 
@@ -85,11 +84,6 @@ class IoPort:
         self.requests = 0
         self._sample_bytes = max(1, sample_bytes)
         self._last_sample = bytes(self._sample_bytes)
-
-    @property
-    def ongoing_byte(self) -> int:
-        """The byte that the graph's memory has of it."""
-        return TRANSFER_RUNS if self.ongoing else IDLE
 
     @property
     def has_room(self) -> bool:

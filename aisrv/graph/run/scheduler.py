@@ -15,7 +15,7 @@ from aisrv.graph.nodes.arcs import jitter_for_size
 from aisrv.graph.nodes.node import NodeError, NodeSetup, StreamNode
 from aisrv.graph.nodes.registry import Registry
 from aisrv.graph.run.commands import Command, DebugEvent, Identity, ReturnMode
-from aisrv.graph.run.io import Buffer, Driver
+from aisrv.graph.run.io import Driver
 from aisrv.graph.run.node_entry import NodeEntry
 from aisrv.graph.run.scripts import GraphScripts, ScriptCounts
 from aisrv.graph.run.state import GraphState
@@ -136,10 +136,6 @@ class Interpreter:
             raise GraphError(f"the graph does not use IO {hwid}; it uses {used}")
         for port in ports:
             port.driver = driver
-
-    def io_ack(self, io: int, data: Buffer | None, size: int | None = None) -> int:
-        """Acknowledge `size` bytes of an IO, by its number in the graph; see `IoPort.acknowledge`."""
-        return self.state.ports[io].acknowledge(data, size)
 
     # Commands.
 

@@ -80,7 +80,7 @@ class LineAssembler:
         condition = 0
         if self.peek() in CONDITIONS:
             condition = CONDITIONS[self.take()]
-        form = _form(self.tokens[self.next :])
+        form = form_of(self.tokens[self.next :])
         self.opar = form.opar or 0
         self.low = self.low_bits(form)
         self.fields["src1"] = form.src1
@@ -276,12 +276,7 @@ def tokens_of(text: str) -> list[str]:
     return _TOKEN.findall(text.partition(";")[0])
 
 
-def form_of_line(text: str) -> Form:
-    """The instruction that a line without a condition is. Raises AssemblyError."""
-    return _form(tokens_of(text))
-
-
-def _form(tokens: list[str]) -> Form:
+def form_of(tokens: list[str]) -> Form:
     """The instruction that tokens are; where none fits, that which the first one begins."""
     if not tokens:
         raise AssemblyError("the instruction ends too early")

@@ -162,9 +162,8 @@ class Context(Packet, byte_order="<", error=ImageError, name="the context of an 
     weights_size: U32
 
 
-INITIALIZED: Final = 1
 RUNS_IN_PLACE: Final = 2
-"""Bits of a context's state."""
+"""A bit of a context's state."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
-"""An image as a model: its tensors and operators, as the layers above know them of a `.tflite` file."""
+"""An image as a model: its tensors and operators, and whether any engine would take it."""
 
 from aisrv.model import Model, ModelFileError, Operator, Options, Tensor
+from aisrv.model.limits import MAX_INPUTS, MAX_OUTPUTS
 from aisrv.model.reader import read_model
-from aisrv.model.relocatable.container import Image, is_image
+from aisrv.model.relocatable.container import EXECUTABLE, Image, is_image
 from aisrv.model.relocatable.errors import ImageError
 from aisrv.model.relocatable.network import Network
 from aisrv.model.schema import OPERATORS
@@ -48,3 +49,17 @@ def model_of(image: Image) -> Model:
         outputs=tuple(range(inputs, len(tensors))),
         memory=(image.context.activations_size, image.sizes.xip),
     )
+
+
+def check_loadable(image: Image) -> None:
+    """Raise ImageError for an image that no engine loads, whatever its core."""
+    core = image.variant.core
+    if core not in EXECUTABLE:
+        raise ImageError(f"compiled for {core.label}, which no engine executes")
+    model = model_of(image)
+    for name, tensors, most in (
+        ("inputs", model.inputs, MAX_INPUTS),
+        ("outputs", model.outputs, MAX_OUTPUTS),
+    ):
+        if len(tensors) > most:
+            raise ImageError(f"the model has {len(tensors)} {name}, a device takes at most {most}")

@@ -16,8 +16,7 @@ import trio
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from phy.spi.bus import SpiPort, SpiTransfer
-from phy.spi.spi_relay_port import SpiRelayPort
+from phy.spi.bus import SpiPort, SpiRelayPort, SpiTransfer
 
 logger = logging.getLogger(__name__)
 

@@ -11,9 +11,8 @@ from typing import Final
 
 import trio
 
-from phy.spi.bus import SpiPort, SpiTransfer, Timing
+from phy.spi.bus import SpiPort, SpiRelayPort, SpiTransfer, Timing
 from phy.spi.signals.timing import RULES, SECOND
-from phy.spi.spi_relay_port import SpiRelayPort
 from phy.vcd_recording import VcdRecording
 
 DEFAULT_HZ: Final = 10_000_000

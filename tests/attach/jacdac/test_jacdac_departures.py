@@ -8,9 +8,7 @@ import pytest
 import trio
 from trio_websocket import open_websocket_url
 
-from aisrv.attach.jacdac.framed_stream import join_stream
-from aisrv.attach.jacdac.hub_client import join_hub
-from aisrv.attach.jacdac.tcp import JacdacTcpServer
+from aisrv.attach.jacdac.tcp import JacdacTcpServer, join_hub, join_stream
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
 from aisrv.protocol.jacdac.frame import Frame, ServicePacket, command_frame
 from aisrv.protocol.jacdac.pipes import PipeArgument

@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio_websocket import open_websocket_url
 
-from aisrv.attach.jacdac.hub_client import join_hub
 from aisrv.attach.jacdac.serial_port import serve_serial_port
-from aisrv.attach.jacdac.tcp import JacdacTcpServer
+from aisrv.attach.jacdac.tcp import JacdacTcpServer, join_hub
 from aisrv.attach.jacdac.websocket import JacdacWebSocketServer
 from aisrv.protocol.jacdac.frame import ServicePacket, command_frame, multicast_frame, report_frame
 from aisrv.protocol.jacdac.stream import with_length

@@ -25,7 +25,7 @@ async def check_all_is_well(node: FlashNode) -> None:
     with trio.fail_after(60):
         if len(node.engines) > 1:
             assert await node.engines[1].read_model(100) == b"second"
-        assert await node.engines[0].read_xip(0, 8) == b"in place"
+        assert await node.engines[0].read(Part.XIP, 0, 8) == b"in place"
         assert await node.engines[0].read_model(len(MODEL)) == MODEL
 
 
@@ -44,8 +44,8 @@ async def test_each_method_reads_its_segment() -> None:
     async with flash_node(DATA, loaders=1) as node:
         flash = node.engines[0]
         assert await flash.read_parameters(1, 9000) == PARAMETERS[1:9001]
-        assert await flash.read_operators(0, 9) == b"operators"
-        assert await flash.read_xip(3, 5) == b"place"
+        assert await flash.read(Part.OPERATORS, 0, 9) == b"operators"
+        assert await flash.read(Part.XIP, 3, 5) == b"place"
         assert await node.loaders[0].read_boot_report() == NO_BOOT_SLOTS
 
 
@@ -120,7 +120,7 @@ async def test_other_commands_wait_until_the_model_is_left() -> None:
     async with flash_node(DATA, engines=2) as node:
         async with node.engines[0].open_model() as model:
             with pytest.raises(FlashError, match="READ_XIP 0 1 while a model is being read"):
-                await node.engines[0].read_xip(0, 1)
+                await node.engines[0].read(Part.XIP, 0, 1)
             assert await model.read(1 << 20) == MODEL
         await check_all_is_well(node)
 
@@ -134,7 +134,7 @@ async def test_tokens_of_giving_up() -> None:
         with node.node.tracing(tap):
             async with node.engines[0].open_model():
                 pass
-            await node.engines[0].read_xip(0, 2)
+            await node.engines[0].read(Part.XIP, 0, 2)
         assert tap.sent(node.ends[0]) == "END 00000001 END NACK END END 000000030000000000000002 END END"
         words = tap.sent(node.served[0]).split()
         assert words[0] == "END"
@@ -144,7 +144,7 @@ async def test_tokens_of_giving_up() -> None:
 
 async def _fail(node: FlashNode) -> None:
     with pytest.raises(FlashReadError):
-        await node.engines[0].read_xip(0, 9)
+        await node.engines[0].read(Part.XIP, 0, 9)
 
 
 async def _write(node: FlashNode) -> None:
@@ -221,7 +221,7 @@ async def test_cancelled_while_the_server_works_for_another() -> None:
     async with flash_node(DATA, engines=2) as node:
         async with node.engines[1].open_model() as model:
             with trio.move_on_after(0) as scope:
-                await node.engines[0].read_xip(0, 8)
+                await node.engines[0].read(Part.XIP, 0, 8)
             assert scope.cancelled_caught
             assert await model.read(6) == b"second"
         await check_all_is_well(node)
@@ -232,7 +232,7 @@ async def test_cancelled_again_before_the_server_took_note() -> None:
         async with node.engines[1].open_model() as model:
             for _ in range(20):
                 with trio.move_on_after(0):
-                    await node.engines[0].read_xip(0, 8)
+                    await node.engines[0].read(Part.XIP, 0, 8)
             assert await model.read(6) == b"second"
         await check_all_is_well(node)
 
@@ -274,5 +274,5 @@ async def test_answer_of_another_size_traps(answer: tuple[bytes | int, ...]) -> 
 
         node.tiles[1].start(broken_server)
         with pytest.raises(Trap, match="where the answer should go on"):
-            await FlashChannel(channel.a).read_xip(0, 4)
+            await FlashChannel(channel.a).read(Part.XIP, 0, 4)
         node.stop()

@@ -23,6 +23,7 @@ from flash_server.chip.part import MX25R3235F
 from flash_server.chip.partitions import Partition, divide
 from flash_server.client.flash_channel import FlashChannel
 from flash_server.errors import FlashError, PartError, StorageError
+from flash_server.image.headers import Part
 from flash_server.protocol import FlashCommand, FlashFailure, FlashReadError, FlashRequest
 from tests.support.flash_node import (
     KIB,
@@ -125,7 +126,7 @@ async def test_every_generation_in_both_orders_of_nibbles(preamble: bytes, swap:
     async with flash_node(swapped(data) if swap else data, engines=2, boot=b"\xff" * boot) as node:
         assert await node.engines[0].read_model(100) == b"model of 0"
         assert await node.engines[1].read_model(100) == b"another model"
-        assert await node.engines[0].read_xip(8, 8) == b"in place"
+        assert await node.engines[0].read(Part.XIP, 8, 8) == b"in place"
         assert node.log == []
 
 
@@ -225,7 +226,7 @@ async def test_failures_are_logged_with_client_and_request() -> None:
 async def test_error_says_what_was_asked_and_why_it_failed() -> None:
     async with flash_node(BOTH) as node:
         with pytest.raises(FlashReadError, match=r"^READ_XIP 0 17: offset and size reach past the end$"):
-            await node.engines[0].read_xip(0, 17)
+            await node.engines[0].read(Part.XIP, 0, 17)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +310,7 @@ async def test_code_that_the_client_does_not_know() -> None:
 
         node.tiles[1].start(newer_server)
         with pytest.raises(FlashReadError, match="code 99, which is not known") as caught:
-            await FlashChannel(channel.a).read_xip(0, 4)
+            await FlashChannel(channel.a).read(Part.XIP, 0, 4)
         assert caught.value.code == 99
 
 

@@ -38,7 +38,6 @@ def test_header_of_the_two_commanded_ios() -> None:
     assert graph.header == Header(
         location=1, ios=2, formats=2, node_words=21, arcs=3, allowed_processors=1, fill_low=0x85
     )
-    assert graph.header.bank_fill == b"\x85\0\0\0\0\0\0\0"
     assert graph.ios == (
         IoEntry(hwid=2, domain=0, copy=0, servant=0, tx=0, arc=0),
         IoEntry(hwid=8, domain=0, copy=0, servant=1, tx=1, arc=1),

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aisrv.graph.binary.model import IDLE, TRANSFER_RUNS
 from aisrv.graph.nodes.arcs import ArcBuffer
 from aisrv.graph.nodes.registry import Registry
 from aisrv.graph.run.io import ANALOG_OUT, AUDIO_OUT, AcknowledgeError, IoPort
@@ -45,9 +44,9 @@ def test_a_partial_frame_leaves_the_transfer_running() -> None:
     io.driver = Asked()
     io.visit()
     io.acknowledge(b"abc")
-    assert io.ongoing_byte == TRANSFER_RUNS
+    assert io.ongoing
     io.acknowledge(b"d")
-    assert io.ongoing_byte == IDLE
+    assert not io.ongoing
 
 
 def test_a_servant_is_asked_once_for_a_transfer() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from aisrv.graph.binary.model import IDLE, TRANSFER_RUNS
 from aisrv.graph.errors import GraphError
 from aisrv.graph.nodes.arcs import Bytes
 from aisrv.graph.nodes.node import Moved, NodeSetup, StreamNode
@@ -33,7 +34,7 @@ NAMES = (*STANDARD_NODES, "mine")
 def trace_line(call: int, interpreter: Interpreter) -> str:
     state = interpreter.state
     words = " ".join(f"{word:08X}" for arc in state.arcs if arc is not None for word in arc.words())
-    ongoing = " ".join(f"{port.ongoing_byte:02X}" for port in state.ports)
+    ongoing = " ".join(f"{TRANSFER_RUNS if port.ongoing else IDLE:02X}" for port in state.ports)
     return f"{call} {words} ongoing {ongoing} link {interpreter.link:X}"
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from aisrv.graph.errors import TextError
-from aisrv.graph.script.line import form_of_line
+from aisrv.graph.script.line import form_of, tokens_of
 from aisrv.graph.script.public_line import PublicLine
 from aisrv.graph.script.table import FORMS, code_length
 from tests.graph.script.scripts import code_of, words_of
@@ -188,7 +188,7 @@ def test_tests_take_operations_of_the_alu(line: str, words: list[int]) -> None:
 def test_every_instruction_of_the_table_has_its_word_above() -> None:
     lines = [*ENCODED, *COMPAT, "jump AAA", "set r1 #heap AAA", "set r1 #param AAA", "set r1 #graph AAA"]
     lines += [f"set r1 {block} AAA" for block in ("param", "heap", "graph")]
-    told = {form_of_line(line) for line in lines if not line.startswith("if_")}
+    told = {form_of(tokens_of(line)) for line in lines if not line.startswith("if_")}
     assert [form.text for form in FORMS if form not in told] == []
 
 

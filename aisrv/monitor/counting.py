@@ -1,14 +1,14 @@
-"""A port that wraps a USB device and counts the bytes over its bulk endpoints.
+"""Ports that wrap those of a device, over USB and SPI, and count bytes and commands."""
 
-Bytes are counted as their URB ends, those of control transfers not at all.
-"""
-
+from collections.abc import Sequence
 from typing import Final
 
 from aisrv.monitor.command_stream import LONGEST_COMMAND, CommandStream, Framing
 from aisrv.monitor.values import Traffic
 from aisrv.protocol.commands import PACKET_SIZE
 from aisrv.protocol.usb_descriptors import StandardRequest
+from phy.spi.bus import SpiPort, SpiRelayPort, SpiTransfer
+from phy.spi.transaction import NO_EFFECT
 from phy.usb.bus import ControlUrb, HostPort
 from phy.usb.taps.relay_port import Relay, RelayPort, Result, Urb
 from phy.usb.urb import InUrb, OutUrb, TransferStatus
@@ -27,7 +27,7 @@ class _CountedRelay(Relay):
 
 
 class CountedUsbPort(RelayPort[_CountedRelay]):
-    """Counts bytes, and commands by `framing`."""
+    """Counts the bytes over bulk endpoints as their URB ends, and commands by `framing`."""
 
     def __init__(self, inner: HostPort, framing: Framing) -> None:
         super().__init__(inner)
@@ -73,3 +73,42 @@ class CountedUsbPort(RelayPort[_CountedRelay]):
 def _sets_configuration(urb: ControlUrb) -> bool:
     setup = urb.setup
     return (setup.request_type, setup.request) == (_TO_DEVICE, StandardRequest.SET_CONFIGURATION)
+
+
+class CountedSpiPort(SpiRelayPort):
+    """Counts messages as they are answered.
+
+    SPI is full duplex: as many bytes come as go. A command is a transaction, chip select low to high, whose
+    first byte is not one of those that have no effect. Each block of a model is one, and each poll of the
+    status.
+    """
+
+    def __init__(self, inner: SpiPort) -> None:
+        super().__init__(inner)
+        self._begun = False
+        self._clocked = 0
+        self._commands = 0
+
+    @property
+    def traffic(self) -> Traffic:
+        """Traffic so far."""
+        return Traffic(self._clocked, self._clocked, self._commands)
+
+    async def _relay_message(self, transfers: Sequence[SpiTransfer]) -> list[bytes]:
+        answers = await super()._relay_message(transfers)
+        for transfer in transfers:
+            self._count(transfer)
+        return answers
+
+    async def _relay_release(self) -> None:
+        await super()._relay_release()
+        self._begun = False
+
+    def _count(self, transfer: SpiTransfer) -> None:
+        mosi = transfer.mosi
+        self._clocked += len(mosi)
+        if mosi and not self._begun:
+            self._begun = True
+            self._commands += mosi[0] not in NO_EFFECT
+        if transfer.deselect:
+            self._begun = False
